@@ -1,1 +1,1 @@
-"""A cluster in memory that follows the events of watches."""
+"""Keeps a cluster in memory that follows lists and watches."""

@@ -1,7 +1,8 @@
-"""A cluster in memory that follows lists and watches, as kube-scheduler's cache does.
+"""Keeps a cluster in memory that follows lists and watches, as kube-scheduler's cache does.
 
-The cost of an event depends on what it changes, not on the size of the cluster. The snapshots are immutable and share
-all unchanged parts."""
+The cost of an event depends on what it changes, not on the size of the cluster. Snapshots are immutable and share all
+unchanged parts.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +23,12 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 
 class ClusterCache:
-    """A cluster in memory that follows events; not thread-safe.
+    """A cluster in memory that follows events. Not thread-safe.
 
-    Nodes, pods, counts and other objects equal those of a snapshot loaded from the same objects. Three of them also
-    depend on the history: the order of `pending`, the rows of nodes, and the scheduler's order of nodes, in which a
-    node added later comes later."""
+    Nodes, pods, counts and other objects equal those of a snapshot that is loaded from the same objects. Three things
+    also depend on the history: the order of `pending`, the rows of nodes, and the scheduler's order of nodes, in which
+    later nodes come last.
+    """
 
     def __init__(self) -> None:
         self._reader = ObjectReader()
@@ -38,27 +40,28 @@ class ClusterCache:
 
     @property
     def kinds(self) -> Iterable[str]:
-        """The kinds that scheduling reads; events of other kinds are ignored."""
+        """The kinds that scheduling reads. The cache ignores events of other kinds."""
         return self._reader.kinds
 
     def snapshot(self) -> Snapshot:
-        """The current cluster; the same object until something changes."""
+        """Returns the current cluster: the same object until something changes."""
         if self._snapshot is None:
             self._snapshot = self._placed.snapshot(self._others, tuple(self._problems.values()))
         return self._snapshot
 
     def find_pod(self, key: str) -> Pod | None:
-        """The pod "namespace/name" as the cache has it; None if it does not exist or has finished."""
+        """Returns the pod "namespace/name" as the cache has it, or None if it does not exist or has finished."""
         return self._placed.find(key)
 
     def apply(self, event: Event) -> bool:
-        """Applies an event of a watch (`{"type": "MODIFIED", "object": {…}}`, as a mapping or as the line from the API
-        server), or a whole list: a body such as a PodList, or a Sync for one of several pages. Returns whether
-        something that scheduling reads has changed.
+        """Applies a watch event (`{"type": "MODIFIED", "object": {…}}`, as a mapping or as the line from the API
+        server), or a whole list: a body such as a PodList, or a Sync of several pages. Returns whether something
+        changed that scheduling reads.
 
         A list is complete for its kind: objects missing from it are deleted. An event that is provably older than the
         cached object changes nothing. An object that cannot be read is listed in the snapshot's `problems` and
-        otherwise ignored. Raises UnusableEventError for anything else, including events of type ERROR."""
+        otherwise ignored. Raises UnusableEventError for anything else, including events of type ERROR.
+        """
         read = read_event(event)
         if not self._reader.knows(read.kind, read.api_version):
             return False
@@ -73,19 +76,20 @@ class ClusterCache:
         return changed
 
     def assume(self, key: str, node_name: str) -> None:
-        """Counts the pending pod "namespace/name" on that node before its binding is observed. Raises UnknownPodError
-        if it is not pending, UnknownNodeError if there is no such node."""
+        """Counts the pending pod "namespace/name" on this node before the cache sees its binding. Raises
+        UnknownPodError if the pod is not pending, UnknownNodeError if there is no such node."""
         self._placed.assume(key, node_name)
         self._snapshot = None
 
     def forget(self, key: str) -> None:
-        """Makes the assumed pod pending again, because its binding failed. Raises UnknownPodError if it is not
+        """Makes the assumed pod pending again because its binding failed. Raises UnknownPodError if the pod is not
         assumed."""
         self._placed.forget(key)
         self._snapshot = None
 
     def sizes(self) -> Mapping[str, int]:
-        """The number of entries in each part. These should not grow while objects are created and deleted."""
+        """Returns the number of entries in each part of the cache. These numbers should not grow while objects are
+        created and deleted."""
         table = self._placed.world.placements.table
         return {
             "nodes": len(self._placed.world.columns),
@@ -110,7 +114,7 @@ class ClusterCache:
         return self._drop(kind, key)
 
     def _is_of_another(self, kind: str, key: str, uid: str) -> bool:
-        """Whether the cached object of that name is another object: the deletion of a predecessor does not remove
+        """Whether the cached object has the same name but another uid. The deletion of a predecessor must not remove
         it."""
         if kind == "Pod":
             held = self._placed.find(key)
@@ -164,7 +168,7 @@ class ClusterCache:
         return self._sync_nodes(listing.items) if listing.kind == "Node" else self._sync_each(listing)
 
     def _sync_each(self, listing: Listing) -> bool:
-        """Reads page by page, so that only one page is in memory; objects missing from the list are removed at the
+        """Applies the list page by page, so that only one page is in memory. Removes objects that the list lacks at the
         end."""
         kind, changed = listing.kind, False
         seen: set[str] = set()
@@ -179,7 +183,7 @@ class ClusterCache:
         return self._drop_all_but(kind, seen) or changed
 
     def _sync_nodes(self, items: Iterator[Item]) -> bool:
-        """Removes missing nodes before it adds new ones: a zone that becomes empty is forgotten, as in client-go's
+        """Removes missing nodes before it adds new ones, so that a zone without nodes is forgotten, as in client-go's
         queue (reconcileReplacement in tools/cache/the_real_fifo.go, v0.36)."""
         listed = {_key("Node", item): item for item in items}
         changed = self._drop_all_but("Node", listed)
@@ -200,5 +204,5 @@ class ClusterCache:
 
 
 def _key(kind: str, item: Item) -> str:
-    """The key that the model uses: a pod without a namespace is in "default"."""
+    """Returns the key that the model uses: a pod without a namespace is in "default"."""
     return f"default/{item.key}" if kind == "Pod" and "/" not in item.key else item.key

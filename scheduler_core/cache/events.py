@@ -1,4 +1,4 @@
-"""Events of watches and list bodies, as mappings or as the bytes that an API server sends."""
+"""Parses watch events and list bodies, from mappings or from the bytes that an API server sends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOOKMARK: Final = "BOOKMARK"
 
 
 class Item(Value):
-    """One object as received, with its key and version."""
+    """One object of an event or a list, with its key and resource version."""
 
     written: Mapping[str, Any] | msgspec.Raw
     key: str
@@ -25,7 +25,7 @@ class Item(Value):
 
 
 class WatchEvent(Value):
-    """ADDED, MODIFIED, DELETED or BOOKMARK, of one object of a kind."""
+    """A watch event for one object: ADDED, MODIFIED, DELETED or BOOKMARK."""
 
     type: str
     kind: str
@@ -34,7 +34,7 @@ class WatchEvent(Value):
 
 
 class Listing(Value):
-    """All objects of a kind, given by one or more list bodies."""
+    """All objects of a kind, from one or more list bodies."""
 
     kind: str
     api_version: str
@@ -42,8 +42,8 @@ class Listing(Value):
 
 
 class Sync(Value):
-    """All objects of one kind: the bodies of a list, page by page. If `pages` raises, the list ends early, and nothing
-    is deleted."""
+    """All objects of one kind, as the pages of a list. If `pages` raises an error, the list ends early, and the cache
+    deletes nothing."""
 
     kind: str
     pages: Iterable[bytes | Mapping[str, Any]]
@@ -53,7 +53,7 @@ Event = bytes | Mapping[str, Any] | Sync
 
 
 class UnusableEventError(ValueError):
-    """Neither an event of a watch nor a list body. The cache is unchanged; the caller should list again."""
+    """The argument is neither a watch event nor a list body. The cache is unchanged; the caller should list again."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -70,7 +70,7 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 class _WatchLine(msgspec.Struct):
-    """A line of a watch; `kind` and `items` are set if it is a list body instead."""
+    """One line of a watch. If the line is a list body instead, `kind` and `items` are set."""
 
     type: str = ""
     object: msgspec.Raw = msgspec.Raw(b"{}")
@@ -84,13 +84,13 @@ _PAGE: Final = msgspec.json.Decoder(RawPage)
 
 
 def read_event(event: Event) -> WatchEvent | Listing:
-    """The parsed event. Raises UnusableEventError."""
+    """Parses an event or a list. Raises UnusableEventError if it is neither."""
     if isinstance(event, Sync):
         return Listing(event.kind, "", _of_pages(event))
     try:
         return _read_raw(event) if isinstance(event, bytes) else _read_mapping(event)
     except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, UnicodeDecodeError) as trouble:
-        raise UnusableEventError(f"this is neither an event of a watch nor a list body: {trouble}") from trouble
+        raise UnusableEventError(f"neither a watch event nor a list body: {trouble}") from trouble
 
 
 def _read_raw(event: bytes) -> WatchEvent | Listing:
@@ -145,7 +145,8 @@ def _of_head(head: _Head, written: Any) -> Item:
 
 
 def _number(resource_version: str) -> int | None:
-    """Resource versions of one kind are increasing integers; any other form cannot be compared (KEP-5504)."""
+    """Returns a resource version as an integer. Versions of one kind are increasing integers (KEP-5504); other forms
+    cannot be compared."""
     is_number = resource_version.isascii() and resource_version.isdecimal() and len(resource_version) <= _LONGEST
     return int(resource_version) if is_number and resource_version[0] != "0" else None
 

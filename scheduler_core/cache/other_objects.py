@@ -1,4 +1,4 @@
-"""All objects except nodes and pods, by kind and key."""
+"""The cache's objects beside nodes and pods, by kind and key."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 class OtherObjects:
-    """`changed` holds the kinds that changed since it was last cleared."""
+    """The cached objects by kind and key. `changed` has the kinds that changed since it was last cleared."""
 
     def __init__(self) -> None:
         self._by_kind: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         self.changed: set[str] = set()
 
     def put(self, kind: str, key: str, value: Any) -> bool:
-        """Returns whether the object changed."""
+        """Adds or replaces the object. Returns whether it changed."""
         held = self._by_kind[kind]
         if key in held and held[key] == value:
             return False
@@ -24,14 +24,14 @@ class OtherObjects:
         return True
 
     def drop(self, kind: str, key: str) -> bool:
-        """Returns whether the object existed."""
+        """Removes the object. Returns whether it existed."""
         was_there = self._by_kind[kind].pop(key, None) is not None
         if was_there:
             self.changed.add(kind)
         return was_there
 
     def values(self) -> Mapping[str, list[Any]]:
-        """The objects by kind, each sorted by key as an API server lists them; sorted on demand."""
+        """Returns the objects by kind. Sorts each kind by key, as an API server does, when it is read."""
         return _Sorted(self._by_kind)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Nodes and pods of the cache: pods on known nodes, pending pods, and pods on unknown nodes."""
+"""The nodes and pods of the cache: pods on known nodes, pending pods, and pods on unknown nodes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 class PlacedPods:
-    """`world` holds the nodes, the pods on them and the other objects; pods without a known node are kept
-    separately."""
+    """The cached nodes and pods. `world` has the nodes, the pods on them and the other objects. Pods without a known
+    node are kept beside it."""
 
     def __init__(self) -> None:
         self.world = Snapshot.of(())
@@ -25,7 +25,8 @@ class PlacedPods:
     # ---- nodes ----
 
     def put_nodes(self, nodes: Iterable[Node]) -> bool:
-        """Adds or replaces these nodes; new nodes join in this order. Returns whether something changed."""
+        """Adds or replaces these nodes. New nodes join the scheduler's order in this order. Returns whether something
+        changed."""
         new: dict[str, Node] = {}
         has_changed = False
         for node in nodes:
@@ -41,7 +42,7 @@ class PlacedPods:
         return bool(new) or has_changed
 
     def drop_node(self, name: str) -> bool:
-        """Removes the node; its pods are kept until they are deleted too. Returns whether the node existed."""
+        """Removes the node. Keeps its pods until they are deleted too. Returns whether the node existed."""
         if not self.world.has_node(name):
             return False
         self.ghosts.update({pod.key: pod for pod in self.world.pods_on(name)})
@@ -51,12 +52,12 @@ class PlacedPods:
     # ---- pods ----
 
     def find(self, key: str) -> Pod | None:
-        """The cached pod, wherever it is."""
+        """Returns the cached pod, placed or not, or None."""
         return self.waiting.get(key) or self.ghosts.get(key) or self.world.placements.find(key)
 
     def put_pod(self, pod: Pod) -> bool:
-        """Adds or replaces the pod. A finished pod is not counted; an assumed pod stays on its node until it is bound
-        to any node. Returns whether something changed."""
+        """Adds or replaces the pod. Does not count a finished pod. An assumed pod stays on its node until it is bound
+        to a node. Returns whether something changed."""
         key = pod.key
         if pod.is_finished:
             return self.drop_pod(key)
@@ -90,17 +91,17 @@ class PlacedPods:
     # ---- pods that a scheduler has placed and not yet bound ----
 
     def assume(self, key: str, node_name: str) -> None:
-        """Counts the pending pod on that node from now on. Raises UnknownPodError if it is not pending,
+        """Counts the pending pod on this node from now on. Raises UnknownPodError if the pod is not pending,
         UnknownNodeError if there is no such node."""
         pod = self.waiting.get(key)
         if pod is None:
-            raise UnknownPodError(f"no pod {key} waits for a node")
+            raise UnknownPodError(f"there is no pending pod {key}")
         self.world.row(node_name)
         self.assumed[key] = node_name
         self._move(key, pod, pod.on_node(node_name))
 
     def forget(self, key: str) -> None:
-        """Makes the assumed pod pending again. Raises UnknownPodError if it is not assumed."""
+        """Makes the assumed pod pending again. Raises UnknownPodError if the pod is not assumed."""
         if key not in self.assumed:
             raise UnknownPodError(f"pod {key} is not assumed on a node")
         del self.assumed[key]
@@ -111,7 +112,7 @@ class PlacedPods:
     # ---- the whole ----
 
     def snapshot(self, others: OtherObjects, problems: tuple[ManifestError, ...]) -> Snapshot:
-        """The cluster in its current state."""
+        """Returns the cluster in its current state."""
         if others.changed:
             self.world = self.world.with_objects(**parts_of(others.values(), others.changed))
             others.changed.clear()

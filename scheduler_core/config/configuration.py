@@ -1,7 +1,8 @@
-"""KubeSchedulerConfiguration v1 as frozen values, from a parsed mapping; no files are read here.
+"""Reads KubeSchedulerConfiguration v1 from a parsed mapping into frozen values. Opens no files.
 
 Leader election, client connection and profiling concern only the real scheduler and are skipped. Defaults and
-validation follow pkg/scheduler/apis/config of kube-scheduler v1.36."""
+validation follow pkg/scheduler/apis/config of kube-scheduler v1.36.
+"""
 
 from __future__ import annotations
 
@@ -54,14 +55,15 @@ _REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits
 
 
 class ManagedResource(Value, kw_only=True):
-    """An extended resource that an extender manages; the built-in filter ignores it if `ignored_by_scheduler`."""
+    """An extended resource that an extender manages. If `ignored_by_scheduler`, the built-in filter ignores the
+    resource."""
 
     name: str
     ignored_by_scheduler: bool = False
 
 
 class ExtenderTls(Value, kw_only=True):
-    """How to verify an extender and how to authenticate to it; inline PEM texts win over files."""
+    """How to verify an extender's certificate and how to authenticate. Inline PEM texts take precedence over files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -74,7 +76,7 @@ class ExtenderTls(Value, kw_only=True):
 
 
 class ExtenderSettings(Value, kw_only=True):
-    """One HTTP extender; an empty verb means that it does not support that call."""
+    """One HTTP extender. If a verb is empty, the extender does not support that call."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -91,8 +93,8 @@ class ExtenderSettings(Value, kw_only=True):
 
 
 class Profile(Value, kw_only=True):
-    """How pods with one schedulerName are scheduled; `percentage_of_nodes_to_score` None means: use the global
-    value."""
+    """How pods with one schedulerName are scheduled. If `percentage_of_nodes_to_score` is None, the configuration's
+    value applies."""
 
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     percentage_of_nodes_to_score: int | None = None
@@ -100,14 +102,15 @@ class Profile(Value, kw_only=True):
     written_args: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
     def plugin_args(self, name: str, kube_version: KubeVersion) -> object:
-        """The arguments of one plugin, as configured or defaulted; None for a plugin without arguments."""
+        """Returns the configured or default arguments of one plugin, or None if the plugin has no arguments."""
         if name in self.written_args:
             return self.written_args[name]
         return default_plugin_args(name, kube_version)
 
 
 class Configuration(Value, kw_only=True):
-    """A whole scheduler: its profiles (at least one, names unique), extenders, and the numbers of queue and search."""
+    """A whole scheduler: its profiles (at least one, with unique names), its extenders, and the settings of queue and
+    search."""
 
     profiles: tuple[Profile, ...] = (Profile(),)
     extenders: tuple[ExtenderSettings, ...] = ()
@@ -124,14 +127,15 @@ class Configuration(Value, kw_only=True):
         *,
         may_name_files: bool = True,
     ) -> Configuration:
-        """The configuration written in `mapping` (parsed YAML or JSON), with defaults.
+        """Reads the configuration in `mapping` (parsed YAML or JSON) and adds defaults.
 
-        `may_name_files` False: the author of the mapping may not choose which files this process opens, so certFile,
-        keyFile and caFile of an extender are problems, while certData, keyData and caData are allowed.
+        If `may_name_files` is False, the author of the mapping may not choose which files this process opens: certFile,
+        keyFile and caFile of an extender are problems, but certData, keyData and caData are allowed.
 
-        Raises ConfigurationError with all problems, each beginning with the path of its field."""
+        Raises ConfigurationError with all problems. Each problem begins with the path of its field.
+        """
         if not isinstance(mapping, Mapping):
-            raise ConfigurationError([f"a KubeSchedulerConfiguration is a mapping, this is {kind_of(mapping)}"])
+            raise ConfigurationError([f"a KubeSchedulerConfiguration must be a mapping, not {kind_of(mapping)}"])
         written = Section(values=mapping, path="", problems=[])
         configuration = _read(written, kube_version, may_name_files=may_name_files)
         if written.problems:
@@ -139,12 +143,12 @@ class Configuration(Value, kw_only=True):
         return configuration
 
     def profile(self, scheduler_name: str) -> Profile | None:
-        """The profile for pods with that schedulerName; None if there is none."""
+        """Returns the profile for pods with this schedulerName, or None."""
         return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
 
     def nodes_percentage(self, profile: Profile) -> int:
-        """The percentage of nodes to score in this profile: its own, even an explicit 0, else the
-        configuration's; 0 means adaptive."""
+        """Returns the percentage of nodes to score in this profile: the profile's own value, even an explicit 0, or the
+        configuration's value. 0 means adaptive."""
         return (
             self.percentage_of_nodes_to_score
             if profile.percentage_of_nodes_to_score is None
@@ -207,7 +211,7 @@ def _read_profiles(written: Section, kube_version: KubeVersion) -> tuple[Profile
     for section in sections:
         profile = _read_profile(section, default_name, kube_version)
         if not profile.scheduler_name:
-            section.refuse("schedulerName", "must be given when there are several profiles, and must not be empty")
+            section.refuse("schedulerName", "must be set and not empty when there are several profiles")
         elif any(other.scheduler_name == profile.scheduler_name for other in profiles):
             section.refuse("schedulerName", f"{profile.scheduler_name!r} already names another profile")
         profiles.append(profile)
@@ -320,7 +324,7 @@ def _read_extender(section: Section, *, may_name_files: bool) -> ExtenderSetting
         ignorable=section.flag("ignorable"),
     )
     if not extender.url_prefix:
-        section.refuse("urlPrefix", "must say where the extender answers")
+        section.refuse("urlPrefix", "must be the URL of the extender")
     for name, attribute in _ADDRESS_FIELDS.items():
         if _NOT_IN_ADDRESS.search(getattr(extender, attribute)):
             section.refuse(name, "must not have '?', '#', white space or control characters: it is a part of a path")
@@ -357,7 +361,7 @@ _FILE_FIELDS = {"certFile": "certData", "keyFile": "keyData", "caFile": "caData"
 def _read_tls(section: Section, *, may_name_files: bool) -> ExtenderTls:
     for name, data in _FILE_FIELDS.items():
         if not may_name_files and section.raw(name):
-            section.refuse(name, f"{NO_FILE}: give the content in {data}")
+            section.refuse(name, f"{NO_FILE}: set the content in {data}")
     tls = ExtenderTls(
         insecure=section.flag("insecure"),
         server_name=section.text("serverName"),
@@ -383,8 +387,8 @@ def _read_bytes(section: Section, name: str) -> bytes:
 def _with_ignored_resources(
     profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion
 ) -> tuple[Profile, ...]:
-    """Resources ignored by extenders replace NodeResourcesFit's own list (buildExtenders in
-    pkg/scheduler/scheduler.go)."""
+    """Returns the profile in which resources ignored by extenders replace NodeResourcesFit's own list (buildExtenders
+    in pkg/scheduler/scheduler.go)."""
     ignored = tuple(
         resource.name
         for extender in extenders

@@ -1,6 +1,7 @@
-"""Reads the fields of a parsed configuration and collects each problem with the path of its field.
+"""Reads the fields of a parsed configuration, and collects each problem with the path of its field.
 
-The meaning of the fields is in configuration.py and plugin_args.py."""
+configuration.py and plugin_args.py define the meaning of the fields.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ _INT64 = 2**63
 
 
 class ConfigurationError(ValueError):
-    """The configuration is invalid; `problems` holds one sentence per field, each beginning with the field's path."""
+    """The configuration is invalid. `problems` has one sentence per problem, which begins with the path of the
+    field."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -34,7 +36,7 @@ class ConfigurationError(ValueError):
 
 
 def parse_duration_seconds(text: str) -> float | None:
-    """Seconds in a Go duration such as "1m30s" or "500ms"; None if the text is not a duration."""
+    """Returns the seconds in a Go duration such as "1m30s" or "500ms", or None if the text is not a duration."""
     if text in ("0", "+0", "-0"):
         return 0.0
     match = re.fullmatch(r"([+-]?)((?:\d+\.?\d*(?:ns|us|µs|ms|s|m|h)|\.\d+(?:ns|us|µs|ms|s|m|h))+)", text)
@@ -55,7 +57,7 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 
 
 def kind_of(value: object) -> str:
-    """The type of a parsed value in words: "a string", "a mapping"."""
+    """Returns the type of a parsed value in words: "a string", "a mapping"."""
     if isinstance(value, bool):
         return "a boolean"
     for kind, name in (
@@ -72,10 +74,11 @@ def kind_of(value: object) -> str:
 
 @dataclass(kw_only=True)
 class Section:
-    """One mapping of the configuration, its path, and the problems found so far (shared by all sections).
+    """One mapping of the configuration, with its path. All sections share the list of problems.
 
-    The reading methods return the default if a field is absent, null or of the wrong type; a wrong type is recorded as
-    a problem."""
+    The reading methods return the default if a field is absent, null or of the wrong type. They record a wrong type as
+    a problem.
+    """
 
     values: Mapping[str, Any]
     path: str
@@ -137,7 +140,7 @@ class Section:
         return tuple(found)
 
     def section(self, name: str) -> Section:
-        """The mapping under `name`, empty if absent."""
+        """Returns the mapping under `name`, or an empty one if it is absent."""
         value = self._read(name)
         if not isinstance(value, Mapping):
             value = self._default(name, value, "a mapping", {})
@@ -154,7 +157,7 @@ class Section:
         return found
 
     def refuse_unknown(self, *also_known: str) -> None:
-        """Records each field that was not read, so that a misspelt setting is reported."""
+        """Records each field that was not read as a problem, so that a misspelt setting is reported."""
         for name in self.values:
             if name not in self._known and name not in also_known:
                 self.refuse(str(name), "unknown field")

@@ -1,8 +1,9 @@
-"""What changed between kube-scheduler releases, one named switch per behaviour.
+"""Names each behaviour that changed between kube-scheduler releases.
 
-A plugin asks for a behaviour by its name and never compares version numbers. Sources are given as pull requests of
-kubernetes/kubernetes; where a feature gate decides, the switch follows the gate's default in that release. A
-release means its newest patch."""
+A plugin reads a behaviour by its name and never compares version numbers. The numbers are pull requests of
+kubernetes/kubernetes. If a feature gate decides, the behaviour follows the gate's default in that release. A release
+means its newest patch.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ class UnsupportedKubeVersionError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class KubeVersion:
-    """One minor release of Kubernetes and how its scheduler behaves.
+    """One minor release of Kubernetes and the behaviour of its scheduler.
 
-    1.32 to 1.36 are reproduced; 1.37 is experimental: its known gate changes are followed, but its release was not
-    compared decision by decision.
+    1.32 to 1.36 are reproduced. 1.37 is experimental: its known gate changes are followed, but its decisions were not
+    compared with the real scheduler.
     """
 
     major: int
@@ -35,16 +36,17 @@ class KubeVersion:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The release of a text such as "1.36", "v1.36" or "v1.36.3"; the patch number is ignored.
+        """Returns the release of a text such as "1.36", "v1.36" or "v1.36.3". Ignores the patch number.
 
-        Raises UnsupportedKubeVersionError if the text is not a version or the release is outside 1.32 … 1.37."""
+        Raises UnsupportedKubeVersionError if the text is not a version, or if the release is outside 1.32 … 1.37.
+        """
         match = re.fullmatch(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]+)?(?:[-+].*)?", text.strip())
         if match is None:
             raise UnsupportedKubeVersionError(f"{text!r} is not a Kubernetes version; write it like 1.36")
         release = (int(match[1]), int(match[2]))
         if not OLDEST <= release <= EXPERIMENTAL:
             raise UnsupportedKubeVersionError(
-                f"Kubernetes {text} is not supported; known are 1.32 to 1.36, and 1.37 as an experiment"
+                f"Kubernetes {text} is not supported; supported are 1.32 to 1.36, and 1.37 as an experiment"
             )
         return cls(major=release[0], minor=release[1])
 
@@ -62,19 +64,19 @@ class KubeVersion:
 
     @cached_property
     def tie_break(self) -> TieBreak:
-        """How one of several nodes with equal totals is chosen: at random until 1.34, by heap order of the feasible
-        list since 1.35 (#135231)."""
+        """How the scheduler chooses among nodes with equal totals: at random until 1.34, by the heap order of the
+        feasible list since 1.35 (#135231)."""
         return "heap" if self._since(35) else "random"
 
     @cached_property
     def shuffles_first_nodes(self) -> bool:
-        """Gate WatchListClient of client-go: on since 1.35; a starting scheduler receives the existing nodes in random
-        order, until 1.34 in the order of names."""
+        """Gate WatchListClient of client-go, on since 1.35: a starting scheduler receives the existing nodes in random
+        order. Until 1.34 it receives them in the order of names."""
         return self._since(35)
 
     @cached_property
     def opportunistic_batching(self) -> bool:
-        """Gate OpportunisticBatching: on since 1.35; see batching.py."""
+        """Gate OpportunisticBatching, on since 1.35; see batching.py."""
         return self._since(35)
 
     # ---- scores ----
@@ -86,7 +88,8 @@ class KubeVersion:
 
     @cached_property
     def balanced_allocation_compares_without_pod(self) -> bool:
-        """Since 1.36 the balance with the pod is measured against the balance without it (#135573)."""
+        """Since 1.36 NodeResourcesBalancedAllocation compares the balance with the pod to the balance without it
+        (#135573)."""
         return self._since(36)
 
     @cached_property
@@ -96,55 +99,56 @@ class KubeVersion:
 
     @cached_property
     def storage_capacity_scoring(self) -> bool:
-        """Gate StorageCapacityScoring: on since 1.37; VolumeBinding then scores free capacity."""
+        """Gate StorageCapacityScoring, on since 1.37: VolumeBinding scores free capacity."""
         return self._since(37)
 
     # ---- refusals ----
 
     @cached_property
     def oversized_request_is_unresolvable(self) -> bool:
-        """Since 1.34 a request above the node's whole allocatable is unresolvable, so preemption does not try the
+        """Since 1.34 a request above the node's allocatable amount is unresolvable, so preemption does not try the
         node."""
         return self._since(34)
 
     @cached_property
     def taint_refusal_names_the_taint(self) -> bool:
-        """Whether the refusal reads `node(s) had untolerated taint {key: value}`, as until 1.33; later it reads
+        """Whether the refusal is `node(s) had untolerated taint {key: value}`, as until 1.33. Later releases say
         `…untolerated taint(s)` (#134740, in 1.34 by #135023)."""
         return not self._since(34)
 
     @cached_property
     def volume_affinity_refusal_says_conflict(self) -> bool:
-        """Whether a volume's node affinity refuses with `node(s) had volume node affinity conflict`, as until 1.32."""
+        """Whether the refusal for a volume's node affinity is `node(s) had volume node affinity conflict`, as until
+        1.32."""
         return not self._since(33)
 
     @cached_property
     def read_write_once_pod_refusal_names_the_node(self) -> bool:
-        """Whether a ReadWriteOncePod claim in use refuses with `node has pod using PersistentVolumeClaim with the same
-        name …`, as until 1.33."""
+        """Whether the refusal for a ReadWriteOncePod claim in use is `node has pod using PersistentVolumeClaim with the
+        same name …`, as until 1.33."""
         return not self._since(34)
 
     @cached_property
     def negative_namespace_selector_matches_all(self) -> bool:
-        """Since 1.34 NotIn and DoesNotExist in the incoming pod's namespaceSelector match every namespace
-        (regression of #132457)."""
+        """Since 1.34 NotIn and DoesNotExist in the incoming pod's namespaceSelector match every namespace (regression
+        of #132457)."""
         return self._since(34)
 
     @cached_property
     def volume_limit_scaling(self) -> bool:
-        """Gate VolumeLimitScaling: on since 1.37; a node without the claim's CSI driver is then refused."""
+        """Gate VolumeLimitScaling, on since 1.37: a node without the claim's CSI driver is refused."""
         return self._since(37)
 
     @cached_property
     def volume_attributes_class(self) -> bool:
-        """Gate VolumeAttributesClass: on since 1.34; a volume then matches only a claim of the same class."""
+        """Gate VolumeAttributesClass, on since 1.34: a volume matches only a claim of the same class."""
         return self._since(34)
 
     # ---- which plugins run ----
 
     @cached_property
     def dynamic_resources(self) -> bool:
-        """Gate DynamicResourceAllocation: on since 1.34; the plugin then comes before DefaultPreemption."""
+        """Gate DynamicResourceAllocation, on since 1.34: its plugin comes before DefaultPreemption."""
         return self._since(34)
 
     @cached_property
@@ -154,43 +158,43 @@ class KubeVersion:
 
     @cached_property
     def extended_resources_by_device_class(self) -> bool:
-        """Gate DRAExtendedResource: on since 1.36; a DeviceClass may stand for an extended resource that a node
-        does not offer."""
+        """Gate DRAExtendedResource, on since 1.36: a DeviceClass may provide an extended resource that a node does not
+        offer."""
         return self._since(36)
 
     @cached_property
     def node_declared_features(self) -> bool:
-        """Gate NodeDeclaredFeatures: on since 1.36."""
+        """Gate NodeDeclaredFeatures, on since 1.36."""
         return self._since(36)
 
     # ---- request sums ----
 
     @cached_property
     def status_resources_count(self) -> bool:
-        """Gate InPlacePodVerticalScaling: on since 1.33; a running pod counts the larger of spec, actuated and
-        allocated."""
+        """Gate InPlacePodVerticalScaling, on since 1.33: a running pod counts the larger of spec, actuated and
+        allocated resources."""
         return self._since(33)
 
     @cached_property
     def pod_level_resources(self) -> bool:
-        """Gate PodLevelResources: on since 1.34; `spec.resources` replaces the sum over the containers."""
+        """Gate PodLevelResources, on since 1.34: `spec.resources` replaces the sum over the containers."""
         return self._since(34)
 
     @cached_property
     def pod_level_resize(self) -> bool:
-        """Gate InPlacePodLevelResourcesVerticalScaling: on since 1.36; pod-level resources can be resized too."""
+        """Gate InPlacePodLevelResourcesVerticalScaling, on since 1.36: pod-level resources can be resized too."""
         return self._since(36)
 
     # ---- queue and preemption ----
 
     @cached_property
     def pops_from_backoff(self) -> bool:
-        """Gate SchedulerPopFromBackoffQ: on since 1.33; an idle scheduler pops the next pod before its back-off
+        """Gate SchedulerPopFromBackoffQ, on since 1.33: an idle scheduler pops the next pod before its back-off
         ends."""
         return self._since(33)
 
     @cached_property
     def async_preemption(self) -> bool:
-        """Gate SchedulerAsyncPreemption: on since 1.33; a pod whose victims are being deleted stays out of the
+        """Gate SchedulerAsyncPreemption, on since 1.33: a pod whose victims are being deleted stays out of the
         queue."""
         return self._since(33)

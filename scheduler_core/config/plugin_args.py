@@ -1,7 +1,8 @@
-"""Each default plugin's arguments: typed, defaulted, validated.
+"""Reads the arguments of each default plugin, with types, defaults and validation.
 
-Defaults and validation follow kube-scheduler's pkg/scheduler/apis/config (v1, v1.36). A plugin that is not in the list
-below keeps its arguments as written, because only its author knows what they mean."""
+Defaults and validation follow kube-scheduler's pkg/scheduler/apis/config (v1, v1.36). A plugin that is not listed here
+keeps its arguments unchanged, because only its author knows their meaning.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class ResourceWeight(Value, kw_only=True):
 
 
 class ShapePoint(Value, kw_only=True):
-    """One point of a piecewise linear function: utilization in percent (0 to 100), score 0 to 10."""
+    """One point of a piecewise linear function: utilization in percent (0 to 100), score from 0 to 10."""
 
     utilization: int
     score: int
@@ -36,8 +37,8 @@ _CPU_AND_MEMORY = (ResourceWeight(name="cpu", weight=1), ResourceWeight(name="me
 
 
 class NodeResourcesFitArgs(Value, kw_only=True):
-    """The resources that the filter ignores, and the strategy by which the score ranks nodes; `shape` is empty unless
-    the strategy needs it."""
+    """The resources that the filter ignores, and the strategy that scores nodes. `shape` is empty unless the strategy
+    needs it."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -56,28 +57,29 @@ class InterPodAffinityArgs(Value, kw_only=True):
 
 
 class NodeAffinityArgs(Value, kw_only=True):
-    """`added_affinity` is a validated nodeAffinity in the API's form; None if nothing is added."""
+    """The arguments of NodeAffinity. `added_affinity` is a validated nodeAffinity in the API's form, or None."""
 
     added_affinity: Mapping[str, Any] | None = None
 
 
 class PodTopologySpreadArgs(Value, kw_only=True):
-    """`default_constraints` are topologySpreadConstraints in the API's form, without selector; used only with type
-    List."""
+    """The arguments of PodTopologySpread. `default_constraints` are topologySpreadConstraints in the API's form,
+    without selector; only the defaulting type List uses them."""
 
     defaulting_type: Literal["System", "List"] = "System"
     default_constraints: tuple[Mapping[str, Any], ...] = ()
 
 
 class DefaultPreemptionArgs(Value, kw_only=True):
-    """How many candidates the search needs: the larger of a percentage of the nodes and an absolute number."""
+    """How many candidates preemption searches for: the larger of a percentage of the nodes and an absolute number."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
 
 
 class VolumeBindingArgs(Value, kw_only=True):
-    """`shape` scores the utilisation of storage; empty if storage is not scored."""
+    """The arguments of VolumeBinding. `shape` scores the utilization of storage, and is empty if storage is not
+    scored."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[ShapePoint, ...] = ()
@@ -89,9 +91,11 @@ class DynamicResourcesArgs(Value, kw_only=True):
 
 
 def read_plugin_args(name: str, written: Section, kube_version: KubeVersion) -> object:
-    """The arguments of plugin `name`: a typed value for a default plugin with arguments, else the mapping unchanged.
+    """Reads the arguments of plugin `name`. Returns a typed value for a default plugin with arguments, and the
+    unchanged mapping for another plugin.
 
-    Problems are added to the section's list; a value returned together with a problem must not be used."""
+    Adds problems to the section's list. If there is a problem, the caller must not use the returned value.
+    """
     reader = _READERS.get(name)
     if reader is None:
         return dict(written.values)
@@ -107,7 +111,7 @@ def read_plugin_args(name: str, written: Section, kube_version: KubeVersion) -> 
 
 
 def default_plugin_args(name: str, kube_version: KubeVersion) -> object:
-    """The arguments of plugin `name` if the configuration has none; None for a plugin without arguments."""
+    """Returns the arguments of plugin `name` if the configuration has none, or None for a plugin without arguments."""
     reader = _READERS.get(name)
     return None if reader is None else reader(Section(values={}, path="", problems=[]), kube_version)
 
@@ -174,7 +178,7 @@ def _read_balanced_allocation(written: Section, _: KubeVersion) -> BalancedAlloc
     seen: set[str] = set()
     for index, resource in enumerate(resources):
         if resource.name in seen:
-            written.refuse(f"resources[{index}].name", f"{resource.name!r} stands here twice")
+            written.refuse(f"resources[{index}].name", f"{resource.name!r} is listed twice")
         if resource.weight != 1:
             written.refuse(f"resources[{index}].weight", f"{resource.weight}: must be 1")
         seen.add(resource.name)
@@ -220,7 +224,7 @@ def _read_pod_topology_spread(written: Section, _: KubeVersion) -> PodTopologySp
         identity = (constraint.text("topologyKey"), constraint.text("whenUnsatisfiable"))
         _check_default_constraint(constraint, *identity)
         if identity in seen:
-            constraint.refuse("", f"{{{identity[0]}, {identity[1]}}} stands here twice")
+            constraint.refuse("", f"{{{identity[0]}, {identity[1]}}} is listed twice")
         seen.add(identity)
     return PodTopologySpreadArgs(
         defaulting_type="List" if defaulting == "List" else "System",

@@ -1,8 +1,9 @@
-"""The plugins that a profile runs: merges defaults, enabled, disabled and MultiPoint into one ordered list per
-extension point.
+"""Merges the defaults and a profile's enabled, disabled and MultiPoint plugins into one ordered list per extension
+point.
 
 The rules are those of kube-scheduler v1.36: pkg/scheduler/apis/config/v1/default_plugins.go (merging with the defaults)
-and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint). The defaults are an argument."""
+and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint). The defaults are an argument.
+"""
 
 from __future__ import annotations
 
@@ -37,36 +38,37 @@ _HIGHEST_TOTAL = 2**63 - 1
 
 
 class EnabledPlugin(Value, kw_only=True):
-    """A plugin by name; weight 0 means that none was given, which counts as 1 for scoring."""
+    """A plugin by name. Weight 0 means that the configuration sets none; it counts as 1 for scoring."""
 
     name: str
     weight: int = 0
 
 
 class PluginSelection(Value, kw_only=True):
-    """The plugins enabled and disabled at one extension point; `*` among the disabled means every default plugin."""
+    """The plugins enabled and disabled at one extension point. `*` among the disabled means every default plugin."""
 
     enabled: tuple[EnabledPlugin, ...] = ()
     disabled: tuple[str, ...] = ()
 
 
 class EffectivePlugins(Value, kw_only=True):
-    """The plugins of one profile after all merging.
+    """The plugins of one profile after the merge.
 
-    `by_point` names, for each extension point, its plugins in the order they run; `weights` holds each scorer's
-    weight (at least 1)."""
+    `by_point` has the plugin names of each extension point, in the order in which they run. `weights` has each scorer's
+    weight (at least 1).
+    """
 
     by_point: Mapping[str, tuple[str, ...]]
     weights: Mapping[str, int]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every plugin at any extension point, once each, in the order of first appearance."""
+        """The name of every plugin, once each, in the order of first appearance."""
         return tuple(dict.fromkeys(name for point in EXTENSION_POINTS for name in self.by_point[point]))
 
 
 class PluginRules(Value, kw_only=True):
-    """A profile's own plugin lists as written: by extension point, and `multiPoint`."""
+    """A profile's plugin lists as configured: by extension point, and `multiPoint`."""
 
     selections: Mapping[str, PluginSelection] = field(default_factory=dict)
 
@@ -74,15 +76,15 @@ class PluginRules(Value, kw_only=True):
         return self.selections.get(point, PluginSelection())
 
     def needed(self, defaults: Iterable[EnabledPlugin]) -> tuple[str, ...]:
-        """Names of the plugins that must exist before the lists can be expanded, defaults first."""
+        """The names of the plugins that must exist before the lists can be expanded, defaults first."""
         merged = merge_with_defaults(tuple(defaults), self.at(MULTI_POINT))
         everywhere = [*merged, *(plugin for point in EXTENSION_POINTS for plugin in self.at(point).enabled)]
         return tuple(dict.fromkeys(plugin.name for plugin in everywhere))
 
 
 def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelection) -> tuple[EnabledPlugin, ...]:
-    """The defaults without the disabled ones, each replaced in place if enabled again; the other enabled plugins
-    follow."""
+    """Returns the defaults without the disabled plugins. An enabled default plugin replaces the default in place; other
+    enabled plugins follow."""
     redefined = {plugin.name: plugin for plugin in own.enabled}
     kept = (
         () if EVERY_PLUGIN in own.disabled else tuple(plugin for plugin in defaults if plugin.name not in own.disabled)
@@ -97,11 +99,12 @@ def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelectio
 def effective_plugins(
     rules: PluginRules, defaults: Iterable[EnabledPlugin], serves: Callable[[str, str], bool], *, where: str = "plugins"
 ) -> EffectivePlugins:
-    """The effective plugins of each extension point.
+    """Returns the effective plugins of each extension point.
 
     `serves(plugin, point)` says whether the plugin has that point's method. Raises ConfigurationError, with the field
-    path below `where`, if an enabled plugin does not exist or does not serve the point, if a plugin is enabled twice,
-    if there is not exactly one queue order or no binder, and if the weights could overflow a total."""
+    path below `where`, in these cases: an enabled plugin does not exist or does not serve the point, a plugin is
+    enabled twice, there is not exactly one queue order, there is no binder, or the weights could overflow a total.
+    """
     multi_point = merge_with_defaults(tuple(defaults), rules.at(MULTI_POINT))
     for index, plugin in enumerate(rules.at(MULTI_POINT).enabled):
         if not any(serves(plugin.name, point) for point in EXTENSION_POINTS):

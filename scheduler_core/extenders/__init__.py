@@ -1,1 +1,1 @@
-"""Scheduler extenders over HTTP: the library's only I/O, used only if configured."""
+"""Calls scheduler extenders over HTTP. This is the library's only I/O, and only configured extenders are called."""

@@ -1,9 +1,9 @@
-"""Calls the extenders in order, each with the nodes that passed the previous one, and skips errors of ignorable ones.
+"""Calls the extenders in order, each with the nodes that passed the previous one. Skips errors of ignorable extenders.
 
 Source: findNodesThatPassExtenders, prioritizeNodes and extendersBinding in pkg/scheduler/schedule_one.go, callExtenders
-in pkg/scheduler/framework/preemption/preemption.go (v1.36). One difference: if an extender answers with whole nodes,
-the real scheduler continues with those objects and without the pods on them; here the snapshot's own nodes are
-scored."""
+in pkg/scheduler/framework/preemption/preemption.go (v1.36). One difference: if an extender returns whole nodes, the
+real scheduler continues with these objects, without the pods on them. Here the snapshot's nodes are scored.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FromModel:
 
 
 class Extender(Value):
-    """One extender: its settings and its transport."""
+    """One extender with its settings and its transport."""
 
     settings: ExtenderSettings
     transport: ExtenderTransport
@@ -68,8 +68,8 @@ class Extender(Value):
         return self.settings.url_prefix
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether the pod is sent to the extender: always, unless the extender manages resources and none of the pod's
-        containers requests one."""
+        """Whether the pod is sent to the extender. An extender that manages resources gets only pods with a container
+        that requests one of them."""
         managed = {resource.name for resource in self.settings.managed_resources}
         containers = (*pod.spec.containers, *pod.spec.init_containers)
         return not managed or any(
@@ -84,9 +84,11 @@ class Extender(Value):
 
 
 class Survivors(Value, kw_only=True):
-    """The nodes that every interested extender passed, in the order of the last answer, and the refusals of the others.
+    """The nodes that every interested extender passed, in the order of the last extender, and the refusals of the other
+    nodes.
 
-    `problem` is the error of an extender that is not ignorable: the cycle fails with it."""
+    `problem` is the error of an extender that is not ignorable; the cycle fails with this error.
+    """
 
     nodes: tuple[Node, ...]
     refusals: Mapping[str, Verdict] = field(default_factory=dict)
@@ -105,7 +107,7 @@ class ExtenderChain(Value):
         transport: Callable[[ExtenderSettings], ExtenderTransport],
         renderer: Renderer | None = None,
     ) -> ExtenderChain:
-        """A chain with a transport for each extender, usually `transport.HttpTransport`."""
+        """Returns a chain with a transport for each extender, usually `transport.HttpTransport`."""
         return cls(tuple(Extender(each, transport(each), renderer or FromModel()) for each in settings))
 
     def __bool__(self) -> bool:
@@ -120,7 +122,7 @@ class ExtenderChain(Value):
         return any(extender.settings.prioritize_verb for extender in self.extenders)
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> Survivors:
-        """The nodes that remain; no further extender is called once none is left."""
+        """Calls the extenders and returns the nodes that remain. Stops when no node is left."""
         survivors = tuple(nodes)
         refusals: dict[str, Verdict] = {}
         for extender in self._interested(pod):
@@ -146,10 +148,10 @@ class ExtenderChain(Value):
         return Survivors(nodes=survivors, refusals=refusals)
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, int]:
-        """The extenders' additions to the total of each node that they named; an error adds nothing.
+        """Returns what the extenders add to the total of each node that they name. An error adds nothing.
 
-        An interested extender without the prioritize verb names every node with 0: this too makes the real scheduler
-        break ties at random.
+        An interested extender without the prioritize verb counts as naming every node with 0: this too makes the real
+        scheduler break ties at random.
         """
         totals: dict[str, int] = {}
         for extender in self._interested(pod):
@@ -168,9 +170,11 @@ class ExtenderChain(Value):
     def narrow_preemption(
         self, pod: Pod, candidates: Mapping[str, Victims], pods_on: Mapping[str, Sequence[Pod]]
     ) -> dict[str, Victims] | Verdict:
-        """The candidates left by all extenders with a preempt verb; the verdict is an error that is not ignorable.
+        """Returns the preemption candidates that all extenders with a preempt verb keep. The verdict is the error of an
+        extender that is not ignorable.
 
-        `pods_on` holds the pods of every node of the cluster by node name, because victims are named by uid."""
+        `pods_on` has the pods of every node of the cluster by node name, because extenders name victims by uid.
+        """
         remaining = dict(candidates)
         for extender in self._interested(pod):
             if not extender.settings.preempt_verb:
@@ -190,7 +194,8 @@ class ExtenderChain(Value):
         return remaining
 
     def bind(self, pod: Pod, node_name: str) -> Verdict | None:
-        """The answer of the extender that binds this pod; None if no extender does and the Bind plugins run."""
+        """Returns the result of the extender that binds this pod, or None if no extender binds it and the Bind plugins
+        must run."""
         for extender in self._interested(pod):
             if not extender.settings.bind_verb:
                 continue

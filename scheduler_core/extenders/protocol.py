@@ -1,7 +1,8 @@
-"""The JSON of filter, prioritize, preempt and bind, to and from model values; no I/O.
+"""Converts the JSON of filter, prioritize, preempt and bind to model values and back. No I/O.
 
-Keys are the names of Go's struct fields, because the real types have no JSON tags; answers are read case-insensitively,
-as Go reads them. Source: k8s.io/kube-scheduler/extender/v1/types.go, v0.36."""
+Keys are the names of Go's struct fields, because the real types have no JSON tags. Responses are read
+case-insensitively, as Go reads them. Source: k8s.io/kube-scheduler/extender/v1/types.go, v0.36.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +22,21 @@ Manifest = Mapping[str, Any]
 
 
 class ExtenderError(Exception):
-    """The extender could not be called, or its answer is invalid; an ignorable extender is skipped, any other fails the
-    cycle."""
+    """The extender could not be called, or its response is invalid. The chain skips an ignorable extender; any other
+    extender fails the cycle."""
 
 
 class ExtenderTransport(Protocol):
     """Sends one request to one extender; transport.py implements it over HTTP."""
 
     def post(self, verb: str, body: bytes) -> bytes:
-        """The body of a 200 answer to POST <prefix>/<verb>; raises ExtenderError for anything else, including late
-        answers."""
+        """Sends POST <prefix>/<verb> and returns the body of a 200 response. Raises ExtenderError for any other
+        response, and for a late one."""
 
 
 class FilterAnswer(Value, kw_only=True):
-    """`passed` are node names in the extender's order; the two maps give its reasons for the others."""
+    """An extender's response to filter. `passed` has node names in the extender's order; the two maps have its reasons
+    for refusing the other nodes."""
 
     passed: tuple[str, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -45,14 +47,15 @@ class FilterAnswer(Value, kw_only=True):
 
 
 def nodes_request(pod: Manifest, *, names: Sequence[str], nodes: Sequence[Manifest] | None) -> bytes:
-    """The body of filter and prioritize: whole nodes, or only their names for a cache-capable extender (`nodes`
+    """Returns the body of filter and prioritize: whole nodes, or only names for a cache-capable extender (`nodes`
     None)."""
     node_list = None if nodes is None else {"metadata": {}, "items": list(nodes)}
     return msgspec.json.encode({"Pod": pod, "Nodes": node_list, "NodeNames": list(names) if nodes is None else None})
 
 
 def preemption_request(pod: Manifest, candidates: Mapping[str, Victims], pods: Mapping[str, Manifest] | None) -> bytes:
-    """The body of preempt; with `pods` (uid → manifest) the victims are sent as whole pods, without it only by uid."""
+    """Returns the body of preempt. With `pods` (uid → manifest), victims are sent as whole pods; otherwise only by
+    uid."""
     if pods is None:
         meta = {
             node: {"Pods": [{"UID": pod.uid} for pod in victims.pods], "NumPDBViolations": victims.budget_violations}
@@ -76,7 +79,7 @@ def binding_request(pod: Pod, node_name: str) -> bytes:
 
 
 def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> FilterAnswer:
-    """The nodes that pass. An answer with neither nodes nor names passes none; an unknown name is an error."""
+    """Returns the nodes that pass. A response with neither nodes nor names passes none. An unknown name is an error."""
     answer = _fields(body, "filter result")
     if answer.get("error"):
         raise ExtenderError(str(answer["error"]))
@@ -100,8 +103,8 @@ def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> F
 
 
 def read_priorities(body: bytes) -> list[tuple[str, int]]:
-    """(node name, score) pairs; scores should be 0 to 10, but neither the real scheduler nor this function checks
-    that."""
+    """Returns (node name, score) pairs. Scores should be 0 to 10, but like the real scheduler this function does not
+    check that."""
     pairs = []
     for entry in _list(_decode(body), "host priorities"):
         fields = {key.lower(): value for key, value in _mapping(entry, "host priority").items()}
@@ -113,7 +116,7 @@ def read_priorities(body: bytes) -> list[tuple[str, int]]:
 
 
 def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) -> dict[str, Victims]:
-    """The candidates that remain; victims are found by uid among the pods of each node."""
+    """Returns the candidates that remain. Victims are found by uid among the pods of each node."""
     remaining: dict[str, Victims] = {}
     named = _fields(body, "preemption result").get("nodenametometavictims") or {}
     for node, meta in _mapping(named, "NodeNameToMetaVictims").items():
@@ -134,7 +137,7 @@ def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) ->
 
 
 def read_binding_answer(body: bytes) -> None:
-    """Returns if the pod is bound; raises ExtenderError with the extender's message if not."""
+    """Returns if the pod is bound. Otherwise raises ExtenderError with the extender's message."""
     problem = _fields(body, "binding result").get("error")
     if problem:
         raise ExtenderError(str(problem))

@@ -1,6 +1,7 @@
-"""One POST with a deadline. The library's only I/O; tests may replace it.
+"""Sends one POST to an extender, with a deadline. This is the library's only I/O; tests may replace it.
 
-Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. Proxies are not used and redirects not followed."""
+Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. No proxies are used, and redirects are not followed.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ _CHUNK = 1 << 16
 
 
 class HttpTransport:
-    """The transport of one extender: address, certificates and the total deadline of a call.
+    """The transport of one extender: its address, its certificates and the total deadline of a call.
 
-    The constructor reads the certificate files; ExtenderError names an unusable file."""
+    The constructor reads the certificate files. ExtenderError names a file that cannot be used.
+    """
 
     def __init__(self, settings: ExtenderSettings) -> None:
         self._prefix = settings.url_prefix.rstrip("/")
@@ -63,8 +65,8 @@ class HttpTransport:
 
 
 class _NamedHttpsConnection(http.client.HTTPSConnection):
-    """Checks the certificate against a separate name, because an extender is often reached by an address that its
-    certificate does not contain."""
+    """An HTTPS connection that checks the certificate against a separate name. The address of an extender is often not
+    in its certificate."""
 
     def __init__(
         self, host: str, port: int | None, server_name: str, context: ssl.SSLContext, timeout_seconds: float
@@ -83,7 +85,7 @@ class _NamedHttpsConnection(http.client.HTTPSConnection):
 
 
 def _read(response: http.client.HTTPResponse, sock: socket.socket, deadline: float) -> bytes:
-    """The whole body; each read waits only until the deadline, so that a slow body cannot delay scheduling."""
+    """Reads the whole body. Each read waits only until the deadline, so a slow body cannot delay scheduling."""
     pieces: list[bytes] = []
     while True:
         left = deadline - time.monotonic()
@@ -139,8 +141,8 @@ def _as_file(path: Path, pem: bytes, file: str) -> str:
 
 
 def _load(what: str, files: str, load: Callable[[], object]) -> None:
-    """Raises ExtenderError. The message for an unusable file is always the same, so that the author of the settings
-    cannot learn which files exist on this host."""
+    """Loads certificates. Raises ExtenderError if a file cannot be used. The message is always the same, so that the
+    author of the settings cannot learn which files exist on this host."""
     try:
         load()
     except (OSError, ValueError) as problem:  # ssl.SSLError is an OSError

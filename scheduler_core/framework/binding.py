@@ -1,7 +1,8 @@
-"""Binding a pod to its chosen node: Reserve, Permit, PreBind, Bind, PostBind; a failure unreserves.
+"""Binds a pod to its chosen node: Reserve, Permit, PreBind, Bind, PostBind. A failure runs Unreserve.
 
 Source: RunReservePluginsReserve … RunPostBindPlugins in pkg/scheduler/framework/runtime/framework.go and bindingCycle
-in pkg/scheduler/schedule_one.go, v1.36. The caller implements the waiting of Permit; this module keeps no time."""
+in pkg/scheduler/schedule_one.go, v1.36. The caller waits if a Permit plugin says so; this module keeps no time.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +28,16 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingProgress:
-    """`stage` is the last point that ran. With a verdict other than SUCCESS or WAIT the pod stopped there and all
-    reservations were released."""
+    """How far the binding of a pod came. `stage` is the last point that ran. With a verdict other than SUCCESS or WAIT,
+    the pod stopped there and all reservations were released."""
 
     stage: Stage
     verdict: Verdict = SUCCESS
 
     @property
     def waits(self) -> bool:
-        """Whether a Permit plugin makes the pod wait: the reservation stays, and `BindingCycle.bind` is to be called
-        once the pod may continue."""
+        """Whether a Permit plugin makes the pod wait. The reservation stays, and the caller must call
+        `BindingCycle.bind` when the pod may continue."""
         return self.verdict.code is VerdictCode.WAIT
 
 
@@ -49,7 +50,8 @@ def _no_extender(_pod: Pod, _node_name: str) -> None:
 
 
 class BindingCycle(Value):
-    """The plugins of one profile from Reserve on. It has no state; plugin state is in the CycleState."""
+    """The binding plugins of one profile, from Reserve on. The object has no state; plugins keep theirs in the
+    CycleState."""
 
     plugins: PluginSet
     extender_bind: ExtenderBind = _no_extender
@@ -92,7 +94,7 @@ class BindingCycle(Value):
         return BindingProgress(stage=Stage.BOUND)
 
     def give_up(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Runs Unreserve in reverse order, also for plugins that reserved nothing, as kube-scheduler does."""
+        """Runs Unreserve in reverse order. Like kube-scheduler, also runs it for plugins that reserved nothing."""
         for plugin in reversed(self.plugins.at("reserve")):
             plugin.unreserve(state, pod, node_name)
 
@@ -112,7 +114,7 @@ class BindingCycle(Value):
 
 
 def _blamed(verdict: Verdict, plugin: str, point: str) -> Verdict:
-    """A refusal under its plugin's name; any other failure becomes an error of that plugin."""
+    """Returns a refusal under its plugin's name. Turns any other failure into an error of that plugin."""
     if verdict.is_success or verdict.is_rejection:
         return verdict.by(plugin)
     return Verdict(VerdictCode.ERROR, (f'running {point} plugin "{plugin}": {verdict.message}',), plugin)

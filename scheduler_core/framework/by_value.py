@@ -1,7 +1,9 @@
-"""Filters and scores that read one field of the node: one rule about its value serves one node and all nodes.
+"""Filters and scores that read one field of the node. One rule about the field's value serves the per-node and the
+all-nodes form.
 
-Many nodes share few values of such a field. The rule is asked once per distinct value, and the answer for all nodes is
-remembered for as long as the nodes stay the same."""
+Many nodes share few values of such a field. The rule is evaluated once per distinct value, and the result for all nodes
+is cached for as long as the nodes stay the same.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ Distinct = tuple[Sequence[T], NDArray[np.intp]]
 def refusals_by_value(
     nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], Verdict], question: Hashable
 ) -> Refusals:
-    """The answer of a filter whose verdict depends on this field. `question` has everything else that the rule
-    reads."""
+    """Returns the refusals of a filter whose verdict depends on this field. `question` has everything else that the
+    rule reads."""
     known: tuple[NDArray[Any], Mapping[int, Verdict]] | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct
@@ -35,7 +37,8 @@ def refusals_by_value(
 
 
 def scores_by_value(nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], int], question: Hashable) -> Scores:
-    """The scores of a plugin whose score depends on this field. `question` has everything else that the rule reads."""
+    """Returns the scores of a plugin whose score depends on this field. `question` has everything else that the rule
+    reads."""
     known: Scores | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct

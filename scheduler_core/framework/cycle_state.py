@@ -1,7 +1,8 @@
-"""Typed state that plugins keep within one cycle.
+"""The typed state that plugins keep during one cycle.
 
-A state value is immutable and stored under its type; a change writes a new value. So a copy of the state is a copy of
-references, and preemption can work on a copy without affecting the original."""
+State values are immutable and stored under their type; a change writes a new value. So a copy of the state copies only
+references, and preemption can work on a copy without affecting the original.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ Note = TypeVar("Note")
 
 
 class UnpreparedError(LookupError):
-    """A plugin lacks its own state: a profile disabled the extension point that writes it. The runner ends the cycle
+    """A plugin has no state, because the profile disabled the extension point that writes it. The runner ends the cycle
     with an error."""
 
     def __str__(self) -> str:
@@ -29,23 +30,24 @@ class CycleState:
         self.skipped_scores: frozenset[str] = frozenset()
 
     def write(self, note: object) -> None:
-        """Stores the value under its type and replaces an earlier one."""
+        """Stores the value under its type and replaces an earlier value."""
         self._notes[type(note)] = note
 
     def read(self, kind: type[Note]) -> Note:
-        """The value of this type; raises UnpreparedError if the plugin's earlier extension point did not run."""
+        """Returns the value of this type. Raises UnpreparedError if the plugin's earlier extension point did not
+        run."""
         note = self._notes.get(kind)
         if not isinstance(note, kind):
             raise UnpreparedError(kind.__name__)
         return note
 
     def find(self, kind: type[Note]) -> Note | None:
-        """The value of this type, or None."""
+        """Returns the value of this type, or None."""
         note = self._notes.get(kind)
         return note if isinstance(note, kind) else None
 
     def copy(self) -> CycleState:
-        """A copy that can be changed without affecting the original."""
+        """Returns a copy that can be changed without affecting the original."""
         clone = CycleState()
         clone._notes = dict(self._notes)
         clone.skipped_filters = self.skipped_filters

@@ -1,4 +1,4 @@
-"""Why no node fits: per node, per plugin, and as the scheduler's message.
+"""Says why no node fits: per node, per plugin, and as the scheduler's message.
 
 The message follows FitError in pkg/scheduler/framework/types.go, v1.36.
 """
@@ -20,8 +20,8 @@ from scheduler_core.values import Value
 
 
 class Round(Value, eq=False):
-    """One plugin's answers: `refused` are the positions (in the searched list) that it refused first, `codes`
-    one per position."""
+    """The refusals of one plugin. `refused` has the positions, in the searched list, of the nodes that this plugin
+    refused first. `codes` has a code for every position."""
 
     plugin: str
     refused: NDArray[np.intp]
@@ -31,11 +31,11 @@ class Round(Value, eq=False):
         return self.refusals.verdict(int(self.refusals.codes[position])).by(self.plugin)
 
     def has(self, code: VerdictCode) -> bool:
-        """Whether one of the refusals has that code."""
+        """Whether one of the refusals has this code."""
         return self.refusals.may_be(code) and any(verdict.code is code for verdict, _ in self.counted())
 
     def counted(self) -> Iterator[tuple[Verdict, int]]:
-        """Each distinct verdict, with the number of nodes in this round that got it."""
+        """Returns each distinct verdict with the number of nodes that got it from this plugin."""
         codes, counts = np.unique(self.refusals.codes[self.refused], return_counts=True)
         for code, count in zip(codes, counts, strict=True):
             yield self.refusals.verdict(int(code)).by(self.plugin), int(count)
@@ -43,7 +43,7 @@ class Round(Value, eq=False):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Diagnosis:
-    """The verdict of every node, stored in columns and read one by one on demand."""
+    """The verdict of every node, stored in columns and built on demand."""
 
     nodes: NodeList
     prefilter: Verdict | None = None  # refuses all nodes at once
@@ -55,7 +55,7 @@ class Diagnosis:
     """By row, verdicts that count instead of the filters': from nominated pods, and from extenders."""
 
     def with_replaced(self, verdicts: Mapping[int, Verdict]) -> Diagnosis:
-        """The same diagnosis with these verdicts, by row, in place of its own."""
+        """Returns a diagnosis in which these verdicts, by row, replace the verdicts of the filters."""
         return replace(self, replaced={**self.replaced, **verdicts}) if verdicts else self
 
     @property
@@ -64,7 +64,7 @@ class Diagnosis:
         return self.nodes.rows if self.inside is None else self.inside
 
     def verdict(self, row: int) -> Verdict:
-        """The verdict of the node at this row; SUCCESS if it passed."""
+        """Returns the verdict of the node at this row; SUCCESS if the node passed."""
         if self.prefilter is not None:
             return self.prefilter
         if row in self.replaced:
@@ -76,7 +76,7 @@ class Diagnosis:
 
     @cached_property
     def _who(self) -> NDArray[np.int16]:
-        """The first round that refused each row."""
+        """For each row, the plugin that refused it first."""
         who = np.full(len(self.nodes.snapshot.columns), _OUTSIDE, dtype=np.int16)
         who[self.searched] = _PASSED
         for number, each in enumerate(self.rounds):
@@ -85,14 +85,14 @@ class Diagnosis:
 
     @cached_property
     def _where(self) -> NDArray[np.intp]:
-        """The position of each row in the searched list."""
+        """For each row, its position in the searched list."""
         where = np.zeros(len(self.nodes.snapshot.columns), dtype=np.intp)
         where[self.searched] = np.arange(len(self.searched))
         return where
 
     @property
     def passed(self) -> NDArray[np.intp]:
-        """Rows that passed every filter, in the snapshot's order."""
+        """The rows that passed every filter, in the snapshot's order."""
         if self.prefilter is not None:
             return self.searched[:0]
         if self.sieved is not None and not self.replaced:
@@ -107,7 +107,7 @@ class Diagnosis:
 
     @property
     def rows_that_may_be_helped(self) -> NDArray[np.intp]:
-        """Rows refused with Unschedulable, where evicting pods may help."""
+        """The rows refused with Unschedulable, where evicting pods may help."""
         size = len(self.nodes.snapshot.columns)
         if self.prefilter is not None:
             return np.arange(size if self.prefilter.code is VerdictCode.UNSCHEDULABLE else 0)
@@ -125,7 +125,7 @@ class Diagnosis:
         return np.flatnonzero(found)
 
     def first_of(self, code: VerdictCode) -> Verdict | None:
-        """The first verdict with that code on any node; None if there is none."""
+        """Returns the first verdict with this code on any node, or None."""
         said = (self.prefilter, self.outside, *self.replaced.values())
         # Every cycle calls this and few find one: counting all verdicts for it would cost as much as a filter.
         if not (
@@ -136,7 +136,7 @@ class Diagnosis:
         return next((verdict for verdict in self.verdict_counts() if verdict.code is code), None)
 
     def verdict_counts(self) -> Counter[Verdict]:
-        """The refusals, with their numbers of nodes."""
+        """Each distinct refusal with its number of nodes."""
         counts: Counter[Verdict] = Counter()
         if self.prefilter is not None:
             counts[self.prefilter] = len(self.nodes.snapshot.columns)
@@ -155,11 +155,11 @@ class Diagnosis:
         return +counts
 
     def refusing_plugins(self) -> frozenset[str]:
-        """The plugins that refused a node, or all nodes: their events may help the pod."""
+        """The plugins that refused at least one node. Events for these plugins may help the pod."""
         return frozenset(verdict.plugin for verdict in self.verdict_counts() if verdict.plugin)
 
     def sentence(self, after: str = "") -> str:
-        """`0/N nodes are available: 3 Insufficient cpu, …`, followed by the message of PostFilter."""
+        """Returns `0/N nodes are available: 3 Insufficient cpu, …`, followed by the message of PostFilter."""
         head = f"0/{len(self.nodes.snapshot.columns)} nodes are available:"
         if self.prefilter is not None:
             head += f" {self.prefilter.message}." if self.prefilter.message else ""
@@ -178,7 +178,7 @@ _OUTSIDE = -2
 
 
 class Verdicts(Mapping[str, Verdict]):
-    """Node name → verdict, for every node of the snapshot; read from the diagnosis on demand."""
+    """Maps each node of the snapshot to its verdict, which is read from the diagnosis on demand."""
 
     def __init__(self, diagnosis: Diagnosis) -> None:
         self._diagnosis = diagnosis

@@ -1,11 +1,12 @@
-"""The extension points, one Protocol each, in the order in which a pod passes them; the all-nodes forms are next to the
-per-node forms.
+"""Defines the extension points, one Protocol each, in the order in which a pod passes them. The all-nodes forms are
+next to the per-node forms.
 
-A plugin is a small frozen object with a `name`. It is a filter, a scorer and so on because it has the method that the
-Protocol names; nothing is registered twice. Its inputs come from its factory or from the call: there is no handle to
+A plugin is a small frozen object with a `name`. It serves an extension point if it has the method of that point's
+Protocol; plugins register nowhere else. Its inputs come from its factory or from the call: there is no handle to
 everything.
 
-Source of the points and their order: k8s.io/kube-scheduler/framework/interface.go, v1.36."""
+Source of the points and their order: k8s.io/kube-scheduler/framework/interface.go, v1.36.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ MAX_NODE_SCORE = 100
 
 
 class Plugin(Protocol):
-    """Any object with a name; configurations and refusals use the name."""
+    """Any object with a name. Configurations and refusals use the name."""
 
     @property
     def name(self) -> str: ...
@@ -44,12 +45,12 @@ class QueueSortPlugin(Protocol):
     @property
     def name(self) -> str: ...
     def less(self, one: QueuedPodInfo, other: QueuedPodInfo) -> bool:
-        """Whether `one` is to be scheduled before `other`."""
+        """Whether the scheduler should try `one` before `other`."""
         ...
 
 
 class QueuedPodInfo(Protocol):
-    """The fields that queue sorting reads of an entry: the pod, and the time when it was queued in seconds."""
+    """The fields of a queue entry that queue sorting reads: the pod, and the time in seconds when it was queued."""
 
     @property
     def pod(self) -> Pod: ...
@@ -59,7 +60,7 @@ class QueuedPodInfo(Protocol):
 
 @runtime_checkable
 class PreEnqueuePlugin(Protocol):
-    """Whether the pod may enter the active queue. A refused pod stays gated until one of this plugin's events
+    """Decides whether the pod may enter the active queue. A refused pod stays gated until one of this plugin's events
     occurs."""
 
     @property
@@ -68,8 +69,8 @@ class PreEnqueuePlugin(Protocol):
 
 
 class PreFilterResult(Value):
-    """`node_names` None means all nodes; a set restricts the search to it. A SKIP verdict skips the plugin's filter for
-    this pod."""
+    """The nodes that the search may use: those in `node_names`, or all nodes if it is None. A SKIP verdict skips the
+    plugin's filter for this pod."""
 
     verdict: Verdict = SUCCESS
     node_names: frozenset[str] | None = None
@@ -77,7 +78,7 @@ class PreFilterResult(Value):
 
 @runtime_checkable
 class PreFilterPlugin(Protocol):
-    """Reads the pod and the whole cluster once, writes state for the filter, may refuse every node at once."""
+    """Reads the pod and the whole cluster once, and writes state for the filter. May refuse every node at once."""
 
     @property
     def name(self) -> str: ...
@@ -86,9 +87,10 @@ class PreFilterPlugin(Protocol):
 
 @runtime_checkable
 class PreFilterExtensions(Protocol):
-    """Updates the state of pre_filter while preemption or nominated pods add and remove pods on one node.
+    """Updates the state of pre_filter when preemption or nominated pods add pods to one node or remove them.
 
-    `node_info` already contains the change. State values are replaced, not changed."""
+    `node_info` already contains the change. State values are replaced, not changed.
+    """
 
     @property
     def name(self) -> str: ...
@@ -98,7 +100,7 @@ class PreFilterExtensions(Protocol):
 
 @runtime_checkable
 class FilterPlugin(Protocol):
-    """Whether the pod may run on this node."""
+    """Decides whether the pod may run on this node."""
 
     @property
     def name(self) -> str: ...
@@ -116,22 +118,23 @@ class FilterAllPlugin(Protocol):
 
 @runtime_checkable
 class NodeRulePlugin(Protocol):
-    """Its answers for all nodes (`filter_all`, `score_all`, `normalize`) depend on the nodes, on its own settings, and
-    of the pod only on `node_key`: not on placed pods, other objects, or state. They are kept while the nodes stay the
-    same."""
+    """A plugin whose all-nodes results can be cached while the nodes stay the same. `filter_all`, `score_all` and
+    `normalize` depend only on the nodes, the plugin's settings and the pod's `node_key`, not on placed pods, other
+    objects or state."""
 
     @property
     def name(self) -> str: ...
     def node_key(self, pod: Pod) -> Hashable:
-        """Equal for pods that get equal answers."""
+        """Returns the same key for pods that get the same results."""
         ...
 
 
 @runtime_checkable
 class PostFilterPlugin(Protocol):
-    """Runs if no node fits, in order until one plugin succeeds.
+    """Runs if no node fits. The plugins run in order until one succeeds.
 
-    The in-tree plugins are DefaultPreemption and DynamicResources."""
+    The in-tree plugins are DefaultPreemption and DynamicResources.
+    """
 
     @property
     def name(self) -> str: ...
@@ -139,10 +142,11 @@ class PostFilterPlugin(Protocol):
 
 
 class Nomination(Value, kw_only=True):
-    """Preemption's answer: the node, and the pods to evict there ("namespace/name", sorted).
+    """The result of preemption: the node, and the pods to evict there ("namespace/name", sorted).
 
-    `clears` means: no node is nominated, and the handling of the failed cycle removes an earlier nomination.
-    `is_sampled`: enough nodes were found before all were tried; the real search begins at a random one."""
+    If `clears`, no node is nominated, and an earlier nomination is removed when the cycle fails. If `is_sampled`,
+    enough nodes were found before all were tried; the real search begins at a random node.
+    """
 
     node: str = ""
     victims: tuple[str, ...] = ()
@@ -151,7 +155,7 @@ class Nomination(Value, kw_only=True):
 
 
 class PostFilterResult(Value):
-    """The result of PostFilter; `nomination` None keeps an earlier nomination."""
+    """The result of PostFilter. With `nomination` None, an earlier nomination stays."""
 
     verdict: Verdict
     nomination: Nomination | None = None
@@ -159,7 +163,8 @@ class PostFilterResult(Value):
 
 @runtime_checkable
 class PreScorePlugin(Protocol):
-    """Reads the nodes that passed and writes state for the score. A SKIP verdict means: 0 for every node."""
+    """Reads the nodes that passed the filters, and writes state for the score. A SKIP verdict means a score of 0 for
+    every node."""
 
     @property
     def name(self) -> str: ...
@@ -168,7 +173,7 @@ class PreScorePlugin(Protocol):
 
 @runtime_checkable
 class ScorePlugin(Protocol):
-    """The score of one node. Any integer if the plugin normalizes; else 0 to 100."""
+    """Returns the score of one node: any integer if the plugin normalizes scores, otherwise 0 to 100."""
 
     @property
     def name(self) -> str: ...
@@ -179,8 +184,9 @@ class ScorePlugin(Protocol):
 class ScoreAllPlugin(Protocol):
     """The all-nodes form of a score. None means: use the per-node form for this pod.
 
-    As in the per-node form, a node's score depends on the node, the cluster and the state of pre_score, not on the
-    other nodes requested: `nodes` may contain some that did not pass."""
+    As in the per-node form, a node's score depends on the node, the cluster and the state of pre_score, but not on
+    other nodes. `nodes` may contain nodes that did not pass the filters.
+    """
 
     @property
     def name(self) -> str: ...
@@ -189,7 +195,7 @@ class ScoreAllPlugin(Protocol):
 
 @runtime_checkable
 class NormalizePlugin(Protocol):
-    """Brings the scores of all nodes that passed, in the order of `nodes`, into 0 to 100. Returns a new array."""
+    """Scales the scores of all nodes that passed, in the order of `nodes`, to 0 to 100. Returns a new array."""
 
     @property
     def name(self) -> str: ...
@@ -208,7 +214,7 @@ class ReservePlugin(Protocol):
 
 @runtime_checkable
 class PermitPlugin(Protocol):
-    """Whether the pod may be bound now. WAIT makes it wait."""
+    """Decides whether the pod may be bound now. WAIT makes the pod wait."""
 
     @property
     def name(self) -> str: ...
@@ -217,7 +223,7 @@ class PermitPlugin(Protocol):
 
 @runtime_checkable
 class PreBindPlugin(Protocol):
-    """Work that must be done before binding, such as binding the pod's volumes."""
+    """Does the work that must precede the binding, such as binding the pod's volumes."""
 
     @property
     def name(self) -> str: ...
@@ -226,7 +232,7 @@ class PreBindPlugin(Protocol):
 
 @runtime_checkable
 class BindPlugin(Protocol):
-    """Binds the pod. SKIP passes it to the next bind plugin."""
+    """Binds the pod. SKIP passes the pod to the next bind plugin."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""The input of a PostFilter plugin after a search that found no node."""
+"""The input of a PostFilter plugin, after a search that found no node."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from scheduler_core.values import Value
 
 
 class Retrial(Protocol):
-    """The runner as preemption uses it: filters one node again while pods are removed from it and added back."""
+    """Filters one node again while preemption removes pods from the node and adds them back."""
 
     def filter_node_with_nominated(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
     ) -> Verdict:
-        """Whether the pod fits on the node, with and without the pods nominated to it."""
+        """Returns whether the pod fits on the node, both with and without the pods nominated to the node."""
         ...
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:

@@ -1,6 +1,6 @@
 """The plugins of each extension point, in order, with weights.
 
-A plugin serves a point if it has the point's method; the lists come from the configuration, already merged.
+A plugin serves a point if it has the point's method. The lists come from the merged configuration.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Factory = Callable[[Any, Any], Plugin]
 
 
 class DuplicatePluginError(ValueError):
-    """Two plugins have the same name; a configuration could not distinguish them. Rename one."""
+    """Two plugins have the same name, so a configuration could not distinguish them. Rename one of them."""
 
 
 def serves(plugin: Plugin, point: str) -> bool:
@@ -40,23 +40,23 @@ def serves(plugin: Plugin, point: str) -> bool:
 
 
 def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
-    """Several lists of factories as one; raises DuplicatePluginError if a name occurs in two of them."""
+    """Joins several lists of factories. Raises DuplicatePluginError if a name occurs in two lists."""
     together: dict[str, Factory] = {}
     for factories in lists:
         twice = sorted(together.keys() & factories.keys())
         if twice:
-            raise DuplicatePluginError(f"a plugin named {twice[0]} exists already")
+            raise DuplicatePluginError(f"two plugins are named {twice[0]}")
         together.update(factories)
     return together
 
 
 class PluginSet(Value):
-    """The plugins of one profile: `by_point` in the order they run, `weights` for scorers."""
+    """The plugins of one profile: `by_point` in the order in which they run, and the `weights` of scorers."""
 
     plugins: Mapping[str, Plugin]
     by_point: Mapping[str, tuple[str, ...]]
     weights: Mapping[str, int]
 
     def at(self, point: str) -> tuple[Any, ...]:
-        """The plugins of one point, in the order they run."""
+        """Returns the plugins of one point, in the order in which they run."""
         return tuple(self.plugins[name] for name in self.by_point.get(point, ()))

@@ -1,4 +1,4 @@
-"""The answer of a filter's all-nodes form: one small code per node, and the verdict of each code."""
+"""The result of a filter's all-nodes form: one small code per node, and the verdict of each code."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
 
 
 class Refusals:
-    """A filter's answer for all nodes of a list: a small code per node, 0 for a pass, and the verdict of each other
-    code.
+    """The result of a filter for all nodes of a list. Each node has a small code: 0 for a pass, another code for a
+    refusal.
 
-    `verdicts` maps a code to the verdict, by a mapping or, for too many codes to list, by a function, which then must
-    return only refusals."""
+    `verdicts` maps a code to its verdict. It is a mapping, or a function if there are too many codes to list; the
+    function must return only refusals.
+    """
 
     __slots__ = ("_verdicts", "codes", "may_fail")
 
@@ -29,22 +30,22 @@ class Refusals:
 
     @classmethod
     def of_each(cls, verdicts: Iterable[Verdict]) -> Self:
-        """The answer with these verdicts, one per node."""
+        """Returns the result with these verdicts, one per node."""
         return cls(*numbered(verdicts))
 
     def may_be(self, code: VerdictCode) -> bool:
-        """Whether a verdict could have that code; False is certain, True is not."""
+        """Whether a verdict may have this code. False is certain, True is not."""
         return callable(self._verdicts) or any(verdict.code is code for verdict in self._verdicts.values())
 
     def verdict(self, code: int) -> Verdict:
-        """The verdict of a code; SUCCESS for 0."""
+        """Returns the verdict of a code; SUCCESS for 0."""
         if code == 0:
             return SUCCESS
         return self._verdicts(code) if callable(self._verdicts) else self._verdicts[code]
 
 
 def numbered(verdicts: Iterable[Verdict]) -> tuple[NDArray[Any], Mapping[int, Verdict]]:
-    """The code of each of these verdicts, and the verdicts by their codes."""
+    """Gives each distinct verdict a code. Returns the code of each verdict, and the verdicts by code."""
     numbers: dict[Verdict, int] = {}
     codes = [0 if each.is_success else numbers.setdefault(each, len(numbers) + 1) for each in verdicts]
     kind = bool if len(numbers) < 2 else np.intp  # a mask is searched several times faster than numbers

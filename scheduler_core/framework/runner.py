@@ -1,6 +1,6 @@
-"""Runs one extension point over its plugins: for all nodes at once if a plugin can, else node by node.
+"""Runs one extension point over its plugins: for all nodes at once if a plugin can, otherwise node by node.
 
-The effect of each answer on the rest of the point follows pkg/scheduler/framework/runtime/framework.go, v1.36.
+The effect of each result on the rest of the point follows pkg/scheduler/framework/runtime/framework.go, v1.36.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _NOBODY: Final[Nominated] = {}
 
 
 class CycleError(Exception):
-    """A plugin failed; the cycle ends and the pod is to be tried again later. `plugin` is its name, the message is the
-    cause."""
+    """A plugin failed, so the cycle ends; the pod must be tried again later. `plugin` is its name, and the message is
+    the cause."""
 
     def __init__(self, plugin: str, message: str) -> None:
         super().__init__(message)
@@ -53,8 +53,8 @@ class CycleError(Exception):
 
 
 class PreFiltered(Value):
-    """The result of PreFilter: a refusal of every node, or a set of names to search (None: all) and the plugins that
-    set it."""
+    """The result of PreFilter: a refusal of every node, or the names of the nodes to search (None: all) and the plugins
+    that restricted them."""
 
     refusal: Verdict | None = None
     node_names: frozenset[str] | None = None
@@ -63,7 +63,7 @@ class PreFiltered(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTable:
-    """Weighted scores by plugin, one per node of the list that was scored, and their sum."""
+    """Weighted scores by plugin, one score per scored node, and their sum."""
 
     nodes: NodeList
     by_plugin: Mapping[str, Scores]
@@ -72,7 +72,8 @@ class ScoreTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sieved:
-    """What filters left of a list of nodes: `alive` by position, and `rows` if they are known. `is_over`: nothing."""
+    """The nodes that remain after filters ran: `alive` by position, and `rows` if they are known. If `is_over`, no node
+    remains."""
 
     alive: NDArray[np.bool_]
     rounds: tuple[Round, ...] = ()
@@ -86,7 +87,7 @@ class _Sieved:
 
 
 class Runner:
-    """The plugins of one profile, ready to run. It has no state of its own: everything is in the arguments."""
+    """The plugins of one profile, ready to run. The object has no state; all state is in the arguments."""
 
     def __init__(self, plugins: PluginSet) -> None:
         self.plugins = plugins
@@ -127,15 +128,15 @@ class Runner:
     # ---- PreEnqueue ----
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """The first refusal to let the pod into the active queue, or SUCCESS."""
+        """Returns the first refusal to let the pod into the active queue, or SUCCESS."""
         verdicts = (plugin.pre_enqueue(pod).by(plugin.name) for plugin in self.plugins.at("preEnqueue"))
         return next((verdict for verdict in verdicts if not verdict.is_success), SUCCESS)
 
     # ---- PreFilter ----
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFiltered:
-        """A refusal that eviction cannot change ends the point at once; one that eviction may change is remembered
-        while the other plugins still prepare (#119770)."""
+        """Runs PreFilter. A refusal that eviction cannot change ends the point at once. A refusal that eviction may
+        change is kept while the other plugins still prepare (#119770)."""
         skipped: set[str] = set()
         refusal: Verdict | None = None
         names: frozenset[str] | None = None
@@ -166,10 +167,10 @@ class Runner:
     # ---- Filter ----
 
     def search(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated = _NOBODY) -> Diagnosis:
-        """Every node's verdict after PreFilter and Filter; raises CycleError if a plugin fails.
+        """Runs PreFilter and Filter, and returns every node's verdict. Raises CycleError if a plugin fails.
 
-        `nominated` are pods that preemption nominated to a node, by node name: the pod must fit beside those of at
-        least its priority.
+        `nominated` maps a node to the pods that preemption nominated to it. The pod must fit beside nominated pods of
+        at least its priority.
         """
         prepared = self.pre_filter(state, pod, nodes)
         if prepared.refusal is not None:
@@ -193,8 +194,8 @@ class Runner:
         return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
 
     def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[tuple[Round, ...], Rows | None]:
-        """The rounds that refused any node; and of all nodes the rows that passed, if only rules about nodes refused
-        any."""
+        """Runs the filters. Returns the rounds that refused a node. If only node rules refused nodes, also returns the
+        rows that passed."""
         if not nodes.is_all:
             return self._sift(self._filters, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes).rounds, None
         begun = self._by_node_rules(state, pod, nodes)
@@ -202,7 +203,7 @@ class Runner:
         return done.rounds, begun.rows if done is begun else None
 
     def _by_node_rules(self, state: CycleState, pod: Pod, nodes: NodeList) -> _Sieved:
-        """What the first filters leave of all nodes, kept while the nodes stay the same."""
+        """Returns the nodes that remain after the first filters. Cached while the nodes stay the same."""
         asked = [p for p in self._node_filters if p.name not in state.skipped_filters]
         key = (self, *((p.name, p.node_key(pod)) for p in asked))
         known: _Sieved | None = nodes.snapshot.columns.answers.get(key)
@@ -216,7 +217,7 @@ class Runner:
     def _sift(
         self, filters: Sequence[FilterPlugin], begun: _Sieved, state: CycleState, pod: Pod, nodes: NodeList
     ) -> _Sieved:
-        """The nodes that these filters leave; the same object if they refuse none of the remaining nodes."""
+        """Returns the nodes that pass these filters. Returns the same object if the filters refuse none of them."""
         left = begun
         for plugin in filters:
             if left.is_over:
@@ -230,7 +231,7 @@ class Runner:
         return left
 
     def _refused_beside(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated) -> dict[int, Verdict]:
-        """The nodes, by row, where the pod does not fit beside the pods nominated to them."""
+        """Returns, by row, the refusals of nodes where the pod does not fit beside the pods nominated to the node."""
         refused: dict[int, Verdict] = {}
         for node_name, pods in nominated.items():
             row = nodes.snapshot.columns.row_of.get(node_name)
@@ -255,7 +256,8 @@ class Runner:
             raise CycleError(plugin.name, f'running "{plugin.name}" filter plugin: {missing}') from missing
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """The first refusal of the node described by `node_info`, or SUCCESS. PreFilter must have run on this state."""
+        """Returns the first refusal of the node described by `node_info`, or SUCCESS. PreFilter must have run on this
+        state."""
         for plugin in self._filters:
             if plugin.name not in state.skipped_filters:
                 try:
@@ -267,8 +269,8 @@ class Runner:
         return SUCCESS
 
     def every_verdict(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Verdict]:
-        """Each filter's own verdict on one node, by plugin, also after the first refusal; skipped filters are left out.
-        For explanations, not for decisions."""
+        """Returns each filter's verdict on one node, by plugin, also after the first refusal. Leaves out skipped
+        filters. For explanations, not for decisions."""
         return {
             plugin.name: plugin.filter(state, pod, node_info)
             for plugin in self._filters
@@ -278,7 +280,8 @@ class Runner:
     def filter_node_with_nominated(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
     ) -> Verdict:
-        """The pod must fit on the node both with and without the nominated pods of at least its priority."""
+        """Returns SUCCESS if the pod fits on the node, both with and without the nominated pods of at least its
+        priority."""
         verdict = self._beside(state, pod, node_info, nominated)
         return self.filter_node(state, pod, node_info) if verdict.is_success else verdict
 
@@ -293,8 +296,8 @@ class Runner:
         return self.filter_node(trial, pod, node_info)
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins with counts that `other` was added to the node; `node_info` contains it already. Writes to
-        the state."""
+        """Tells the plugins with counts that `other` was added to the node, and writes their new state. `node_info`
+        already contains the pod."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.add_pod(state, pod, other, node_info)
@@ -303,8 +306,8 @@ class Runner:
         return SUCCESS
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins with counts that `other` was removed from the node; `node_info` lacks it already. Writes to
-        the state."""
+        """Tells the plugins with counts that `other` was removed from the node, and writes their new state. `node_info`
+        no longer contains the pod."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.remove_pod(state, pod, other, node_info)
@@ -315,8 +318,8 @@ class Runner:
     # ---- PostFilter ----
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """The first success or final refusal ends the point; otherwise all reasons together and the last nomination
-        that is not empty."""
+        """Runs PostFilter. The first success or final refusal ends the point. Otherwise returns all reasons together
+        and the last nomination that is not empty."""
         reasons: list[str] = []
         nomination = None
         rejector = ""
@@ -343,8 +346,8 @@ class Runner:
         return bool(self._scores)
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeList) -> ScoreTable:
-        """Weighted, normalized scores of nodes that passed the filters; raises CycleError if a plugin fails or leaves 0
-        … 100."""
+        """Returns weighted, normalized scores of nodes that passed the filters. Raises CycleError if a plugin fails or
+        returns a score outside 0 … 100."""
         skipped: set[str] = set()
         for plugin in self._pre_scores:
             verdict = plugin.pre_score(state, pod, nodes)
@@ -392,7 +395,7 @@ class Runner:
         return scores if weight == 1 else scores * weight
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
-        """The scores of `nodes`; an all-nodes form is called for `asked`, which contains them all."""
+        """Returns the scores of `nodes`. Calls an all-nodes form with `asked`, which contains all of them."""
         if self._late_scores and any(
             plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late_scores
         ):
@@ -421,7 +424,7 @@ def _leaves_the_range(scores: Scores) -> bool:
 def one_by_one(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]
 ) -> Refusals:
-    """The per-node form of a filter over the nodes still in the search."""
+    """Runs the per-node form of a filter over the nodes that are still in the search."""
     return Refusals.of_each(
         plugin.filter(state, pod, nodes[position]) if is_alive else SUCCESS
         for position, is_alive in enumerate(alive.tolist())
@@ -429,7 +432,7 @@ def one_by_one(
 
 
 def _checked(answers: Round) -> Round:
-    """The same refusals; raises if one of them is a failure, which ends the cycle."""
+    """Returns the refusals. Raises CycleError if one of them is a failure."""
     for verdict, _ in answers.counted() if answers.refusals.may_fail else ():
         if not verdict.is_rejection:
             raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message}')

@@ -1,7 +1,8 @@
-"""A plugin's answer: a code, reasons for people, and the plugin's name.
+"""The verdict of a plugin: a code, reasons for people, and the plugin's name.
 
-The codes are kube-scheduler's (k8s.io/kube-scheduler/framework, v1.36), plus Unknown for decisions that this library
-does not reproduce."""
+The codes are kube-scheduler's (k8s.io/kube-scheduler/framework, v1.36). The code Unknown is added for decisions that
+this library does not reproduce.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class VerdictCode(StrEnum):
 
 
 class Verdict(Value):
-    """One plugin's answer about one pod, and about one node at extension points that run per node."""
+    """One plugin's verdict on one pod; at extension points that run per node, on one pod and one node."""
 
     code: VerdictCode
     reasons: tuple[str, ...] = ()
@@ -39,7 +40,8 @@ class Verdict(Value):
 
     @property
     def is_rejection(self) -> bool:
-        """Refused, now or for good: kube-scheduler's IsRejected, and Unknown, which must not count as a pass."""
+        """Whether the pod is refused, now or permanently: kube-scheduler's IsRejected, and Unknown, which must not
+        count as a pass."""
         return self.code in (
             VerdictCode.UNSCHEDULABLE,
             VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE,
@@ -52,7 +54,7 @@ class Verdict(Value):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Verdict:
-        """The same verdict with a plugin name; one that already has a name keeps it."""
+        """Returns the verdict with this plugin name. A verdict that already has a name keeps its name."""
         return self if self.plugin or self.code is VerdictCode.SUCCESS else Verdict(self.code, self.reasons, plugin)
 
 
@@ -61,20 +63,20 @@ SKIP: Final = Verdict(VerdictCode.SKIP)
 
 
 def unschedulable(*reasons: str) -> Verdict:
-    """The verdict "refused, but evicting other pods may help"."""
+    """Returns the verdict "refused, but evicting other pods may help"."""
     return Verdict(VerdictCode.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Verdict:
-    """The verdict "refused, and evicting other pods will not help"."""
+    """Returns the verdict "refused, and evicting other pods will not help"."""
     return Verdict(VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
 def error(*reasons: str) -> Verdict:
-    """The plugin failed: the cycle ends and the pod is tried again later."""
+    """Returns the verdict of a plugin that failed. The cycle ends, and the pod is tried again later."""
     return Verdict(VerdictCode.ERROR, reasons)
 
 
 def unknown(*reasons: str) -> Verdict:
-    """The answer depends on a feature that this library does not reproduce."""
+    """Returns the verdict for a result that depends on a feature which this library does not reproduce."""
     return Verdict(VerdictCode.UNKNOWN, reasons)

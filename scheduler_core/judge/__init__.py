@@ -1,1 +1,1 @@
-"""Judges recorded cases: a JSON line in, an answer line out."""
+"""Judges recorded cases: reads a case from a JSON line and writes a line with the decisions."""

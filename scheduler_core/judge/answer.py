@@ -1,5 +1,4 @@
-"""The decision about each pod of a case, independent of the others: every node's verdict, the scores, the best nodes,
-the message, preemption."""
+"""Decides about each pod of a case: every node's verdict, the scores, the best nodes, the message, and preemption."""
 
 from __future__ import annotations
 
@@ -14,10 +13,11 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 def judge(case: Case) -> dict[str, dict[str, Any]]:
-    """Pod → answer. The pods see the same cluster but not each other; their own nominated node gets no special
-    treatment.
+    """Returns the decision about each pod. All pods see the same cluster, but not each other. A pod's own nominated
+    node gets no special treatment.
 
-    A pod that cannot be judged gets `{"error": …}`; the others are still judged."""
+    A pod that cannot be judged gets `{"error": …}`; the others are still judged.
+    """
     everything = load_objects(case.objects)
     asked = {key: _find(everything, key) for key in case.pods}
     snapshot = _without(everything, [pod for pod in asked.values() if isinstance(pod, Pod)])
@@ -30,7 +30,7 @@ def judge(case: Case) -> dict[str, dict[str, Any]]:
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod | str:
-    """The pod to judge, or an error message."""
+    """Returns the pod to judge, or an error message."""
     problem = next((p for p in snapshot.problems if p.kind == "Pod" and p.key == key), None)
     if problem is not None:
         return str(problem)
@@ -41,14 +41,14 @@ def _find(snapshot: Snapshot, key: str) -> Pod | str:
 
 
 def _without(snapshot: Snapshot, pods: list[Pod]) -> Snapshot:
-    """The cluster without the judged pods: a node that one of them names is ignored here."""
+    """Removes the judged pods from the cluster, also from the nodes that they name."""
     for pod in pods:
         snapshot = snapshot.without(pod.key)
     return snapshot
 
 
 def _nominations(snapshot: Snapshot) -> dict[str, tuple[Pod, ...]]:
-    """Pending pods by their nominated node."""
+    """Returns the other pending pods by their nominated node."""
     promised: dict[str, tuple[Pod, ...]] = {}
     for pod in snapshot.pending:
         if pod.nominated_node_name:
@@ -71,7 +71,7 @@ def _judge_pod(
 
 
 def as_answer(result: CycleResult) -> dict[str, Any]:
-    """A decision as plain JSON values, in the format of the recorded cases."""
+    """Returns a decision as plain JSON values, in the format of the recorded cases."""
     if result.error:
         return {"error": result.error}
     answer: dict[str, Any] = {}

@@ -1,7 +1,8 @@
-"""A line of JSON to a case, and an answer back to a line.
+"""Reads a case from a line of JSON, and writes the decisions as a line.
 
-A case has `id`, `objects` (the whole cluster as API objects), `pods` ("namespace/name" of pending pods among them), and
-optionally `config` (a KubeSchedulerConfiguration) and `kubeVersion`."""
+A case has `id`, `objects` (the whole cluster as API objects), `pods` ("namespace/name" of the pending pods to judge),
+and optionally `config` (a KubeSchedulerConfiguration) and `kubeVersion`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from scheduler_core.values import Value
 
 
 class CaseError(ValueError):
-    """The line is not a valid case; the message says what is missing. Nothing of it was judged."""
+    """The line is not a valid case. The message says what is missing. No part of the case was judged."""
 
 
 class _CaseLine(msgspec.Struct, rename="camel"):
@@ -30,7 +31,7 @@ class _CaseLine(msgspec.Struct, rename="camel"):
 
 
 class Case(Value, kw_only=True):
-    """One frozen cluster and the pods to judge in it, independent of each other."""
+    """A frozen cluster and the pods to judge in it, independently of each other."""
 
     id: str
     objects: Sequence[Mapping[str, Any]]
@@ -40,7 +41,7 @@ class Case(Value, kw_only=True):
 
 
 def read_case(line: str | bytes) -> Case:
-    """The case in one line. Raises CaseError for invalid JSON, ConfigurationError for an invalid configuration."""
+    """Reads the case in a line. Raises CaseError for invalid JSON, ConfigurationError for an invalid configuration."""
     try:
         written = msgspec.json.decode(line, type=_CaseLine)
     except msgspec.DecodeError as trouble:
@@ -57,5 +58,5 @@ def read_case(line: str | bytes) -> Case:
 
 
 def write_answers(case_id: str, answers: Mapping[str, Mapping[str, Any]]) -> str:
-    """One line with the answers of a case, by pod."""
+    """Returns a line with the decisions about the pods of one case."""
     return json.dumps({"id": case_id, "answers": answers}, separators=(",", ":"))

@@ -1,1 +1,1 @@
-"""Frozen values of the API objects that scheduling reads, parsed once."""
+"""The API objects that scheduling reads, parsed once into frozen values."""

@@ -1,4 +1,4 @@
-"""A disruption budget and how many evictions it still allows."""
+"""A PodDisruptionBudget with the number of evictions that it still allows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from scheduler_core.values import Value
 
 
 class DisruptionBudget(Value, kw_only=True):
-    """`disrupted_pods` are names of pods already being evicted; preemption does not count them again.
+    """A PodDisruptionBudget. `disrupted_pods` are names of pods that are already being evicted; preemption does not
+    count them again.
 
     `max_unavailable` and `min_available` are kept as written ("1", "50%"), because only zero and the whole mean
-    "never"."""
+    "never".
+    """
 
     name: str
     namespace: str

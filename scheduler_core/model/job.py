@@ -19,7 +19,7 @@ class FailureRule(Value, kw_only=True):
 
 
 class Job(Value, kw_only=True):
-    """`rules` None: no podFailurePolicy. `bound_to` is the node that the template names."""
+    """A Job. `rules` is None if it has no podFailurePolicy. `bound_to` is the node that its pod template names."""
 
     namespace: str
     name: str

@@ -1,6 +1,7 @@
 """Caches results computed from a pod's spec, once per spec and for as long as the spec is in use.
 
-A bounded cache would keep the specs of deleted pods; a process that follows a cluster reads many of them."""
+A bounded cache would keep the specs of deleted pods, and a process that follows a cluster reads many specs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ Others = ParamSpec("Others")
 def kept_with_spec(
     work_out: Callable[Concatenate[PodSpec, Others], Result],
 ) -> Callable[Concatenate[PodSpec, Others], Result]:
-    """The function with a cache by spec and by its other arguments, which must be hashable."""
+    """Adds a cache to the function. The cache is keyed by the spec and the function's other arguments, which must be
+    hashable."""
     kept: WeakKeyDictionary[PodSpec, dict[Hashable, Result]] = WeakKeyDictionary()
 
     @wraps(work_out)

@@ -1,8 +1,9 @@
-"""Label selectors, and node-selector terms with Gt and Lt.
+"""Label selectors, and node selector terms with Gt and Lt.
 
-Both kinds of requirement have the same form and differ in their operators. A label selector that cannot be read fails
-the cycle; an unreadable node-selector expression makes only its own term match nothing
-(component-helpers/scheduling/corev1/nodeaffinity, v1.36)."""
+Both kinds of requirement have the same form but different operators. A label selector that cannot be read fails the
+cycle. An unreadable node selector expression only makes its own term match nothing
+(component-helpers/scheduling/corev1/nodeaffinity, v1.36).
+"""
 
 from __future__ import annotations
 
@@ -19,18 +20,19 @@ Answer = TypeVar("Answer")
 
 
 class Requirement(Value):
-    """One condition on one label: operator In, NotIn, Exists or DoesNotExist (Gt and Lt too for nodes)."""
+    """One condition on one label, with the operator In, NotIn, Exists or DoesNotExist. Node selectors also have Gt and
+    Lt."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        """Whether the labels meet it; an absent label meets NotIn and DoesNotExist."""
+        """Whether the labels meet the requirement. An absent label meets NotIn and DoesNotExist."""
         return self.accepts(labels.get(self.key))
 
     def accepts(self, value: str | None) -> bool:
-        """The same for the label's value; None means that the label is absent."""
+        """Whether the label's value meets the requirement. None means that the label is absent."""
         match self.operator:
             case "In":
                 return value in self.values
@@ -51,7 +53,8 @@ class Requirement(Value):
 
 
 def parse_int64(text: str | None) -> int | None:
-    """What Go's ParseInt(text, 10, 64) reads: a sign and decimal digits that fit 64 bits, else None."""
+    """Returns what Go's ParseInt(text, 10, 64) reads: a sign and decimal digits that fit 64 bits. Returns None for any
+    other text."""
     if text is None or not re.fullmatch(r"[+-]?[0-9]+", text):
         return None
     number = int(text)
@@ -59,10 +62,12 @@ def parse_int64(text: str | None) -> int | None:
 
 
 class LabelSelector(Value):
-    """All requirements together. `requirements=None` selects nothing, an empty tuple selects everything.
+    """Several requirements, all of which must match. `requirements=None` selects nothing; an empty tuple selects
+    everything.
 
-    `problem` is set if the selector as written is invalid: then it selects nothing, and a plugin that uses it fails the
-    pod's cycle with that text, as the scheduler does."""
+    If the selector as written is invalid, `problem` says why. Such a selector selects nothing, and a plugin that uses
+    it fails the pod's cycle with that text, as the scheduler does.
+    """
 
     requirements: tuple[Requirement, ...] | None
     problem: str = ""
@@ -74,11 +79,11 @@ class LabelSelector(Value):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no requirements and therefore selects everything (Selector.Empty in Go)."""
+        """Whether the selector has no requirements and so selects everything (Selector.Empty in Go)."""
         return self.requirements == ()
 
     def and_labels(self, labels: Iterable[tuple[str, str]]) -> LabelSelector:
-        """The selector with `key in (value)` added for each pair; a selector of nothing is unchanged."""
+        """Adds `key in (value)` for each pair. A selector that selects nothing stays unchanged."""
         extra = tuple(Requirement(key, "In", (value,)) for key, value in labels)
         if self.requirements is None or not extra:
             return self
@@ -90,19 +95,19 @@ EVERYTHING: Final = LabelSelector(())
 
 
 def equality_selector(labels: Mapping[str, str]) -> LabelSelector:
-    """The selector that `matchLabels` alone would make, keys sorted."""
+    """Returns the selector of `matchLabels` alone, with sorted keys."""
     return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items())))
 
 
 class Answering(Protocol[Answer]):
-    """One node, which answers yes or no, or many nodes, which answer with a mask."""
+    """The nodes that a node selector is evaluated on: one node, with results yes or no, or many nodes, with masks."""
 
     def meeting(self, expression: Requirement) -> Answer:
-        """Whether the labels meet it."""
+        """Whether the labels meet the requirement."""
         ...
 
     def named(self, field: Requirement) -> Answer:
-        """Whether the field metadata.name meets it; other fields are empty."""
+        """Whether the field metadata.name meets the requirement. Other fields count as empty."""
         ...
 
     def all_of(self, answers: Iterable[Answer]) -> Answer: ...
@@ -110,7 +115,7 @@ class Answering(Protocol[Answer]):
 
 
 class OneNode(Value):
-    """The parts of a node that selectors read."""
+    """One node, reduced to the fields that selectors read."""
 
     labels: Labels
     name: str
@@ -131,7 +136,8 @@ class OneNode(Value):
 class NodeSelectorTerm(Value, kw_only=True):
     """Expressions on labels and on the field metadata.name, all of which must match.
 
-    An empty term selects no node. `problem` says why a term cannot be read; such a term selects no node either."""
+    An empty term selects no node. If a term cannot be read, `problem` says why, and the term selects no node.
+    """
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
@@ -151,7 +157,7 @@ class NodeSelectorTerm(Value, kw_only=True):
 
 
 class NodeSelector(Value):
-    """Matches if at least one term matches; without terms it matches nothing."""
+    """Terms, at least one of which must match. A selector without terms matches nothing."""
 
     terms: tuple[NodeSelectorTerm, ...]
 
@@ -163,7 +169,7 @@ class NodeSelector(Value):
 
 
 def chosen(nodes: Answering[Answer], node_selector: Iterable[tuple[str, str]], required: NodeSelector | None) -> Answer:
-    """Whether a pod's nodeSelector and required node affinity both choose the node."""
+    """Whether the pod's nodeSelector and its required node affinity both match the node."""
     equal = (nodes.meeting(Requirement(key, "In", (value,))) for key, value in node_selector)
     return nodes.all_of(chain(equal, (each.chosen(nodes) for each in (required,) if each is not None)))
 
@@ -177,7 +183,8 @@ class PreferredNodeTerm(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAffinityRules:
-    """`required` None means that nothing is required; a selector without terms means that nothing matches."""
+    """The required and preferred node affinity of a pod. `required` None requires nothing; a selector without terms
+    matches nothing."""
 
     required: NodeSelector | None = None
     preferred: tuple[PreferredNodeTerm, ...] = field(default=())
@@ -190,7 +197,7 @@ _DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-
 
 
 def is_label_key(text: str) -> bool:
-    """An optional DNS prefix (≤ 253) with a slash, then a name (≤ 63)."""
+    """Whether the text is a valid label key: an optional DNS prefix (≤ 253) with a slash, then a name (≤ 63)."""
     prefix, slash, name = text.rpartition("/")
     if slash and not (0 < len(prefix) <= 253 and _DNS_SUBDOMAIN.fullmatch(prefix)):
         return False
@@ -198,5 +205,5 @@ def is_label_key(text: str) -> bool:
 
 
 def is_label_value(text: str) -> bool:
-    """Whether the text is a valid label value: empty, or like a name part of at most 63 characters."""
+    """Whether the text is a valid label value: empty, or at most 63 characters in the form of a name."""
     return text == "" or (len(text) <= 63 and _NAME_PART.fullmatch(text) is not None)

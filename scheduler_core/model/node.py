@@ -17,14 +17,15 @@ ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 
 
 class NodeImage(Value, weakref=True):
-    """One image on the node under all its names, with its size in bytes."""
+    """One image on a node under all its names, with its size in bytes."""
 
     names: tuple[str, ...]
     size_bytes: int
 
 
 class Node(Value, kw_only=True):
-    """`allocatable` counts cpu in millis and everything else in whole units; without `pods` no pod may run there."""
+    """A node. `allocatable` counts cpu in millis and other resources in whole units. If it has no `pods`, no pod may
+    run on the node."""
 
     name: str
     uid: str = ""
@@ -38,15 +39,16 @@ class Node(Value, kw_only=True):
     created_at: str = ""  # RFC 3339 as in the API; empty if unknown
 
     def cordoned(self, *, with_taint: bool = True) -> Node:
-        """The node shortly after a cordon: unschedulable, and tainted by the node-lifecycle controller.
+        """Returns the node shortly after a cordon: unschedulable, and with the taint of the node lifecycle controller.
 
-        `with_taint=False` gives the node before that controller has reacted."""
+        With `with_taint=False`, returns the node before that controller has reacted.
+        """
         taint = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
         taints = self.taints if not with_taint or taint in self.taints else (*self.taints, taint)
         return replace(self, unschedulable=True, taints=taints)
 
     def uncordoned(self) -> Node:
-        """The node after an uncordon: schedulable and without the taint."""
+        """Returns the node after an uncordon: schedulable and without the cordon's taint."""
         return replace(
             self, unschedulable=False, taints=tuple(t for t in self.taints if t.key != UNSCHEDULABLE_TAINT_KEY)
         )

@@ -1,7 +1,8 @@
 """The fields of a pod that scheduling reads.
 
-A pod is an identity and a spec; pods of one template share one spec object, so results computed from a spec are
-computed once. Requests are summed in requests.py; the JSON names are in from_manifest.py."""
+A pod is an identity and a spec. Pods of one template share one spec object, so results computed from a spec are
+computed once. requests.py sums requests; from_manifest.py has the JSON names.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +16,23 @@ from scheduler_core.values import Value, replace_value
 
 
 class HostPort(Value):
-    """A port on the node's address: no IP means 0.0.0.0, no protocol means TCP."""
+    """A host port. Without an IP it means 0.0.0.0, without a protocol TCP."""
 
     ip: str
     protocol: str
     port: int
 
     def conflicts_with(self, other: HostPort) -> bool:
-        """Same protocol and port, and the IPs are equal or one is 0.0.0.0; "::" is an ordinary address (v1.36)."""
+        """Whether both have the same protocol and port, and their IPs are equal or one is 0.0.0.0. "::" is an ordinary
+        address (v1.36)."""
         if self.port != other.port or self.protocol != other.protocol:
             return False
         return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)  # noqa: S104 -- compared, never bound
 
 
 class Container(Value, kw_only=True):
-    """`requests` in nano-units by resource name; `restarts_always` marks a sidecar among the init containers,
-    `may_restart_all` a restart rule with the action RestartAllContainers."""
+    """A container. `requests` are in nano-units by resource name. `restarts_always` marks a sidecar among the init
+    containers. `may_restart_all` marks a restart rule with the action RestartAllContainers."""
 
     name: str
     image: str = ""
@@ -42,10 +44,11 @@ class Container(Value, kw_only=True):
 
 
 class PodAffinityTerm(Value, kw_only=True):
-    """Pods selected by labels, in the named namespaces or in those whose labels match, counted per value of
+    """Selects pods by labels, in the named namespaces or in namespaces whose labels match, and counts them per value of
     `topology_key`.
 
-    A term without namespaces and namespace selector has its owner's namespace here."""
+    A term without namespaces and without a namespace selector has its owner's namespace here.
+    """
 
     topology_key: str
     selector: LabelSelector
@@ -65,7 +68,7 @@ class WeightedPodAffinityTerm(Value):
 
 
 class PodAffinity(Value, kw_only=True):
-    """Required and preferred terms; used for affinity and anti-affinity."""
+    """The required and preferred terms of an affinity or an anti-affinity."""
 
     required: tuple[PodAffinityTerm, ...] = ()
     preferred: tuple[WeightedPodAffinityTerm, ...] = ()
@@ -86,9 +89,10 @@ class TopologySpreadConstraint(Value, kw_only=True):
 
 
 class LegacyDisk(Value, kw_only=True):
-    """An in-tree disk named in the pod itself. `kind` is the API's field name, such as gcePersistentDisk or rbd.
+    """An in-tree disk that a pod names directly. `kind` is the API's field name, such as gcePersistentDisk or rbd.
 
-    `identity` is the disk's name (pdName, volumeID, iqn, image, diskName); monitors and pool are rbd's."""
+    `identity` is the disk's name (pdName, volumeID, iqn, image, diskName). Only rbd uses `monitors` and `pool`.
+    """
 
     kind: str
     identity: str
@@ -100,8 +104,8 @@ class LegacyDisk(Value, kw_only=True):
 
 
 class PodVolume(Value, kw_only=True):
-    """One volume of a pod: a claim by name, a claim made for this pod (`ephemeral`), a legacy disk, an image,
-    or `kind` alone."""
+    """One volume of a pod: a claim by name, a claim made for this pod (`ephemeral`), a legacy disk, or an image. Other
+    volumes have only their `kind`."""
 
     name: str
     kind: str = ""
@@ -114,7 +118,7 @@ class PodVolume(Value, kw_only=True):
 
 
 class PodResourceClaim(Value, kw_only=True):
-    """An entry of spec.resourceClaims: a claim by name, or a template from which one is made."""
+    """An entry of spec.resourceClaims: a claim by name, or a template from which a claim is made."""
 
     name: str
     claim_name: str = ""
@@ -122,8 +126,8 @@ class PodResourceClaim(Value, kw_only=True):
 
 
 class PodSpec(Value, kw_only=True, eq=False, weakref=True):
-    """The part that all pods of a template share. Compared by identity: equal specs become the same object when they
-    are read."""
+    """The part of a pod that all pods of a template share. Compared by identity, because equal specs become the same
+    object when they are read."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -147,7 +151,8 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """Ports of containers and sidecars; an ordinary init container has ended before ports matter."""
+        """Returns the host ports of containers and sidecars. Ordinary init containers have ended before ports
+        matter."""
         return tuple(
             port
             for c in (*self.containers, *(c for c in self.init_containers if c.restarts_always))
@@ -170,8 +175,8 @@ class ContainerResize(Value, kw_only=True):
 
 
 class PodResize(Value, kw_only=True, weakref=True):
-    """The in-place resize state: per container name, for the pod as a whole, and whether the node reported it as
-    infeasible."""
+    """The state of an in-place resize: per container name, for the whole pod, and whether the node reported the resize
+    as infeasible."""
 
     containers: Mapping[str, ContainerResize]
     pod_level: ContainerResize | None = None
@@ -179,8 +184,8 @@ class PodResize(Value, kw_only=True, weakref=True):
 
 
 class Pod(Value, kw_only=True):
-    """One pod. `start_time` in seconds since the epoch, None before it started; `terminating` once it has a
-    deletion timestamp."""
+    """One pod. `start_time` is in seconds since the epoch, or None before the pod started. `terminating` is true when
+    the pod has a deletion timestamp."""
 
     name: str
     namespace: str = "default"
@@ -215,5 +220,5 @@ class Pod(Value, kw_only=True):
         return self.phase in ("Succeeded", "Failed")
 
     def on_node(self, node_name: str) -> Pod:
-        """The same pod bound to a node."""
+        """Returns the same pod bound to this node."""
         return replace_value(self, node_name=node_name, nominated_node_name="")

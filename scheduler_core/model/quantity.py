@@ -1,9 +1,9 @@
-"""Exact quantities: "500m", "1Gi", "1e3" → integers.
+"""Converts quantities such as "500m", "1Gi" or "1e3" to exact integers.
 
-A quantity is held as an integer of *nano-units* (10⁻⁹ of one core, byte or device), which is the finest amount the
-Kubernetes API can express (apimachinery/pkg/api/resource/quantity.go, v1.36): anything finer is rounded away
-from zero when it is read. Sums are made in nano-units, and rounded up once, at the end, to milli-cores or whole
-units."""
+A quantity is an integer of *nano-units* (10⁻⁹ of one core, byte or device). This is the finest amount that the
+Kubernetes API can express (apimachinery/pkg/api/resource/quantity.go, v1.36); finer amounts are rounded away from zero
+when they are read. Sums are made in nano-units and rounded up once, at the end, to milli-cores or whole units.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ _LONGEST: Final = 1_000  # letters; Python reads no number of more than 4,300 di
 
 
 class QuantityError(ValueError):
-    """The text is not a quantity; the message quotes it. The object that contains it cannot be used."""
+    """The text is not a quantity; the message quotes the text. The caller cannot use the object that contains it."""
 
 
 @lru_cache(maxsize=16384)
 def parse_nanos(text: str) -> int:
-    """The quantity in nano-units.
+    """Returns the quantity in nano-units.
 
-    Raises QuantityError if the text is not a quantity. Amounts above 2⁶³−1 units are cut to that, as the API does for
-    binary suffixes."""
+    Raises QuantityError if the text is not a quantity. Amounts above 2⁶³−1 units are limited to that value, as the API
+    does for binary suffixes.
+    """
     match = _PATTERN.fullmatch(text) if 0 < len(text) <= _LONGEST else None
     if match is None:
         raise QuantityError(
@@ -61,15 +62,16 @@ def _scaled(digits: int, power_of_ten: int) -> int:
 
 
 def _divided_up(amount: int, divisor: int) -> int:
-    """Rounded away from zero, like apimachinery's ScaledValue of an int64 amount."""
+    """Divides and rounds away from zero, like apimachinery's ScaledValue of an int64 amount."""
     return -(-amount // divisor) if amount >= 0 else -((-amount + divisor - 1) // divisor)
 
 
 def nanos_to_millis(nanos: int) -> int:
-    """Thousandths, rounded up: what the scheduler calls MilliValue and uses for cpu."""
+    """Converts nano-units to thousandths, rounded up. The scheduler calls this MilliValue and uses it for cpu."""
     return min(_divided_up(nanos, NANOS_PER_MILLI), LARGEST)
 
 
 def nanos_to_units(nanos: int) -> int:
-    """Whole units, rounded up: what the scheduler calls Value and uses for everything but cpu."""
+    """Converts nano-units to whole units, rounded up. The scheduler calls this Value and uses it for everything but
+    cpu."""
     return min(_divided_up(nanos, NANOS_PER_UNIT), LARGEST)

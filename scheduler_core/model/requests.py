@@ -1,8 +1,9 @@
-"""The resources that a pod requests: containers, sidecars, init containers, pod-level resources, overhead, and resizes
-in progress.
+"""Sums the resources that a pod requests: containers, sidecars, init containers, pod-level resources, overhead, and
+resizes in progress.
 
 Source: component-helpers/resource/helpers.go (PodRequests, v1.36) and its use in pkg/scheduler/framework/types.go
-(CalculateResource)."""
+(CalculateResource).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _BOTH_DEFAULTS: Final = {CPU: DEFAULT_CPU_MILLIS * NANOS_PER_MILLI, MEMORY: DEFA
 
 
 class RequestRules(Value, kw_only=True):
-    """The rules for which sources count, by the feature gates of a release; the defaults are 1.36's."""
+    """Which sources of requests count, by the feature gates of a release. The defaults are those of 1.36."""
 
     status_resources: bool = True
     pod_level: bool = True
@@ -42,10 +43,10 @@ CURRENT_RULES: Final = RequestRules()
 
 
 class Requests(Value, kw_only=True):
-    """Sums in cpu millis and whole units. `scalars` holds the other resources, sorted by name.
+    """Summed requests, in cpu millis and whole units. `scalars` has the other resources, sorted by name.
 
-    `nonzero_cpu` and `nonzero_memory` count 100m and 200Mi for each container without a request; only scores use
-    them."""
+    `nonzero_cpu` and `nonzero_memory` count 100m and 200Mi for each container without a request. Only scores use them.
+    """
 
     cpu: int = 0
     memory: int = 0
@@ -55,7 +56,7 @@ class Requests(Value, kw_only=True):
     nonzero_memory: int = 0
 
     def amount(self, resource: str) -> int:
-        """The exact request for a resource by name; 0 if there is none."""
+        """Returns the exact request for this resource, or 0."""
         if resource == CPU:
             return self.cpu
         if resource == MEMORY:
@@ -64,18 +65,19 @@ class Requests(Value, kw_only=True):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no resource is named, apart from zeros of cpu, memory and ephemeral storage."""
+        """Whether the pod names no resource, apart from zeros of cpu, memory and ephemeral storage."""
         return not (self.cpu or self.memory or self.ephemeral_storage or self.scalars)
 
 
 @kept_with_spec
 def incoming_requests(spec: PodSpec, rules: RequestRules) -> Requests:
-    """The requests of a pod that is not yet on a node; a resize is ignored."""
+    """Returns the requests of a pod that is not yet on a node. Ignores a resize."""
     return _requests(spec, None, rules)
 
 
 def running_requests(pod: Pod, rules: RequestRules) -> Requests:
-    """The requests of a pod on a node: during a resize the larger of wanted, actuated and allocated."""
+    """Returns the requests of a pod on a node. During a resize, the largest of wanted, actuated and allocated
+    counts."""
     if pod.resize is None or not rules.status_resources:
         return incoming_requests(pod.spec, rules)
     return _requests(pod.spec, pod.resize, rules)
@@ -83,11 +85,12 @@ def running_requests(pod: Pod, rules: RequestRules) -> Requests:
 
 @kept_with_spec
 def scored_requests(spec: PodSpec) -> Mapping[str, int]:
-    """The requests of the incoming pod in NodeResourcesFit's score: defaults for containers without requests, pod-level
-    resources ignored.
+    """Returns the requests of the incoming pod in NodeResourcesFit's score: with defaults for containers without
+    requests, and without pod-level resources.
 
     The scheduler builds its Fit scorer this way, although it counts the pod-level requests of existing pods
-    (noderesources/fit.go, v1.36)."""
+    (noderesources/fit.go, v1.36).
+    """
     return whole_amounts(_sum(spec, None, RequestRules(pod_level=False), _BOTH_DEFAULTS))
 
 
@@ -121,7 +124,7 @@ def _sum(spec: PodSpec, resize: PodResize | None, rules: RequestRules, defaults:
 
 
 def _containers(spec: PodSpec, resize: PodResize | None, defaults: Nanos) -> dict[str, int]:
-    """The maximum of the sum of all containers and sidecars, and of each init container with the sidecars started
+    """Returns the larger amount: the sum of all containers and sidecars, or an init container with the sidecars started
     before it."""
     running: dict[str, int] = {}
     for container in spec.containers:

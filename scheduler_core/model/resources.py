@@ -1,7 +1,8 @@
-"""Amounts of resources as the scheduler adds them up: cpu in millis, everything else in whole units.
+"""Adds up resources as the scheduler does: cpu in millis, other resources in whole units.
 
 Source: kube-scheduler pkg/scheduler/framework/types.go (Resource.Add) and pkg/apis/core/v1/helper
-(IsScalarResourceName), v1.36."""
+(IsScalarResourceName), v1.36.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ Amounts = Mapping[str, int]
 
 @lru_cache(maxsize=4096)
 def is_extended(name: str) -> bool:
-    """A device or another countable resource outside the kubernetes.io domain."""
+    """Whether the name is an extended resource: a device or another countable resource outside the kubernetes.io
+    domain."""
     return (
         "/" in name
         and "kubernetes.io/" not in name
@@ -38,8 +40,8 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler counts it beside cpu, memory, ephemeral storage and pods; it ignores unknown unprefixed
-    names."""
+    """Whether the scheduler counts the resource beside cpu, memory, ephemeral storage and pods. It ignores unknown
+    names without a prefix."""
     return is_extended(name) or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
 
 
@@ -48,7 +50,8 @@ def is_counted(name: str) -> bool:
 
 
 def whole_amounts(nanos: Mapping[str, int]) -> dict[str, int]:
-    """Rounded up, resources that the scheduler ignores left out (pods are kept: a node's capacity names them)."""
+    """Converts amounts to whole units, rounded up. Leaves out resources that the scheduler ignores, but keeps pods,
+    because a node's capacity names them."""
     return {
         name: nanos_to_millis(amount) if name == CPU else nanos_to_units(amount)
         for name, amount in nanos.items()

@@ -19,7 +19,7 @@ class Taint(Value):
 
     @property
     def keeps_pods_away(self) -> bool:
-        """NoSchedule and NoExecute filter; PreferNoSchedule only lowers a score."""
+        """Whether the taint filters nodes: NoSchedule and NoExecute do, PreferNoSchedule only lowers a score."""
         return self.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
@@ -30,10 +30,12 @@ class Toleration(Value):
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Effect, key and value are compared independently; an empty effect or key matches any.
+        """Whether the toleration matches the taint. Effect, key and value are compared independently; an empty effect
+        or key matches any.
 
         Source: api/core/v1/toleration.go, v1.36. The operators Lt and Gt tolerate nothing: their feature gate is off by
-        default."""
+        default.
+        """
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -48,12 +50,12 @@ def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def first_untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> Taint | None:
-    """The first NoSchedule or NoExecute taint that no toleration covers."""
+    """Returns the first NoSchedule or NoExecute taint that no toleration matches, or None."""
     return next((taint for taint in taints if taint.keeps_pods_away and not tolerated(taint, tolerations)), None)
 
 
 def count_unpreferred(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> int:
-    """The number of PreferNoSchedule taints that no toleration covers; only tolerations for that effect, or for any,
-    count."""
+    """Returns the number of PreferNoSchedule taints that no toleration matches. Only tolerations for that effect, or
+    for any effect, count."""
     soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
     return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, soft) for taint in taints)

@@ -252,7 +252,7 @@ def test_a_custom_plugin_needs_only_the_per_node_form() -> None:
 
 
 def test_a_custom_plugin_may_not_reuse_a_name() -> None:
-    with pytest.raises(DuplicatePluginError, match="a plugin named NodeName exists already"):
+    with pytest.raises(DuplicatePluginError, match="two plugins are named NodeName"):
         Scheduler(plugins={"NodeName": lambda args, version: RackOnly("r")})
 
 

@@ -1,1 +1,1 @@
-"""What several scoring plugins share: counts, normalizing, resource strategies."""
+"""Code that several scoring plugins share: counts, normalizing, resource strategies."""

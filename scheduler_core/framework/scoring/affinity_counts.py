@@ -1,6 +1,7 @@
-"""Pods per topology domain that affinity terms select: the counts of InterPodAffinity.
+"""Counts the pods that affinity terms select, per topology domain. InterPodAffinity uses these counts.
 
-Source: plugins/interpodaffinity/{filtering,scoring,plugin}.go, v1.36."""
+Source: plugins/interpodaffinity/{filtering,scoring,plugin}.go, v1.36.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +28,17 @@ Labels = Mapping[str, str]
 
 
 class Reach(Value):
-    """The namespaces that an incoming pod's term selects in this snapshot.
+    """The namespaces that a term of an incoming pod selects in this snapshot.
 
-    With `negative_selectors_reach_all` a namespaceSelector that a namespace without labels satisfies (NotIn,
-    DoesNotExist) selects every namespace: the regression of #132457, in the scheduler since 1.34."""
+    If `negative_selectors_reach_all`, a namespaceSelector that matches a namespace without labels (NotIn, DoesNotExist)
+    selects every namespace. This is the regression of #132457, in the scheduler since 1.34.
+    """
 
     snapshot: Snapshot
     negative_selectors_reach_all: bool
 
     def namespaces(self, term: PodAffinityTerm) -> frozenset[str] | None:
-        """The names of the namespaces, or None for every namespace."""
+        """Returns the names of the namespaces, or None for every namespace."""
         selector = term.namespace_selector
         if selector.requirements is None:
             return term.namespaces
@@ -45,11 +47,11 @@ class Reach(Value):
         return term.namespaces | self.snapshot.namespaces_selected(selector)
 
     def query(self, terms: tuple[PodAffinityTerm, ...]) -> PodQuery:
-        """The query for pods that all of these terms select."""
+        """Returns the query for pods that all these terms select."""
         return _query(tuple((self.namespaces(term), term) for term in terms))
 
     def newcomer(self, pod: Pod) -> Newcomer:
-        """The incoming pod as the terms of existing pods see it."""
+        """Returns the properties of the incoming pod that the terms of existing pods read."""
         return self.snapshot.remember(
             ("newcomer", pod.namespace, tuple(pod.labels.items())), lambda: self._newcomer(pod)
         )
@@ -65,20 +67,20 @@ def _query(parts: tuple[tuple[frozenset[str] | None, PodAffinityTerm], ...]) -> 
 
 
 class DomainCount(Value, eq=False):
-    """Pods per domain of a topology key; the last place holds pods on nodes without the key, which count for no
-    domain."""
+    """The number of pods per domain of a topology key. The last element counts pods on nodes without the key, which
+    belong to no domain."""
 
     topology: Topology
     counts: Ints
 
     def at(self, labels: Labels) -> int:
-        """The count in the domain of a node with these labels; 0 if it has none."""
+        """Returns the count in the domain of a node with these labels, or 0 if the node has no domain."""
         code = self.topology.code_of.get(labels.get(self.topology.key, ""), -1) if self.topology.key in labels else -1
         return 0 if code < 0 else int(self.counts[code])
 
     @property
     def rows(self) -> Mask:
-        """Rows whose domain has a count above zero."""
+        """Returns the rows whose domain has a count above zero."""
         is_used = self.counts > 0
         is_used[-1] = False
         return is_used[self.topology.codes]
@@ -94,10 +96,11 @@ class DomainCount(Value, eq=False):
 
 
 class AffinityCounts(Value, eq=False):
-    """The state of the filter. `near` are pods that all required affinity terms select, per term's key; `off` those
-    that an anti-affinity term selects.
+    """The state of InterPodAffinity's filter. `near` counts, per topology key, the pods that all required affinity
+    terms select. `off` counts the pods that an anti-affinity term selects.
 
-    `keeps_off` counts, by topology key, anti-affinity terms of existing pods that select the incoming pod."""
+    `keeps_off` counts, per topology key, the anti-affinity terms of existing pods that select the incoming pod.
+    """
 
     reach: Reach
     near: tuple[DomainCount, ...]
@@ -107,8 +110,8 @@ class AffinityCounts(Value, eq=False):
     is_first_of_its_kind: bool
 
     def near_enough(self, labels: Labels) -> bool:
-        """Every required term has a matching pod in the domain. The first pod of a group with affinity to itself passes
-        on every node with all keys."""
+        """Whether every required term has a matching pod in the node's domain. The first pod of a group with affinity
+        to itself passes on every node that has all keys."""
         if any(count.topology.key not in labels for count in self.near):
             return False
         return all(count.at(labels) > 0 for count in self.near) or self._may_be_first
@@ -142,7 +145,7 @@ class AffinityCounts(Value, eq=False):
         return found
 
     def changed(self, pod: Pod, other: Pod, row: int, sign: int) -> AffinityCounts:
-        """The counts after another pod was added to or removed from a row."""
+        """Returns the counts after another pod was added to a row or removed from it."""
 
         def chosen(query: PodQuery) -> bool:
             return query.matches(other.namespace, other.labels, terminating=False)
@@ -168,7 +171,7 @@ def _nobody(snapshot: Snapshot, key: str) -> DomainCount:
 
 
 def count_required(reach: Reach, pod: Pod) -> AffinityCounts | None:
-    """The counts for a pod; None if no required term, neither its own nor an existing pod's, concerns it."""
+    """Returns the counts for a pod. Returns None if no required term of the pod or of an existing pod applies."""
     affinity, anti_affinity = pod.spec.pod_affinity.required, pod.spec.pod_anti_affinity.required
     keeps_off = _kept_off(reach, pod)
     if not affinity and not anti_affinity and not keeps_off:
@@ -202,12 +205,12 @@ def _by_domain(reach: Reach, key: str, per_node: Ints) -> DomainCount:
 
 
 class AffinityPull(Value, eq=False):
-    """The state of the score: summed weights per domain, for each topology key of any term."""
+    """The state of InterPodAffinity's score: the summed weights per domain, for each topology key of any term."""
 
     by_key: tuple[tuple[Topology, Ints], ...]
 
     def at(self, labels: Labels) -> int:
-        """The sum over the domains of a node with these labels."""
+        """Returns the sum of the weights over the domains of a node with these labels."""
         return sum(
             int(weights[topology.code_of[labels[topology.key]]])
             for topology, weights in self.by_key
@@ -222,7 +225,8 @@ class AffinityPull(Value, eq=False):
 
 
 def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | None:
-    """The weights for a pod; None if no term of any pod concerns both it and an existing pod on a labelled node."""
+    """Returns the weights for a pod. Returns None if no term connects the pod with an existing pod on a labelled
+    node."""
     found: dict[str, list[tuple[int, Pull]]] = {}
     newcomer = reach.newcomer(pod)
     for key, pull in reach.snapshot.tally(PullTally(newcomer, "preferred")).items():
@@ -244,7 +248,7 @@ def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | Non
 
 
 def _weighed(pulls: list[tuple[int, Pull]]) -> Ints:
-    """Summed weights per domain; nodes without the key get 0."""
+    """Sums the weights per domain. Nodes without the key get 0."""
     total = np.zeros(len(pulls[0][1].weights), dtype=np.int64)
     for factor, pull in pulls:
         total += pull.weights if factor == 1 else pull.weights * factor

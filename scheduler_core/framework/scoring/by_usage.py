@@ -1,7 +1,7 @@
-"""Columns computed from a node's resources and its pods' requests, for filters and scores by resources.
+"""Caches columns computed from a node's resources and its pods' requests, for filters and scores by resources.
 
-Pods with equal requests are asked about repeatedly, and in between few nodes change. In a large cluster a column is
-cached, and only changed rows are computed again.
+The scheduler sees pods with equal requests repeatedly, and few nodes change between them. In a large cluster, a column
+is cached, and only changed rows are computed again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _FEWEST_NODES: Final = 1000
 
 
 def usage_of(nodes: NodeList) -> Usage:
-    """What the pods take on these nodes, in their order."""
+    """Returns the requests of the pods on these nodes, in the order of the nodes."""
     usage = nodes.snapshot.tally(UsageTally(nodes.rules))
     return usage if nodes.is_all else usage.of(nodes.rows)
 
 
 def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList], Scores]) -> Scores:
-    """The result of `work_out` for these nodes. It may depend on the key, on each node's allocatable resources, and on
-    its pods' requests."""
+    """Returns the result of `work_out` for these nodes. The result may depend on the key, on each node's allocatable
+    resources, and on its pods' requests."""
     columns = nodes.snapshot.columns
     if len(columns) < _FEWEST_NODES:
         return work_out(nodes)

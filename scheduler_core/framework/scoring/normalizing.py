@@ -1,4 +1,4 @@
-"""kube-scheduler's helper that scales raw scores to 0 … 100 (plugins/helper/normalize_score.go, v1.36)."""
+"""Scales raw scores to 0 … 100, as kube-scheduler's helper does (plugins/helper/normalize_score.go, v1.36)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
 
 
 def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
-    """Scores as a percentage of the highest, rounded down; reversed, the highest becomes 0.
+    """Returns scores as a percentage of the highest score, rounded down. If reversed, the highest score becomes 0.
 
-    With no score above 0 they stay unchanged, or all become 100 when reversed."""
+    If no score is above 0, they stay unchanged, or all become 100 if reversed.
+    """
     highest = max(int(scores.max(initial=0)), 0)
     if highest == 0:
         return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores
@@ -19,7 +20,7 @@ def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
 
 
 def truncated_division(dividend: Scores, divisor: int) -> Scores:
-    """Integer division toward zero, as Go divides; numpy alone would round down."""
+    """Divides integers and rounds toward zero, as Go does. numpy alone would round down."""
     quotient: Scores = (
         np.sign(dividend) * (np.abs(dividend) // divisor) if dividend.min(initial=0) < 0 else dividend // divisor
     )

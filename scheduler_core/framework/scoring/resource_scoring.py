@@ -1,7 +1,8 @@
-"""Scores for room on a node: least allocated, most allocated, and requested to capacity.
+"""Scores nodes by their resources: least allocated, most allocated, and requested to capacity.
 
-Arithmetic as in plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go, v1.36:
-integers, divided toward zero, and one rounding of halves away from zero."""
+The arithmetic is that of plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go, v1.36:
+integers, divided toward zero; only one rounding rounds halves away from zero.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ Floats = NDArray[np.float64]
 
 
 class ResourceShare(Value):
-    """One resource in a score: its weight, and what the pod would add."""
+    """One resource in a score: its weight, and the amount that the pod would add."""
 
     name: str
     weight: int
@@ -34,17 +35,18 @@ class ResourceShare(Value):
 
 
 class Strategy(Value):
-    """`rate(used, allocatable)` gives 0 to 100 for arrays of one resource.
+    """A scoring strategy. `rate(used, allocatable)` returns 0 to 100 for arrays of one resource.
 
-    With `skips_zero` a resource that scores 0 is left out of the average, and the average is rounded instead of
-    truncated."""
+    With `skips_zero`, a resource that scores 0 is left out of the average, and the average is rounded instead of
+    truncated.
+    """
 
     rate: Callable[[Ints, Ints], Ints]
     skips_zero: bool = False
 
 
 def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
-    """The scoring strategy that the arguments name."""
+    """Returns the scoring strategy that the plugin's arguments name."""
     if args.strategy == "MostAllocated":
         return Strategy(_most_allocated)
     if args.strategy == "RequestedToCapacityRatio":
@@ -53,7 +55,8 @@ def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
 
 
 def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes: NodeList) -> Scores:
-    """Weighted averages over the resources that a node has; 0 if it has none of them."""
+    """Returns, for each node, the weighted average over the resources that the node has, or 0 if it has none of
+    them."""
     columns, usage = nodes.snapshot.columns, usage_of(nodes)
     taken: dict[str, Ints] = {CPU: usage.nonzero_cpu, MEMORY: usage.nonzero_memory}
     lines = [columns.resources.get(share.name) for share in shares]
@@ -83,7 +86,7 @@ def _all_exact(columns: Columns, lines: Sequence[int | None]) -> bool:
 
 
 def _least_allocated_everywhere(parts: Sequence[tuple[int, Ints, Floats]]) -> Scores:
-    """`_average` of `_least_allocated` for nodes that all have every resource: floating point divides several times
+    """Computes the least-allocated scores of nodes that all have every resource. Floating point divides several times
     faster than integers do, and is exact here."""
     total = sum(weight for weight, _, _ in parts)
     rates = (
@@ -95,7 +98,7 @@ def _least_allocated_everywhere(parts: Sequence[tuple[int, Ints, Floats]]) -> Sc
 
 
 def score_of_node(strategy: Strategy, shares: tuple[ResourceShare, ...], node_info: NodeInfo) -> int:
-    """The same score for one node."""
+    """Returns the same score as `scores_of_nodes`, for one node."""
     taken = {CPU: node_info.nonzero_cpu, MEMORY: node_info.nonzero_memory}
     parts = []
     for share in shares:
@@ -136,7 +139,7 @@ def _most_allocated(used: Ints, allocatable: Ints) -> Ints:
 
 
 def _along(scores: Ints, used: Ints, allocatable: Ints) -> Ints:
-    """Interpolates the score; `scores` has one score for each percent."""
+    """Interpolates the score. `scores` has one score for each percent."""
     utilization = np.clip(used * 100 // allocatable, 0, FULL)  # out of bounds where the product overflows
     found: Ints = scores[np.where(used > allocatable, FULL, utilization)]
     return found

@@ -1,6 +1,7 @@
-"""Scores along a configured shape: a piecewise linear function of how full something is.
+"""Scores along a configured shape: a piecewise linear function of utilization.
 
-Source: BuildBrokenLinearFunction in plugins/helper/shape_score.go, v1.36."""
+Source: BuildBrokenLinearFunction in plugins/helper/shape_score.go, v1.36.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _MOST_POINTS = 10  # of a shape's score
 
 @lru_cache(maxsize=64)
 def scores_along(shape: tuple[ShapePoint, ...]) -> tuple[int, ...]:
-    """The score (0 to 100) for each utilization from 0 to `FULL` percent, truncated toward zero between two points."""
+    """Returns the score (0 to 100) for each utilization from 0 to `FULL` percent. Between two points, scores are
+    truncated toward zero."""
     return tuple(_score(shape, utilization) for utilization in range(FULL + 1))
 
 

@@ -1,7 +1,8 @@
-"""Counts of matching pods per topology domain: the numbers of PodTopologySpread.
+"""Counts matching pods per topology domain, for PodTopologySpread.
 
-Which nodes take part, what counts as a domain, and which pods count:
-plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/spread.go, v1.36."""
+plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/spread.go, v1.36, define which nodes take
+part, what a domain is, and which pods count.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ Ints = NDArray[np.int64]
 
 
 def with_match_label_keys(constraint: TopologySpreadConstraint, pod: Pod) -> TopologySpreadConstraint:
-    """The constraint with `key = the pod's own value` added for each of its matchLabelKeys that the pod has."""
+    """Adds `key = the pod's own value` to the constraint for each of its matchLabelKeys that the pod has."""
     if not constraint.match_label_keys:
         return constraint
     own = [(key, pod.labels[key]) for key in constraint.match_label_keys if key in pod.labels]
@@ -42,7 +43,7 @@ def with_match_label_keys(constraint: TopologySpreadConstraint, pod: Pod) -> Top
 
 
 def with_selector(constraint: TopologySpreadConstraint, selector: LabelSelector) -> TopologySpreadConstraint:
-    """A default constraint for a pod whose selector was deduced."""
+    """Returns a default constraint with the selector that was deduced for the pod."""
     return replace_value(constraint, selector=selector)
 
 
@@ -50,15 +51,15 @@ _CONTROLLERS: Final = {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"
 
 
 def default_selector(snapshot: Snapshot, pod: Pod) -> LabelSelector:
-    """The joined selectors of the pod's services and its controller; empty if there are none, and then no default
-    constraint applies."""
+    """Joins the selectors of the pod's services and its controller. Empty if there are none; then no default constraint
+    applies."""
     key = ("default selector", pod.namespace, tuple(pod.labels.items()), pod.owner)
     return snapshot.remember(key, lambda: _deduce_selector(_owners_in(snapshot, pod.namespace), pod))
 
 
 class _Owners(Value):
-    """The owners in one namespace that may select a pod: services by their first label, controllers by kind and name. A
-    namespace may contain tens of thousands of old ReplicaSets, of which one owns the pod."""
+    """The owners in one namespace that may select a pod: services by their first label, controllers by kind and name.
+    The index matters in a namespace with tens of thousands of old ReplicaSets, of which one owns the pod."""
 
     services: Mapping[tuple[str, str], Sequence[SelectingOwner]]
     controllers: Mapping[tuple[str, str], SelectingOwner]
@@ -109,8 +110,8 @@ def _query(namespace: str, selector: LabelSelector) -> PodQuery:
 
 
 def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> Ints:
-    """Pods of the namespace that the selector matches and that are not terminating; an empty selector counts none
-    (countPodsMatchSelector in common.go)."""
+    """Counts the pods of the namespace that the selector matches and that are not terminating. An empty selector counts
+    none (countPodsMatchSelector in common.go)."""
     if selector.is_empty or selector.requirements is None:
         return np.zeros(len(snapshot.columns), dtype=np.int64)
     return snapshot.tally(QueryTally(_query(namespace, selector)))
@@ -120,7 +121,7 @@ def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) 
 
 
 def _included(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint) -> Mask | None:
-    """Nodes that the constraint's inclusion policies include; None for all."""
+    """Returns the nodes that the constraint's inclusion policies include; None for all nodes."""
     mask: Mask | None = None
     if constraint.honors_affinity:
         required = None if pod.spec.node_affinity is None else pod.spec.node_affinity.required
@@ -133,7 +134,7 @@ def _included(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint
 
 
 def _with_all_keys(snapshot: Snapshot, constraints: tuple[TopologySpreadConstraint, ...]) -> Mask | None:
-    """Nodes that have the keys of all constraints; None for all."""
+    """Returns the nodes that have the keys of all constraints; None for all nodes."""
     mask: Mask | None = None
     for constraint in constraints:
         topology = snapshot.columns.labels.topology(constraint.topology_key)
@@ -152,11 +153,12 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
 
 
 class HardConstraint(Value, eq=False):
-    """One constraint with its counts. `counts` and `is_domain` are by domain code, `participating` by row (None: every
-    node).
+    """One DoNotSchedule constraint with its counts. `counts` and `is_domain` are by domain code, `participating` by row
+    (None: every node).
 
-    A domain is a value of the key on at least one participating node; it counts even without pods. `own` is 1 if the
-    pod itself would count, `fewest` is the smallest count of a domain."""
+    A domain is a value of the key on at least one participating node, also if it has no pods. `own` is 1 if the pod
+    itself would count. `fewest` is the smallest count of a domain.
+    """
 
     constraint: TopologySpreadConstraint
     topology: Topology
@@ -167,19 +169,19 @@ class HardConstraint(Value, eq=False):
     fewest: int
 
     def skew_in(self, value: str) -> int:
-        """The difference between a domain with the pod and the domain with the fewest pods."""
+        """Returns the skew of a domain: its count with the pod, minus the smallest count of a domain."""
         code = self.topology.code_of.get(value)
         return (0 if code is None else int(self.counts[code])) + self.own - self.fewest
 
     @property
     def too_skewed(self) -> Mask:
-        """Rows whose domain would exceed maxSkew."""
+        """Returns the rows whose domain would exceed maxSkew."""
         by_domain = self.counts > self.constraint.max_skew - self.own + self.fewest
         return by_domain[self.topology.codes]
 
     def changed(self, other: Pod, row: int, sign: int) -> HardConstraint:
-        """The counts after another pod was added or removed; here even a terminating pod and an empty selector count
-        (updateWithPod in filtering.go)."""
+        """Returns the counts after another pod was added or removed. Here a terminating pod counts, and so does an
+        empty selector (updateWithPod in filtering.go)."""
         if not self.constraint.selector.matches(other.labels) or (
             self.participating is not None and not self.participating[row]
         ):
@@ -190,14 +192,14 @@ class HardConstraint(Value, eq=False):
 
 
 def _fewest(counts: Ints, is_domain: Mask | None, min_domains: int | None) -> int:
-    """The smallest count of a domain; 0 if there are fewer domains than minDomains, or none."""
+    """Returns the smallest count of a domain. Returns 0 if there are fewer domains than minDomains, or none."""
     domains = counts[:-1] if is_domain is None else counts[is_domain]
     return 0 if not len(domains) or len(domains) < (min_domains or 1) else int(domains.min())
 
 
 class HardSpread(Value):
-    """The pod's DoNotSchedule constraints; `takes_part` by row: whether the node has all their keys (None: every
-    node)."""
+    """The pod's DoNotSchedule constraints. `takes_part` says for each row whether the node has all their keys (None:
+    every node has)."""
 
     constraints: tuple[HardConstraint, ...]
     takes_part: Mask | None
@@ -209,7 +211,7 @@ class HardSpread(Value):
 
 
 def count_hard(snapshot: Snapshot, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...]) -> HardSpread:
-    """Counts over all nodes of the snapshot, including cordoned ones."""
+    """Counts pods on all nodes of the snapshot, also on cordoned ones."""
     complete = _with_all_keys(snapshot, constraints)
     return HardSpread(tuple(_count_hard(snapshot, pod, c, complete) for c in constraints), complete)
 
@@ -241,8 +243,8 @@ def _count_hard(
 
 
 class SoftConstraint(Value, eq=False):
-    """`by_domain` for keys other than the host name, `by_node` for the host name; `weight` compensates for keys with
-    many values."""
+    """One ScheduleAnyway constraint. `by_node` has the counts for the host name, `by_domain` those for any other key.
+    `weight` compensates for keys with many values."""
 
     constraint: TopologySpreadConstraint
     topology: Topology
@@ -251,7 +253,7 @@ class SoftConstraint(Value, eq=False):
     by_node: Ints | None
 
     def parts(self, nodes: NodeList) -> NDArray[np.floating[Any]]:
-        """What the constraint adds to the score of each of these nodes."""
+        """Returns what the constraint adds to the score of each of these nodes."""
         more = float(self.constraint.max_skew - 1)
         if self.by_node is not None:
             parts = nodes.take(self.by_node) * self.weight
@@ -264,13 +266,14 @@ class SoftConstraint(Value, eq=False):
 
 
 class SoftSpread(Value):
-    """The pod's ScheduleAnyway constraints. `ignored` by row: nodes that lack a key and score 0 (None: no node)."""
+    """The pod's ScheduleAnyway constraints. `ignored` marks rows of nodes that lack a key and so score 0 (None: no
+    node)."""
 
     constraints: tuple[SoftConstraint, ...]
     ignored: Mask | None
 
     def scores(self, nodes: NodeList) -> Scores:
-        """Raw scores: the more matching pods, the higher."""
+        """Returns raw scores: more matching pods give a higher score."""
         total = np.zeros(len(nodes))
         for soft in self.constraints:
             total += soft.parts(nodes)
@@ -283,7 +286,7 @@ class SoftSpread(Value):
         return rounded if self.ignored is None else np.where(nodes.take(self.ignored), 0, rounded)
 
     def score_of(self, pod: Pod, node_info: NodeInfo) -> int:
-        """The same score for one node, counting its pods."""
+        """Returns the same score as `scores`, for one node, counting its pods."""
         if self.ignored is not None and self.ignored[node_info.row]:
             return 0
         total = 0.0
@@ -316,7 +319,7 @@ def _count_in(soft: SoftConstraint, pod: Pod, node_info: NodeInfo, value: str) -
 def count_soft(
     nodes: NodeList, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...], *, needs_all_keys: bool
 ) -> SoftSpread:
-    """Counts over all nodes, and the number of domains among the nodes that passed the filters (`nodes`)."""
+    """Counts pods on all nodes, and domains among the nodes that passed the filters (`nodes`)."""
     snapshot = nodes.snapshot
     complete = _with_all_keys(snapshot, constraints) if needs_all_keys else None
     ignored = None if complete is None else ~complete
@@ -339,7 +342,8 @@ def _count_soft(
 
 
 def _domains_among(rows: NDArray[np.intp], codes: NDArray[np.intp], topology: Topology) -> int:
-    """The number of distinct values in these rows. All values, if fewer rows are left out than the rarest value has."""
+    """Returns the number of distinct values in these rows. If fewer rows are left out than the rarest value has, no
+    value can be missing."""
     if codes is topology.codes and len(codes) - len(rows) < topology.fewest:
         return topology.used
     return int(np.count_nonzero(np.bincount(codes[rows])))

@@ -1,1 +1,1 @@
-"""API objects to the model and back; the only package that uses JSON field names."""
+"""Converts API objects to the model and back. Only this package uses JSON field names."""

@@ -1,13 +1,14 @@
-"""The error of one API object: which object, which field, and why."""
+"""The error of one API object that cannot be read: which object, which field, and why."""
 
 from __future__ import annotations
 
 
 class ManifestError(ValueError):
-    """An object that cannot be read. The object is left out; the caller continues with the other objects.
+    """An object cannot be read. The object is left out; the caller continues with the other objects.
 
     `kind`, `key` ("namespace/name" or the name) and `field` (the API's path, such as
-    spec.containers[0].resources.requests.cpu) identify the place."""
+    spec.containers[0].resources.requests.cpu) identify the place.
+    """
 
     def __init__(self, *, kind: str, key: str, field: str, problem: str) -> None:
         super().__init__(f"{kind} {key}: {field}: {problem}" if field else f"{kind} {key}: {problem}")
@@ -18,8 +19,8 @@ class ManifestError(ValueError):
 
 
 class FieldError(ValueError):
-    """A field whose value has the right type and still cannot be read; code that knows the object raises a
-    ManifestError from it."""
+    """A field's value has the right type but cannot be read. A caller that knows the object raises a ManifestError from
+    this error."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")

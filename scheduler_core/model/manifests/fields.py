@@ -1,7 +1,8 @@
-"""Parts that several kinds of objects share: quantities, times, selectors, node affinity, and the names of the in-tree
-disks.
+"""Reads the parts that several kinds of objects share: quantities, times, selectors, node affinity, and the names of
+the in-tree disks.
 
-Whole objects are read in from_manifest.py and storage_from_manifest.py."""
+from_manifest.py and storage_from_manifest.py read whole objects.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +29,15 @@ from scheduler_core.model.quantity import QuantityError, parse_nanos
 
 
 def amounts_nanos(written: wire.Quantities | None, where: str) -> dict[str, int]:
-    """Quantities in nano-units; numbers are accepted as well as strings, as in the API. FieldError names an invalid
-    one."""
+    """Converts quantities to nano-units. Like the API, accepts numbers as well as strings. Raises FieldError with the
+    name of an invalid quantity."""
     if not written:
         return {}
     return {name: nanos(amount, f"{where}.{name}") for name, amount in written.items()}
 
 
 def nanos(written: str | float, where: str) -> int:
-    """One quantity in nano-units; FieldError names `where` if it is invalid."""
+    """Converts one quantity to nano-units. Raises FieldError, which names `where`, if the quantity is invalid."""
     try:
         return parse_nanos(written if type(written) is str else repr(written))
     except QuantityError as trouble:
@@ -44,7 +45,7 @@ def nanos(written: str | float, where: str) -> int:
 
 
 def seconds(text: str | None, where: str) -> float | None:
-    """A time in seconds since the epoch; None if absent."""
+    """Returns a time in seconds since the epoch, or None if it is absent."""
     if not text:
         return None
     try:
@@ -54,7 +55,7 @@ def seconds(text: str | None, where: str) -> float | None:
 
 
 def labels_of(written: wire.Pairs | None) -> wire.Pairs:
-    """Labels or annotations; empty if the object has none."""
+    """Returns labels or annotations; empty if the object has none."""
     return written if written is not None else {}
 
 
@@ -63,8 +64,8 @@ _NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt", "Lt"}
 
 
 def label_selector(written: wire.WireSelector | None) -> LabelSelector:
-    """Reads a selector: None selects nothing, an empty selector everything; an unreadable one selects nothing and has a
-    `problem`."""
+    """Reads a selector: None selects nothing, an empty selector everything. A selector that cannot be read selects
+    nothing and has a `problem`."""
     if written is None:
         return NOTHING
     pairs, expressions = written.match_labels or {}, written.match_expressions or ()
@@ -77,7 +78,8 @@ def label_selector(written: wire.WireSelector | None) -> LabelSelector:
 
 
 def _requirement_problem(requirement: Requirement, operators: frozenset[str]) -> str:
-    """Why the API machinery would refuse it (apimachinery/pkg/labels NewRequirement, v1.36); empty if it would not."""
+    """Returns why the API machinery would refuse the requirement (apimachinery/pkg/labels NewRequirement, v1.36). Empty
+    if it would accept it."""
     key, operator, values = requirement.key, requirement.operator, requirement.values
     if operator not in operators:
         return f'"{operator}" is not a valid label selector operator'
@@ -94,12 +96,12 @@ def _requirement_problem(requirement: Requirement, operators: frozenset[str]) ->
 
 
 def node_selector(written: wire.WireNodeSelector) -> NodeSelector:
-    """The node selector's terms, of which one must match."""
+    """Returns the node selector's terms, at least one of which must match."""
     return NodeSelector(tuple(node_selector_term(term) for term in written.node_selector_terms or ()))
 
 
 def node_selector_term(written: wire.WireNodeTerm) -> NodeSelectorTerm:
-    """One term; an unreadable part is kept as its `problem`."""
+    """Returns one term. If a part cannot be read, the term's `problem` says why."""
     expressions = tuple(Requirement(e.key, e.operator, e.values or ()) for e in written.match_expressions or ())
     fields = tuple(Requirement(e.key, e.operator, e.values or ()) for e in written.match_fields or ())
     problems = [*(_requirement_problem(e, _NODE_OPERATORS) for e in expressions), *(_field_problem(f) for f in fields)]
@@ -113,7 +115,7 @@ def _field_problem(requirement: Requirement) -> str:
 
 
 def node_affinity(written: wire.WireNodeAffinity) -> NodeAffinityRules:
-    """The required and the preferred terms of an affinity."""
+    """Returns the required and the preferred terms of a node affinity."""
     return NodeAffinityRules(
         required=None if written.required is None else node_selector(written.required),
         preferred=tuple(PreferredNodeTerm(p.weight, node_selector_term(p.preference)) for p in written.preferred or ()),
@@ -144,5 +146,6 @@ API_NAME: Final = {
 
 
 def template_node(template: wire.WireTemplate | None) -> str:
-    """The node that a pod template names: its pods are bound there without a scheduler. Usually empty."""
+    """Returns the node that a pod template names, usually empty. Pods of such a template are bound there without a
+    scheduler."""
     return template.spec.node_name if template is not None and template.spec is not None else ""

@@ -1,7 +1,8 @@
-"""Pods, nodes, budgets and controllers, from JSON-like mappings or decoded wire structures to the model.
+"""Converts pods, nodes, budgets and controllers to the model, from JSON-like mappings or decoded wire structures.
 
-Shared parts are in fields.py, storage is in storage_from_manifest.py. Defaulting by the API server is not repeated:
-live objects have been defaulted, and the scheduler itself adds nothing either."""
+fields.py reads shared parts, storage_from_manifest.py reads storage. The API server's defaulting is not repeated: live
+objects have been defaulted, and the scheduler adds nothing either.
+"""
 
 from __future__ import annotations
 
@@ -61,29 +62,31 @@ M = TypeVar("M")
 
 
 def pod_from_manifest(manifest: Manifest) -> Pod:
-    """The pod of a mapping in the API's form. Raises ManifestError with the pod and the unreadable field."""
+    """Reads a pod from a mapping in the API's form. Raises ManifestError with the pod and the field that cannot be
+    read."""
     return _read(manifest, "Pod", wire.WirePod, PodReader().pod)
 
 
 def node_from_manifest(manifest: Manifest) -> Node:
-    """The node of a mapping in the API's form. Raises ManifestError with the node and the unreadable field."""
+    """Reads a node from a mapping in the API's form. Raises ManifestError with the node and the field that cannot be
+    read."""
     return _read(manifest, "Node", wire.WireNode, node)
 
 
 def budget_from_manifest(manifest: Manifest) -> DisruptionBudget:
-    """The PodDisruptionBudget of a mapping in the API's form. Raises ManifestError."""
+    """Reads a PodDisruptionBudget from a mapping in the API's form. Raises ManifestError."""
     return _read(manifest, "PodDisruptionBudget", wire.WireBudget, budget)
 
 
 def node_affinity_from_manifest(manifest: Manifest | None) -> NodeAffinityRules | None:
-    """A nodeAffinity by itself, such as a profile's addedAffinity."""
+    """Reads a nodeAffinity outside of a pod, such as a profile's addedAffinity."""
     if manifest is None:
         return None
     return node_affinity(_convert(manifest, "NodeAffinity", wire.WireNodeAffinity))
 
 
 def spread_constraint_from_manifest(manifest: Manifest) -> TopologySpreadConstraint:
-    """A topologySpreadConstraint by itself, such as a profile's default constraint."""
+    """Reads a topologySpreadConstraint outside of a pod, such as a profile's default constraint."""
     return spread_constraint(_convert(manifest, "TopologySpreadConstraint", wire.WireSpread))
 
 
@@ -105,7 +108,7 @@ def _convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
 
 
 def manifest_key(manifest: object) -> str:
-    """ "namespace/name" of any object, as far as present."""
+    """Returns the "namespace/name" of any object, as far as the object has them."""
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     if not isinstance(metadata, Mapping):
         return "without a name"
@@ -133,13 +136,13 @@ _NAMES: Final = 16384  # Enough for the largest supported clusters, 5,000 nodes 
 
 
 class _SharedLabels(dict[str, str]):
-    """One object for all pods with these labels. A plain dict cannot have weak references."""
+    """A dict of labels that all pods with these labels share. A plain dict cannot have weak references."""
 
     __slots__ = ("__weakref__",)
 
 
 class ToldByStatus(Value, kw_only=True):
-    """A pod's status, without its start time."""
+    """What a pod's status says, without its start time."""
 
     phase: str = "Pending"
     nominated_node_name: str = ""
@@ -159,10 +162,11 @@ class SharedParts(Value, kw_only=True):
 
 
 class PodReader:
-    """Turns wire pods into pods; equal specs and equal label sets become one object each.
+    """Converts wire pods to pods. Equal specs become one object, and so do equal label sets.
 
-    In a cluster most pods are copies of a few templates, so a spec is read once per template. Parts that no pod uses
-    any more are forgotten."""
+    Most pods of a cluster are copies of a few templates, so each spec is read once per template. Parts that no pod uses
+    any more are forgotten.
+    """
 
     def __init__(self) -> None:
         self._specs: WeakValueDictionary[object, PodSpec] = WeakValueDictionary()
@@ -172,11 +176,10 @@ class PodReader:
         self._names: dict[str, str] = {}
 
     def __len__(self) -> int:
-        """The number of cached parts."""
         return len(self._specs) + len(self._labels) + len(self._owners) + len(self._resizes)
 
     def pod(self, written: wire.WirePod) -> Pod:
-        """Raises FieldError for an unreadable quantity or time."""
+        """Converts one pod. Raises FieldError for a quantity or time that cannot be read."""
         meta, spec, status = written.metadata, written.spec, written.status
         parts = SharedParts(
             labels=self.shared_labels(meta.labels),
@@ -187,7 +190,7 @@ class PodReader:
         return self.assembled(meta, parts, node_name=spec.node_name, start_time=status.start_time if status else None)
 
     def assembled(self, meta: wire.WireIdentity, parts: SharedParts, *, node_name: str, start_time: str | None) -> Pod:
-        """A pod made of these parts. Raises FieldError for a time that cannot be read."""
+        """Builds a pod from these parts. Raises FieldError for a time that cannot be read."""
         told = parts.told
         return Pod(
             name=meta.name,
@@ -210,7 +213,8 @@ class PodReader:
         )
 
     def told_by(self, status: wire.WirePodStatus | None, spec: wire.WirePodSpec) -> ToldByStatus:
-        """The state in the pod's status that adds to its spec. Raises FieldError for an amount that cannot be read."""
+        """Reads the state in the pod's status that scheduling uses beside the spec. Raises FieldError for an amount
+        that cannot be read."""
         if status is None:
             return ToldByStatus()
         is_ready, is_preempted = _what_conditions_tell(status.conditions or ())
@@ -224,8 +228,8 @@ class PodReader:
         )
 
     def _shared_name(self, name: str) -> str:
-        """One string object for all pods of a node, a namespace or a phase. Strings cannot have weak references, so
-        from time to time all are forgotten, and later pods share new ones."""
+        """Returns one string object for all pods with the same node, namespace or phase. Strings cannot have weak
+        references, so all are forgotten from time to time, and later pods share new ones."""
         known = self._names.get(name)
         if known is None:
             if len(self._names) >= _NAMES:
@@ -234,7 +238,7 @@ class PodReader:
         return known
 
     def shared_labels(self, written: wire.Pairs | None) -> wire.Pairs:
-        """One object for all pods with these labels."""
+        """Returns one object for all pods with these labels."""
         if not written:
             return {}
         key = tuple(sorted(written.items()))
@@ -244,7 +248,7 @@ class PodReader:
         return known
 
     def controller(self, owners: tuple[wire.WireOwner, ...] | None) -> OwnerReference | None:
-        """The owner that controls the pod, one object for all pods that it controls."""
+        """Returns the owner that controls the pod: one object for all pods that it controls."""
         found = next((o for o in owners or () if o.controller), None)
         if found is None:
             return None
@@ -254,7 +258,7 @@ class PodReader:
         return known
 
     def _shared_resize(self, status: wire.WirePodStatus, spec: wire.WirePodSpec) -> PodResize | None:
-        """The resize state, if it differs from the spec: nearly every status repeats its spec."""
+        """Returns the resize state if it differs from the spec. Nearly every status repeats its spec."""
         if _repeats_spec(status, spec):
             return None
         key = tuple(
@@ -275,7 +279,7 @@ class PodReader:
         return known
 
     def shared_spec(self, written: wire.WirePodSpec, namespace: str) -> PodSpec:
-        """The spec of a pod in this namespace. Raises FieldError for an amount that cannot be read."""
+        """Reads the spec of a pod in this namespace. Raises FieldError for an amount that cannot be read."""
         key = _spec_identity(written, namespace)
         known = self._specs.get(key)
         if known is None:
@@ -284,7 +288,7 @@ class PodReader:
 
 
 def _what_conditions_tell(conditions: tuple[wire.WireCondition, ...]) -> tuple[bool, bool]:
-    """Whether the pod is ready, and whether the scheduler is preempting it."""
+    """Returns whether the pod is ready, and whether the scheduler is preempting it."""
     ready = preempted = False
     for condition in conditions:
         if condition.status == "True":
@@ -294,8 +298,8 @@ def _what_conditions_tell(conditions: tuple[wire.WireCondition, ...]) -> tuple[b
 
 
 def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
-    """The key by which two specs are equal for scheduling. The node is left out; volumes count only if scheduling reads
-    them."""
+    """Returns a key that is equal for specs that are equal for scheduling. It leaves out the node, and the volumes that
+    scheduling does not read."""
     volumes = tuple(
         v for v in written.volumes or () if v != wire.WireVolume(v.name)
     )  # an unprefixed name: a kind that scheduling does not read
@@ -340,7 +344,7 @@ def _items(written: Mapping[str, Any] | None) -> object:
 
 
 def pod_spec(written: wire.WirePodSpec, namespace: str) -> PodSpec:
-    """The spec of a pod in this namespace: its affinity terms mean that namespace if they name none."""
+    """Converts the spec of a pod in this namespace. Its affinity terms mean this namespace if they name none."""
     affinity = written.affinity or wire.WireAffinity()
     pod_level = written.resources
     return PodSpec(
@@ -415,7 +419,8 @@ def _pod_term(written: wire.WirePodTerm, owner_namespace: str) -> PodAffinityTer
 
 
 def _pod_volume(written: wire.WireVolume) -> PodVolume | None:
-    """The volume if scheduling or draining reads its kind, else None (config maps, secrets, tokens, host paths)."""
+    """Returns the volume if scheduling or draining reads its kind. Returns None for others (config maps, secrets,
+    tokens, host paths)."""
     if written.persistent_volume_claim is not None:
         source = written.persistent_volume_claim
         return PodVolume(
@@ -474,7 +479,7 @@ def _resize_is_infeasible(status: wire.WirePodStatus) -> bool:
 
 
 def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
-    """Whether every container's status, as written, equals its spec, and no resize is refused."""
+    """Whether the status of every container, as written, equals the spec, and no resize is refused."""
     if status.resources is not None:
         return False
     several = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
@@ -531,7 +536,7 @@ _IMAGES: Final[WeakValueDictionary[tuple[tuple[str, ...], int], NodeImage]] = We
 
 
 def _shared_image(names: tuple[str, ...], size_bytes: int) -> NodeImage:
-    """Most nodes have the same images: one object each, for as long as a node has it."""
+    """Returns one object for equal images of several nodes, kept as long as a node has the image."""
     known = _IMAGES.get((names, size_bytes))
     if known is None:
         known = _IMAGES[names, size_bytes] = NodeImage(names, size_bytes)

@@ -1,4 +1,5 @@
-"""Jobs, from decoded wire structures to the model, and the annotations that their controller writes on pods."""
+"""Converts Jobs from decoded wire structures to the model, and reads the annotations that the Job controller writes on
+pods."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _ENDED = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"}
 
 
 def job(written: wire.WireJob) -> Job:
-    """Uses the API server's defaults, for manifests that did not pass through one."""
+    """Converts a Job. Adds the API server's defaults, for manifests that did not pass through an API server."""
     meta, spec, status = written.metadata, written.spec or wire.WireJobSpec(), written.status or wire.WireJobStatus()
     unlimited = spec.backoff_limit_per_index is not None
     return Job(
@@ -53,7 +54,7 @@ def _failure_rule(written: wire.WireFailureRule) -> FailureRule:
 
 
 def _indexes(text: str) -> int:
-    """The number of indexes in a text such as "1,3-5,7"; a part that is not a number counts as one."""
+    """Returns the number of indexes in a text such as "1,3-5,7". A part that is not a number counts as one index."""
     total = 0
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
@@ -63,6 +64,7 @@ def _indexes(text: str) -> int:
 
 
 def index_failures(annotations: Mapping[str, str]) -> int:
-    """Read as by the Job controller: 0 if it is not a number (pkg/controller/job/indexed_job_utils.go)."""
+    """Reads the number of failures of the pod's index, as the Job controller does: 0 if it is not a number
+    (pkg/controller/job/indexed_job_utils.go)."""
     text = annotations.get(INDEX_FAILURES, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

@@ -1,6 +1,8 @@
-"""API objects of every kind that scheduling reads, to the model: from mappings, from raw JSON, and from list bodies.
+"""Converts API objects of every kind that scheduling reads to the model: from mappings, from raw JSON, and from list
+bodies.
 
-An unreadable object becomes a ManifestError with its name and the field; the others are read."""
+An object that cannot be read becomes a ManifestError with its name and the field; the other objects are read.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _GROUPS: Final = {
 
 
 class ObjectReader:
-    """Equal specs and equal label sets of the pods that it reads become one object each."""
+    """Reads objects of all kinds. Equal specs of pods become one object, and so do equal label sets."""
 
     def __init__(self) -> None:
         self.pods = read.PodReader()
@@ -49,7 +51,7 @@ class ObjectReader:
         return not api_version or kind not in _GROUPS or _GROUPS[kind] == group
 
     def read(self, kind: str, manifest: Mapping[str, Any]) -> Any:
-        """The model's value for one object, given as a mapping."""
+        """Converts one object, passed as a mapping."""
         try:
             written = msgspec.convert(manifest, self._kinds[kind].wire)
         except msgspec.ValidationError as trouble:
@@ -57,19 +59,21 @@ class ObjectReader:
         return self.build(kind, written)
 
     def read_raw(self, kind: str, raw: bytes | msgspec.Raw) -> Any:
-        """One object as JSON. Raises msgspec.DecodeError for invalid JSON."""
+        """Converts one object, passed as JSON. Raises msgspec.DecodeError for invalid JSON."""
         written = self._decoded(kind, raw)
         return written if isinstance(written, ManifestError) else self.build(kind, written)
 
     def wire_items(self, kind: str, page: bytes) -> Iterable[Any]:
-        """The items of a list body as wire structures, and a ManifestError for each that cannot be read."""
+        """Returns the items of a list body as wire structures, and a ManifestError for each item that cannot be
+        read."""
         try:
             return self._kinds[kind].pages.decode(page).items or ()
         except msgspec.ValidationError:
             return self._one_by_one(kind, page)
 
     def page(self, kind: str, page: bytes) -> Iterable[Any]:
-        """The items of a list body as the model's values, and a ManifestError for each that cannot be read."""
+        """Returns the items of a list body as the model's values, and a ManifestError for each item that cannot be
+        read."""
         if kind == "Pod":
             try:
                 return self._repeated.pods(page)
@@ -90,7 +94,7 @@ class ObjectReader:
             return _problem(kind, read.manifest_key(msgspec.json.decode(raw)), trouble)
 
     def build(self, kind: str, written: Any) -> Any:
-        """The model's value for a wire structure, or a ManifestError."""
+        """Converts a wire structure to the model's value, or returns a ManifestError."""
         if not written.metadata.name:
             return ManifestError(
                 kind=kind, key="without a name", field="metadata.name", problem="an object needs a name"

@@ -1,4 +1,4 @@
-"""Pages of pods, most of which repeat a few templates literally: such a text is decoded once.
+"""Reads pages of pods. Most pods repeat a few templates literally, so equal text is decoded once.
 
 Pods of a template differ in `nodeName` and in `startTime`. The rest of the text is compared as written, which costs a
 fraction of decoding it.
@@ -41,14 +41,14 @@ class _PodPage(msgspec.Struct, gc=False):
 
 
 class _Texts(Generic[Written]):
-    """Decoded structures, found by their text."""
+    """Decoded structures by their text."""
 
     def __init__(self, shape: Any) -> None:
         self._decoder: msgspec.json.Decoder[Written] = msgspec.json.Decoder(shape)
         self._known: dict[object, Written] = {}
 
     def read(self, text: bytes) -> Written:
-        """The structure decoded from an equal text."""
+        """Returns the structure decoded from an equal text."""
         if text in self._known:
             return self._known[text]
         return self._keep(text, self._decoder.decode(text))
@@ -61,7 +61,7 @@ class _Texts(Generic[Written]):
 
 
 class _TextsButFor(_Texts[Written]):
-    """The same for texts that are equal except for the value of one field, which `own_of` reads from a structure."""
+    """Decoded structures by their text without the value of one field. `own_of` reads that value from a structure."""
 
     def __init__(self, field: bytes, shape: Any, own_of: Callable[[Written], str | None]) -> None:
         super().__init__(shape)
@@ -69,7 +69,7 @@ class _TextsButFor(_Texts[Written]):
         self._own_of = own_of
 
     def read_both(self, text: bytes) -> tuple[Written, str | None]:
-        """The structure of a text that is equal except for this value, and the value in this text."""
+        """Returns a structure whose text differs at most in this field, and the field's value in this text."""
         parts = self._cut.split(text, 2)
         if len(parts) != 3:  # without the field, or with several candidates for it
             written = self.read(text)
@@ -85,8 +85,8 @@ class _TextsButFor(_Texts[Written]):
 
 
 class RepeatedPods:
-    """Reads pages of pods for a `PodReader`. Use one for each reading of a cluster, because it keeps texts of deleted
-    pods."""
+    """Reads pages of pods for a `PodReader`. Create one for each reading of a cluster, because it keeps the texts of
+    deleted pods."""
 
     def __init__(self, reader: PodReader) -> None:
         self._reader = reader
@@ -103,8 +103,8 @@ class RepeatedPods:
         self._parts: dict[tuple[object, ...], tuple[SharedParts, object]] = {}
 
     def pods(self, page: bytes) -> list[Pod | ManifestError]:
-        """The pods of a list body, and a ManifestError for each pod with an unreadable amount or time. Raises
-        msgspec.ValidationError if an item is not a valid pod: then the page must be read pod by pod."""
+        """Returns the pods of a list body, and a ManifestError for each pod with an amount or time that cannot be read.
+        Raises msgspec.ValidationError if an item is not a valid pod; then the caller must read the page pod by pod."""
         return [self._pod(written) for written in self._pages.decode(page).items or ()]
 
     def _pod(self, written: _PodInPage) -> Pod | ManifestError:

@@ -1,6 +1,8 @@
-"""Claims, volumes, storage classes, attachable volumes of nodes, and device claims: from wire structures to the model.
+"""Converts claims, volumes, storage classes, attachable volumes of nodes, and device claims from wire structures to the
+model.
 
-Pods, nodes and related objects are read in from_manifest.py."""
+from_manifest.py reads pods, nodes and related objects.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The model back to API objects, for extenders: the fields of a pod or a node that the model keeps, in the API's form.
+"""Converts pods and nodes back to API objects, for extenders: the fields that the model keeps, in the API's form.
 
 Other fields (image pull policies, probes, managed fields) are missing. A caller that has the original object sends that
-instead."""
+object instead.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""The API's JSON, reduced to the fields that are read. Decoding skips everything else, which is most of a pod.
+"""The API's JSON, reduced to the fields that scheduling reads. Decoding skips the other fields, which are most of a
+pod.
 
-These structures hold the JSON without interpretation; from_manifest.py turns them into the model. Storage and devices
-are in wire_storage.py. Names are the API's, in snake case. Tuples and frozen structs throughout, so that equal parts of
-different pods compare and hash equal and are converted once."""
+These structures hold the JSON without interpretation; from_manifest.py converts them to the model. Storage and devices
+are in wire_storage.py. Names are the API's, in snake case. All structures are tuples or frozen structs, so that equal
+parts of different pods compare and hash equal and are converted once.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ Quantities = dict[str, str | int | float]
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """Base: camelCase names, unknown fields skipped, null read as absent for fields that allow None."""
+    """The base of all wire structures: camelCase names, unknown fields skipped, null read as absent for fields that
+    allow None."""
 
 
 class WireOwner(Wire, frozen=True):
@@ -27,7 +30,7 @@ class WireOwner(Wire, frozen=True):
 
 
 class WireIdentity(Wire, frozen=True):
-    """The metadata that differs even between copies of one template."""
+    """The metadata that differs between pods of one template."""
 
     name: str = ""
     namespace: str | None = None
@@ -154,7 +157,7 @@ class WireClaimSource(Wire, frozen=True):
 
 
 class WireDisk(Wire, frozen=True):
-    """All in-tree disks in one structure: each uses a few of the fields."""
+    """An in-tree disk of any kind; each kind uses a few of the fields."""
 
     pd_name: str = ""
     volume_id: str = msgspec.field(default="", name="volumeID")
@@ -180,7 +183,7 @@ class WireImageSource(Wire, frozen=True):
 
 
 class WireNamedSource(Wire, frozen=True):
-    """A source without fields: only its presence counts."""
+    """A volume source of which only the presence is read."""
 
 
 class WireVolume(Wire, frozen=True):

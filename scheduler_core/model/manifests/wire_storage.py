@@ -1,6 +1,7 @@
-"""The API's JSON of storage and device objects, reduced to the fields that are read; see wire.py.
+"""The API's JSON of storage and device objects, reduced to the fields that scheduling reads; see wire.py.
 
-storage_from_manifest.py turns these structures into the model."""
+storage_from_manifest.py converts these structures to the model.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Claims, volumes and devices."""
+"""Claims, volumes and devices that scheduling reads."""

@@ -1,8 +1,9 @@
-"""In-tree disks as seen by the CSI drivers that replaced them.
+"""Translates in-tree disks to the CSI drivers that replaced them.
 
-Only the fields that scheduling reads: the driver, the volume's handle, and its topology. Source:
+Translates only the fields that scheduling reads: the driver, the volume's handle, and its topology. Source:
 k8s.io/csi-translation-lib, v0.36, and isCSIMigrationOn in pkg/scheduler/framework/plugins/nodevolumelimits/utils.go
-(v1.36)."""
+(v1.36).
+"""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ _BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-do
 
 
 class Migration(Value):
-    """An in-tree plugin and its driver; `topology_key` is the node label that replaces the zone, empty if there is
-    none."""
+    """An in-tree plugin and the driver that replaced it. `topology_key` is the node label that replaces the zone label,
+    or empty."""
 
     plugin: str
     driver: str
@@ -47,22 +48,23 @@ _NEVER_COUNTED: Final = frozenset(
 
 
 def is_migratable_provisioner(provisioner: str) -> bool:
-    """Whether the name is that of an in-tree plugin and not of a driver."""
+    """Whether the name belongs to an in-tree plugin and not to a driver."""
     return provisioner in _DRIVER_OF_PLUGIN or provisioner in _NEVER_COUNTED
 
 
 def driver_of_provisioner(provisioner: str) -> str | None:
-    """The driver that provisions for this in-tree plugin today; None if its volumes are not counted."""
+    """Returns the driver that provisions for this in-tree plugin today, or None if the scheduler does not count its
+    volumes."""
     return _DRIVER_OF_PLUGIN.get(provisioner)
 
 
 def migrated_disk(disk: LegacyDisk) -> Handle | None:
-    """A disk named in a pod, as its driver knows it; None if no driver counts it."""
+    """Returns a disk named in a pod in the form of its CSI driver, or None if no driver counts it."""
     return _handle(disk.kind, disk.identity, "UNSPECIFIED")
 
 
 def driver_of_volume(volume: PersistentVolume) -> Handle | None:
-    """An in-tree volume, as its driver knows it; None if no driver counts it."""
+    """Returns an in-tree volume in the form of its CSI driver, or None if no driver counts it."""
     zones = volume.labels.get(_BETA_ZONE) or volume.labels.get(_ZONE, "")
     return _handle(volume.legacy_kind, volume.legacy_identity, zones or "UNSPECIFIED")
 
@@ -83,8 +85,8 @@ def _handle(kind: str, identity: str, zones: str) -> Handle | None:
 
 
 def required_nodes(volume: PersistentVolume, csi_node: CSINode | None) -> NodeSelector | None:
-    """The nodes that can reach the volume: its node affinity, in the driver's own labels on a node that has migrated
-    the plugin."""
+    """Returns the nodes that can reach the volume: its node affinity, with the driver's labels on a node that has
+    migrated the plugin."""
     migration = _MIGRATIONS.get(volume.legacy_kind)
     if migration is None or not migration.topology_key or csi_node is None:
         return volume.node_affinity

@@ -1,4 +1,4 @@
-"""Resource claims and device classes, with the fields that an allocated claim needs."""
+"""Resource claims and device classes, with the fields that matter for an allocated claim."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from scheduler_core.values import Value
 
 
 class DeviceRequest(Value):
-    """One request of a claim, or one of its alternatives (`request/alternative`), and the class of device it asks for.
+    """One request of a claim, or one of its alternatives (`request/alternative`), with the requested device class.
 
-    `class_name` None when the request is of a kind that this release does not know.
+    `class_name` is None if this release does not know the kind of the request.
     """
 
     name: str
@@ -17,9 +17,9 @@ class DeviceRequest(Value):
 
 
 class ResourceClaim(Value, kw_only=True):
-    """`allocated` with `available_on` None means that the devices can be reached from every node.
+    """A claim for devices. If it is `allocated` and `available_on` is None, every node can reach the devices.
 
-    `reserved_for` are the uids of consumers.
+    `reserved_for` are the uids of its consumers.
     """
 
     name: str
@@ -38,7 +38,7 @@ class ResourceClaim(Value, kw_only=True):
 
 
 class DeviceClass(Value, kw_only=True):
-    """`extended_resource_name` lets a pod ask for its devices as if they were an extended resource."""
+    """A class of devices. With `extended_resource_name`, a pod can request its devices as an extended resource."""
 
     name: str
     extended_resource_name: str | None = None

@@ -1,6 +1,7 @@
-"""The claims that a pod's volumes use, and the class of a claim.
+"""Finds the claims that a pod's volumes use, and the class of a claim.
 
-Source: component-helpers/storage (ephemeral, volume/pv_helpers.go), v1.36."""
+Source: component-helpers/storage (ephemeral, volume/pv_helpers.go), v1.36.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +16,15 @@ BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 class ClaimUse(Value):
-    """A claim by name in the pod's namespace; `is_ephemeral` if it was made for this pod and must be owned by it."""
+    """A claim by name in the pod's namespace. If `is_ephemeral`, the claim was made for this pod, and the pod must own
+    it."""
 
     name: str
     is_ephemeral: bool
 
 
 def claims_used(pod: Pod) -> Iterator[ClaimUse]:
-    """The claims behind the pod's volumes, in the order of its volumes."""
+    """Returns the claims of the pod's volumes, in the order of the volumes."""
     for volume in pod.spec.volumes:
         if volume.claim_name is not None:
             yield ClaimUse(volume.claim_name, is_ephemeral=False)
@@ -35,14 +37,15 @@ def find_claim(pod: Pod, name: str, claims: Mapping[str, PersistentVolumeClaim])
 
 
 def ownership_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Why an ephemeral volume may not use this claim; empty if the claim was made for the pod."""
+    """Returns why an ephemeral volume may not use this claim. Empty if the claim was made for the pod."""
     if claim.namespace == pod.namespace and claim.owner is not None and claim.owner.uid == pod.uid:
         return ""
     return f"PVC {claim.namespace}/{claim.name} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """The claim's storage class; the old annotation wins, and no class gives the empty name."""
+    """Returns the claim's storage class. The old annotation takes precedence; a claim without class has the empty
+    name."""
     return claim.annotations.get(BETA_CLASS_ANNOTATION, claim.class_name or "")
 
 

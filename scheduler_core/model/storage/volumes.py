@@ -12,7 +12,8 @@ from scheduler_core.values import Value
 
 
 class PersistentVolumeClaim(Value, kw_only=True):
-    """`request_nanos` is the requested storage in nano-bytes; `class_name` None if the claim names no class."""
+    """A claim. `request_nanos` is the requested storage in nano-bytes. `class_name` is None if the claim names no
+    class."""
 
     name: str
     namespace: str
@@ -37,7 +38,7 @@ class PersistentVolumeClaim(Value, kw_only=True):
 
 
 class ClaimReference(Value):
-    """PV.spec.claimRef: the claim that the volume is bound or pre-bound to; an empty uid means pre-bound by name."""
+    """PV.spec.claimRef: the claim to which the volume is bound or pre-bound. An empty uid means pre-bound by name."""
 
     namespace: str
     name: str
@@ -45,7 +46,8 @@ class ClaimReference(Value):
 
 
 class PersistentVolume(Value, kw_only=True):
-    """`csi_driver` and `csi_handle` for a CSI volume; `legacy_kind`, `legacy_identity` for an in-tree volume."""
+    """A volume. CSI volumes have `csi_driver` and `csi_handle`; in-tree volumes have `legacy_kind` and
+    `legacy_identity`."""
 
     name: str
     uid: str = ""
@@ -74,8 +76,8 @@ class TopologyRequirement(Value):
 
 
 class StorageClass(Value, kw_only=True):
-    """`binding_mode` None if the object has none, which the scheduler reports; `allowed_topologies` are terms of which
-    one must match."""
+    """A storage class. `binding_mode` is None if the object has none; the scheduler reports that. `allowed_topologies`
+    are terms, at least one of which must match."""
 
     name: str
     provisioner: str = ""
@@ -104,7 +106,8 @@ class CSIDriver(Value, kw_only=True):
 
 
 class CSIStorageCapacity(Value, kw_only=True):
-    """How much a class can still provision where `node_topology` matches; amounts in nano-bytes, None if not given."""
+    """The storage that a class can still provision where `node_topology` matches. Amounts are in nano-bytes, or None if
+    absent."""
 
     name: str
     namespace: str
@@ -115,7 +118,7 @@ class CSIStorageCapacity(Value, kw_only=True):
 
 
 class VolumeAttachment(Value, kw_only=True):
-    """A volume that is attached or being attached to a node; inline migrated volumes have a driver and handle instead
+    """A volume that is attached or being attached to a node. Migrated inline volumes have a driver and a handle instead
     of a volume name."""
 
     name: str

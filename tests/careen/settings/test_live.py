@@ -171,7 +171,7 @@ def test_the_scheduler_configuration_comes_from_a_file_or_a_config_map_key(tmp_p
             {"scheduler.yaml": "kind: Secret"},
             "which is no KubeSchedulerConfiguration: kind: must be KubeSchedulerConfiguration, not Secret",
         ),
-        ({"scheduler.yaml": "- a"}, "a KubeSchedulerConfiguration is a mapping, this is a list"),
+        ({"scheduler.yaml": "- a"}, "a KubeSchedulerConfiguration must be a mapping, not a list"),
         ({"scheduler.yaml": "profiles: 7"}, "which is no KubeSchedulerConfiguration"),
         ({"scheduler.yaml": "at: 2026-99-99"}, "which is no KubeSchedulerConfiguration"),
         ({"scheduler.yaml": "? {a: b}\n: c"}, "which is no KubeSchedulerConfiguration"),

@@ -197,7 +197,7 @@ def test_ignored_resources_of_extenders_replace_those_of_node_resources_fit() ->
         ),
         (
             {"profiles": [{"schedulerName": "a"}, {}]},
-            ["profiles[1].schedulerName: must be given when there are several profiles, and must not be empty"],
+            ["profiles[1].schedulerName: must be set and not empty when there are several profiles"],
         ),
         (
             {"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]},
@@ -247,7 +247,7 @@ def test_ignored_resources_of_extenders_replace_those_of_node_resources_fit() ->
             },
             ["profiles[1].pluginConfig: the arguments of Mine must be the same for all profiles"],
         ),
-        ({"extenders": [{}]}, ["extenders[0].urlPrefix: must say where the extender answers"]),
+        ({"extenders": [{}]}, ["extenders[0].urlPrefix: must be the URL of the extender"]),
         (
             {"extenders": [{"urlPrefix": "http://e", "prioritizeVerb": "p"}]},
             ["extenders[0].weight: 0: must have a positive weight applied to it"],
@@ -316,7 +316,7 @@ def test_settings_that_only_the_real_scheduler_uses_are_skipped() -> None:
     ("parsed", "kind"), [("just text", "a string"), ([1], "a list"), (7, "an integer"), (None, "NoneType")]
 )
 def test_a_configuration_that_is_not_a_mapping_is_refused(parsed: Any, kind: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"a KubeSchedulerConfiguration is a mapping, this is {kind}"):
+    with pytest.raises(ConfigurationError, match=f"a KubeSchedulerConfiguration must be a mapping, not {kind}"):
         Configuration.from_mapping(parsed)
 
 
@@ -338,9 +338,9 @@ def test_a_configuration_without_file_access_may_hold_certificates_inline() -> N
     with pytest.raises(ConfigurationError) as refused:
         Configuration.from_mapping({"extenders": extenders}, may_name_files=False)
     assert refused.value.problems == (
-        "extenders[1].tlsConfig.certFile: must not name a file here: give the content in certData",
-        "extenders[1].tlsConfig.keyFile: must not name a file here: give the content in keyData",
-        "extenders[1].tlsConfig.caFile: must not name a file here: give the content in caData",
+        "extenders[1].tlsConfig.certFile: must not name a file here: set the content in certData",
+        "extenders[1].tlsConfig.keyFile: must not name a file here: set the content in keyData",
+        "extenders[1].tlsConfig.caFile: must not name a file here: set the content in caData",
     )
     Configuration.from_mapping({"extenders": extenders[:1]}, may_name_files=False)
     Configuration.from_mapping({"extenders": extenders})

@@ -204,7 +204,7 @@ SHAPE = {"type": "RequestedToCapacityRatio"}
         (
             "NodeResourcesBalancedAllocation",
             {"resources": [{"name": "cpu", "weight": 2}, {"name": "cpu"}]},
-            ["args.resources[0].weight: 2: must be 1", "args.resources[1].name: 'cpu' stands here twice"],
+            ["args.resources[0].weight: 2: must be 1", "args.resources[1].name: 'cpu' is listed twice"],
         ),
         (
             "InterPodAffinity",
@@ -279,7 +279,7 @@ SHAPE = {"type": "RequestedToCapacityRatio"}
                     {"maxSkew": n, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"} for n in (1, 2)
                 ],
             },
-            ["args.defaultConstraints[1]: {zone, DoNotSchedule} stands here twice"],
+            ["args.defaultConstraints[1]: {zone, DoNotSchedule} is listed twice"],
         ),
         ("VolumeBinding", {"bindTimeoutSeconds": -1}, ["args.bindTimeoutSeconds: -1: should not be a negative value"]),
         (
