@@ -70,21 +70,13 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         # Clients raise many kinds of errors: KeyError for status=error with 200, JSONDecodeError for a login proxy's
         # page. After any of them the answer is unknown.
         _LOG.debug("%s: %s: %s", shown, type(error).__name__, str(error).replace(url, without_login(url)))
-        if type(error) is OSError:  # a file of certificates that requests cannot find
-            return Unknown(f"{shown} was not queried: {error}"[:_LONGEST_WHY])
-        if isinstance(error, OSError) or _is_of_urllib3(error):
-            from careen.cluster.wire import network_errors
+        from careen.cluster.wire import network_errors
 
+        if type(error) is OSError:  # a file of certificates that requests cannot find
+            return Unknown(f"{shown} was not asked: {error}"[:_LONGEST_WHY])
+        if network_errors.is_network_error(error):
             return Unknown(f"{server} at {network_errors.told(error, url)}"[:_LONGEST_WHY])
         return Unknown(f"{shown} gave no usable answer: it does not have the expected form")
-
-
-def _is_of_urllib3(error: Exception) -> bool:
-    """Whether the connection failed while the answer was read. The errors of requests are OSErrors; those of urllib3
-    are not."""
-    from urllib3.exceptions import HTTPError
-
-    return isinstance(error, HTTPError)
 
 
 def read_json(

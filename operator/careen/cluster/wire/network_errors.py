@@ -35,6 +35,11 @@ def told(error: BaseException, server: str) -> str:
     return f"{server or 'the empty address'} {_cause(error)}"
 
 
+def is_network_error(error: BaseException) -> bool:
+    """Whether the error came from the connection. All errors of requests are OSErrors; those of urllib3 are not."""
+    return isinstance(error, OSError | exceptions.HTTPError)
+
+
 def was_surely_not_sent(error: BaseException) -> bool:
     """Whether the connection failed before the request could be sent."""
     before = (
