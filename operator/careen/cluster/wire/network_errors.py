@@ -96,9 +96,9 @@ def _of_tls(error: ssl.SSLError) -> str:
         return f"shows a certificate that is not trusted: {_lowered(error.verify_message)}"
     reason = getattr(error, "reason", None)  # OpenSSL's errors have one
     if reason == "NO_CERTIFICATE_OR_CRL_FOUND":
-        return "was not asked: the file of trusted certificates contains no certificate"
+        return "was not queried: the file of trusted certificates contains no certificate"
     if reason is None and "PEM lib" in str(error):
-        return "was not asked: the file of the client certificate or of its key cannot be used"
+        return "was not queried: the file of the client certificate or of its key cannot be used"
     if reason in _NO_TLS:
         return "does not speak TLS on this port"
     words = (reason or "no reason given").replace("_", " ").lower()

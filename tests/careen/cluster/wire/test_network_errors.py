@@ -72,7 +72,7 @@ def test_a_file_without_a_trusted_certificate_is_named_as_the_cause(tmp_path: Pa
     (tmp_path / "ca.pem").write_text("no certificate\n")
     with pytest.raises(ssl.SSLError) as raised:
         ssl.create_default_context().load_verify_locations(tmp_path / "ca.pem")
-    words = "was not asked: the file of trusted certificates contains no certificate"
+    words = "was not queried: the file of trusted certificates contains no certificate"
     assert told(exceptions.SSLError(raised.value), URL) == f"{URL} {words}"
 
 
@@ -80,7 +80,7 @@ def test_a_file_without_a_client_certificate_is_named_as_the_cause(tmp_path: Pat
     (tmp_path / "client.pem").write_text("no certificate\n")
     with pytest.raises(ssl.SSLError) as raised:
         ssl.create_default_context().load_cert_chain(tmp_path / "client.pem")
-    words = "was not asked: the file of the client certificate or of its key cannot be used"
+    words = "was not queried: the file of the client certificate or of its key cannot be used"
     assert told(exceptions.SSLError(raised.value), URL) == f"{URL} {words}"
 
 
