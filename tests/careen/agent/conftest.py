@@ -1,4 +1,5 @@
-"""The whole shell of an agent in this process: the embedded API server, a scripted host, virtual time."""
+"""Fixtures that run the whole shell of an agent in this process: with the embedded API server, a scripted host and
+virtual time."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ KEY = "weave.works/kured-node-lock"
 
 @dataclass
 class FakeHost:
-    """A host on virtual time."""
+    """A host whose clock is virtual time."""
 
     clock: VirtualClock
     need: Need = field(default_factory=lambda: Need(answer=NeedAnswer.NO))
@@ -85,7 +86,7 @@ class FakeAlerts:
 
 @dataclass
 class Shell(Cluster):
-    """The agent of n1, without its loop."""
+    """The parts of n1's agent, without its loop."""
 
     clock: VirtualClock = field(default_factory=VirtualClock)
     alerts: FakeAlerts | None = None

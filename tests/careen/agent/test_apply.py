@@ -1,4 +1,4 @@
-"""Actions are carried out in order and stop at the first one that did not certainly succeed."""
+"""The agent applies actions in order and stops at the first action that did not certainly succeed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def patch(shell: Shell, **more: object) -> PatchNode:
     )  # type: ignore[arg-type]
 
 
-async def test_the_reboot_is_announced_confirmed_and_requested_in_this_order(shell: Shell) -> None:
+async def test_the_agent_announces_confirms_its_claim_and_requests_the_reboot(shell: Shell) -> None:
     hold_lock(shell)
     applied = await do(shell, patch(shell), CONFIRM, ASK)
     assert (applied.stop, shell.host.reboots) == (None, 1)
@@ -91,7 +91,7 @@ async def test_a_node_without_its_own_claim_in_the_lock_is_not_rebooted(shell: S
     assert shell.host.reboots == 0
 
 
-async def test_a_lock_that_cannot_be_read_confirms_nothing(shell: Shell) -> None:
+async def test_an_unreadable_lock_confirms_no_claim(shell: Shell) -> None:
     hold_lock(shell)
     announce = patch(shell)
     shell.wire.after = lambda request: Unclear("down") if "daemonsets" in request.path else None
@@ -101,8 +101,8 @@ async def test_a_lock_that_cannot_be_read_confirms_nothing(shell: Shell) -> None
     assert shell.host.reboots == 0
 
 
-async def test_a_confirmation_of_the_lock_that_took_too_long_does_not_count(shell: Shell) -> None:
-    """Its age counts from the request: a change after the server read the lock is not in the answer."""
+async def test_a_claim_confirmed_too_long_ago_does_not_permit_the_reboot(shell: Shell) -> None:
+    """The age of the confirmation counts from its request, because the response may lack a later change of the lock."""
     hold_lock(shell)
     announce = patch(shell)
     shell.wire.after = lambda request: (
@@ -118,14 +118,14 @@ async def test_a_confirmation_of_the_lock_that_took_too_long_does_not_count(shel
 async def test_a_process_suspended_after_its_announcement_requests_no_reboot(
     shell: Shell, seconds: float, reboots: int
 ) -> None:
-    """Another process of the node may have treated it as dead and asked the host."""
+    """Another process of the node may have treated the suspended process as dead and asked the host."""
     hold_lock(shell)
     ask = AskReboot(within_seconds=5.0, send_before=shell.host.uptime() + seconds)
     assert ((await do(shell, CONFIRM, ask)).stop is None) is bool(reboots)
     assert shell.host.reboots == reboots
 
 
-async def test_evictions_of_a_recreated_pod_are_counted_per_owner(shell: Shell) -> None:
+async def test_evictions_of_recreated_pods_are_counted_per_owner(shell: Shell) -> None:
     shell.put_node("n1")
     pod = EvictPod(namespace="shop", name="a", uid="a", comer_of="rs-web")
     shell.put_pod("a", metadata={"uid": "a"})
@@ -147,7 +147,7 @@ async def test_a_reboot_needs_a_confirmation_in_the_same_turn(shell: Shell) -> N
         (reboot.RebootUnclear("slow"), RebootOutcome.UNCLEAR, "slow"),
     ],
 )
-async def test_the_hosts_answer_is_remembered(
+async def test_the_memory_records_the_hosts_answer(
     shell: Shell, answer: reboot.RebootAnswer, outcome: RebootOutcome, detail: str
 ) -> None:
     hold_lock(shell)
@@ -157,8 +157,8 @@ async def test_the_hosts_answer_is_remembered(
     assert (memory.reboot.outcome, memory.reboot.detail) == (outcome, detail)
 
 
-async def test_a_reboot_is_remembered_as_possible_before_the_host_is_asked(shell: Shell) -> None:
-    """Even if the turn is interrupted while the host is being asked."""
+async def test_the_memory_records_a_possible_reboot_before_the_host_is_asked(shell: Shell) -> None:
+    """This holds even if the turn is interrupted while the agent asks the host."""
     hold_lock(shell)
     remembered: list[Memory] = []
     asked = asyncio.Event()
@@ -180,14 +180,14 @@ async def test_a_reboot_is_remembered_as_possible_before_the_host_is_asked(shell
     assert remembered[-1].reboot.outcome is RebootOutcome.UNCLEAR
 
 
-async def test_a_patch_based_on_stale_facts_is_not_sent(shell: Shell) -> None:
+async def test_a_patch_is_not_sent_after_its_latest_time(shell: Shell) -> None:
     cordon = patch(shell, send_before=shell.host.uptime())
     assert (await do(shell, cordon)).stop is not None
     assert shell.requests == []
     assert (await do(shell, patch(shell, send_before=shell.host.uptime() + 1))).stop is None
 
 
-async def test_the_lock_is_written_only_at_the_resource_version_that_was_read(shell: Shell) -> None:
+async def test_the_lock_is_written_only_at_the_resource_version_that_the_agent_read(shell: Shell) -> None:
     hold_lock(shell, "")
     reading = await shell.lock.read()
     claim = WriteLock(
@@ -203,7 +203,7 @@ async def test_the_lock_is_written_only_at_the_resource_version_that_was_read(sh
     assert not stop.is_refusal
 
 
-async def test_a_missing_right_is_reported_for_a_person_to_fix(shell: Shell) -> None:
+async def test_a_forbidden_write_stops_the_turn_as_a_refusal(shell: Shell) -> None:
     announce = patch(shell)
     shell.server.api.authorizer = lambda user, verb, *_: verb != "patch"
     stop = (await do(shell, announce)).stop
@@ -223,11 +223,11 @@ async def test_a_missing_right_is_reported_for_a_person_to_fix(shell: Shell) -> 
     assert stop.is_refusal
 
 
-async def test_a_written_node_is_dated_by_its_request_and_unused_after_a_cordon(
+async def test_the_age_of_a_written_node_counts_from_the_request(
     shell: Shell,
 ) -> None:
-    """A hold that was set while the answer was in transit must not count as seen; and after a cordon the node
-    controller changes the Node too."""
+    """The response may lack a hold that was set after the request. After a cordon, the node controller changes the Node
+    as well."""
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)  # type: ignore[func-returns-value]
     announce, began = patch(shell), shell.clock.monotonic()
     applied = await do(shell, announce)
@@ -262,7 +262,7 @@ async def test_evictions_are_sent_in_parallel_up_to_the_limit(shell: Shell) -> N
     ) | {"gone": EvictAnswer.GONE}
 
 
-async def test_serial_evictions_wait_for_the_replacement_to_be_scheduled(shell: Shell) -> None:
+async def test_serial_evictions_wait_until_each_replacement_is_scheduled(shell: Shell) -> None:
     asked: list[float] = []
     for name in "abc":
         shell.put_pod(name, metadata={"uid": name})
@@ -275,9 +275,9 @@ async def test_serial_evictions_wait_for_the_replacement_to_be_scheduled(shell: 
     assert [round(later - earlier, 3) for earlier, later in pairwise(asked)] == [ONE_BY_ONE_SECONDS] * 2
 
 
-async def test_with_a_slow_webhook_the_remaining_evictions_wait_for_the_next_turn(shell: Shell) -> None:
-    """Hold, pause and need are checked between turns: 110 pods at 8 s each would be a quarter of an hour without a
-    check."""
+async def test_a_slow_webhook_moves_the_remaining_evictions_to_the_next_turn(shell: Shell) -> None:
+    """The agent checks hold, pause and need between turns. With 110 pods at 8 s each, a single turn would last a
+    quarter of an hour."""
     names = [f"pod-{number:03}" for number in range(110)]
     for name in names:
         shell.put_pod(name, metadata={"uid": name})
@@ -300,7 +300,7 @@ async def test_with_a_slow_webhook_the_remaining_evictions_wait_for_the_next_tur
 
 
 @pytest.mark.parametrize("parallel", [1, 3])
-async def test_an_eviction_that_breaks_the_turn_cancels_the_others(shell: Shell, parallel: int) -> None:
+async def test_an_eviction_that_raises_an_error_cancels_the_other_evictions(shell: Shell, parallel: int) -> None:
     for name in "abcdefgh":
         shell.put_pod(name, metadata={"uid": name})
     shell.wire.before = lambda request: KeyError("our bug") if "/pods/a/" in request.path else None
@@ -317,7 +317,7 @@ async def test_an_eviction_that_breaks_the_turn_cancels_the_others(shell: Shell,
     assert len(shell.requests) == asked <= parallel
 
 
-async def test_a_refused_eviction_waits_at_least_the_retry_after_of_the_server(shell: Shell) -> None:
+async def test_a_refused_eviction_waits_at_least_as_long_as_retry_after(shell: Shell) -> None:
     shell.put_pod("a", metadata={"uid": "a", "labels": {"app": "db"}})
     shell.server.seed(
         {
@@ -344,7 +344,7 @@ async def test_a_refused_eviction_waits_at_least_the_retry_after_of_the_server(s
     )
 
 
-async def test_a_silence_is_requested_and_awaited_and_stops_nothing(shell: Shell) -> None:
+async def test_the_agent_waits_for_the_silence_before_it_announces_the_reboot(shell: Shell) -> None:
     asked: list[int] = []
 
     async def silence() -> None:
@@ -380,7 +380,7 @@ async def test_events_and_messages_never_delay_a_turn(shell: Shell) -> None:
     ]
 
 
-async def test_after_an_interrupted_apply_the_node_must_be_read_again(shell: Shell) -> None:
+async def test_the_node_is_read_again_after_a_stopped_turn(shell: Shell) -> None:
     first = patch(shell)
     second = PatchNode(purpose="again", resource_version=first.resource_version, annotations={"x": "y"})
     applied = await do(shell, first, second)

@@ -1,4 +1,5 @@
-"""The ConfigMap is followed with kopf: changes take effect at once, with few requests, and kopf never writes to it."""
+"""The agent watches the ConfigMap with kopf. Changes take effect at once, kopf sends few requests, and it never writes
+to the ConfigMap."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def config_map(name: str = "careen", **data: str) -> dict[str, object]:
 
 
 class Follower:
-    """Follows the ConfigMap until the test ends; `seen` collects the reports."""
+    """Watches the ConfigMap until the test ends, and collects the reports in `seen`."""
 
     def __init__(self, credentials: Callable[[], Credentials]) -> None:
         self.seen: list[SeenConfigMap | None] = []
@@ -64,7 +65,7 @@ class Follower:
 
 
 def edit(transport: ClientTransport, method: Method = "PATCH", name: str = "careen", **data: str) -> None:
-    """Acts as a person with kubectl."""
+    """Change the ConfigMap as a person with kubectl does."""
     request = Request(
         method=method,
         path=f"/api/v1/namespaces/careen/configmaps/{name}",
@@ -96,7 +97,7 @@ def follower(server: RunningServer, transport: ClientTransport) -> Iterator[Foll
     made.stop()
 
 
-def test_the_config_map_is_passed_on_at_start_and_at_each_change(
+def test_the_agent_gets_the_config_map_at_the_start_and_after_each_change(
     transport: ClientTransport, follower: Follower
 ) -> None:
     assert follower.data() == [{"a": "1"}]
@@ -130,7 +131,7 @@ def test_kopf_writes_nothing_and_watches_only_the_config_map(server: RunningServ
 def test_kopf_discovers_only_one_api_group(
     server: RunningServer, transport: ClientTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A complete discovery is five requests of each agent at each start."""
+    """A complete discovery would cost each agent five requests at each start."""
     asked: list[str] = []
 
     def noting(path: str) -> dict[str, Any] | None:
@@ -167,7 +168,7 @@ def test_kopfs_retry_delays_never_run_out() -> None:
     [("3", "3.0"), ("1000000000", "60.0"), ("Fri, 31 Dec 2199 23:59:59 GMT", "60.0"), ("nan", None), ("soon", None)],
 )
 def test_a_retry_after_header_delays_kopf_by_a_minute_at_most(header: str, seconds: str | None) -> None:
-    """Otherwise it would not read the settings again for years."""
+    """A server could otherwise stop kopf from reading the settings for years."""
     from kopf._cogs.clients.errors import APITooManyRequestsError
 
     handlers._bound_retry_after()
@@ -188,7 +189,7 @@ def test_a_retry_after_header_delays_kopf_by_a_minute_at_most(header: str, secon
         {"name": "other", "uid": "u", "resourceVersion": "5"},
     ],
 )
-def test_an_incomplete_config_map_is_not_passed_on(metadata: dict[str, str]) -> None:
+def test_the_agent_does_not_get_an_incomplete_config_map(metadata: dict[str, str]) -> None:
     assert not handlers._is_named({"metadata": metadata}, "careen")
     assert not handlers._is_named({}, "careen")
     assert handlers._is_named({"metadata": {"name": "careen", "uid": "u", "resourceVersion": "5"}}, "careen")
@@ -197,7 +198,7 @@ def test_an_incomplete_config_map_is_not_passed_on(metadata: dict[str, str]) -> 
 @pytest.mark.parametrize(
     ("attempt", "is_told"), [(1, False), (4, False), (5, True), (6, False), (100, True), (200, True)]
 )
-def test_lasting_retries_are_logged_and_not_as_errors(attempt: int, is_told: bool) -> None:
+def test_lasting_retries_are_logged_as_warnings(attempt: int, is_told: bool) -> None:
     record = logging.makeLogRecord(
         {"msg": f"Request attempt #{attempt} failed; will retry: GET /x", "levelno": logging.ERROR}
     )

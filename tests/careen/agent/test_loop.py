@@ -1,4 +1,4 @@
-"""The loop makes one turn after another at the right times, whatever part fails."""
+"""The loop takes one turn after another at the right times, whatever part of the agent fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Outcome = float | Exception | Stop
 
 
 class ScriptedMind:
-    """Turns end as listed: a pause, an exception, or a stop. After the last one the loop stops."""
+    """A mind whose turns end as listed: with a pause, an exception or a stop. The loop ends after the last one."""
 
     def __init__(self, clock: VirtualClock, host: FakeHost, *outcomes: Outcome) -> None:
         self.clock = clock
@@ -106,18 +106,18 @@ async def test_the_decision_sets_the_time_of_the_next_turn() -> None:
     assert await Stage(3.0, 12.0, 1.0).run() == [0, 3, 15]
 
 
-async def test_an_immediate_next_turn_still_waits_a_moment() -> None:
+async def test_the_loop_waits_a_moment_even_before_an_immediate_turn() -> None:
     first, second, _ = await Stage(0.0, 0.0, 0.0).run()
     assert 0 < second - first < 0.1
 
 
-async def test_the_long_pause_of_a_large_fleet_is_not_shortened() -> None:
-    """Otherwise agents that started together would always look together."""
+async def test_the_loop_does_not_shorten_the_long_sleep_of_a_large_fleet() -> None:
+    """Otherwise agents that started together would always take their turns together."""
     longest = order.paced(30.0, 5000, 1.0)
     assert await Stage(longest, 1.0).run() == [0, longest]
 
 
-async def test_every_pause_has_an_upper_bound() -> None:
+async def test_the_loop_limits_how_long_it_sleeps() -> None:
     assert await Stage(1e9, 1.0).run() == [0, order.LONGEST_LOOK_SECONDS]
 
 
@@ -143,14 +143,14 @@ async def test_changed_settings_start_the_next_turn_within_two_seconds() -> None
     assert await stage.run() == [0, 2]
 
 
-async def test_failed_turns_are_repeated_soon_and_then_ever_more_rarely() -> None:
+async def test_failed_turns_are_repeated_with_a_growing_back_off() -> None:
     stage = Stage(*[Stop("conflict")] * 10, 1.0)
     at = await stage.run()
     pauses = [later - earlier for earlier, later in pairwise(at)]
     assert pauses == pytest.approx([0.25, 0.5, 1, 2, 4, 8, 15, 15, 15, 15])
 
 
-async def test_a_write_that_met_a_newer_object_is_tried_again_within_a_tenth_of_a_second() -> None:
+async def test_a_write_with_an_old_resource_version_is_retried_at_once() -> None:
     at = await Stage(*[Stop("conflict", is_stale=True)] * 3, Stop("unclear"), 1.0).run()
     assert [later - earlier for earlier, later in pairwise(at)] == pytest.approx([0.05, 0.1, 0.2, 2])
 
@@ -196,7 +196,7 @@ async def test_a_change_of_state_is_logged_once(caplog: pytest.LogCaptureFixture
     assert [record.getMessage() for record in caplog.records] == ["nothing to do"]
 
 
-async def test_health_shows_the_progress_of_the_loop() -> None:
+async def test_the_health_probe_shows_the_progress_of_the_loop() -> None:
     stage = Stage(5.0, 1.0)
     seen: list[tuple[bool, str]] = []
     stage.mind.during = lambda _: seen.append(stage.heartbeat.health())
@@ -225,8 +225,8 @@ async def test_the_metrics_show_the_decisions() -> None:
         assert line in text.splitlines()
 
 
-async def test_health_allows_a_turn_the_longest_deadline_of_the_settings() -> None:
-    """A forecast that may take a quarter of an hour must not be ended by the liveness probe."""
+async def test_the_health_probe_allows_a_turn_the_longest_configured_deadline() -> None:
+    """A forecast may take a quarter of an hour, and the liveness probe must not end it."""
     stage = Stage(5.0, 1.0)
     loop = Loop(
         mind=stage.mind,
@@ -262,7 +262,7 @@ async def test_an_error_after_a_turn_does_not_end_the_loop(caplog: pytest.LogCap
 
 
 async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -> None:
-    """A thread for kopf, on a host that has no free thread at the moment."""
+    """For example the thread for kopf, on a host without a free thread."""
     stage = Stage(5.0, 5.0, 5.0, 1.0)
     tries = 0
 
@@ -277,7 +277,7 @@ async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -
     assert tries == 3
 
 
-async def test_an_error_in_the_need_check_between_turns_neither_ends_nor_speeds_the_loop(
+async def test_a_failed_need_check_between_turns_does_not_change_the_loop(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     stage = Stage(12.0, 1.0)

@@ -1,4 +1,4 @@
-"""Messages follow the templates, are sent one after another in the background, and only once."""
+"""Messages follow the templates. The agent sends them in the background, one after another, and each message once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HALTED = Notify(occasion=Occasion.HALTED, sentence="Node n1: not ready", reason=
 
 
 class World:
-    """A messenger that records its messages; `gate` delays them, `why` makes them fail."""
+    """A messenger that records its messages. `gate` delays messages, and `why` makes them fail."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = Settings(node_id="n1", **settings)
@@ -68,7 +68,7 @@ async def test_a_message_is_sent_to_every_target() -> None:
 
 
 def test_the_counters_of_each_receiver_are_zero_before_its_first_message(tmp_path: Path) -> None:
-    """Prometheus sees no increase in a series that begins with its first event."""
+    """Prometheus sees no increase in a series that starts with the first event."""
     (tmp_path / "urls").write_text("generic+http://127.0.0.1:9/\nno URL\n")
     world = World(notify_url=(SLACK,), notify_url_file=(str(tmp_path / "urls"),))
     shown = world.metrics.exposition().decode()

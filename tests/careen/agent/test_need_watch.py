@@ -1,4 +1,4 @@
-"""The sentinel is checked as often as is useful, and no answer is used for too long."""
+"""The watch over the need: how often the agent checks the host's sentinel, and how long it uses the result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_a_sentinel_file_is_checked_each_time() -> None:
     assert (await need.read(), host.needs_read) == (YES, 2)
 
 
-async def test_a_command_that_answered_no_runs_once_per_period() -> None:
+async def test_a_command_that_reported_no_need_runs_once_per_period() -> None:
     need, host, clock = watch(is_command=True, period=3600)
     await need.read()
     clock.seconds = 3599
@@ -47,7 +47,7 @@ async def test_a_command_that_answered_no_runs_once_per_period() -> None:
 
 
 @pytest.mark.parametrize("answer", [YES, UNKNOWN])
-async def test_a_yes_or_unknown_of_a_command_is_valid_for_a_minute_at_most(answer: Need) -> None:
+async def test_a_need_reported_by_a_command_is_valid_for_a_minute_at_most(answer: Need) -> None:
     """A drain must not continue for an hour after its need has ended."""
     need, host, clock = watch(is_command=True, period=3600)
     host.need = answer
@@ -69,7 +69,7 @@ async def test_a_short_period_is_respected() -> None:
     assert host.needs_read == 2
 
 
-async def test_a_change_is_reported_once() -> None:
+async def test_a_change_of_the_need_is_reported_once() -> None:
     need, host, _ = watch(is_command=False)
     assert not await need.has_changed(), "the need was unknown before"
     await need.read()
@@ -82,7 +82,7 @@ async def test_a_change_is_reported_once() -> None:
 
 
 class Slow:
-    """Checks that finish when the test allows it."""
+    """Checks that end when the test permits it."""
 
     def __init__(self, host: FakeHost) -> None:
         self.host = host
@@ -95,7 +95,7 @@ class Slow:
         return self.host.need
 
 
-async def test_a_slow_command_delays_no_turn_and_the_last_answer_stays_valid(
+async def test_the_last_result_stays_valid_while_a_slow_command_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(need_watch, "_WAIT_SECONDS", 0.01)
@@ -133,8 +133,8 @@ async def test_a_change_found_by_a_slow_check_between_two_turns_is_reported(
     assert not await need.has_changed()
 
 
-async def test_the_first_turn_waits_for_the_first_answer() -> None:
-    """No decision may be made before it is known whether the host needs a reboot."""
+async def test_the_first_turn_waits_for_the_first_check() -> None:
+    """The agent makes no decision before it knows whether the host needs a reboot."""
     need, host, _ = watch(is_command=True)
     slow = Slow(host)
     first = asyncio.ensure_future(need.read())
@@ -182,8 +182,8 @@ async def test_files_are_checked_each_time_even_if_a_command_runs_once_per_perio
     assert asked["commands"] == 2
 
 
-async def test_the_running_package_manager_is_reported_beside_a_commands_yes() -> None:
-    """The command's answer is a minute old; the package manager's state is current."""
+async def test_a_commands_need_names_the_package_manager_that_runs_now() -> None:
+    """The command's result may be a minute old, but the state of the package manager is current."""
     clock, busy = VirtualClock(), ["dpkg"]
 
     async def files() -> Need:

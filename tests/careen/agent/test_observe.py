@@ -1,4 +1,5 @@
-"""Evidence is read when a decision wants it, in the right order, and evidence that cannot be read is unknown."""
+"""The observer reads the evidence that a decision requests, in the right order. Evidence that it cannot read is
+unknown."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ async def test_the_age_of_the_node_counts_from_the_request(shell: Shell) -> None
     assert shell.requests == [NODE, NODE]
 
 
-async def test_a_failed_read_does_not_renew_the_earlier_view(shell: Shell) -> None:
+async def test_a_failed_read_of_the_node_is_repeated_in_the_next_turn(shell: Shell) -> None:
     shell.put_node("n1")
     observer = shell.observer()
     await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -110,7 +111,7 @@ async def test_a_failed_read_does_not_renew_the_earlier_view(shell: Shell) -> No
 
 
 async def test_a_new_need_causes_a_read_of_the_node(shell: Shell) -> None:
-    """The taint is sent with the version just read, not with one from five minutes ago."""
+    """The patch that sets the taint then has a current resource version."""
     shell.put_node("n1")
     observer = shell.observer()
     await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -129,7 +130,7 @@ async def test_a_waiting_node_reads_the_lock_more_often_than_its_node(shell: She
     assert (shell.requests.count(NODE), shell.requests.count(LOCK)) == (2, 5)
 
 
-async def test_the_answer_to_a_write_replaces_a_read(shell: Shell) -> None:
+async def test_the_response_to_a_write_of_the_node_replaces_a_read(shell: Shell) -> None:
     shell.put_node("n1")
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -144,10 +145,10 @@ async def test_the_answer_to_a_write_replaces_a_read(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(("seconds_later", "reads"), [((0.02,), 1), ((0.9,), 1), ((1.0,), 2), ((0.02, 0.04), 2)])
-async def test_in_a_working_phase_the_answer_to_a_write_serves_only_the_next_turn(
+async def test_the_response_to_a_write_replaces_only_one_read_of_a_working_node(
     shell: Shell, seconds_later: tuple[float, ...], reads: int
 ) -> None:
-    """A drain reads twice a second: a hold set meanwhile must take effect."""
+    """A draining node reads its Node twice a second, so that a new hold takes effect."""
     put_in_phase(shell, Phase.DRAINING)
     observer = shell.observer()
     shell.clock.seconds = 50.0
@@ -163,7 +164,7 @@ async def test_in_a_working_phase_the_answer_to_a_write_serves_only_the_next_tur
 @pytest.mark.parametrize(
     ("seconds_later", "node_reads", "lock_reads"), [((0.02,), 1, 1), ((1.0,), 2, 2), ((0.02, 0.04), 2, 2)]
 )
-async def test_the_answer_to_a_lock_write_serves_the_next_turn(
+async def test_the_response_to_a_write_of_the_lock_replaces_a_read(
     shell: Shell, seconds_later: tuple[float, ...], node_reads: int, lock_reads: int
 ) -> None:
     put_in_phase(shell, Phase.CLAIMING)
@@ -190,7 +191,7 @@ async def test_the_answer_to_a_lock_write_serves_the_next_turn(
         pytest.param(Phase.DRAINING, 0.1, 2, id="before the reboot"),
     ],
 )
-async def test_other_coordinators_are_looked_up_once_per_claim_and_again_before_the_reboot(
+async def test_the_agent_looks_for_other_coordinators_again_before_the_reboot(
     shell: Shell, phase: Phase, later: float, lists: int
 ) -> None:
     put_in_phase(shell, Phase.WAITING)
@@ -204,8 +205,8 @@ async def test_other_coordinators_are_looked_up_once_per_claim_and_again_before_
     assert sum(request.startswith("GET /apis/apps/v1/daemonsets") for request in shell.requests) == lists
 
 
-async def test_evidence_wanted_under_a_claim_is_read_even_after_a_write(shell: Shell) -> None:
-    """The cordon depends on the lock at that moment, so the lock is read again."""
+async def test_a_requested_lock_is_read_under_a_claim_even_after_a_write(shell: Shell) -> None:
+    """The cordon depends on the current lock, so the observer reads the lock again."""
     put_in_phase(shell, Phase.CLAIMING)
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
@@ -220,7 +221,7 @@ async def test_evidence_wanted_under_a_claim_is_read_even_after_a_write(shell: S
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
 async def test_the_recorded_phase_determines_the_evidence_that_is_read(shell: Shell, phase: Phase) -> None:
-    """The record also decides at the first turn of a process that does not know the phase."""
+    """The record also decides in the first turn of a process, which does not know the phase."""
     put_in_phase(shell, phase)
     seen = await begin(shell, Phase.IDLE)
     asked = {kind for kind in Evidence if not seen.lacks(kind)}
@@ -233,7 +234,7 @@ async def test_an_unreadable_record_adds_no_evidence(shell: Shell) -> None:
     assert shell.requests == [NODE]
 
 
-async def test_a_missing_node_is_gone_and_an_unreadable_node_is_unknown(shell: Shell) -> None:
+async def test_a_deleted_node_is_gone_and_an_unreadable_node_is_unknown(shell: Shell) -> None:
     assert (await begin(shell)).node == Gone()
     shell.wire.before = lambda _: Unclear("the network is down")
     node = (await begin(shell)).node
@@ -241,7 +242,7 @@ async def test_a_missing_node_is_gone_and_an_unreadable_node_is_unknown(shell: S
     assert "the network is down" in node.why
 
 
-async def test_without_any_answer_the_clocks_cannot_be_compared(shell: Shell) -> None:
+async def test_the_clock_difference_is_unknown_before_the_first_response(shell: Shell) -> None:
     shell.wire.before = lambda _: Unclear("down")
     assert isinstance((await begin(shell)).clock_skew_seconds, Unknown)
 
@@ -261,7 +262,7 @@ ALL_LISTS = [
 
 
 @pytest.mark.parametrize("evidence", ALL_LISTS)
-async def test_an_unanswered_read_is_unknown_and_never_empty(shell: Shell, evidence: Evidence) -> None:
+async def test_the_result_of_an_unanswered_read_is_unknown_and_never_empty(shell: Shell, evidence: Evidence) -> None:
     shell.put_node("n1")
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -311,7 +312,7 @@ async def test_the_lock_is_read_once_and_before_the_other_evidence(shell: Shell)
 
 
 async def test_many_holders_are_read_by_one_list_and_invalid_names_are_skipped(shell: Shell) -> None:
-    """Anyone may have written a lock with thousands of entries."""
+    """Any client that may write the lock can fill it with thousands of entries."""
     shell.put_node("n1")
     rows = [5, {"nodeID": ".."}, *({"nodeID": f"n{number}"} for number in range(1, 3000))]
     shell.put_daemonset(annotations={KEY: json.dumps({"nodeID": "n1", "maxOwners": 9, "locks": rows})})
@@ -328,7 +329,7 @@ async def test_holders_of_an_unreadable_lock_are_unknown(shell: Shell) -> None:
     assert isinstance((await add(shell, Evidence.HOLDERS)).holders, Unknown)
 
 
-async def test_peers_and_waiters_are_distinguished_by_their_label(shell: Shell) -> None:
+async def test_the_label_distinguishes_working_nodes_from_waiting_nodes(shell: Shell) -> None:
     for name, label in (("n1", "in-progress"), ("n2", "failed"), ("n3", "ready"), ("n4", "required")):
         shell.put_node(name, labels={"careen.dev/reboot": label})
     seen = await add(shell, Evidence.PEERS, Evidence.WAITERS)
@@ -338,7 +339,7 @@ async def test_peers_and_waiters_are_distinguished_by_their_label(shell: Shell) 
     assert [node.name for node in seen.waiters] == ["n3", "n4"]
 
 
-async def test_peers_and_all_nodes_share_one_list_after_the_lock(shell: Shell) -> None:
+async def test_one_list_after_the_lock_gives_the_working_nodes_and_all_nodes(shell: Shell) -> None:
     for name, label in (("n1", "in-progress"), ("n2", "failed"), ("n3", "ready"), ("n4", "required")):
         shell.put_node(name, labels={keys.REBOOT_LABEL: label})
     observer = shell.observer()
@@ -350,7 +351,7 @@ async def test_peers_and_all_nodes_share_one_list_after_the_lock(shell: Shell) -
     assert shell.requests.count("GET /api/v1/nodes") == 1
 
 
-async def test_the_age_of_the_fleet_counts_from_the_request(shell: Shell) -> None:
+async def test_the_age_of_the_list_of_nodes_counts_from_the_request(shell: Shell) -> None:
     shell.put_node("n1")
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)
     observer = shell.observer()
@@ -362,7 +363,7 @@ async def test_the_age_of_the_fleet_counts_from_the_request(shell: Shell) -> Non
     assert seen.uptime == asked_at + 7, "the gates compare it with the present time"
 
 
-async def test_dry_runs_cover_exactly_the_pods_that_would_be_evicted(shell: Shell) -> None:
+async def test_dry_runs_cover_exactly_the_pods_that_the_drain_would_evict(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_pod("free", metadata={"uid": "free"})
     shell.put_pod("held", metadata={"uid": "held", "labels": {"app": "db"}})
@@ -421,7 +422,7 @@ async def test_dry_runs_stop_after_a_minute_and_the_remaining_pods_are_unknown(s
     assert "took longer than 60 s" in seen.evictability["pod-109"].detail
 
 
-async def test_owners_come_from_the_pods_until_the_record_names_some(shell: Shell) -> None:
+async def test_the_owners_are_those_of_the_pods_until_the_record_lists_them(shell: Shell) -> None:
     from careen.core.facts.observation import OwnerHealth
 
     for name in ("web", "old"):
@@ -454,7 +455,7 @@ async def test_owners_come_from_the_pods_until_the_record_names_some(shell: Shel
     assert isinstance(seen.pods, NotAsked), "the pods are not needed for that"
 
 
-async def test_before_the_claim_only_owners_that_may_bind_pods_to_the_node_are_read(shell: Shell) -> None:
+async def test_a_waiting_node_reads_only_owners_that_may_bind_pods_to_it(shell: Shell) -> None:
     for name, field in (("placed", "f:containers"), ("bound", "f:nodeName")):
         owner = {
             "apiVersion": "apps/v1",
@@ -491,7 +492,7 @@ async def test_alerts_are_read_from_the_configured_source(shell: Shell) -> None:
     assert (await add(shell, Evidence.ALERTS)).alerts == Unknown("down")
 
 
-async def test_the_forecast_is_made_for_the_own_node(shell: Shell) -> None:
+async def test_the_forecast_is_made_for_the_agents_node(shell: Shell) -> None:
     shell.put_node("n1")
     seen = await add(shell, Evidence.FORECAST)
     assert seen.forecast == shell.forecaster.answer

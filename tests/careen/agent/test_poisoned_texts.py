@@ -1,5 +1,5 @@
-"""An agent in a cluster in which every text that others can write is poisoned: its log, annotations, Events, messages,
-metrics and probe answers contain none of it unescaped."""
+"""An agent in a cluster whose texts are all poisoned. Its log, annotations, Events, messages, metrics and probe
+responses contain none of them unescaped."""
 
 from __future__ import annotations
 
@@ -41,19 +41,20 @@ POLICY = Policy(
 
 
 @dataclass
-class Ears:
-    """Everything that an agent writes while it is being recorded."""
+class Recorder:
+    """Records everything that an agent writes."""
 
     shell: Shell
     log: io.StringIO
 
     def bodies(self) -> list[Any]:
-        """The texts that the agent writes for others; an Eviction contains its pod's name as the server gives it."""
+        """Return the request bodies that the agent wrote, without Evictions, which contain pod names as the server
+        gives them."""
         bodies = [json.loads(each.body) for each in self.shell.wire.asked if each.body]
         return [each for each in bodies if each.get("kind") != "Eviction"]
 
     def heard(self) -> list[str]:
-        """The log entries, the written and reported texts, and the metrics."""
+        """Return the log, the texts that the agent wrote and reported, and the metrics."""
         written = [text for body in self.bodies() for text in strings_in(body)]
         told = [wording(each, Settings(node_id="n1"), "n1") for each in self.shell.told]
         return [self.log.getvalue(), *written, *told, self.shell.metrics.exposition().decode()]
@@ -64,8 +65,7 @@ class Ears:
 
 @dataclass
 class OnTime:
-    """The embedded server uses today's date and the agent another one: the agent would only report the clock
-    difference."""
+    """Sets the server's date to virtual time. With the real date, the agent would only report the clock difference."""
 
     inner: Transport
     clock: VirtualClock
@@ -76,13 +76,13 @@ class OnTime:
 
 
 @pytest.fixture(params=["text", "json"])
-def ears(request: pytest.FixtureRequest, shell: Shell) -> Iterator[Ears]:
+def ears(request: pytest.FixtureRequest, shell: Shell) -> Iterator[Recorder]:
     root, ours = logging.getLogger(), logging.getLogger("careen")
     before = (root.handlers[:], root.level, ours.level)
     stream = io.StringIO()
     shell.wire.inner = OnTime(shell.wire.inner, shell.clock)
     logs.set_up(form=request.param, level="debug", node="n1", stream=stream)
-    yield Ears(shell, stream)
+    yield Recorder(shell, stream)
     root.handlers[:], level, our_level = before
     root.setLevel(level)
     ours.setLevel(our_level)
@@ -195,7 +195,7 @@ WORLDS: dict[str, Callable[[Shell, str], None]] = {
 @pytest.mark.parametrize("text", [POISON, LONG], ids=["short", "long"])
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
 async def test_everything_an_agent_writes_is_safe_to_display(
-    ears: Ears, world: Callable[[Shell, str], None], text: str
+    ears: Recorder, world: Callable[[Shell, str], None], text: str
 ) -> None:
     shell = ears.shell
     shell.put_node("n1")
@@ -219,8 +219,8 @@ SAYS_IT = [
 
 
 @pytest.mark.parametrize("name", SAYS_IT)
-async def test_the_poisoned_texts_occur_in_the_agents_output(ears: Ears, name: str) -> None:
-    """Otherwise the test above would check nothing."""
+async def test_the_poisoned_texts_occur_in_the_agents_output(ears: Recorder, name: str) -> None:
+    """If the agent wrote none of them, the test above would check nothing."""
     shell = ears.shell
     shell.put_node("n1")
     needs_reboot(shell, "the sentinel file exists")
@@ -229,7 +229,7 @@ async def test_the_poisoned_texts_occur_in_the_agents_output(ears: Ears, name: s
     assert any(MARK in each for each in ears.heard()), ears.log.getvalue()
 
 
-async def test_the_servers_answer_to_an_eviction_is_made_safe_to_display(ears: Ears) -> None:
+async def test_the_servers_refusal_of_an_eviction_is_made_safe_to_display(ears: Recorder) -> None:
     shell = ears.shell
     shell.put_pod("web")
     said = {
@@ -261,7 +261,7 @@ async def test_the_servers_answer_to_an_eviction_is_made_safe_to_display(ears: E
     "answer", [reboot.RebootRefused(LONG), reboot.RebootUnclear(POISON)], ids=["refused", "unclear"]
 )
 async def test_the_output_of_the_reboot_command_is_made_safe_to_display(
-    ears: Ears, answer: reboot.RebootAnswer
+    ears: Recorder, answer: reboot.RebootAnswer
 ) -> None:
     shell = ears.shell
     shell.host.answer = answer
@@ -275,7 +275,7 @@ async def test_the_output_of_the_reboot_command_is_made_safe_to_display(
     assert ears.wrong() == []
 
 
-async def test_the_error_of_a_failed_turn_is_safe_to_display(ears: Ears) -> None:
+async def test_the_error_of_a_failed_turn_is_safe_to_display(ears: Recorder) -> None:
     shell = ears.shell
     shell.put_node("n1", annotations=annotations("Draining", POISON), labels={keys.REBOOT_LABEL: "in-progress"})
     rescue = Rescue(shell.hands)
@@ -291,7 +291,7 @@ async def test_the_error_of_a_failed_turn_is_safe_to_display(ears: Ears) -> None
     assert ears.wrong() == []
 
 
-async def test_the_error_of_a_lost_answer_is_safe_to_display(ears: Ears) -> None:
+async def test_the_error_of_a_lost_answer_is_safe_to_display(ears: Recorder) -> None:
     shell = ears.shell
     shell.put_node("n1")
     needs_reboot(shell, "the sentinel file exists")
@@ -307,7 +307,7 @@ def broken(text: str) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("text", [POISON, LONG, "\ud800"], ids=["short", "long", "half of a pair"])
-def test_a_log_entry_stays_one_entry_regardless_of_its_text(form: str, text: str) -> None:
+def test_any_text_stays_one_log_entry(form: str, text: str) -> None:
     record = logging.LogRecord("kopf", logging.INFO, __file__, 1, "%s", (text,), None)
     record.detail, record.node, record.phase, record.reason = text, text, text, text
     try:
@@ -323,7 +323,7 @@ def test_a_log_entry_stays_one_entry_regardless_of_its_text(form: str, text: str
     assert len(entry) < 100_000, first[:100]
 
 
-def test_events_messages_and_probe_answers_are_safe_to_display() -> None:
+def test_events_messages_and_probe_responses_are_safe_to_display() -> None:
     subject = Subject(kind="Node", name="n1", uid="u")
     posted = event(subject, reason="R", sentence=LONG, is_warning=True, host="n1", at="2026-03-04T12:00:00Z")
     assert unfit(posted["message"], longest=1024) == []
@@ -337,7 +337,7 @@ def test_events_messages_and_probe_answers_are_safe_to_display() -> None:
 
 
 @pytest.mark.parametrize("text", LOCKS.values(), ids=LOCKS.keys())
-async def test_a_poisoned_lock_breaks_no_turn(ears: Ears, text: str) -> None:
+async def test_a_poisoned_lock_breaks_no_turn(ears: Recorder, text: str) -> None:
     shell = ears.shell
     shell.put_node("n1")
     needs_reboot(shell, "the sentinel file exists")

@@ -1,4 +1,4 @@
-"""`careen agent` as a process: its start, its cost when idle, and its end."""
+"""`careen agent` as a process: its start, its requests when idle, and its end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.patience import SECONDS, ended, run, wait_until
 
 @dataclass
 class Node:
-    """A node: its Node object, the folder that is its host, and the processes of its agents."""
+    """A node: its Node object, the folder with its host's files, and its agent processes."""
 
     server: RunningServer
     folder: Path
@@ -96,7 +96,7 @@ class Agent:
         return self.log_file.read_text()
 
     def says(self, words: str) -> str:
-        """Waits for a text in the log."""
+        """Wait until the log contains this text."""
         wait_until(lambda: bool(re.search(words, self.log)), lambda: f"{words!r} in the log:\n{self.log}")
         return self.log
 
@@ -170,7 +170,7 @@ def test_invalid_settings_end_the_start_with_code_2(
 
 
 def test_an_agent_without_a_lock_object_does_not_start(node: Node) -> None:
-    """An agent without flags looks at kured's default place, which is empty in this cluster."""
+    """An agent without flags uses kured's default DaemonSet, which does not exist in this cluster."""
     node.place = ()
     ask_for_a_reboot(node)
     agent = node.start()
@@ -188,7 +188,7 @@ def test_an_invalid_config_map_ends_the_start_with_code_2(node: Node) -> None:
     assert "Traceback" not in agent.log
 
 
-def test_outside_a_pod_and_without_a_kubeconfig_the_error_names_the_remedy(tmp_path: Path) -> None:
+def test_an_agent_without_a_pod_and_a_kubeconfig_names_the_remedy(tmp_path: Path) -> None:
     done = run([sys.executable, "-m", "careen", "agent", "--node-id=n1"])
     assert done.returncode == 2
     assert "give --kubeconfig FILE" in done.stderr
@@ -196,7 +196,7 @@ def test_outside_a_pod_and_without_a_kubeconfig_the_error_names_the_remedy(tmp_p
 
 
 def test_the_agent_does_nothing_until_its_settings_are_known(node: Node) -> None:
-    """A window in the ConfigMap must apply from the first turn, also if the API server starts later than the agent."""
+    """A window in the ConfigMap must apply from the first turn, even if the API server starts later than the agent."""
     node.put_config("reboot-days: []\nprefer-no-schedule-taint: example.com/soon")
     node.server.api.is_down = True
     ask_for_a_reboot(node)
@@ -257,7 +257,7 @@ def test_a_config_map_edit_takes_effect_at_once_and_an_invalid_one_changes_nothi
 
 
 def test_an_invalid_edit_causes_one_event(node: Node) -> None:
-    """Another agent of the cluster, and one that restarts with its older settings in a flag, see the same edit."""
+    """Several agents see the same edit. Their Events have the same name, so the API server keeps only one."""
     node.put_config("concurrency: 1")
     agents = [node.start("--host-lock-dir="), node.start("--host-lock-dir=")]
     for agent in agents:
@@ -276,7 +276,7 @@ def test_an_invalid_edit_causes_one_event(node: Node) -> None:
 
 
 def edit(node: Node, text: str) -> None:
-    """Edits the ConfigMap as a person with kubectl, so that watches receive the change."""
+    """Edit the ConfigMap as a person with kubectl does, so that watches receive the change."""
     request = urllib.request.Request(
         f"{node.server.url}/api/v1/namespaces/careen/configmaps/careen",
         method="PATCH",
@@ -296,7 +296,7 @@ def events(node: Node, reason: str) -> list[Any]:
 
 
 def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: Node) -> None:
-    """A simulation cannot run in so little memory: where the pods would go is unknown, and the node waits."""
+    """A simulation cannot run with so little memory. The forecast is unknown, and the node waits."""
     ask_for_a_reboot(node)
     flags = ("--forecast-memory=64Mi", "--forecast-patience=2s")
     for number in (1, 2):
@@ -403,8 +403,7 @@ def test_an_idle_agent_reads_its_node_once_and_then_only_checks_the_sentinel(nod
 
 
 def test_a_resident_agent_does_not_load_heavy_modules(node: Node) -> None:
-    """docs and bench bound its memory; this test checks the cause: modules that are not even loaded, with kopf and
-    everything else running."""
+    """A running agent, with kopf and all other parts, does not load modules that need much memory."""
     heavy = [
         "apprise",
         "numpy",
@@ -452,7 +451,7 @@ main({node.command[3:]!r})
 
 
 def hang(node: Node, agent_asks: str) -> threading.Event:
-    """Makes the server answer no more requests for this path."""
+    """Make the server stop answering requests for this path."""
     hanging = threading.Event()
     node.server.api.plan = lambda info, user, may_be_stale: _slow(hanging) if agent_asks in str(info) else None  # type: ignore[assignment]
     return hanging
@@ -495,7 +494,7 @@ def test_an_agent_stops_on_sigterm_before_it_knows_its_settings(node: Node) -> N
 
 
 def start_of_the_image(node: Node) -> Agent:
-    """Starts a script with the first line that the image writes: SIGTERM is blocked before Python begins."""
+    """Start a script with the first line that the image writes, which blocks SIGTERM before Python begins."""
     script = node.folder / "kured"
     script.write_text(
         f"#!/usr/bin/env -S --block-signal=TERM {sys.executable}\nfrom careen.__main__ import main\nmain()\n"
@@ -513,7 +512,8 @@ def start_of_the_image(node: Node) -> Agent:
 
 
 def test_an_agent_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) -> None:
-    """Moments are shares of the processor time of a start, so that a slow machine tries the same ones."""
+    """The test stops agents after shares of the start's processor time, so a slow machine stops them at the same
+    points."""
     agent = start_of_the_image(node)
     agent.says("on port")
     whole = _processor_seconds(agent)
@@ -530,7 +530,7 @@ def test_an_agent_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) ->
 
 
 def _processor_seconds(agent: Agent) -> float:
-    """The process's user and system time so far; infinite once it has ended."""
+    """Return the process's user and system time so far, or infinity after its end."""
     try:
         fields = Path(f"/proc/{agent.process.pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,5 +1,5 @@
-"""Failing turns are reported on the Node, in a metric and an Event, and the drain is undone without the failing
-code."""
+"""Failing turns: the agent reports them on the Node, in a metric and in an Event. It undoes the drain without the
+failing code."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_a_failed_turn_is_reported_at_once_on_the_node_in_an_event_and_in_
     assert is_cordoned(shell), "one failed turn does not justify an undo"
 
 
-async def test_a_failed_turn_is_not_reported_again_by_each_turn(shell: Shell) -> None:
+async def test_later_failed_turns_do_not_repeat_the_report(shell: Shell) -> None:
     drain(shell, replace(DRAINING, phase="Rebooting"))
     rescue = Rescue(shell.hands)
     await break_for(shell, rescue, 300)
@@ -137,7 +137,7 @@ async def test_a_successful_turn_resets_the_count_and_clears_the_report(
     assert not any(await break_for(shell, rescue, 25))
 
 
-async def test_without_failed_turns_the_rescue_sends_no_request(shell: Shell) -> None:
+async def test_an_agent_without_failed_turns_sends_no_request_for_the_rescue(shell: Shell) -> None:
     drain(shell)
     seen = (await shell.observer().begin(turn.Memory(), turn.Phase.IDLE, POLICY)).node
     shell.wire.asked.clear()
@@ -162,7 +162,7 @@ async def test_a_hold_takes_effect_with_the_next_failed_turn(shell: Shell, hold:
     assert ("held" in reason(shell)) is is_undone
 
 
-async def test_a_pause_takes_effect_and_an_unreadable_lock_is_no_pause(shell: Shell) -> None:
+async def test_a_pause_undoes_the_drain_but_an_unreadable_lock_does_not(shell: Shell) -> None:
     drain(shell)
     shell.put_daemonset(annotations={KEY: '{"nodeID":"manual"}'})
     shell.wire.before = lambda request: KeyError("poison") if "daemonsets" in request.path else None
@@ -171,9 +171,9 @@ async def test_a_pause_takes_effect_and_an_unreadable_lock_is_no_pause(shell: Sh
     assert await Rescue(shell.hands).broke(a_break(), POLICY)
 
 
-async def test_an_announcement_made_meanwhile_prevents_the_undo(shell: Shell) -> None:
-    """A second agent of the node announces, or an own patch lands late: the version makes the undo a conflict, and the
-    next read shows the cause."""
+async def test_a_new_announcement_prevents_the_undo(shell: Shell) -> None:
+    """A second agent of the node may announce a reboot, or a late patch may land. The undo then meets a conflict, and
+    the next read shows the announcement."""
     drain(shell, **{keys.HOLD: "fans"})
     announced = []
 
@@ -189,7 +189,7 @@ async def test_an_announcement_made_meanwhile_prevents_the_undo(shell: Shell) ->
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_an_undo_whose_answer_was_lost_is_read_back_and_reported_once(shell: Shell, moment: str) -> None:
+async def test_an_undo_whose_response_was_lost_is_read_back_and_reported_once(shell: Shell, moment: str) -> None:
     drain(shell, **{keys.HOLD: "fans"})
     lost = []
 
@@ -205,7 +205,7 @@ async def test_an_undo_whose_answer_was_lost_is_read_back_and_reported_once(shel
     assert sum("given back" in event for event in await events(shell)) == 1
 
 
-async def test_if_the_server_is_down_the_rescue_is_repeated_with_the_next_turn(shell: Shell) -> None:
+async def test_a_rescue_without_the_api_server_is_repeated_in_the_next_turn(shell: Shell) -> None:
     drain(shell)
     rescue = Rescue(shell.hands)
     shell.wire.before = lambda _: Unclear("down")
@@ -283,6 +283,6 @@ async def test_a_failing_rescue_does_not_end_the_loop(
     assert shell.clock.seconds >= 90
 
 
-def test_the_error_of_an_exception_group_is_that_of_its_first_member() -> None:
+def test_the_error_of_an_exception_group_is_its_first_members_error() -> None:
     assert fault_of(ExceptionGroup("two", [a_break(), ValueError(SECRET)])).startswith("AttributeError in ")
     assert fault_of(ValueError(SECRET)) == "ValueError"

@@ -1,4 +1,4 @@
-"""How often the way to reboot is tested, and which findings are reported."""
+"""The self-test of the way to reboot: how often the agent runs it, and which findings it reports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def watching(answer: SelfTest) -> tuple[SelfTests, Host, VirtualClock]:
     return SelfTests(cast("Any", host), clock), host, clock
 
 
-async def test_a_passed_self_test_is_valid_for_minutes_and_repeated_before_a_later_claim() -> None:
+async def test_a_passed_self_test_is_repeated_before_a_claim_minutes_later() -> None:
     tests, host, clock = watching(SelfTest())
     for _ in range(10):
         assert await tests.read() == SelfTest()
@@ -48,7 +48,7 @@ async def test_a_passed_self_test_is_valid_for_minutes_and_repeated_before_a_lat
     assert host.tests == 2
 
 
-async def test_a_failed_self_test_is_repeated_ever_more_rarely_up_to_ten_minutes() -> None:
+async def test_a_failed_self_test_is_repeated_at_intervals_up_to_ten_minutes() -> None:
     tests, host, clock = watching(BROKEN)
     at: list[float] = []
     while clock.seconds < 4000:
@@ -84,7 +84,7 @@ async def test_each_finding_is_reported_once_and_again_when_it_returns(caplog: p
 
 
 async def test_a_repaired_host_is_drained_and_rebooted(tmp_path: Any) -> None:
-    """Through the whole shell: no pod moves before the repair, and no person has to act afterwards."""
+    """No pod moves before the repair, and afterwards no person has to act."""
     async with a_life(tmp_path) as life:
         life.host.self_test = BROKEN
         mind = life.new_process()

@@ -1,5 +1,5 @@
 """Settings that become invalid around a reboot, with real agent processes: which settings apply, which nodes return to
-service, and what is reported."""
+service, and what the agents report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BAD = "concurrency: none"
 
 
 def call(node: Node, method: str, path: str, body: Any = None) -> None:
-    """Acts as a person with kubectl."""
+    """Send a request as a person with kubectl does."""
     request = urllib.request.Request(
         f"{node.server.url}{path}",
         method=method,
@@ -79,8 +79,8 @@ def has_followed(node: Node) -> bool:
 
 
 def reboot_under(node: Node, text: str) -> None:
-    """A claim, a drain and a reboot with these settings; the agent dies with the host, which returns with a new boot
-    and no need."""
+    """Claim, drain and reboot with these settings. The agent dies with the host, and the host returns with a new boot
+    and without a need."""
     node.put_config(text)
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -100,7 +100,7 @@ def reboot_under(node: Node, text: str) -> None:
 
 
 def test_a_deleted_config_map_opens_no_gate_and_a_new_one_takes_effect(node: Node) -> None:
-    """`kubectl replace --force` and GitOps tools delete it and create it again."""
+    """`kubectl replace --force` and GitOps tools delete the ConfigMap and create it again."""
     node.put_config("reboot-days: []")
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -132,7 +132,7 @@ def test_an_empty_config_map_drops_its_settings(node: Node) -> None:
 # ---- a start that finds bad settings ----
 
 
-def test_with_an_invalid_config_map_a_rebooted_node_uses_the_settings_of_its_claim(
+def test_an_invalid_config_map_leaves_a_rebooted_node_its_claims_settings(
     node: Node,
 ) -> None:
     reboot_under(node, GOOD)
@@ -164,7 +164,7 @@ def test_no_new_claim_starts_until_the_config_map_is_repaired(node: Node) -> Non
     assert is_ready(agent)
 
 
-def test_an_agent_on_older_settings_restarts_for_settings_that_need_a_restart(node: Node) -> None:
+def test_an_agent_with_its_claims_settings_restarts_if_an_edit_needs_it(node: Node) -> None:
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")
@@ -175,7 +175,7 @@ def test_an_agent_on_older_settings_restarts_for_settings_that_need_a_restart(no
     assert "Traceback" not in agent.log
 
 
-def test_with_a_deleted_config_map_a_rebooted_node_uses_the_settings_of_its_claim(
+def test_a_deleted_config_map_leaves_a_rebooted_node_its_claims_settings(
     node: Node,
 ) -> None:
     reboot_under(node, GOOD)
@@ -186,7 +186,7 @@ def test_with_a_deleted_config_map_a_rebooted_node_uses_the_settings_of_its_clai
     assert "ConfigMap careen/careen does not exist" in agent.log
 
 
-def test_agents_start_without_a_config_map_if_there_never_was_one(node: Node) -> None:
+def test_an_agent_with_a_claim_starts_if_no_config_map_ever_existed(node: Node) -> None:
     ask_for_a_reboot(node)
     first = node.start("--forecast=off")
     wait_until((node.folder / "rebooted").exists)
@@ -199,8 +199,8 @@ def test_agents_start_without_a_config_map_if_there_never_was_one(node: Node) ->
 
 
 def test_a_drain_with_unknown_settings_is_undone(node: Node) -> None:
-    """An older release wrote the record and stored no settings: which gates would have stopped this drain is
-    unknown."""
+    """An older release wrote the record without the settings, so the agent cannot know which gates apply to this
+    drain."""
     blocking = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -227,8 +227,8 @@ def test_a_drain_with_unknown_settings_is_undone(node: Node) -> None:
 
 
 def test_a_rebooted_node_returns_to_service_without_its_daemonset(node: Node) -> None:
-    """An agent without flags uses kured's default place, which is empty; it releases the claim as soon as it can read a
-    lock."""
+    """The agent has no flags, and kured's default DaemonSet does not exist. The agent releases the claim as soon as it
+    can read a lock."""
     reboot_under(node, GOOD)
     node.place = ("--ds-namespace=careen",)
     agent = node.start("--forecast=off")
@@ -300,8 +300,8 @@ def test_a_host_whose_self_test_fails_is_never_drained(node: Node) -> None:
 # ---- keys that the admission policies do not allow ----
 
 
-def test_a_key_that_the_policies_refuse_is_reported_as_soon_as_a_setting_names_it(node: Node) -> None:
-    """Long before a need: the host asks for no reboot here."""
+def test_a_setting_with_a_key_that_the_policies_refuse_is_reported_at_once(node: Node) -> None:
+    """The report does not wait for a need: this host needs no reboot."""
     found = node.server.get("daemonsets", "careen", "careen")
     assert found is not None
     annotations = {"admission.careen.dev/labels": "listed"}

@@ -1,5 +1,5 @@
-"""Every Event, every count and every message occurs once from the sentinel to the released claim, with any fault at one
-write."""
+"""Every Event, count and message occurs exactly once between the sentinel and the released claim, even if a fault
+disturbs one write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Meddle = Callable[[Life, int], None]
 
 
 def touch(life: Life, request: Request) -> None:
-    """Another client changes the object meanwhile: a kubelet, the DaemonSet controller."""
+    """Change the object as another client would, for example a kubelet or the DaemonSet controller."""
     if "/nodes/" in request.path:
         life.server.seed({**life.node("n1"), "status": {**life.status(str(life.host.boot)), "daemonEndpoints": {}}})
     elif "daemonsets" in request.path:
@@ -46,7 +46,7 @@ def conflict(life: Life, number: int) -> None:
 
 
 def lose(moment: str) -> Meddle:
-    """The connection breaks and stays broken during the read that would show the result of the write."""
+    """Break the connection at one write, and keep it broken during the read that would show the result."""
 
     def meddle(life: Life, number: int) -> None:
         seen, down_until = 0, -1.0
@@ -72,7 +72,7 @@ def lose(moment: str) -> Meddle:
 
 
 async def live(life: Life) -> None:
-    """Uses the loop of the real agent, because the loop counts the turns; after the reboot a new process starts."""
+    """Run the real agent's loop, which counts the turns. After the reboot a new process starts."""
     for _ in range(2):
         mind = life.new_process()
         loop = Loop(
@@ -126,7 +126,7 @@ _TOLD = {"NeedSeen": 1, "DrainStarted": 1, "Rebooted": 1, "GivenBack": 1, "Relea
 @pytest.mark.parametrize(
     "meddle", [conflict, lose("before"), lose("after")], ids=["conflict", "lost", "landed, answer lost"]
 )
-async def test_each_step_is_reported_once_whatever_fault_a_write_meets(tmp_path: Path, meddle: Meddle) -> None:
+async def test_each_step_is_reported_once_despite_a_fault_at_one_write(tmp_path: Path, meddle: Meddle) -> None:
     writes = await count(tmp_path, is_write)
     for number in range(1, writes + 1):
         async with a_life(tmp_path) as life:

@@ -1,4 +1,5 @@
-"""A turn: observe, decide, apply, remember. The decisions here are scripted; the real ones are in test_way_home.py."""
+"""A turn: observe, decide, apply, remember. The decisions here are scripted; test_way_home.py runs the real
+decisions."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def decision(seen: Observation, **more: object) -> Decision:
 
 
 def think(monkeypatch: pytest.MonkeyPatch, *steps: Decide) -> list[Observation]:
-    """Decides by the given steps and repeats the last one for ever; collects the observation of each decision."""
+    """Script the decisions, and repeat the last one for ever. Return the observations of all decisions."""
     shown: list[Observation] = []
 
     def decide(seen: Observation, policy: Policy) -> Decision:
@@ -49,7 +50,9 @@ def patch(seen: Observation, **annotations: str) -> PatchNode:
     return PatchNode(purpose="say so", resource_version=seen.node.resource_version, annotations=annotations)
 
 
-async def test_wanted_evidence_is_read_and_used_in_the_same_turn(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requested_evidence_is_read_and_used_in_the_same_turn(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1")
     shown = think(
         monkeypatch, lambda seen, _: decision(seen, wants=frozenset({Evidence.LOCK})), lambda seen, _: decision(seen)
@@ -58,7 +61,7 @@ async def test_wanted_evidence_is_read_and_used_in_the_same_turn(shell: Shell, m
     assert [isinstance(seen.lock, LockReading) for seen in shown] == [False, True]
 
 
-async def test_a_turn_does_nothing_while_evidence_is_still_wanted(
+async def test_a_decision_that_requests_evidence_applies_no_action(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -71,7 +74,7 @@ async def test_a_turn_does_nothing_while_evidence_is_still_wanted(
     assert "PATCH /api/v1/nodes/n1" not in shell.requests
 
 
-async def test_a_decision_that_never_stops_wanting_evidence_is_an_error(
+async def test_a_decision_that_requests_the_same_evidence_for_ever_is_an_error(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -93,7 +96,7 @@ async def test_the_memory_is_stored_before_the_first_action(shell: Shell, monkey
     assert mind.memory.line.key == "kept"
 
 
-async def test_a_report_that_was_not_sent_is_not_remembered_as_sent(
+async def test_the_memory_does_not_record_an_unsent_report_as_sent(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -118,7 +121,7 @@ async def test_a_report_that_was_not_sent_is_not_remembered_as_sent(
 async def test_a_successful_write_is_reported_even_if_the_next_one_conflicts(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next turn finds the write done and would not report it."""
+    """The next turn finds the write complete and would not report it."""
     shell.put_node("n1")
     told, message = (
         PostEvent(code=Code.HELD, sentence="undone", is_warning=False),
@@ -138,7 +141,9 @@ async def test_a_successful_write_is_reported_even_if_the_next_one_conflicts(
     assert (turned.is_told, mind.memory.told.code, shell.told) == (True, "held", [message])
 
 
-async def test_after_an_own_write_the_lock_need_not_be_read(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_turn_after_a_write_of_the_lock_does_not_read_the_lock(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1", annotations={"careen.dev/progress": to_annotation(Progress(phase="Claiming", claim="c1"))})
 
     def write(seen: Observation, _: Policy) -> Decision:
@@ -178,7 +183,7 @@ async def test_an_unconfirmed_reboot_is_not_reported(shell: Shell, monkeypatch: 
     assert shell.told == []
 
 
-async def test_after_an_own_patch_an_idle_node_need_not_be_read(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_turn_after_a_patch_does_not_read_an_idle_node(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
     shown = think(
         monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen)
@@ -191,10 +196,10 @@ async def test_after_an_own_patch_an_idle_node_need_not_be_read(shell: Shell, mo
     assert shown[1].node.annotations["a"] == "1"
 
 
-async def test_the_age_of_an_answer_counts_from_the_start_of_the_write(
+async def test_the_age_of_a_response_counts_from_the_start_of_the_write(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Answers may be late: changes made while the request was in progress are not in it."""
+    """A response may be late, and it does not contain changes made after the server handled the request."""
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -213,11 +218,11 @@ async def test_the_age_of_an_answer_counts_from_the_start_of_the_write(
 
 
 @pytest.mark.parametrize("unschedulable", [True, False])
-async def test_after_a_cordon_or_uncordon_the_node_is_read_again(
+async def test_the_node_is_read_again_after_a_cordon_or_uncordon(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, unschedulable: bool
 ) -> None:
-    """The node controller adds a taint of its own to a cordoned node and removes it again, so the version just read is
-    outdated at once."""
+    """The node controller adds its own taint to a cordoned node and removes it after the uncordon. The response of the
+    patch is therefore outdated at once."""
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -230,7 +235,7 @@ async def test_after_a_cordon_or_uncordon_the_node_is_read_again(
     assert shell.requests == ["GET /api/v1/nodes/n1", "PATCH /api/v1/nodes/n1", "GET /api/v1/nodes/n1"]
 
 
-async def test_after_an_interrupted_turn_the_node_is_read_again_even_if_it_is_idle(
+async def test_an_idle_node_is_read_again_after_an_interrupted_turn(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -245,8 +250,8 @@ async def test_after_an_interrupted_turn_the_node_is_read_again_even_if_it_is_id
     assert shell.requests.count("GET /api/v1/nodes/n1") == 2
 
 
-async def test_an_unreadable_node_has_not_changed_phase(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise metrics and log would report Idle for a drained node while the API server is down."""
+async def test_an_unreadable_node_keeps_its_reported_phase(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise metrics and log would show Idle for a drained node during an outage of the API server."""
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -259,7 +264,9 @@ async def test_an_unreadable_node_has_not_changed_phase(shell: Shell, monkeypatc
     assert (await mind.turn(POLICY)).phase is Phase.DRAINING
 
 
-async def test_a_node_whose_patch_failed_has_not_changed_phase(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_node_whose_patch_failed_keeps_its_reported_phase(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1")
     think(
         monkeypatch,

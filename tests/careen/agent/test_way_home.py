@@ -1,7 +1,7 @@
-"""The real decisions through the real shell on a real API server, on virtual time: from the sentinel to the released
-claim.
+"""A node's way from the sentinel to the released claim: the real decisions and the real shell, on a real API server and
+on virtual time.
 
-The process is killed before and after every single request, and every answer is lost once: each time the node must
+The tests kill the process before and after every single request, and lose every response once. Each time the node must
 reboot exactly once and return to idle without any mark of careen."""
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ POLICY = Policy(node_name="n1", daemonset_namespace="careen", daemonset_name="ca
 
 
 class Killed(BaseException):
-    """Raised to end the process between two instructions."""
+    """Ends the process between two instructions."""
 
 
 class OnVirtualTime(Meddling):
-    """Sets the server's date to virtual time."""
+    """Sets the date in the server's responses to virtual time."""
 
     clock: VirtualClock
 
@@ -54,7 +54,7 @@ class OnVirtualTime(Meddling):
 
 
 class Life(Shell):
-    """A node's agents, one process after another, until the node is idle again."""
+    """A node and its agents, one process after another, until the node is idle again."""
 
     reboots_seen = 0
     starts = 0
@@ -108,7 +108,7 @@ class Life(Shell):
         return {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": boot}}
 
     async def reboot(self) -> reboot.RebootAnswer:
-        """The host shuts down under the agent and returns with a new boot and without a need."""
+        """Shut the host down under the agent, and return with a new boot and without a need."""
         self.check_at_reboot()
         self.reboots_seen += 1
         self.host.boot = f"boot-{self.reboots_seen}"
@@ -118,7 +118,8 @@ class Life(Shell):
         raise Killed
 
     def check_at_reboot(self) -> None:
-        """Safety rule 2: the host is asked only under the node's own live claim, cordoned and drained."""
+        """Check safety rule 2: the agent asks the host only on a cordoned and drained node whose claim is in the
+        lock."""
         assert self.node("n1")["spec"].get("unschedulable") is True
         assert [name for name in ("web-1", "web-2") if self.server.get("pods", name, "shop")] == []
         assert [entry["nodeID"] for entry in self.lock_content()["locks"]] == ["n1"]
@@ -129,7 +130,7 @@ class Life(Shell):
         return dict(json.loads(found["metadata"].get("annotations", {}).get(KEY, "{}")))
 
     async def live(self, *, most_turns: int = 150) -> None:
-        """Turns until the node is idle after a reboot; each `Killed` starts a new process."""
+        """Run turns until the node is idle after a reboot. Each `Killed` starts a new process."""
         mind = self.new_process()
         for _ in range(most_turns):
             try:
@@ -156,7 +157,7 @@ class Life(Shell):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def check_home(self) -> None:
-        """No mark of careen is left, and foreign marks are still there."""
+        """Check that no mark of careen is left, and that foreign marks are still there."""
         node = self.node("n1")
         assert self.reboots_seen == 1
         assert "unschedulable" not in node["spec"]
@@ -192,7 +193,7 @@ async def test_a_node_reboots_once_and_returns_to_idle(tmp_path: Path) -> None:
 def nth(
     number: int, what: Callable[[], BaseException | None], *, only: Callable[[Request], bool] = lambda _: True
 ) -> Callable[[Request], Any]:
-    """Calls `what` at the n-th request that counts."""
+    """Call `what` at the n-th request that `only` selects."""
     seen = 0
 
     def at(request: Request) -> BaseException | None:
@@ -206,7 +207,7 @@ def nth(
 
 
 def is_the_turns(request: Request) -> bool:
-    """Events are posted concurrently with the turn."""
+    """Whether the turn sends this request. The agent posts Events concurrently with the turn."""
     return not request.path.endswith("/events")
 
 
@@ -221,10 +222,8 @@ async def count(folder: Path, only: Callable[[Request], bool]) -> int:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_after_a_kill_at_any_request_the_next_process_returns_the_node_to_idle(
-    tmp_path: Path, moment: str
-) -> None:
-    """Crash safety depends on decisions and shell together: between any two requests every state leads on."""
+async def test_a_node_returns_to_idle_after_a_kill_at_any_request(tmp_path: Path, moment: str) -> None:
+    """Crash safety depends on the decisions and the shell together, so every state between two requests is tested."""
     requests = await count(tmp_path, is_the_turns)
     assert requests > 20
     for number in range(1, requests + 1):
@@ -236,8 +235,8 @@ async def test_after_a_kill_at_any_request_the_next_process_returns_the_node_to_
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_with_any_lost_answer_the_node_reboots_once_and_returns_to_idle(tmp_path: Path, moment: str) -> None:
-    """Lost before the server saw it, or after it was carried out: the agent cannot tell, and need not."""
+async def test_a_node_reboots_once_although_any_one_response_is_lost(tmp_path: Path, moment: str) -> None:
+    """A lost request and a lost response look the same to the agent."""
     writes = await count(tmp_path, is_write)
     assert writes > 6
     for number in range(1, writes + 1):
@@ -247,7 +246,7 @@ async def test_with_any_lost_answer_the_node_reboots_once_and_returns_to_idle(tm
             life.check_home()
 
 
-async def test_a_late_write_does_no_harm(tmp_path: Path) -> None:
+async def test_a_node_reboots_once_although_a_write_lands_late(tmp_path: Path) -> None:
     """The connection breaks, and a proxy delivers the write some seconds later, when the agent has continued."""
     writes = await count(tmp_path, is_write)
     for number in range(1, writes + 1):
@@ -303,8 +302,8 @@ async def test_an_api_server_outage_at_any_moment_only_delays_the_reboot(tmp_pat
 
 
 async def live_twice(life: Life, lag: int) -> None:
-    """Two processes for one node, as after a forced deletion of a pod, in lockstep request by request; the second
-    starts some turns later."""
+    """Run two processes for one node, as after the forced deletion of a pod. They run request by request, and the
+    second process starts some turns later."""
     first, second = life.new_process(), life.new_process()
     for number in range(200):
         both = [first.turn(POLICY)] if number < lag else [first.turn(POLICY), second.turn(POLICY)]
@@ -328,7 +327,7 @@ async def live_twice(life: Life, lag: int) -> None:
 
 @pytest.mark.parametrize("lag", [0, 1, 3, 5])
 async def test_two_agents_on_one_node_reboot_it_once(tmp_path: Path, lag: int) -> None:
-    """The host has no lock here, so the versions of Node and lock must prevent a second reboot."""
+    """No lock on the host separates the agents here, so the versions of Node and lock must prevent a second reboot."""
     async with a_life(tmp_path) as life:
         await live_twice(life, lag)
         life.check_home()
@@ -340,7 +339,7 @@ async def test_two_agents_on_one_node_reboot_it_once(tmp_path: Path, lag: int) -
 async def run_for(
     life: Life, seconds: float, policy: Policy = POLICY, at: dict[float, Callable[[], None]] | None = None
 ) -> None:
-    """Runs the loop of one process for so long; `at` changes the world at the given instants."""
+    """Run the loop of one process for `seconds`. `at` changes the world at the given times."""
     place, mind = LogContext("n1"), life.new_process()
     loop = Loop(
         mind=mind,
@@ -370,7 +369,7 @@ async def run_for(
         life.clock.sleep = sleep  # type: ignore[method-assign]
 
 
-async def test_an_idle_hour_costs_only_reads_of_node_and_lock_every_five_minutes(
+async def test_an_idle_agent_only_reads_node_and_lock_every_five_minutes(
     tmp_path: Path,
 ) -> None:
     async with a_life(tmp_path) as life:
@@ -392,7 +391,7 @@ async def test_an_idle_hour_costs_only_reads_of_node_and_lock_every_five_minutes
         pytest.param({"blocking_pod_selectors": (Selector.parse("app=block"),)}, id="a blocking pod"),
     ],
 )
-async def test_the_taint_is_set_within_ten_seconds_of_the_need_whatever_gate_refuses(
+async def test_the_taint_is_set_within_ten_seconds_even_if_a_gate_refuses(
     tmp_path: Path, blocked: dict[str, Any]
 ) -> None:
     """The idle agent read its Node minutes ago, and the kubelet has changed the Node since."""

@@ -1,5 +1,5 @@
-"""The process of the next forecast may start before the request. Whatever happens to that process, the forecast is the
-same."""
+"""The forecast process that starts before a forecast is requested. Whatever happens to this process, the forecast is
+the same."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.patience import growing
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], asyncio.subprocess.Process]]:
-    """Records every child process with its arguments."""
+    """Record every child process with its arguments."""
     found: list[tuple[tuple[str, ...], asyncio.subprocess.Process]] = []
     start = forecast._started
 
@@ -43,7 +43,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], asyn
 Started = list[tuple[tuple[str, ...], asyncio.subprocess.Process]]
 
 
-async def test_a_prestarted_process_makes_the_forecast_and_no_other_is_started(
+async def test_a_prestarted_process_makes_the_forecast_without_another_process(
     tmp_path: Path, started: Started
 ) -> None:
     async with running_server() as server:
@@ -60,7 +60,7 @@ async def test_a_prestarted_process_makes_the_forecast_and_no_other_is_started(
     assert [arguments for arguments, _ in started[1:]] == [()]
 
 
-async def test_a_prestarted_process_ends_when_no_turn_is_expected(tmp_path: Path, started: Started) -> None:
+async def test_a_prestarted_process_ends_when_no_forecast_is_expected(tmp_path: Path, started: Started) -> None:
     ours = forecaster(tmp_path / "kc")
     await ours.get_ready(is_wanted=False)
     assert not started
@@ -90,7 +90,7 @@ async def test_a_prestarted_process_that_was_killed_is_replaced(tmp_path: Path, 
         pytest.param("import sys\nsys.stdin.close()\nsys.exit('no memory')", id="ends and does not read its request"),
     ],
 )
-async def test_a_prestarted_process_that_fails_is_followed_by_a_new_one(
+async def test_a_new_process_makes_the_forecast_if_the_prestarted_process_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, started: Started
 ) -> None:
     real = sys.executable
@@ -104,7 +104,7 @@ async def test_a_prestarted_process_that_fails_is_followed_by_a_new_one(
     assert [arguments for arguments, _ in started][-1] == ()
 
 
-async def test_the_deadline_applies_to_a_prestarted_process_and_no_other_is_tried(
+async def test_a_prestarted_process_that_exceeds_the_deadline_is_not_replaced(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, started: Started
 ) -> None:
     child(monkeypatch, tmp_path, "import time\ntime.sleep(3000)")
@@ -117,8 +117,8 @@ async def test_the_deadline_applies_to_a_prestarted_process_and_no_other_is_trie
     assert not Path(f"/proc/{process.pid}").exists()
 
 
-async def test_the_deadline_starts_with_the_request(tmp_path: Path, started: Started) -> None:
-    """The deadline does not depend on how long the process has waited until then."""
+async def test_the_deadline_of_a_forecast_starts_with_its_request(tmp_path: Path, started: Started) -> None:
+    """The time that the process has waited for a request does not count."""
     async with running_server() as server:
         put_cluster(server)
         for seconds in growing(1.0):
@@ -141,8 +141,8 @@ class FakeClock:
         return self.seconds
 
 
-async def test_after_a_prestarted_process_exits_none_is_started_for_a_minute() -> None:
-    """Otherwise a node with too little memory would start one with each look at the lock."""
+async def test_the_agent_prestarts_no_process_for_a_minute_after_one_exits() -> None:
+    """On a node with too little memory, the agent would otherwise start a process in each turn."""
     made: list[FakeProcess] = []
 
     async def start() -> Any:
@@ -183,7 +183,7 @@ async def test_a_prestarted_process_that_gets_no_request_exits_by_itself() -> No
 
 
 async def test_a_prestarted_process_has_all_modules_loaded_before_the_request(tmp_path: Path) -> None:
-    """A missing module would be loaded during the turn, while other nodes wait."""
+    """Otherwise the process would load modules during the turn, while other nodes wait."""
     program = """
         import json, sys
         from careen.agent.forecast import child

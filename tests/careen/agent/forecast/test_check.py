@@ -1,4 +1,4 @@
-"""Whether the pods landed on the forecast nodes."""
+"""The check of a forecast: whether the recreated pods run on the nodes that the forecast named."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def owner(name: str, namespace: str = "shop") -> OwnerHealth:
         ([("a", "b"), ("a", "b"), ("a", "b")], ["a", "b", "c"], 2),
     ],
 )
-def test_identical_replacements_are_interchangeable_and_each_counts_once(
+def test_replacements_of_identical_pods_match_in_any_order(
     said: list[tuple[str, ...]], places: list[str], matches: int
 ) -> None:
     assert most_matches(said, places) == matches
@@ -83,7 +83,7 @@ def test_identical_replacements_are_interchangeable_and_each_counts_once(
         ),
     ],
 )
-def test_each_recreated_pod_counts_as_a_hit_a_miss_or_superseded(
+def test_each_recreated_pod_is_a_hit_a_miss_or_superseded(
     said: list[tuple[str, ...]], places: list[str], score: Score
 ) -> None:
     assert score_of_owner(said, places)._replace(firsts=0) == score
@@ -98,7 +98,7 @@ def test_each_recreated_pod_counts_as_a_hit_a_miss_or_superseded(
         pytest.param([("a", "…")], ["…"], 0, id="a node that does not exist"),
     ],
 )
-def test_the_first_node_of_a_set_is_counted_separately(
+def test_hits_on_the_first_forecast_node_are_counted_separately(
     said: list[tuple[str, ...]], places: list[str], firsts: int
 ) -> None:
     assert score_of_owner(said, places).firsts == firsts
@@ -126,7 +126,7 @@ def put(
     )
 
 
-async def test_only_pods_created_since_the_drain_by_affected_owners_count(shell: Shell) -> None:
+async def test_only_new_pods_of_owners_in_the_forecast_are_checked(shell: Shell) -> None:
     landings = {"shop/web-1": ("n2", "n3"), "shop/web-2": ("n2",), "shop/web-api-1": ("n3",), "other/db-0": ("n4",)}
     put(shell, "web-3", "web", "n3")
     put(shell, "web-4", "web", "n4")
@@ -146,7 +146,7 @@ async def test_only_pods_created_since_the_drain_by_affected_owners_count(shell:
     assert 'careen_forecast_first_total{node="n1",result="hit",sampled="true"} 1.0' in lines
 
 
-async def test_owners_without_a_forecast_cost_no_request(shell: Shell) -> None:
+async def test_the_check_lists_no_pods_of_owners_without_a_forecast(shell: Shell) -> None:
     scores = await scores_of(shell.api, EndedDrain({"shop/bare": ("n2",)}, (owner("web"),), SINCE))
     assert set(scores.values()) == {Score(hits=0, misses=0)}
     assert shell.requests == []
@@ -182,7 +182,7 @@ def turned(
 
 
 @pytest.mark.parametrize("after", [Phase.IDLE, Phase.WAITING])
-def test_the_forecast_is_scored_in_the_turn_that_releases_the_claim(after: Phase) -> None:
+def test_the_turn_that_releases_the_claim_checks_the_forecast(after: Phase) -> None:
     assert finished_drain(turned(after=after)) == EndedDrain(
         {"shop/web-1": ("n2",), "shop/web-2": ("n3",)}, (owner("web"),), SINCE
     )
@@ -199,11 +199,11 @@ def test_the_forecast_is_scored_in_the_turn_that_releases_the_claim(after: Phase
         pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="a field has another content"),
     ],
 )
-def test_no_other_turn_is_checked(other: Turned) -> None:
+def test_a_turn_without_an_ended_drain_and_a_forecast_checks_nothing(other: Turned) -> None:
     assert finished_drain(other) is None
 
 
-def test_a_node_without_a_forecast_is_not_checked() -> None:
+def test_a_node_without_a_forecast_has_nothing_to_check() -> None:
     without = turned()
     assert isinstance(without.observation.node, NodeView)
     bare = replace(

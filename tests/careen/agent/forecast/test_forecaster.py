@@ -1,4 +1,4 @@
-"""A forecast comes from a child process; if that fails in any way, the forecast is unknown and never good."""
+"""A child process makes the forecast. If the child fails in any way, the forecast is unknown and allows no reboot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def forecaster(kubeconfig: Path, **limits: Any) -> ChildForecaster:
 
 
 def put_cluster(server: RunningServer) -> None:
-    """n1 with a pod of a ReplicaSet and a bare one; n2 with room for one."""
+    """Create node n1 with a ReplicaSet's pod and a bare pod, and node n2 with room for one pod."""
     for name in ("n1", "n2"):
         server.seed(
             {
@@ -107,7 +107,7 @@ async def test_pods_that_the_drain_ignores_stay(tmp_path: Path) -> None:
 
 
 async def test_nodes_drained_together_are_reported_in_the_requested_order(tmp_path: Path) -> None:
-    """Drained alone, n1's pod moves to n2. With n2 drained as well, only these two nodes could take it."""
+    """If only n1 is drained, its pod moves to n2. If both nodes are drained, no node can take the pod."""
     async with running_server() as server:
         put_cluster(server)
         answer = await forecast_together(["n2", "n1"], LIMITS, kubeconfig=str(server.write_kubeconfig(tmp_path / "kc")))
@@ -141,7 +141,7 @@ async def test_a_file_that_is_not_a_dump_is_an_error_of_the_caller(tmp_path: Pat
 
 
 async def test_the_forecast_uses_the_schedulers_configuration(tmp_path: Path) -> None:
-    """A profile with another name does not schedule these pods: where they land is unknown."""
+    """A profile with another name does not schedule these pods, so the forecast cannot say where they land."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- "
         "schedulerName: mine\n"
@@ -164,8 +164,11 @@ async def test_an_unreadable_scheduler_configuration_makes_the_forecast_unknown(
 
 @pytest.mark.parametrize("padding", ["", "\n#" + "x" * 70_000, "\nx: &x 1\nhealthzBindAddress: *x"])
 @pytest.mark.parametrize("field", ["certFile", "keyFile", "caFile"])
-async def test_a_configuration_without_file_access_opens_no_file(tmp_path: Path, field: str, padding: str) -> None:
-    """The long padding makes the agent skip its own check of the configuration; an alias does the same."""
+async def test_the_child_opens_no_file_that_the_configuration_may_not_name(
+    tmp_path: Path, field: str, padding: str
+) -> None:
+    """The agent skips its own check of a very long configuration, and of one with an alias. The child must then refuse
+    the file."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n"
         f"- urlPrefix: https://127.0.0.1:1\n  filterVerb: filter\n  tlsConfig: {{{field}: /no/such/file}}{padding}\n"
@@ -203,7 +206,7 @@ async def test_the_error_message_does_not_reveal_which_files_exist(tmp_path: Pat
     assert "cannot be used" in sentence
 
 
-async def test_a_missing_scheduler_configuration_makes_the_forecast_unknown_without_a_child() -> None:
+async def test_a_missing_scheduler_configuration_starts_no_child() -> None:
     metrics = Metrics("n1")
     asked = ChildForecaster(
         kubeconfig="/no/such", limits=lambda: Unknown("the file is gone"), clock=SystemClock(), metrics=metrics
@@ -220,7 +223,7 @@ async def test_the_forecast_of_a_missing_node_is_unknown(tmp_path: Path) -> None
     assert "n9" in answer.why
 
 
-async def test_a_list_without_read_permission_is_named(tmp_path: Path) -> None:
+async def test_an_unknown_forecast_names_the_list_that_the_agent_may_not_read(tmp_path: Path) -> None:
     async with running_server(
         authorizer=lambda user, verb, group, resource, namespace, name: resource != "replicasets"
     ) as server:
@@ -248,7 +251,7 @@ async def test_too_little_memory_makes_the_forecast_unknown_and_names_the_limit(
 
 
 def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
-    """Replaces the child process: `python -m …` becomes a script of the test."""
+    """Replace the child process by a script of the test."""
     script = folder / "python"
     script.write_text(f"#!{sys.executable}\n{textwrap.dedent(program)}")
     script.chmod(0o755)
@@ -335,7 +338,7 @@ async def test_the_metrics_count_forecasts(monkeypatch: pytest.MonkeyPatch, tmp_
     assert b'careen_forecasts_total{node="n1",result="unknown"} 1.0' in metrics.exposition()
 
 
-def test_a_request_survives_a_round_trip() -> None:
+def test_a_forecast_request_survives_a_round_trip() -> None:
     order = ForecastRequest(
         nodes=("n1", "n2"),
         kubeconfig="/k",
@@ -359,8 +362,6 @@ def test_a_request_survives_a_round_trip() -> None:
         ("", "1.36", True),
     ],
 )
-def test_the_forecast_uses_the_clusters_release_and_reports_an_unsupported_one(
-    version: str, used: str, has_note: bool
-) -> None:
+def test_the_forecast_uses_the_kubernetes_release_of_the_cluster(version: str, used: str, has_note: bool) -> None:
     found, note = supported(version)
     assert (found, bool(note)) == (used, has_note)

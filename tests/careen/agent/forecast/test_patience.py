@@ -1,4 +1,4 @@
-"""A forecast that refuses for a long time is reported once."""
+"""A forecast that refuses a reboot for a long time is reported once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_refusal_within_the_patience_is_not_reported() -> None:
     assert ForecastPatience(lambda: 3600.0).look((refusal(),), SINCE + HOUR) == (False, "")
 
 
-def test_a_refusal_beyond_the_patience_is_reported_once_and_the_state_stays() -> None:
+def test_a_refusal_beyond_the_patience_is_reported_once() -> None:
     patience = ForecastPatience(lambda: 3600.0)
     late = SINCE + HOUR + timedelta(seconds=1)
     assert patience.look((refusal(),), late) == (
@@ -34,9 +34,9 @@ def test_a_refusal_beyond_the_patience_is_reported_once_and_the_state_stays() ->
     assert patience.look((), late + HOUR + HOUR) == (False, "")
 
 
-def test_taking_and_releasing_a_claim_does_not_restart_the_patience() -> None:
-    """A dry run refuses only under a claim: at each attempt the refusal leaves the Node for some seconds and returns
-    with a new start."""
+def test_a_new_claim_does_not_restart_the_patience() -> None:
+    """A dry run refuses only under a claim. With each new claim this refusal disappears from the Node for some seconds
+    and returns with a new start time."""
     patience = ForecastPatience(lambda: 3600.0)
     minutes = [timedelta(minutes=minute) for minute in range(62)]
     told = []
@@ -72,7 +72,7 @@ def test_refusals_of_other_gates_are_not_reported(other: Refusal) -> None:
 
 
 @pytest.mark.parametrize("code", [Code.FORECAST_UNKNOWN, Code.EVICTION_REFUSED])
-def test_an_unknown_forecast_and_a_failed_dry_run_count_too(code: Code) -> None:
+def test_an_unknown_forecast_and_a_refused_dry_run_are_reported(code: Code) -> None:
     assert ForecastPatience(lambda: 3600.0).look((refusal(code),), SINCE + 2 * HOUR)[0]
 
 

@@ -1,4 +1,5 @@
-"""Keys that the admission policies would refuse are reported when the settings are read, not during a roll-out."""
+"""Keys that the admission policies would refuse: the agent reports them when it reads the settings, not during a
+roll-out."""
 
 from __future__ import annotations
 
@@ -103,8 +104,8 @@ def test_all_refused_keys_are_in_one_message() -> None:
     assert "labels does not list l of" in sentence
 
 
-def test_only_settings_that_name_keys_are_compared_with_the_allowed_keys() -> None:
-    """A change of another setting does not make the agent read the lists of allowed keys."""
+def test_the_agent_compares_only_settings_that_name_keys_with_the_lists() -> None:
+    """After a change of another setting, the agent does not read the lists of allowed keys."""
     others = {"prefer_no_schedule_taint": "t", "annotate_nodes": True, "lock_annotation": "l"}
     labels = dict.fromkeys(("pre_reboot_node_labels", "post_reboot_node_labels"), (("l", "1"),))
     changed = others | labels
@@ -112,7 +113,7 @@ def test_only_settings_that_name_keys_are_compared_with_the_allowed_keys() -> No
     assert needed(settings(**{name: DEFAULTS[name] for name in SETTINGS_WITH_KEYS})) == {}
 
 
-def test_the_lists_are_those_that_the_policies_read() -> None:
+def test_the_agent_reads_the_same_lists_as_the_admission_policies() -> None:
     parameters = (ROOT / "manifests" / "admission" / "parameters.yaml").read_text()
     changed = settings(
         prefer_no_schedule_taint="t", annotate_nodes=True, lock_annotation="l", pre_reboot_node_labels=(("l", "1"),)
@@ -122,7 +123,7 @@ def test_the_lists_are_those_that_the_policies_read() -> None:
         assert flag(setting) in parameters
 
 
-# ---- asking ----
+# ---- requests to the API server ----
 
 LABELLED = settings(pre_reboot_node_labels=(("a", "1"),))
 
@@ -159,7 +160,7 @@ async def test_refused_keys_are_reported_once_as_an_event_of_the_daemonset(caplo
     assert "does not list a of --pre-reboot-node-labels" in line
 
 
-async def test_changed_keys_are_checked_again() -> None:
+async def test_the_agent_checks_changed_keys_again() -> None:
     keys, wire, _ = asking(daemonset({}), daemonset({}))
     await keys.check(LABELLED)
     await keys.check(settings(pre_reboot_node_labels=(("b", "1"),)))
@@ -167,7 +168,7 @@ async def test_changed_keys_are_checked_again() -> None:
 
 
 @pytest.mark.parametrize("refused", [status(403, "Forbidden"), status(404, "NotFound")])
-async def test_without_the_right_to_read_the_daemonset_nothing_is_reported(
+async def test_an_agent_that_may_not_read_the_daemonset_reports_no_key(
     refused: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys, wire, _ = asking(refused)

@@ -1,5 +1,5 @@
-"""No agent uses another lock than the rest of the fleet without explicit flags: it looks up the owner of its pod
-first."""
+"""The object of the lock: without explicit flags, an agent never uses another lock than the other agents. At its start
+it looks up the owner of its pod."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def a_pod(owner: LockPlace | None = OURS) -> dict[str, Any]:
 
 
 class Asked:
-    """A cluster, and the requests that it received."""
+    """A cluster, and the requests that the agent sent to it."""
 
     def __init__(self, server: Any, wire: Meddling) -> None:
         self.server, self.wire = server, wire
@@ -72,7 +72,7 @@ async def test_a_pod_of_the_named_daemonset_needs_one_read(cluster: Asked, is_gi
     assert [request.path for request in cluster.wire.asked] == ["/api/v1/namespaces/careen/pods/careen-x7k2p"]
 
 
-async def test_careens_manifests_without_their_flags_are_refused_even_where_kured_is_installed(cluster: Asked) -> None:
+async def test_an_agent_without_flags_does_not_use_the_lock_of_kureds_daemonset(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     judged = await cluster.judge(KUREDS, is_given=False)
     assert judged.refusal == (
@@ -82,7 +82,7 @@ async def test_careens_manifests_without_their_flags_are_refused_even_where_kure
     )
 
 
-async def test_with_both_flags_the_lock_of_another_daemonset_is_used_with_a_warning(cluster: Asked) -> None:
+async def test_both_flags_select_another_daemonsets_lock_with_a_warning(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     assert await cluster.judge(KUREDS, is_given=True) == Judged(
         remark="this agent belongs to DaemonSet careen/careen and shares the lock of DaemonSet kube-system/kured"
@@ -107,7 +107,7 @@ async def test_a_pod_without_an_owner_needs_both_flags(cluster: Asked, pods: lis
     assert await cluster.judge(KUREDS, is_given=True) == Judged()
 
 
-async def test_outside_a_pod_only_the_default_place_is_looked_up(cluster: Asked) -> None:
+async def test_an_agent_outside_a_pod_only_checks_that_the_default_daemonset_exists(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(KUREDS))
     assert await cluster.judge(OURS, is_given=True, pod=None) == Judged()
     assert cluster.wire.asked == []
@@ -115,7 +115,7 @@ async def test_outside_a_pod_only_the_default_place_is_looked_up(cluster: Asked)
     assert len(cluster.wire.asked) == 1
 
 
-async def test_a_server_that_does_not_answer_leaves_the_place_unknown(cluster: Asked) -> None:
+async def test_a_silent_api_server_leaves_the_owner_of_the_lock_unknown(cluster: Asked) -> None:
     cluster.wire.before = lambda _: Unclear("lost")
     with pytest.raises(Unclear):
         await cluster.judge(OURS, is_given=False)

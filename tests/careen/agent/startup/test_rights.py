@@ -1,4 +1,4 @@
-"""Missing rights: reported once with the rule to add, and the requests are no longer sent."""
+"""Missing rights: the agent reports each once, with the rule to add, and no longer sends the requests that need it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEEDED = needed_rights(node="n1", namespace="kube-system", daemonset="kured", co
 
 
 def kureds_grants() -> set[tuple[str, str, str, str]]:
-    """verb, group, resource, name – of kured's own two roles."""
+    """Return the rules of kured's two roles, as verb, group, resource and name."""
     return grants_of("tests/cluster/kured/kured-rbac.yaml")
 
 
@@ -53,7 +53,7 @@ def grants_of(path: str) -> set[tuple[str, str, str, str]]:
 
 
 class World:
-    """A cluster that grants the agent the rights in `grants`, and the requests of the agent's parts."""
+    """A cluster that grants the agent the rights in `grants`, and records the requests of the agent's parts."""
 
     def __init__(self, server: RunningServer, wire: Meddling) -> None:
         self.server, self.wire = server, wire
@@ -107,7 +107,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         transport.close()
 
 
-async def test_under_kureds_roles_all_parts_that_need_more_rights_are_switched_off(
+async def test_kureds_roles_switch_off_all_parts_that_need_more_rights(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     await world.rights.review()
@@ -135,7 +135,7 @@ async def test_a_part_that_is_switched_off_sends_no_request(world: World) -> Non
     assert world.denied() == []
 
 
-async def test_without_the_right_to_list_nodes_each_is_read_by_name(world: World) -> None:
+async def test_an_agent_that_may_not_list_nodes_reads_each_node_by_name(world: World) -> None:
     await world.rights.review()
     for name in ("n1", "n2", "n3"):
         world.seed_node(name)
@@ -151,7 +151,7 @@ async def test_without_the_right_to_list_nodes_each_is_read_by_name(world: World
     assert world.denied() == []
 
 
-async def test_the_lock_is_updated_if_it_may_not_be_patched(world: World) -> None:
+async def test_an_agent_that_may_not_patch_the_lock_updates_it(world: World) -> None:
     world.seed_daemonset(keep="this")
     await world.rights.review()
     lock = LockStore(world.api, namespace="kube-system", name="kured", annotation="example.com/lock")
@@ -173,7 +173,7 @@ async def test_the_lock_is_updated_if_it_may_not_be_patched(world: World) -> Non
     assert world.denied() == []
 
 
-async def test_without_the_right_to_write_the_lock_an_error_is_logged_and_the_write_is_tried(
+async def test_an_agent_that_may_not_write_the_lock_logs_an_error_and_tries(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.grants -= {("update", "apps", "daemonsets", "kured")}
@@ -194,7 +194,7 @@ async def test_without_the_right_to_write_the_lock_an_error_is_logged_and_the_wr
     assert isinstance(await lock.write(wanted), Rejected)
 
 
-async def test_without_list_rights_kured_is_looked_up_only_in_its_default_place(world: World) -> None:
+async def test_an_agent_without_list_rights_finds_kured_in_its_default_namespace(world: World) -> None:
     await world.rights.review()
     assert await find_foreign(world.api, namespace="ops", name="careen") == ()
     world.seed_daemonset(**{"weave.works/kured-node-lock": '{"nodeID":"n9"}'})
@@ -206,7 +206,7 @@ async def test_without_list_rights_kured_is_looked_up_only_in_its_default_place(
     assert world.denied() == []
 
 
-async def test_a_part_that_a_setting_requests_is_never_switched_off(
+async def test_a_part_that_a_setting_needs_is_never_switched_off(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     rights = world.of(OptionalRight.SETTINGS)
@@ -219,9 +219,8 @@ async def test_a_part_that_a_setting_requests_is_never_switched_off(
     assert all("no node starts: add " in error for error in errors)
 
 
-async def test_under_careens_roles_a_missing_right_switches_off_no_safety_check(world: World) -> None:
-    """An administrator who removes rights from the Role must not cause reboots outside of the window in the
-    ConfigMap."""
+async def test_a_right_missing_from_careens_roles_switches_off_no_safety_check(world: World) -> None:
+    """An administrator who removes a right from the Role must not cause reboots outside the window in the ConfigMap."""
     ours = {(verb, group, resource, "") for verb, group, resource, _ in grants_of("manifests/rbac.yaml")}
     parts = {
         (each.verb, each.group, each.resource, ""): each.part for each in NEEDED if each.part and not each.subresource
@@ -234,7 +233,7 @@ async def test_under_careens_roles_a_missing_right_switches_off_no_safety_check(
         assert rights.without <= {OptionalRight.EVENTS, OptionalRight.FOLLOWING}, (right, part)
 
 
-async def test_kureds_roles_plus_the_right_to_patch_the_lock_count_as_kureds(world: World) -> None:
+async def test_kureds_roles_with_the_right_to_patch_still_count_as_kureds_roles(world: World) -> None:
     world.grants |= {("patch", "apps", "daemonsets", "kured")}
     await world.rights.review()
     assert world.rights.without == set(OptionalRight) - {OptionalRight.PATCH}
@@ -248,7 +247,7 @@ async def test_kureds_roles_plus_the_right_to_patch_the_lock_count_as_kureds(wor
         ("budget", "zone=1", OptionalRight.NODES),
     ],
 )
-def test_a_given_setting_requests_the_part_it_needs(name: str, value: str, part: OptionalRight) -> None:
+def test_a_setting_requests_the_part_that_it_needs(name: str, value: str, part: OptionalRight) -> None:
     given = {"node_id": ("n1",), "kubeconfig": ("k",)}
     assert asked_for_by(resolve(flags=given, environment={}).origins) == frozenset()
     assert asked_for_by(resolve(flags={**given, name: (value,)}, environment={}).origins) == {part}
@@ -274,7 +273,7 @@ async def test_a_server_that_does_not_answer_switches_nothing_off(world: World) 
     assert (world.rights.is_known, world.rights.is_whole, world.rights.without) == (False, False, frozenset())
 
 
-async def test_a_right_granted_later_is_found(world: World) -> None:
+async def test_the_agent_notices_a_right_that_is_granted_later(world: World) -> None:
     await world.rights.review()
     world.grants |= {("list", "", "nodes", "")}
     await world.rights.review()

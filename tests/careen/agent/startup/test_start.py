@@ -1,5 +1,5 @@
-"""The start on virtual time: how long a node with a claim waits for what it cannot read, and which settings it uses
-then (`careen.agent.startup.recorded_claim`)."""
+"""The start of an agent on virtual time: how long a node with a claim waits for facts that it cannot read, and which
+settings it then uses (`careen.agent.startup.recorded_claim`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEPT = json.dumps({"version": 1, "settings": {"concurrency": ["3"]}})
 
 @dataclass
 class World:
-    """A cluster with the Node n1, and the start of its agent."""
+    """A cluster with the Node n1, and the start of n1's agent."""
 
     server: RunningServer
     wire: Meddling
@@ -138,7 +138,7 @@ def forbidden() -> Exception:
 
 
 @pytest.mark.parametrize("error", [lost, forbidden])
-async def test_a_holder_starts_without_an_unreadable_config_map_after_a_short_wait(
+async def test_a_holder_waits_only_shortly_for_an_unreadable_config_map(
     world: World,
     error: Callable[[], Exception],
 ) -> None:
@@ -160,7 +160,7 @@ async def test_a_holder_starts_without_an_unreadable_config_map_after_a_short_wa
     assert world.heartbeat.readiness()[0] is True
 
 
-async def test_an_api_server_that_comes_up_in_time_provides_the_current_settings(world: World) -> None:
+async def test_a_holder_uses_the_config_map_of_an_api_server_that_is_back_in_time(world: World) -> None:
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: 5")
     world.wire.before = failing("configmaps", lost, times=3)
@@ -169,7 +169,7 @@ async def test_an_api_server_that_comes_up_in_time_provides_the_current_settings
 
 
 @pytest.mark.parametrize("record", [None, Progress(phase="Waiting"), '{"version":99}', "garbage"])
-async def test_a_node_without_a_claim_waits_for_its_settings_without_limit(
+async def test_a_node_without_a_claim_waits_for_its_settings_for_any_time(
     world: World, record: Progress | str | None
 ) -> None:
     world.put_node(record, KEPT)
@@ -180,8 +180,8 @@ async def test_a_node_without_a_claim_waits_for_its_settings_without_limit(
     assert (live.policy.concurrency, live.stands_in) == (5, "")
 
 
-async def test_the_start_waits_for_an_unreadable_node_too(world: World) -> None:
-    """The whole API server is down, so the agent could not work on the node anyway."""
+async def test_the_start_waits_for_an_unreadable_node(world: World) -> None:
+    """Without the API server, the agent could not work on its node anyway."""
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: none")
     world.wire.before = failing("/", lost, times=200)
@@ -212,7 +212,7 @@ async def test_a_url_that_apprise_rejects_ends_the_start_and_names_its_flag(worl
     assert "SECRET" not in problem
 
 
-async def test_lines_that_are_not_urls_end_the_start_and_a_missing_file_does_not(
+async def test_an_invalid_url_in_a_file_ends_the_start_but_a_missing_file_does_not(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.put_node(None)
@@ -247,7 +247,7 @@ async def test_a_claim_made_without_a_config_map_continues_without_one(world: Wo
     assert world.is_config_ok()
 
 
-async def test_a_claim_of_an_older_release_continues_with_the_flags_and_its_recorded_lock(world: World) -> None:
+async def test_a_claim_of_an_older_release_continues_with_flags_and_recorded_lock(world: World) -> None:
     world.put_node(CLAIM)
     world.put_config("concurrency: none")
     live = await world.start(verify_timeout="7m").first_settings()
@@ -256,7 +256,7 @@ async def test_a_claim_of_an_older_release_continues_with_the_flags_and_its_reco
     assert sorted(await world.told()) == [("ConfigMap", "BadSettings"), ("Node", "SettingsUnusable")]
 
 
-async def test_the_node_read_at_start_is_passed_to_the_first_turn(world: World) -> None:
+async def test_the_first_turn_gets_the_node_that_the_start_read(world: World) -> None:
     world.put_node()
     start = world.start()
     await start.first_settings()
@@ -273,7 +273,7 @@ async def test_a_missing_daemonset_stops_the_start_of_a_node_without_a_claim(wor
         await world.start(is_place_given=False).make_sure_of_the_lock()
 
 
-async def test_a_holder_starts_without_its_daemonset_and_makes_no_new_claim_until_it_exists(
+async def test_a_holder_without_its_daemonset_starts_but_makes_no_new_claim(
     world: World,
 ) -> None:
     world.put_node(CLAIM, KEPT)
@@ -293,7 +293,7 @@ async def test_a_holder_starts_without_its_daemonset_and_makes_no_new_claim_unti
     assert len(woken) == 1
 
 
-async def test_the_start_waits_for_an_unreadable_lock_but_a_holder_starts_after_a_while(
+async def test_a_holder_waits_only_shortly_for_an_unreadable_lock(
     world: World,
 ) -> None:
     world.put_node(CLAIM, KEPT)
@@ -309,7 +309,7 @@ async def test_the_start_waits_for_an_unreadable_lock_but_a_holder_starts_after_
     assert world.heartbeat.readiness()[0] is False
 
 
-async def test_without_a_claim_the_start_waits_for_an_unreadable_lock(world: World) -> None:
+async def test_a_node_without_a_claim_waits_for_an_unreadable_lock(world: World) -> None:
     world.put_node()
     world.put_daemonset()
     world.wire.before = failing("daemonsets", lost, times=100)
@@ -335,7 +335,7 @@ async def test_a_refused_lock_and_an_unreadable_node_cause_no_traceback(world: W
 
 
 @pytest.mark.parametrize(("error", "least", "most"), [(forbidden, 300.0, 700.0), (lost, 1.0, 250.0)])
-async def test_a_missing_right_is_checked_ever_more_rarely_and_a_silent_server_is_not(
+async def test_the_start_retries_a_missing_right_less_often_than_a_silent_server(
     world: World, error: Callable[[], Exception], least: float, most: float
 ) -> None:
     world.put_node()
@@ -357,7 +357,7 @@ def kureds_rights(user: str, verb: str, group: str, resource: str, namespace: st
     }
 
 
-async def test_without_the_right_to_read_the_config_map_only_flags_count(world: World) -> None:
+async def test_an_agent_that_may_not_read_the_config_map_uses_its_flags(world: World) -> None:
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = kureds_rights
@@ -369,7 +369,7 @@ async def test_without_the_right_to_read_the_config_map_only_flags_count(world: 
     assert [each.resource for each in world.server.api.requests if each.code == 403] == []
 
 
-async def test_a_requested_forecast_stays_on(world: World) -> None:
+async def test_missing_rights_do_not_switch_off_a_requested_forecast(world: World) -> None:
     world.put_node()
     world.server.api.authorizer = kureds_rights
     start = world.start(forecast="refuse")
@@ -378,7 +378,7 @@ async def test_a_requested_forecast_stays_on(world: World) -> None:
 
 
 async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) -> None:
-    """The ConfigMap may contain a window. When the right is granted, the settings are read."""
+    """The ConfigMap may contain a window, so the agent waits for the right to read it."""
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = kureds_rights
@@ -392,7 +392,8 @@ async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) 
 
 
 async def test_the_start_waits_for_a_late_role_binding_and_switches_nothing_off(world: World) -> None:
-    """The binding of the role for the lock and the ConfigMap comes last; the settings of the ConfigMap must apply."""
+    """The RoleBinding for the lock and the ConfigMap may be created last, and the settings of the ConfigMap must
+    apply."""
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = lambda *asked: kureds_rights(*asked) and "daemonsets" not in asked[3]

@@ -50,7 +50,7 @@ def test_the_server_serves_metrics(server: HttpServer) -> None:
     assert get(server, "/")[0] == 404
 
 
-def test_health_fails_when_the_loop_makes_no_progress_in_time(
+def test_the_health_probe_fails_when_the_loop_makes_no_progress(
     server: HttpServer, heartbeat: Heartbeat, clock: VirtualClock
 ) -> None:
     heartbeat.expect_within(30, "a turn")
@@ -62,7 +62,7 @@ def test_health_fails_when_the_loop_makes_no_progress_in_time(
     assert get(server, "/healthz") == (200, "waiting\n")
 
 
-def test_readiness_requires_a_complete_recent_turn(
+def test_the_readiness_probe_requires_a_complete_recent_turn(
     server: HttpServer, heartbeat: Heartbeat, clock: VirtualClock
 ) -> None:
     assert get(server, "/readyz")[0] == 503
@@ -102,7 +102,7 @@ def is_served(server: HttpServer, address: str) -> bool:
 
 
 @pytest.mark.parametrize("address", [FROM_V4, FROM_V6])
-def test_without_a_host_probes_of_either_family_are_answered(heartbeat: Heartbeat, address: str) -> None:
+def test_the_server_answers_ipv4_and_ipv6_probes_by_default(heartbeat: Heartbeat, address: str) -> None:
     """The kubelet of an IPv6-only cluster can only probe over IPv6."""
     server = listen(heartbeat, "")
     try:
@@ -132,7 +132,7 @@ def test_the_server_listens_on_the_given_address(heartbeat: Heartbeat, host: str
 
 
 @pytest.mark.parametrize("number", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
-def test_on_a_host_without_ipv6_the_server_uses_ipv4(
+def test_the_server_uses_ipv4_on_a_host_without_ipv6(
     heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     bind = http_server._Server.server_bind
@@ -150,8 +150,8 @@ def test_on_a_host_without_ipv6_the_server_uses_ipv4(
         server.close()
 
 
-def test_a_port_in_use_on_one_family_is_an_error_even_if_free_on_the_other(heartbeat: Heartbeat) -> None:
-    """Half of the probes would reach the other program, which listens there."""
+def test_a_port_in_use_on_only_ipv4_or_ipv6_is_an_error(heartbeat: Heartbeat) -> None:
+    """Otherwise another program, which listens on the port, would get half of the probes."""
     server = listen(heartbeat, "")
     try:
         with pytest.raises(OSError, match="in use"):
@@ -167,12 +167,12 @@ def test_an_invalid_listen_host_is_refused_with_a_message(heartbeat: Heartbeat, 
 
 
 def test_starting_the_server_makes_no_reverse_dns_lookup(heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python's own server makes one at its start, and waits for a broken DNS."""
+    """Python's own HTTP server makes such a lookup at its start and waits for a broken DNS."""
     monkeypatch.setattr(socket, "getfqdn", lambda *_: pytest.fail("asked"))
     listen(heartbeat, "").close()
 
 
-def test_a_silent_client_does_not_delay_others(server: HttpServer) -> None:
+def test_a_silent_client_does_not_delay_other_clients(server: HttpServer) -> None:
     with socket.create_connection(("127.0.0.1", server.port)):
         assert get(server, "/metrics")[0] == 200
 
@@ -240,7 +240,7 @@ def was_ended(connection: socket.socket) -> bool:
         return True
 
 
-def test_a_client_that_disconnects_during_an_answer_is_not_logged(
+def test_a_client_that_disconnects_during_a_response_is_not_logged(
     heartbeat: Heartbeat, capfd: pytest.CaptureFixture[str]
 ) -> None:
     made = HttpServer("127.0.0.1", 0, heartbeat=heartbeat, exposition=lambda: b"x" * 50_000_000)

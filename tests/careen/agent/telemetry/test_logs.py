@@ -1,4 +1,4 @@
-"""Log lines for people and for machines."""
+"""Log lines as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_json_line_has_node_phase_and_reason_as_fields() -> None:
     assert first["time"].endswith("Z")
 
 
-def test_the_log_level_applies_to_careen_and_other_libraries_only_warn() -> None:
+def test_the_log_level_applies_only_to_careens_own_log_lines() -> None:
     text = "\n".join(lines("text", "debug"))
     assert "quiet" in text
     assert "chatter" not in text

@@ -1,4 +1,4 @@
-"""The exported metrics, under names that alerts rely on."""
+"""The exported metrics, with the names that alerts use."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_restarted_process_shows_the_times_recorded_on_the_node() -> None:
     assert [line for line in lines(metrics) if line.startswith("careen_need_since_seconds{")] == []
 
 
-def test_a_gate_that_no_longer_refuses_has_no_series() -> None:
+def test_a_gate_that_no_longer_refuses_has_no_metric_series() -> None:
     metrics = Metrics("n1")
     metrics.show_refusals([Refusal(gate="hold", code=Code.HELD, sentence="")])
     metrics.show_refusals([Refusal(gate="alerts", code=Code.ALERT, sentence="")])
@@ -67,7 +67,7 @@ def test_a_gate_that_no_longer_refuses_has_no_series() -> None:
     ]
 
 
-def test_an_overdue_holder_has_a_series_with_its_start_until_it_ends() -> None:
+def test_an_overdue_holder_has_a_metric_series_with_its_start() -> None:
     metrics = Metrics("n1")
     metrics.show_overdue([("n9", "1970-01-01T00:01:00Z"), ("n8", "no instant")])
     assert [line for line in lines(metrics) if line.startswith("careen_overdue")] == [
@@ -81,7 +81,7 @@ def test_the_metrics_include_process_metrics() -> None:
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines(Metrics("n1")))
 
 
-def test_the_metrics_show_since_when_a_gate_refuses() -> None:
+def test_the_metrics_show_when_a_gate_began_to_refuse() -> None:
     metrics = Metrics("n1")
     metrics.show_refusals(
         [Refusal(gate="hold", code=Code.HELD, sentence="", since=datetime(2026, 3, 4, 12, 0, tzinfo=UTC))]
@@ -90,7 +90,7 @@ def test_the_metrics_show_since_when_a_gate_refuses() -> None:
     assert float(line.split()[1]) == datetime(2026, 3, 4, 12, 0, tzinfo=UTC).timestamp()
 
 
-def test_problems_found_at_start_stay_counted_while_the_self_test_is_repeated() -> None:
+def test_a_repeated_self_test_keeps_the_count_of_problems_at_the_start() -> None:
     metrics = Metrics("n1")
     metrics.show_self_test(SelfTest(obstacle="no program"), besides=1)
     assert 'careen_self_test_problems{node="n1"} 2.0' in lines(metrics)
@@ -99,7 +99,7 @@ def test_problems_found_at_start_stay_counted_while_the_self_test_is_repeated() 
     assert 'careen_shutdown_unheard{node="n1"} 1.0' in lines(metrics)
 
 
-def test_a_refusal_with_a_longest_time_has_a_series_for_it_until_it_ends() -> None:
+def test_the_metrics_show_the_longest_time_of_a_refusal() -> None:
     metrics = Metrics("n1")
     blocked = Refusal(gate="blocking-pods", code=Code.BLOCKING_POD, sentence="", longest_seconds=7200)
     metrics.show_refusals([blocked, Refusal(gate="alerts", code=Code.ALERT, sentence="")])
@@ -123,5 +123,5 @@ def test_a_refusal_with_a_longest_time_has_a_series_for_it_until_it_ends() -> No
     ],
 )
 def test_a_counter_is_zero_before_its_first_event(series: str) -> None:
-    """Prometheus sees no increase in a series that begins with its first event."""
+    """Prometheus sees no increase in a series that starts with the first event."""
     assert f"{series} 0.0" in lines(Metrics("n1"))

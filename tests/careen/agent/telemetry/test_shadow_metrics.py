@@ -1,4 +1,4 @@
-"""The metrics of a shadow, as Prometheus scrapes them."""
+"""The metrics of `careen shadow`, as Prometheus scrapes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A node that a gate delays for too long is reported once and again a week later, regardless of restarts."""
+"""A node that a gate delays for too long is reported once, and again a week later. A restart does not repeat a
+report."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def test_a_report_is_due_after_the_limit_and_again_a_week_later(after: timedelta
     assert (look(SINCE + after) is not None) is is_due
 
 
-def test_each_due_report_has_the_same_unique_name_in_every_process() -> None:
+def test_every_process_gives_a_due_report_the_same_unique_name() -> None:
     def once(after: timedelta, **changes: Any) -> str:
         from dataclasses import replace
 
@@ -79,16 +80,16 @@ def test_an_intended_delay_is_not_reported(code: Code) -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.IDLE, Phase.FAILED, None])
-def test_only_a_waiting_node_is_delayed(phase: Phase | None) -> None:
+def test_only_a_waiting_node_is_reported_as_delayed(phase: Phase | None) -> None:
     assert look(SINCE + DAY, phase=phase) is None
 
 
-def test_the_report_can_be_switched_off_and_needs_a_start_time() -> None:
+def test_no_delay_is_reported_if_switched_off_or_without_a_start_time() -> None:
     assert look(SINCE + DAY, after_seconds=0.0) is None
     assert look(SINCE + DAY, Refusal(gate="a", code=Code.ALERT, sentence="x")) is None
 
 
-def test_a_cluster_wide_refusal_has_one_name_for_all_nodes() -> None:
+def test_all_nodes_give_a_report_of_a_cluster_wide_refusal_the_same_name() -> None:
     def told(node: str, since: datetime) -> HeldBack | None:
         paused = Refusal(gate="hold", code=Code.PAUSED, sentence="paused: maintenance", since=since)
         return due(node, (paused,), Phase.WAITING, SINCE + DAY, after_seconds=86400.0)
@@ -111,7 +112,7 @@ def test_a_cluster_wide_refusal_has_one_name_for_all_nodes() -> None:
         pytest.param(Code.ALERT, False, True, id="an alert, which always counts for the cluster"),
     ],
 )
-def test_a_refusal_of_every_node_is_reported_once_and_a_nodes_own_refusal_by_that_node(
+def test_a_cluster_wide_refusal_is_reported_once_and_others_by_each_node(
     code: Code, is_of_cluster: bool, is_told_once: bool
 ) -> None:
     def once(node: str, since: datetime) -> str:

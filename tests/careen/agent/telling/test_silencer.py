@@ -1,4 +1,4 @@
-"""The silence exists from before the announcement of the reboot until the node is back."""
+"""The silence: the alert source silences alerts from before the announcement of the reboot until the node is back."""
 
 from __future__ import annotations
 
@@ -88,20 +88,20 @@ async def test_a_silence_is_extended_while_the_node_is_down() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.FAILED, Phase.SETTLING, Phase.IDLE])
-async def test_every_end_of_a_reboot_ends_the_silence(phase: Phase) -> None:
+async def test_the_silence_ends_however_the_reboot_ends(phase: Phase) -> None:
     world = World()
     await world.silencer.begin()
     world.did.clear()
     assert await world.look(Phase.REBOOTING, phase, phase) == ["end"]
 
 
-async def test_a_process_started_after_the_return_ends_a_leftover_silence() -> None:
+async def test_a_process_that_starts_after_the_reboot_ends_the_silence() -> None:
     assert await World().look(Phase.SETTLING, Phase.SETTLING) == ["end"]
     for phase in (Phase.IDLE, Phase.WAITING, Phase.DRAINING, None):
         assert await World().look(phase, phase) == [], "an idle agent sends no request"
 
 
-async def test_a_silence_that_cannot_be_created_is_reported_once_and_stops_nothing(
+async def test_a_silence_that_cannot_be_created_does_not_stop_the_reboot(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()
@@ -127,7 +127,7 @@ async def test_a_failed_end_of_a_silence_is_retried_and_then_left_to_expire(
     assert "ends by itself" in caplog.text
 
 
-async def test_the_retry_of_a_failed_end_leaves_the_silence_of_the_next_reboot(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_retried_end_of_a_silence_keeps_the_next_reboots_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
 
     async def end_while_the_next_reboot_begins() -> Unknown:
@@ -142,7 +142,7 @@ async def test_the_retry_of_a_failed_end_leaves_the_silence_of_the_next_reboot(m
 
 
 @pytest.mark.parametrize("settings", [{"alertmanager_silence": 0.0}])
-async def test_without_the_setting_no_request_is_sent(settings: dict[str, Any]) -> None:
+async def test_an_agent_without_the_setting_requests_no_silence(settings: dict[str, Any]) -> None:
     world = World(**settings)
     await world.silencer.begin()
     assert await world.look(Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING) == []

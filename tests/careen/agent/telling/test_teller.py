@@ -1,4 +1,5 @@
-"""One of many agents that wait for the same reason reports it; and one list gives the figures of a roll-out."""
+"""One of many agents that wait for the same reason reports the delay. One list of nodes gives the figures of a
+roll-out."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ async def test_each_node_reports_its_own_delay_once(world: World) -> None:
     assert [message.sentence[:7] for message in world.told] == ["Node n1", "Node n2"], "also after a restart"
 
 
-async def test_of_all_nodes_delayed_by_a_pause_one_reports_it(world: World) -> None:
+async def test_one_of_all_nodes_that_a_pause_delays_reports_it(world: World) -> None:
     for name in ("n1", "n2", "n3"):
         world.teller().look(turned(name, Code.PAUSED))
     assert await world.done() == 1
@@ -95,8 +96,8 @@ async def test_of_all_nodes_delayed_by_a_pause_one_reports_it(world: World) -> N
     [
         (Code.PAUSED, timedelta(hours=3), "True", 0),
         (Code.PAUSED, timedelta(hours=3), "Unknown", 1),  # its agent may be dead
-        (Code.PAUSED, timedelta(days=8), "True", 1),  # its agent tells again after a week
-        (Code.PAUSED, timedelta(minutes=44), "True", 1),  # its agent may look later than this one
+        (Code.PAUSED, timedelta(days=8), "True", 1),  # its agent reports again after a week
+        (Code.PAUSED, timedelta(minutes=44), "True", 1),  # its agent may notice the pause later than this agent
         (Code.PAUSED, timedelta(hours=-3), "True", 1),
         (Code.ALERT, timedelta(hours=3), "True", 1),
         (Code.HALTED, timedelta(hours=3), "True", 1),
@@ -105,7 +106,7 @@ async def test_of_all_nodes_delayed_by_a_pause_one_reports_it(world: World) -> N
 async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_again(
     world: World, code: Code, earlier: timedelta, ready: str, told: int
 ) -> None:
-    """The Event that keeps the agents from repeating each other lives for an hour."""
+    """The Event that marks the pause as reported lives for only an hour."""
     since = NOW - timedelta(days=1, minutes=1) - earlier
     refusals = [{"gate": "a", "code": code.value, "sentence": "no", "since": rfc3339(since)}]
     world.cluster.server.seed(
@@ -124,7 +125,7 @@ async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_agai
     assert await world.done() == told
 
 
-async def test_a_refusal_of_one_other_node_does_not_stand_for_a_refusal_of_all(world: World) -> None:
+async def test_another_nodes_own_refusal_does_not_stop_a_cluster_wide_report(world: World) -> None:
     since = rfc3339(NOW - timedelta(days=3))
     theirs = {"gate": "a", "code": Code.HEALTH_QUERY.value, "sentence": "no", "since": since}
     world.cluster.server.seed(
@@ -143,19 +144,19 @@ async def test_a_refusal_of_one_other_node_does_not_stand_for_a_refusal_of_all(w
     assert await world.done() == 1
 
 
-async def test_if_the_waiting_nodes_cannot_be_listed_a_pause_is_reported(world: World) -> None:
+async def test_a_pause_is_reported_even_if_the_waiting_nodes_are_unknown(world: World) -> None:
     world.cluster.wire.before = lambda request: Unclear("no answer") if request.method == "GET" else None
     world.teller().look(turned("n1", Code.PAUSED))
     assert await world.done() == 1
 
 
-async def test_if_events_cannot_be_posted_messages_are_still_sent(world: World) -> None:
+async def test_messages_are_sent_even_if_events_cannot_be_posted(world: World) -> None:
     world.cluster.wire.before = lambda _: Unclear("no answer")
     world.teller().look(turned("n1", Code.BLOCKING_POD))
     assert await world.done() == 1
 
 
-async def test_without_the_right_to_post_events_a_node_reports_only_its_own_delay(world: World) -> None:
+async def test_a_node_that_may_not_post_events_reports_only_its_own_delay(world: World) -> None:
     no_right = Forbidden("POST events", status=403, reason="Forbidden", message="", retry_after_seconds=None)
     world.cluster.wire.before = lambda _: no_right
     for name in ("n1", "n2", "n3"):
@@ -166,12 +167,12 @@ async def test_without_the_right_to_post_events_a_node_reports_only_its_own_dela
 
 
 @pytest.mark.parametrize("settings", [{"notify_on": ("drain",)}, {"notify_url": ()}, {"notify_blocked_after": 0.0}])
-async def test_without_receivers_no_request_is_sent(world: World, settings: dict[str, Any]) -> None:
+async def test_an_agent_without_message_receivers_sends_no_request(world: World, settings: dict[str, Any]) -> None:
     world.teller(**settings).look(turned("n1", Code.BLOCKING_POD))
     assert (await world.done(), world.tasks) == (0, [])
 
 
-async def test_the_figures_are_read_in_one_list(cluster: Cluster) -> None:
+async def test_one_list_of_nodes_gives_the_figures_of_a_roll_out(cluster: Cluster) -> None:
     report = {"at": "2026-03-04T12:00:00Z", "seconds": 60, "moves": 2}
     for name in ("n1", "n2"):
         cluster.server.seed(
