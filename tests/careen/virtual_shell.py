@@ -69,7 +69,7 @@ def _meta(name: str, namespace: str) -> dict[str, Any]:
 
 
 def status(code: int, reason: str = "", message: str = "", **headers: str) -> Response:
-    """A metav1.Status."""
+    """Return a metav1.Status."""
     return answer(
         code, {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "code": code}, **headers
     )
@@ -117,10 +117,10 @@ class Meddling:
 
 
 def api_on(transport: Transport, clock: VirtualClock | None = None, **more: Any) -> ClusterApi:
-    """An ApiServer without jitter and without waits."""
+    """Return an ApiServer without jitter and without waits."""
     return ClusterApi(transport, clock or VirtualClock(), chance=lambda: 0.0, **more)
 
 
 def methods(asked: Sequence[Request]) -> list[str]:
-    """The recorded requests in order, such as `GET /api/v1/nodes/n1`."""
+    """Return the recorded requests in order, such as `GET /api/v1/nodes/n1`."""
     return [f"{request.method} {request.path}" for request in asked]

@@ -1,7 +1,7 @@
-"""A proxy between the agents and the API server answers 200 without content: single answers, and periods of them.
+"""A proxy between the agents and the API server answers 200 without content, to single requests and for whole periods.
 
-Such an answer is neither yes nor no, so agents must draw no conclusion from it: `{}` does not mean that a Node has no
-pods, foreign taints or claim."""
+Such a response says neither yes nor no, so agents must draw no conclusion from it. `{}` does not mean that a Node has
+no pods, no foreign taints or no claim."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ FOREIGN = {"key": "example.com/gpu", "value": "broken", "effect": "NoExecute"}
 
 
 async def storm(fault: Fault, seed: int) -> World:
-    """A twentieth of the answers is empty. In three periods of up to a minute every answer is, for one node or all."""
+    """Play a roll-out in which every twentieth response is empty. In three periods of up to a minute every response is,
+    for one node or for all nodes."""
     chance = random.Random(seed)
     shape = SHAPES[seed % len(SHAPES)]
     spells = [
@@ -58,7 +59,7 @@ async def storm(fault: Fault, seed: int) -> World:
 
 
 def unguarded(world: World) -> list[str]:
-    """Patches that would have been accepted in any state of the object."""
+    """Return the patches that the server would accept in any state of the object."""
     return [line for line in world.agents.trace if ": PATCH " in line and '"resourceVersion":""' in line]
 
 

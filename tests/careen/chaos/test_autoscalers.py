@@ -1,5 +1,5 @@
-"""A roll-out beside autoscalers: their annotations are on a node while it goes down and returns, whichever process
-dies."""
+"""A roll-out beside autoscalers: careen's annotations against autoscalers are on a node while it goes down and returns,
+even if its agent dies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def annotations(node: dict[str, Any] | None) -> dict[str, str]:
 
 
 def unprotected(world: World) -> list[str]:
-    """Nodes that were cordoned at some time without the annotations that keep autoscalers away."""
+    """Return the nodes that were cordoned at some time without the annotations that keep autoscalers away."""
     found = []
     for change in world.server.store.journal:
         node = change.after.content if change.after is not None else {}
@@ -34,23 +34,21 @@ def unprotected(world: World) -> list[str]:
 
 
 def left(world: World) -> list[str]:
-    """Nodes with some of careen's annotations at the end."""
+    """Return the nodes that have some of careen's annotations at the end."""
     keys = {*PROTECTION, TOLD}
     return [name for name in world.shape.names if keys & annotations(world.server.get("nodes", name)).keys()]
 
 
 @pytest.mark.parametrize("lives_seconds", [5.0, 40.0])
 @pytest.mark.parametrize("seed", [0, 2])
-def test_the_annotations_for_autoscalers_last_through_the_reboot_whenever_the_agent_dies(
-    lives_seconds: float, seed: int
-) -> None:
+def test_autoscaler_annotations_last_through_the_reboot_if_the_agent_dies(lives_seconds: float, seed: int) -> None:
     world = run_virtually(agents_that_die(Shape(nodes=3), seed, lives_seconds))
     assert (unprotected(world), left(world)) == ([], [])
     assert world.verdict(but=("taint", "settled", "told")) == [], world.told([])
 
 
 async def with_persons(change: dict[str, dict[str, str | None]], *, wipes: bool = False) -> World:
-    """A person sets `before` on n1 before the roll-out, and `during` while it is cordoned."""
+    """Play a roll-out in which a person sets `before` on n1 before it starts, and `during` while n1 is cordoned."""
     world = World(Shape(nodes=2))
     for key, value in change.get("before", {}).items():
         people.annotate(world, "n1", key, value)
@@ -75,14 +73,14 @@ async def with_persons(change: dict[str, dict[str, str | None]], *, wipes: bool 
         ({"before": {DISRUPT: "x"}, "during": {DISRUPT: None}}, {}),
     ],
 )
-def test_annotations_that_people_set_are_kept(change: dict[str, Any], after: dict[str, str]) -> None:
+def test_autoscaler_annotations_that_people_set_are_kept(change: dict[str, Any], after: dict[str, str]) -> None:
     world = run_virtually(with_persons(change))
     found = annotations(world.server.get("nodes", "n1"))
     assert {key: found[key] for key in (*PROTECTION, TOLD) if key in found} == after
     assert [event.host for event in world.fleet.log if event.what == "booted"].count("n1") == 1
 
 
-def test_no_annotation_is_left_if_a_person_removes_the_record() -> None:
+def test_no_autoscaler_annotation_is_left_if_a_person_removes_the_record() -> None:
     world = run_virtually(with_persons({}, wipes=True))
     assert left(world) == []
 
@@ -102,7 +100,7 @@ async def beside_a_removal() -> World:
     return world
 
 
-def test_careen_leaves_a_node_that_karpenter_removes_and_no_node_waits_for_it() -> None:
+def test_no_node_waits_for_a_node_that_karpenter_removes() -> None:
     world = run_virtually(beside_a_removal())
     assert sorted(event.host for event in world.fleet.log if event.what == "booted") == ["n1", "n3"]
     node = world.server.get("nodes", "n2") or {}

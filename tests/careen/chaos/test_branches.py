@@ -1,4 +1,4 @@
-"""A branch of a story ends like the whole story with the same fault."""
+"""A branch of a story ends as the whole story with the same fault does."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FAULTS = {20: [Fault.LOST_AFTER], 60: [Fault.LOST_AFTER, Fault.SLOW], 90: [Fault
 
 
 def trace(world: World) -> str:
-    """The outcome without the ids of claims and processes, which differ in each run."""
+    """Return the outcome without the ids of claims and processes, which differ in each run."""
     return re.sub(r"\b[0-9a-f]{16}\b", "…", "\n".join(world.agents.trace))
 
 
-def test_each_branch_is_the_story_with_one_faulty_request() -> None:
+def test_each_branch_ends_like_the_whole_story_with_that_fault() -> None:
     branches = judged(STORY, FAULTS, lambda world, _: trace(world))
     assert branches == {
         Branch(number, fault): trace(

@@ -1,4 +1,4 @@
-"""An agent's turns fail for a while or for ever: its node returns to service, the others continue, and no law
+"""An agent's turns fail for a while or for ever. Its node returns to service, the other nodes continue, and no rule
 breaks."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOLERATED = ("broken-turns",)
 
 
 class Fault:
-    """Fails whatever it wraps, for one node, while it is switched on."""
+    """Makes the functions that it wraps fail for one node, while it is switched on."""
 
     def __init__(self, node: str) -> None:
         self.node = node
@@ -62,7 +62,7 @@ def is_cordoned(world: World, name: str) -> bool:
 
 
 async def until(world: World, what: Callable[[], bool], longest_seconds: float) -> float:
-    """The time until the condition; fails if it took longer."""
+    """Wait for the condition and return the seconds that this took. Fails if it takes too long."""
     began = world.now
     while not what():
         assert world.now - began < longest_seconds, world.told([f"not within {longest_seconds} s"])
@@ -72,8 +72,7 @@ async def until(world: World, what: Callable[[], bool], longest_seconds: float) 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
 def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: Phase) -> None:
-    """The defect in this agent lasts: the node fails with a back-off, its claim is released, and the other node reboots
-    meanwhile."""
+    """This agent's defect lasts. Its node fails with a back-off and releases the claim, and the other node reboots."""
     fault = Fault("n1")
 
     async def story() -> World:
@@ -96,7 +95,7 @@ def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: P
 
 @pytest.mark.parametrize("seconds", [2.0, 20.0])
 def test_turns_that_fail_briefly_only_delay_the_reboot(seconds: float) -> None:
-    """Nothing is undone: the drain continues."""
+    """The drain continues, and nothing is undone."""
     fault = Fault("n1")
     failed: list[str] = []
 
@@ -125,7 +124,7 @@ def test_turns_that_fail_briefly_only_delay_the_reboot(seconds: float) -> None:
 
 @pytest.mark.parametrize("act", [people.hold, people.pause], ids=["a hold", "a pause"])
 def test_a_hold_or_pause_takes_effect_while_turns_fail(act: people.Act) -> None:
-    """The next failed turn obeys the hold or pause; no series of failed turns is needed."""
+    """The next failed turn obeys the hold or the pause, even if it is the first one."""
     fault = Fault("n1")
 
     async def story() -> World:
@@ -149,7 +148,7 @@ def test_a_hold_or_pause_takes_effect_while_turns_fail(act: people.Act) -> None:
 
 @pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
 def test_a_node_whose_reboot_was_requested_is_not_undone(phase: Phase) -> None:
-    """The node stays cordoned and keeps its claim until turns work again; then it continues."""
+    """The node stays cordoned and keeps its claim until its turns succeed again."""
     fault = Fault("n1")
 
     async def story() -> World:
@@ -238,7 +237,7 @@ SEEDS = int(os.environ.get("CHAOS_SEEDS", "4"))
 
 @pytest.mark.timeout(0)
 def test_combined_faults_of_agents_and_server_break_no_rule() -> None:
-    """Each agent fails in some phase for a while, and requests are lost meanwhile."""
+    """Each agent fails in some phase for a while, and requests are lost at the same time."""
     first = int(os.environ.get("CHAOS_FIRST", "0"))
     for seed in range(first, first + SEEDS):
         faults = [Fault("n1"), Fault("n2"), Fault("n3")]

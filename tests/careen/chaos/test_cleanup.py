@@ -1,7 +1,6 @@
-"""A simulated roll-out is interrupted, then `careen cleanup` runs: every Node and the lock are as they were.
+"""A simulated roll-out is interrupted, and `careen cleanup` restores every Node and the lock.
 
-The command runs against a server that holds what the simulation left.
-"""
+The command runs against a server with the objects that the simulation left."""
 
 from __future__ import annotations
 
@@ -28,7 +27,8 @@ KNOWN = {*LABELS, *RECORDS, *WORDS, *KUREDS, *TAINTS, *ON_THE_DAEMONSET, *PROTEC
 
 
 def with_marks_of_others(world: World) -> None:
-    """One node is cordoned, one has a taint, all have a label that a drain changes, and one has an annotation."""
+    """Prepare foreign marks: one cordoned node, one taint, one annotation, and on all nodes a label that a drain
+    changes."""
     people.cordon(world, "n4")
     people.annotate(world, "n2", "example.org/theirs", "x")
     for name in world.shape.names:
@@ -51,7 +51,7 @@ async def interrupted_after(seconds: float) -> World:
 
 
 def touched(node: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a Node that careen may change."""
+    """Return the parts of a Node that careen may change."""
     metadata, spec = node["metadata"], node["spec"]
     return {
         "labels": metadata.get("labels") or {},
@@ -87,8 +87,8 @@ def test_cleanup_knows_every_key_that_the_agents_write(world: World) -> None:
 
 
 def test_the_roll_outs_of_this_test_write_nearly_all_keys() -> None:
-    """The test above covers every other key: the missing ones are written by people, with a forecast, or after a
-    failure."""
+    """The missing keys are written by people, with a forecast, or after a failure. So the test above checks nearly all
+    keys."""
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
         *WORDS,
@@ -101,7 +101,8 @@ def test_the_roll_outs_of_this_test_write_nearly_all_keys() -> None:
 
 
 def keys_written(world: World) -> set[str]:
-    """Keys that an agent added to a Node or to the DaemonSet at any time: labels, annotations and taints."""
+    """Return the keys that agents added to a Node or to the DaemonSet at any time, as labels, annotations and
+    taints."""
     found: set[str] = set()
     for change in world.server.store.journal:
         if change.storage in _WRITTEN and change.after and change.before and change.actor.startswith("careen-agent-"):
@@ -118,5 +119,5 @@ def keys_of(content: Mapping[str, Any]) -> set[str]:
     }
 
 
-def test_the_lock_is_the_annotation_in_the_list_of_keys() -> None:
+def test_the_list_of_keys_contains_the_annotation_of_the_lock() -> None:
     assert (LOCK,) == ON_THE_DAEMONSET

@@ -1,9 +1,9 @@
-"""Every request of a whole roll-out is lost, late or refused, or its sender dies. No rule breaks, and every node
-returns to idle.
+"""Crash points: every request of a whole roll-out is lost, late or refused, or its sender dies. No rule breaks, and
+every node returns to idle.
 
-The crash points are the pairs of a request and a fault. The call sites that send requests are counted separately, and
-the stories reach all of them. `make test` tries a sample of the pairs, with each fault in it; `make crash-points`, in
-`.ci/run` too, a twentieth, with each call site and each fault; `make soak` every pair."""
+A crash point is a pair of a request and a fault. The call sites that send requests are counted separately, and the
+stories reach all of them. `make test` tries a sample of the crash points with each fault. `make crash-points`, which
+`.ci/run` includes, tries a twentieth with each call site and each fault. `make soak` tries every crash point."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Asked(NamedTuple):
 
 @functools.cache
 def requests_of(name: str) -> tuple[Asked, ...]:
-    """The kinds of requests; up to the fault, every run sends the same ones."""
+    """Return the requests of the story without faults. Up to the fault, every run sends the same requests."""
     asked: list[Asked] = []
     told(STORIES[name], lambda number, _, request: asked.append(Asked(number, request, current_call_site())))
     return tuple(asked)
@@ -80,8 +80,8 @@ def crash_points(name: str, fault: Fault) -> list[Asked]:
 
 
 def tried(name: str, fault: Fault, every: int) -> list[Asked]:
-    """A share of the crash points, another one for each story and fault, plus one in the fault's own story. A large
-    share also includes the first request of each call site that no earlier story reaches."""
+    """Return a share of the crash points, different for each story and fault, and one more in the fault's own story. A
+    large share also includes the first request of each call site that no earlier story reaches."""
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode())
     wanted = {each.number for each in points[begin % every :: every]}
@@ -97,19 +97,19 @@ def tried(name: str, fault: Fault, every: int) -> list[Asked]:
 
 
 def _story_of(fault: Fault) -> str:
-    """The faults are distributed over the stories: even the smallest share tries each fault and leaves no story out."""
+    """Distribute the faults over the stories, so that even the smallest share includes each fault and each story."""
     turn = list(Fault).index(fault)
     return next(name for name in [*list(STORIES)[turn % len(STORIES) :], *STORIES] if crash_points(name, fault))
 
 
 def _taint_seconds(fault: Fault) -> float:
-    """How late a taint may be: the server may be down for a minute, and a frozen agent sets no taint."""
+    """Return how late a taint may be. The server may be down for a minute, and a frozen agent sets no taint."""
     return 15.0 + FROZEN_SECONDS.get(fault, 60.0)
 
 
 def test_the_stories_reach_every_api_call_in_the_code() -> None:
-    """Each list shows the gaps of the other: a call site that no story reaches, or a request from a call site missing
-    from the list."""
+    """Each list shows what the other lacks: a call site that no story reaches, or a request whose call site is not in
+    the list."""
     reached = frozenset().union(*(sites_of(name) for name in STORIES))
     assert reached == all_call_sites() - NOT_HERE
     assert all(site.method in _READS for site in NOT_HERE - OF_MESSAGES.keys()), (
@@ -138,7 +138,7 @@ def test_every_sample_covers_each_fault_and_each_story(every: int) -> None:
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
-def test_without_faults_every_story_reboots_each_node_once_and_breaks_no_rule(story: Story) -> None:
+def test_a_story_without_faults_reboots_each_node_once_and_breaks_no_rule(story: Story) -> None:
     world = told(story)
     assert not (broken := world.verdict(but=story.tolerated)), world.told(broken)
     assert world.now < 300
@@ -147,8 +147,8 @@ def test_without_faults_every_story_reboots_each_node_once_and_breaks_no_rule(st
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", STORIES)
-def test_a_fault_at_any_request_breaks_no_rule_and_every_node_returns_to_idle(name: str, part: int) -> None:
-    """The requests include the first read and the last write: every state between two requests leads on."""
+def test_a_fault_at_any_request_breaks_no_rule(name: str, part: int) -> None:
+    """The crash points include the first read and the last write."""
     pairs = [(fault, each) for fault in Fault for each in tried(name, fault, EVERY)][part::PARTS]
     assert pairs, "no crash point is tried here"
     faults: dict[int, list[Fault]] = {}

@@ -32,19 +32,19 @@ def reason(world: World, name: str) -> str:
     return str((world.server.get("nodes", name) or {})["metadata"]["annotations"]["careen.dev/reason"])
 
 
-def test_by_default_only_the_cordoned_node_may_start_and_the_others_report_why() -> None:
+def test_a_foreign_cordon_lets_only_its_own_node_start_by_default() -> None:
     world = run_virtually(beside_a_cordoned_node())
     assert (rebooted(world), is_cordoned(world, "n2")) == (["n2"], True)
     assert "n2 is cordoned by somebody, not by careen" in reason(world, "n1") + reason(world, "n3")
 
 
-def test_if_cordons_do_not_count_every_node_reboots_and_the_cordon_stays() -> None:
+def test_every_node_reboots_if_foreign_cordons_do_not_count() -> None:
     world = run_virtually(beside_a_cordoned_node(count_cordoned=False))
     assert (sorted(rebooted(world)), is_cordoned(world, "n2")) == (["n1", "n2", "n3"], True)
     assert [world.broken, world.agents.broken_turns()] == [[], []]
 
 
-def test_if_a_cordon_is_a_hold_all_other_nodes_reboot() -> None:
+def test_all_other_nodes_reboot_if_a_foreign_cordon_is_a_hold() -> None:
     world = run_virtually(beside_a_cordoned_node(count_cordoned=False, reboot_cordoned=False))
     assert sorted(rebooted(world)) == ["n1", "n3"]
     assert "the node is cordoned by" in reason(world, "n2")

@@ -1,5 +1,5 @@
-"""Whole roll-outs over workloads that once halted a healthy fleet: Jobs that end, DaemonSet pods that were
-never ready, pods bound to their node."""
+"""Whole roll-outs over workloads that once halted a healthy fleet: Jobs that end, DaemonSet pods that were never ready,
+and pods that their owner binds to a node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ PODS = resource_named("pods").storage
 def put_pod(
     world: World, name: str, node: str, *, kind: str, owner: str, is_ready: bool = True, is_bound: bool | None = None
 ) -> None:
-    """`is_bound`: whether managedFields show `spec.nodeName` as set at creation; None: no managedFields."""
+    """Add a pod. `is_bound` says whether managedFields show that its creator set `spec.nodeName`; None adds no
+    managedFields."""
     fields = {"f:containers": {}, **({"f:nodeName": {}} if is_bound else {})}
     record = (
         {}
@@ -50,8 +51,7 @@ def put_pod(
 
 
 def comes_again(world: World, owner: str, **pod: Any) -> list[str]:
-    """Whenever a pod of this owner is deleted, its owner recreates it on the same node at once. Returns the names of
-    the recreated pods."""
+    """Recreate each deleted pod of this owner on the same node at once, and return the names of the recreated pods."""
     made: list[str] = []
 
     def look() -> None:
@@ -74,7 +74,7 @@ def boots(world: World) -> list[str]:
 
 
 async def a_job_that_ends() -> World:
-    """Its pod is evicted and the Job fails: it never has a ready pod again."""
+    """Play a roll-out that evicts the pod of a Job. The Job then fails and never has a ready pod again."""
     world = World(Shape(nodes=3))
     job = {
         "apiVersion": "batch/v1",
@@ -149,7 +149,7 @@ async def bound_pods(
     return world, made
 
 
-def test_a_node_with_bound_pods_waits_with_a_reason_and_delays_no_other() -> None:
+def test_a_node_with_bound_pods_waits_and_delays_no_other_node() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True))
     assert (boots(world), made, world.lock().get("locks", [])) == (["n2"], [], [])
     node = world.server.get("nodes", "n1")
@@ -159,12 +159,12 @@ def test_a_node_with_bound_pods_waits_with_a_reason_and_delays_no_other() -> Non
     assert "shop/pinned-0 (ReplicaSet shop/pinned)" in refusal["sentence"]
 
 
-def test_without_managed_fields_the_owners_template_identifies_a_bound_pod() -> None:
+def test_the_owners_template_identifies_a_bound_pod_without_managed_fields() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=None))
     assert (boots(world), made) == (["n2"], [])
 
 
-def test_if_bound_pods_stay_none_is_evicted_and_every_node_reboots() -> None:
+def test_every_node_reboots_without_evicting_bound_pods_that_may_stay() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True, setting=BoundPods.STAY))
     assert (sorted(boots(world)), made) == (["n1", "n2"], [])
     assert world.verdict(but=("drained",)) == [], world.told(world.verdict())

@@ -1,4 +1,4 @@
-"""A claim that enters the lock long after its sender has given up on it and its need has ended."""
+"""A claim that enters the lock long after its sender has given the write up and the need has ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def takes_a_claim(request: Request) -> bool:
 
 
 async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) -> World:
-    """A proxy delays the write; meanwhile the need ends, so that no agent writes the lock again."""
+    """Delay the write of a claim, and end the need meanwhile, so that no agent writes the lock again."""
     held: list[tuple[str, Request]] = []
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:
@@ -44,14 +44,14 @@ async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) 
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("late_seconds", [0.3, 1.0, 5.0, 20.0, 55.0])
 def test_a_claim_written_late_for_an_idle_node_is_removed(late_seconds: float, dies: bool) -> None:
-    """No other node waits, so no other agent would check the holder."""
+    """No other node waits, so no other agent checks the holder."""
     world = run_virtually(late_claim(late_seconds, dies=dies))
     assert world.lock().get("locks", []) == []
     assert [event.what for event in world.fleet.log] == ["need"]
 
 
 async def late_claim_then_the_need_again(late_seconds: float) -> World:
-    """The same, but the host asks again: its own forgotten claim must not keep it waiting for ever."""
+    """Delay a claim in the same way, and then let the host need a reboot again."""
     world = await late_claim(late_seconds, dies=True, goes_on=True)
     world.fleet.hosts["n1"].needs_reboot()
     await world.until_home(300.0)

@@ -1,4 +1,4 @@
-"""Names in the lock's line whose nodes no longer wait."""
+"""Nodes that no longer wait leave the line in the lock."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def names(world: World) -> list[str]:
 
 
 async def named_and_then_not_needed(fault: Fault | None, *, is_deleted: bool = False) -> World:
-    """A foreign holder keeps all three in the line; then two needs end while the agents' writes of the lock fail and
-    the holder's succeed."""
+    """Name three nodes in the line behind a foreign holder, then end two needs. Meanwhile the agents' writes of the
+    lock fail."""
     is_bad = False
 
     def plan(_number: int, _node: str, request: Request) -> Fault | None:

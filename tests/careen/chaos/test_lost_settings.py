@@ -1,4 +1,4 @@
-"""A ConfigMap that is deleted, recreated or corrupted while a fleet waits: the gates that it closed stay closed."""
+"""A ConfigMap that is deleted, recreated or corrupted while a fleet waits. A window that it closed stays closed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPOILT = SeenConfigMap(uid="first", resource_version="2", data={"config.yaml": "
 
 
 def settings_of(world: World) -> Mapping[str, LiveSettings]:
-    """The settings of each agent, as its process holds them."""
+    """Return the settings that each agent's process has."""
     return {
         name: LiveSettings(
             Invocation(flags={"node_id": (name,)}, environment={}), CLOSED, config_map_name="careen/careen"
@@ -27,7 +27,7 @@ def settings_of(world: World) -> Mapping[str, LiveSettings]:
 
 
 async def tell(world: World, agents: Mapping[str, LiveSettings], seen: SeenConfigMap | None) -> None:
-    """Every agent learns of it within two seconds, each after its own delay; from then on the new settings decide."""
+    """Pass the ConfigMap to every agent within two seconds, each after its own delay."""
     for name in world.chance.sample(list(agents), len(agents)):
         await asyncio.sleep(world.chance.uniform(0.0, 2.0 / len(agents)))
         agents[name].offer(seen)

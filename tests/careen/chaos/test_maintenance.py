@@ -1,4 +1,4 @@
-"""A person keeps a node down while agents die, requests are lost and the machine reboots: the node goes down under one
+"""A person keeps a node down while agents die, requests are lost and the machine reboots. The node goes down under one
 claim, stays down until the request ends, and returns undamaged."""
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ async def until(world: World, condition: Callable[[], bool]) -> None:
 async def kept_down(
     plan: Plan = nothing_goes_wrong, meanwhile: Callable[[World], None] = lambda _: None, nodes: int = 2
 ) -> World:
-    """A person requests n1; once it is down, `meanwhile` happens; after two minutes the person ends the request. n2
-    needs a reboot all the time, and waits."""
+    """Request a maintenance of n1, call `meanwhile` when n1 is down, and end the request two minutes later. n2 needs a
+    reboot all the time, and waits."""
     world = World(Shape(nodes=nodes), plan=plan)
     await asyncio.sleep(6.0)
     people.annotate(world, "n1", people.REQUEST, '{"want":"maintenance","reason":"disk swap"}')
@@ -80,7 +80,7 @@ def booted(world: World) -> list[str]:
 LENIENT: dict[str, Any] = {"but": ("taint", "settled", "once", "told", "explained", "drained")}
 
 
-def test_a_node_is_kept_drained_and_returned_without_a_reboot() -> None:
+def test_a_node_in_maintenance_stays_drained_and_returns_without_a_reboot() -> None:
     world = run_virtually(kept_down())
     assert world.verdict(**LENIENT) == [], world.told([])
     assert booted(world) == ["n2"]
@@ -116,7 +116,7 @@ def _without_pause(lock: dict[str, Any]) -> dict[str, Any] | str | None:
 
 @functools.cache
 def requests_of_n1() -> list[tuple[int, Request]]:
-    """The requests of n1's agent in a story without faults."""
+    """Return the requests of n1's agent in a story without faults."""
     asked: list[tuple[int, Request]] = []
 
     def plan(number: int, node: str, request: Request) -> None:
@@ -141,8 +141,9 @@ def test_a_fault_at_any_write_does_not_break_the_maintenance(fault: Fault) -> No
         assert booted(world) == ["n2"], f"{fault.name} at {point}"
 
 
-async def handed_back_not_ready(silent_seconds: float) -> tuple[World, list[str]]:
-    """The kubelet of n1 stops before the hand-back and reports again after so many seconds. Gives the phases seen."""
+async def maintenance_with_a_silent_kubelet(silent_seconds: float) -> tuple[World, list[str]]:
+    """Stop n1's kubelet before the maintenance ends, and let it report again `silent_seconds` later. Also returns the
+    phases seen."""
     world = World(Shape(nodes=2))
     await asyncio.sleep(6.0)
     people.annotate(world, "n1", people.REQUEST, '{"want":"maintenance","reason":"disk swap"}')
@@ -167,10 +168,10 @@ async def handed_back_not_ready(silent_seconds: float) -> tuple[World, list[str]
 @pytest.mark.parametrize(
     ("silent_seconds", "phases"), [(60.0, ["Maintenance"]), (1200.0, ["Maintenance", "Failed"])], ids=["soon", "late"]
 )
-def test_a_node_that_is_not_ready_after_its_hand_back_fails_and_returns_by_itself(
+def test_a_node_that_becomes_ready_late_after_its_maintenance_recovers(
     silent_seconds: float, phases: list[str]
 ) -> None:
-    world, seen = run_virtually(handed_back_not_ready(silent_seconds))
+    world, seen = run_virtually(maintenance_with_a_silent_kubelet(silent_seconds))
     assert seen == phases
     assert not is_cordoned(world)
     assert (phase(world), holders(world), booted(world)) == ("", [], ["n2"])

@@ -43,14 +43,14 @@ def played(storm: Callable[[int], Outcome], seeds: int) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_all_storms_are_played_in_successive_sets_of_processes() -> None:
+def test_successive_sets_of_processes_play_all_storms() -> None:
     code, said = played(calm, 20)
     assert code == 0, said
     assert "20 storms" in said
 
 
 @pytest.mark.parametrize("storm", [whose_process_is_killed, whose_run_is_stopped])
-def test_fewer_storms_than_requested_are_a_failure(storm: Callable[[int], Outcome]) -> None:
+def test_a_run_with_fewer_storms_than_requested_fails(storm: Callable[[int], Outcome]) -> None:
     code, said = played(storm, 400)
     assert code == 1, said
     assert "of 400 storms were played" in said

@@ -1,7 +1,7 @@
-"""One trouble each, during an otherwise undisturbed roll-out: the delay it may cause, in seconds, and the reports it
-must not suppress.
+"""One fault or event in each otherwise undisturbed roll-out: how many seconds it may delay the roll-out, and the
+reports that must still be sent.
 
-Storms only check that the fleet recovers in the end, with people's help; these stories check that it does so at once
+Storms only check that the fleet recovers in the end, with people's help. These stories check that it recovers at once
 and by itself."""
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ async def a_roll_out(
     plan: Plan = nothing_goes_wrong,
     policy: dict[str, float] | None = None,
 ) -> World:
-    """All nodes need a reboot, then `trouble` happens or begins; deadlines have their default values, so that nothing
-    ends in one."""
+    """Play a roll-out of all nodes in which `trouble` happens or begins. Deadlines have their default values, so none
+    of them ends in this story."""
     world = World(shape, plan=plan)
     for name in shape.names:
         world.settings[name] = {**LONG, **(policy or {})}
@@ -86,13 +86,13 @@ def test_settling_does_not_wait_for_a_job_that_ended(ends: str) -> None:
     is_quickly_over(world)
 
 
-def test_a_daemonset_pod_that_was_never_ready_halts_nothing() -> None:
+def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out() -> None:
     world = run_virtually(a_roll_out(TWO, lambda world: [world.fleet.add_crashing_daemon(name) for name in TWO.names]))
     is_quickly_over(world)
 
 
 async def held_behind_a_slow_webhook(world: World) -> None:
-    """Each eviction takes twelve seconds; the hold is set during the first one."""
+    """Set a hold during the first of many evictions that take twelve seconds each."""
     await until(world, lambda: "Draining" in (phase(world, "n1"), phase(world, "n2")))
     world.agents.latency = slow_evictions
     name = next(name for name in TWO.names if phase(world, name) == "Draining")
@@ -130,13 +130,13 @@ async def recreated(world: World, when: str) -> None:
 
 
 @pytest.mark.parametrize("when", ["Claiming", "Draining"])
-def test_a_node_recreated_during_its_drain_does_not_block_until_the_deadline(when: str) -> None:
+def test_a_node_recreated_during_its_drain_does_not_delay_the_roll_out(when: str) -> None:
     world = run_virtually(a_roll_out(Shape(nodes=3), functools.partial(recreated, when=when)))
     is_quickly_over(world, but=("claim", "claims", "release", "taint", "finished", "tidy", "explained", "own-node"))
 
 
 async def wiped_while_waiting(world: World, spoilt: str | None) -> None:
-    """The need ends when the record is lost: only key and field manager still identify the taint."""
+    """Remove the record and end the need, so that only key and field manager still identify the taint."""
     await until(world, lambda: all(phase(world, name) != "Idle" for name in TWO.names))
     name = next(name for name in TWO.names if phase(world, name) == "Waiting")
     people.hold(world, name)
@@ -155,7 +155,7 @@ async def wiped_while_draining(world: World) -> None:
     people.wipe_record(world, next(name for name in TWO.names if phase(world, name) == "Draining"))
 
 
-def test_a_draining_node_without_its_record_does_not_block_until_the_deadline() -> None:
+def test_a_draining_node_that_loses_its_record_does_not_delay_the_roll_out() -> None:
     world = run_virtually(a_roll_out(TWO, wiped_while_draining))
     is_quickly_over(
         world,
@@ -181,7 +181,7 @@ def test_a_draining_node_without_its_record_does_not_block_until_the_deadline() 
 @pytest.mark.parametrize("frozen_seconds", [60.0, 90.0, 150.0])
 @pytest.mark.parametrize("when", ["Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 def test_a_suspended_agent_continues_from_the_current_state(when: str, frozen_seconds: float) -> None:
-    """The agent is frozen with the answer to its first read in this phase: everything that it knows is outdated when it
+    """The agent is suspended after its first read in this phase. Everything that it knows is outdated when it
     continues."""
     frozen: list[str] = []
 
@@ -202,8 +202,8 @@ def test_a_suspended_agent_continues_from_the_current_state(when: str, frozen_se
 
 
 async def doubled_while_draining(world: World) -> None:
-    """A second agent starts in the middle of each node's drain. Of their two announcements, the one sent first arrives
-    last."""
+    """Start a second agent in the middle of each node's drain. Both announce the reboot, and the first announcement
+    arrives last."""
     delayed: set[str] = set()
 
     def latency(node: str, request: Request) -> float:
@@ -232,7 +232,7 @@ def conflicts(world: World, name: str) -> int:
 
 @pytest.mark.parametrize("nodes", [2, 4])
 def test_two_agents_that_announce_a_reboot_together_ask_the_host_once(nodes: int) -> None:
-    """The host has no lock here, as after a forced deletion of a pod that still runs."""
+    """The host has no lock here, as after the forced deletion of a pod that still runs."""
     world = run_virtually(a_roll_out(Shape(nodes=nodes, concurrency=nodes - 1), doubled_while_draining))
     is_quickly_over(world)
     assert all(conflicts(world, name) for name in world.shape.names), "the announcements did not overlap"
@@ -250,7 +250,7 @@ def told(world: World) -> Counter[tuple[str, str]]:
 
 
 def moves_the_record(request: Request) -> str:
-    """The phase to which a patch of a Node leads; empty for any other request."""
+    """Return the phase that a patch of a Node writes, or an empty text for any other request."""
     if request.method != "PATCH" or "/nodes/" not in request.path:
         return ""
     annotations = json.loads(request.body or b"{}")["metadata"].get("annotations") or {}
@@ -269,7 +269,7 @@ def moves_the_record(request: Request) -> str:
         Fault.THROTTLED,
     ],
 )
-def test_each_step_is_reported_once_even_if_its_first_patch_met_a_fault(fault: Fault) -> None:
+def test_each_step_is_reported_once_although_its_first_patch_fails(fault: Fault) -> None:
     met: set[tuple[str, str]] = set()
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:

@@ -1,5 +1,5 @@
-"""A person writes invalid content on one Node, or into one entry of the lock: only that node is unknown, and the others
-continue."""
+"""A person writes invalid content on one Node or into one claim of the lock. Only that node becomes unknown, and the
+other nodes continue."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TWO_OF_THREE = Shape(nodes=3, concurrency=2)
 
 
 async def beside_a_poisoned_node(record: str, label: str | None, shape: Shape) -> World:
-    """n3 has an unreadable record until a person removes it; n3 needs no reboot itself."""
+    """Play a roll-out of n1 and n2. n3 has an unreadable record until a person removes it, and needs no reboot."""
     world = World(shape)
     poison(world, record, label)
     await asyncio.sleep(6.0)
@@ -66,7 +66,7 @@ def poison(world: World, record: str | None, label: str | None) -> None:
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
 def test_an_unreadable_record_on_one_node_does_not_stop_the_others(record: str) -> None:
-    """Its label shows a working node, so it takes the second place; the first is free."""
+    """Its label shows a working node, so it counts as down. The concurrency of two lets one other node start."""
     world = run_virtually(beside_a_poisoned_node(record, "in-progress", TWO_OF_THREE))
     broken = world.verdict(but=("taint", "finished", "explained"))
     assert not broken, world.told(broken)
@@ -75,8 +75,8 @@ def test_an_unreadable_record_on_one_node_does_not_stop_the_others(record: str) 
 
 @pytest.mark.parametrize("label", [None, "required", "ready"])
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
-def test_an_unreadable_record_uses_no_place_if_the_label_shows_an_idle_node(record: str, label: str | None) -> None:
-    """Otherwise invalid content on a waiting node would halt every node if the concurrency is one."""
+def test_an_unreadable_record_with_an_idle_label_does_not_count_as_down(record: str, label: str | None) -> None:
+    """With a concurrency of one, invalid content on a waiting node would otherwise halt every node."""
     world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))
     broken = world.verdict(but=("taint", "finished", "explained"))
     assert not broken, world.told(broken)
@@ -84,7 +84,7 @@ def test_an_unreadable_record_uses_no_place_if_the_label_shows_an_idle_node(reco
 
 
 async def with_poison_everywhere() -> World:
-    """Invalid annotations appear on each Node beside its record, repeatedly, in any phase."""
+    """Write invalid annotations beside each Node's record, again and again, in any phase."""
     world = World(TWO_OF_THREE)
 
     def poison() -> None:

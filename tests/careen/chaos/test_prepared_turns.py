@@ -1,5 +1,4 @@
-"""The next node in line prepares while the holder's workloads settle: what happens to the preparation when the cluster
-changes."""
+"""The next node in line prepares while the holder's workloads settle. The stories change the cluster meanwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ SLOW_FORECAST_SECONDS = 4.0
 
 @dataclass
 class Slow:
-    """A forecast that takes as long as for a large cluster, and the start time of each."""
+    """Makes forecasts that take as long as for a large cluster, and records when each began."""
 
     world: World
     begun: list[tuple[float, str]] = field(default_factory=list)
@@ -33,7 +32,7 @@ class Slow:
 
 @dataclass
 class Seen:
-    """An observer's record of a roll-out: the lock's holders and the Nodes' reasons, each with its time."""
+    """Records a roll-out from outside: the lock's holders and the Nodes' reasons, each with its time."""
 
     world: World
     forecasts: Slow
@@ -51,7 +50,7 @@ class Seen:
                 known.append(sentence)
 
     def gaps(self) -> list[float]:
-        """The seconds from each release of a claim to the next claim."""
+        """Return the seconds from each release of a claim to the next claim."""
         found = []
         for (at, holders), (later, following) in zip(self.holders, self.holders[1:], strict=False):
             if not holders and following and at != self.holders[0][0]:
@@ -63,14 +62,14 @@ class Seen:
 
 
 def memory_of(world: World, name: str) -> Memory:
-    """The memory of the node's newest agent process."""
+    """Return the memory of the node's newest agent process."""
     process = [each for each in world.agents.processes if each.node == name][-1]
     assert process.loop is not None
     return process.loop._mind.memory
 
 
 def prepared(world: World) -> list[str]:
-    """The nodes that wait with a valid preparation."""
+    """Return the nodes that wait with a valid preparation."""
     alive = {each.node for each in world.agents.processes if not each.is_dead}
     return sorted(name for name in alive if memory_of(world, name).prepared is not None)
 
@@ -78,7 +77,7 @@ def prepared(world: World) -> list[str]:
 async def a_roll_out(
     shape: Shape, event: Callable[[World, str], Any] = lambda _world, _name: None, **told: Any
 ) -> Seen:
-    """Runs from the first need to the end; `event` happens once, when a node has prepared its turn for the first
+    """Play a roll-out from the first need to the end. Calls `event` once, when a node is prepared for the first
     time."""
     world = World(shape)
     seen = Seen(world, Slow(world))
@@ -115,7 +114,7 @@ def test_a_prepared_node_claims_faster_than_a_forecast_takes() -> None:
     assert len(seen.forecasts.begun) <= 4 + 1, "one for each node; the very first may be made twice"
 
 
-def test_a_budget_that_closes_meanwhile_discards_the_preparation() -> None:
+def test_a_disruption_budget_that_closes_discards_the_preparation() -> None:
     def close(world: World, _name: str) -> None:
         world.fleet.workloads.set_budget("web", 0)
         world.at(60.0, lambda: world.fleet.workloads.set_budget("web", 2))
@@ -125,19 +124,19 @@ def test_a_budget_that_closes_meanwhile_discards_the_preparation() -> None:
     assert any("the disruption budget" in sentence for sentence in seen.everything_said()), seen.said
 
 
-def test_a_node_added_meanwhile_discards_the_preparation() -> None:
+def test_an_added_node_discards_the_preparation() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=3), lambda world, _name: world.fleet.add_host("n9", {})))
     assert "thrown away: the Node n9 is new" in seen.everything_said(), seen.said
     assert not [host.name for host in seen.world.fleet.hosts.values() if host.has_need]
 
 
-def test_the_roll_out_continues_if_the_prepared_node_dies() -> None:
+def test_the_roll_out_continues_if_the_prepared_agent_dies() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=3), people.crash_agent))
     verdict(seen)
     assert len(seen.gaps()) == 2
 
 
-def test_a_preparation_made_for_other_holders_is_never_used() -> None:
+def test_prepared_nodes_break_no_rule_with_a_concurrency_of_two() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=6, concurrency=2)))
     verdict(seen)
     assert max(len(holders) for _, holders in seen.holders) == 2

@@ -15,8 +15,8 @@ NODES = 3
 
 
 async def boots_twice(after_seconds: float) -> tuple[World, list[str]]:
-    """The first host that returns goes down again so long after its boot. Records what overlapped with its second
-    outage: other nodes' claims and cordons."""
+    """Stop the first host that returned again, `after_seconds` after its boot. Also returns other nodes' claims and
+    cordons during this second outage."""
     world, beside = World(Shape(nodes=NODES)), []
     await world.all_need_a_reboot()
     while not (booted := [event.host for event in world.fleet.log if event.what == "booted"]):
@@ -55,7 +55,7 @@ def at_work_besides(world: World, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("after_seconds", [1.0, 8.0, 14.0, 20.0, 29.0])
-def test_a_host_that_reboots_twice_is_never_down_together_with_the_next_node(after_seconds: float) -> None:
+def test_no_other_node_is_down_during_a_hosts_second_reboot(after_seconds: float) -> None:
     world, beside = run_virtually(boots_twice(after_seconds))
     assert beside == [], world.told(beside)
     broken = world.verdict(but=("once", "told"))

@@ -1,4 +1,4 @@
-"""Agents with short lives: state that must survive a process is on the Node or in the lock."""
+"""Agents whose processes live only for seconds: state that must survive a process is on the Node or in the lock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 
 async def agents_that_die(shape: Shape, seed: int, lives_seconds: float) -> World:
-    """Each process dies about five seconds after its start, as if its liveness probe or memory limit killed it."""
+    """Kill each process `lives_seconds` after its start or a little earlier, as a failing liveness probe or the memory
+    limit would."""
     world = World(shape, seed=seed)
 
     def watch(node: str) -> None:

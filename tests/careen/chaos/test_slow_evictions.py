@@ -1,4 +1,4 @@
-"""Holds and pauses take effect between evictions if a webhook is slow, and the drain still completes."""
+"""With a slow webhook, holds and pauses take effect between evictions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 
 def slow_webhook(_number: int, _node: str, request: Request) -> Fault | None:
-    """Twelve seconds for each real eviction."""
+    """Each real eviction takes twelve seconds."""
     return Fault.SLOW if request.path.endswith("/eviction") and "dryRun" not in request.query else None
 
 

@@ -1,7 +1,7 @@
-"""Faults, people, networks and releases together, drawn from a seed: no rule breaks, and every node returns to idle
-when they stop.
+"""Storms: faults, people, networks and releases together, drawn from a seed. No rule breaks, and every node returns to
+idle when the storm ends.
 
-A plain run plays the stories that failed once and a few seeds; `make storms SEEDS=…` plays any number."""
+A plain run plays the stories that failed once and a few seeds. `make storms SEEDS=…` plays any number."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_no_storm_breaks_a_rule_and_every_node_returns_to_idle(seed: int) -> Non
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("story", KEPT, ids=lambda story: story.was_wrong.replace("[", "(").replace("]", ")"))
-def test_stories_that_once_failed_pass(story: Story) -> None:
+def test_kept_stories_of_earlier_defects_pass(story: Story) -> None:
     outcome = play(story)
     assert not outcome.broken, told(outcome)
 
@@ -53,18 +53,18 @@ def test_a_story_has_five_to_eight_nodes_and_survives_a_round_trip(seed: int) ->
 
 
 def test_the_same_story_always_runs_identically() -> None:
-    """Stories can be shrunk and kept only because they run identically."""
+    """Otherwise a failing story could not be shrunk or kept."""
     once, again = (play(with_a_broken_law(story_of(9))) for _ in range(2))
     assert once.trace == again.trace != ()
     assert once.tally == again.tally
 
 
 def with_a_broken_law(story: Story) -> Story:
-    """An unknown node: the story fails in the harness, so that the trace is kept."""
+    """Add an event for an unknown node, so that the story fails in the harness and its trace is kept."""
     return with_events(story, [*story.events, Event(at=399.0, node="n99", what="need")])
 
 
-def test_every_tenth_storm_and_each_kind_of_storm_use_the_real_forecast() -> None:
+def test_one_storm_in_ten_uses_the_real_forecast_in_each_kind_of_weather() -> None:
     stories = [story_of(seed) for seed in range(100)]
     assert sum(story.has_real_forecast for story in stories) == 10
     assert {story.weather for story in stories if story.has_real_forecast} == set(WEATHER)
@@ -82,8 +82,8 @@ def play_of(acts: object) -> Tally:
 
 
 def test_a_storm_that_breaks_a_rule_shrinks_to_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted defect: the lock has nine places, regardless of the settings. Of dozens of events only needs remain,
-    one or two more than may start at once, and at most one event that makes them overlap."""
+    """The planted defect ignores the concurrency. Of dozens of events, only a few needs and at most one other event
+    remain."""
     monkeypatch.setattr(content, "limit", lambda _content, _concurrency: 9)
     first = play(story_of(0))
     assert (first.laws, first.story.concurrency) == ({"claims"}, 2)

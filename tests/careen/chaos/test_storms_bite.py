@@ -1,4 +1,4 @@
-"""Planted defects, each of which some storm finds: every kind of fault detects a defect."""
+"""Planted defects: the storms find each of them, so every kind of fault can show a defect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stuck holder: every waiting node reports it, and no node depends on its agent."""
+"""Stuck holders: every waiting node reports the holder, and other agents free its claim if it has none of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def series(world: World, name: str) -> list[str]:
 
 
 async def until(world: World, is_so: Callable[[], object], longest_seconds: float) -> float:
-    """The seconds until the condition is true; fails if that takes too long."""
+    """Wait for the condition and return the seconds that this took. Fails if it takes too long."""
     began = world.now
     while not is_so():
         assert world.now - began < longest_seconds, world.told([f"the condition is not met after {longest_seconds} s"])
@@ -35,7 +35,7 @@ async def until(world: World, is_so: Callable[[], object], longest_seconds: floa
 
 
 async def a_reboot_that_never_happens(shape: Shape) -> World:
-    """The first host accepts the request and does nothing, and its agent dies; after a while the host does reboot."""
+    """Let the first host accept the request and do nothing, and kill its agent. After a while the host does reboot."""
     world = World(shape)
     for host in world.fleet.hosts.values():
         host.behaviour = "silent"
@@ -89,7 +89,8 @@ def rows(world: World) -> list[dict[str, Any]]:
 
 
 async def a_node_deleted_with_its_agent() -> World:
-    """The autoscaler removes a draining node for good, and the other agents live five seconds each."""
+    """Remove a draining node for good, as an autoscaler does. The processes of the other agents live for five seconds
+    each."""
     world = World(Shape(nodes=3))
     await world.all_need_a_reboot()
     await until(world, lambda: rows(world), 60.0)
@@ -112,13 +113,13 @@ async def a_node_deleted_with_its_agent() -> World:
     return world
 
 
-def test_a_deleted_nodes_claim_is_freed_even_if_no_process_outlives_the_deadline() -> None:
+def test_short_lived_agents_free_the_claim_of_a_deleted_node() -> None:
     world = run_virtually(a_node_deleted_with_its_agent())
     assert world.agents.broken_turns() == []
 
 
-async def a_node_made_anew(in_phase: str, *, is_asked: bool = False) -> World:
-    """A person deletes the Node at work, and its kubelet registers it again at once; host and agent continue."""
+async def a_recreated_node(in_phase: str, *, is_asked: bool = False) -> World:
+    """Delete the Node while it works. Its kubelet registers it again at once, and host and agent continue."""
     world = World(Shape(nodes=3))
     if is_asked:
         for host in world.fleet.hosts.values():
@@ -150,10 +151,10 @@ async def a_node_made_anew(in_phase: str, *, is_asked: bool = False) -> World:
 
 
 @pytest.mark.parametrize("phase", ["Claiming", "Draining"])
-def test_a_recreated_node_releases_its_claim_at_once_if_no_reboot_was_requested(
+def test_a_recreated_node_without_a_reboot_request_releases_its_claim_at_once(
     phase: str,
 ) -> None:
-    world = run_virtually(a_node_made_anew(phase))
+    world = run_virtually(a_recreated_node(phase))
     assert [
         each
         for each in world.verdict(but=("drained", "claims", "claim", "finished", "settled", "tidy", "own-node"))
@@ -161,5 +162,5 @@ def test_a_recreated_node_releases_its_claim_at_once_if_no_reboot_was_requested(
     ] == [], world.told([])
 
 
-def test_a_recreated_node_keeps_its_claim_until_the_deadline_if_a_reboot_was_requested() -> None:
-    run_virtually(a_node_made_anew("Rebooting", is_asked=True))
+def test_a_recreated_node_whose_reboot_was_requested_keeps_its_claim() -> None:
+    run_virtually(a_recreated_node("Rebooting", is_asked=True))

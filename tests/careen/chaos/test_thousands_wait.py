@@ -1,4 +1,5 @@
-"""What thousands of waiting nodes cost the API server, and how soon they notice that they may start."""
+"""Thousands of waiting nodes: how many requests they send to the API server, and how soon they notice that they may
+start."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from tests.careen.chaos.fleet.thousands import (
     pause,
     put_a_crowd,
     resume,
-    told_of,
+    set_number_of_agents,
     waiting,
 )
 from tests.careen.chaos.fleet.virtual_time import run_virtually
@@ -43,8 +44,8 @@ def test_thousands_of_waiting_nodes_send_fewer_than_twenty_requests_a_second(rea
 
 
 async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle, *, agents: int) -> float:
-    """The time from the removal of the obstacle until a node claims."""
-    told_of(world, agents)
+    """Return the seconds from the removal of the obstacle until a node claims."""
+    set_number_of_agents(world, agents)
     obstacle(world)
     await world.all_need_a_reboot()
     await asyncio.sleep(SETTLED_SECONDS)
@@ -59,7 +60,7 @@ async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle,
 
 
 def release(world: World) -> None:
-    """The node that held up the others is done, and the pause ends."""
+    """Release the foreign claim that the nodes wait for, and end the pause."""
     edit(world, lambda content: lock.release_by_hand(lock.resume(content), "elsewhere"))
 
 
@@ -87,7 +88,7 @@ GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS  # the first claim of s
         pytest.param(1000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of a thousand, the hold-up ends"),
     ],
 )
-def test_a_node_starts_after_the_obstacle_is_removed(
+def test_a_node_starts_soon_after_the_obstacle_is_removed(
     agents: int, obstacle: Obstacle, end: Obstacle, seconds: float
 ) -> None:
     async def story() -> float:
@@ -97,7 +98,7 @@ def test_a_node_starts_after_the_obstacle_is_removed(
 
 
 async def paused_with_a_line() -> float:
-    """A line exists when a person pauses; the claim that it waited for is released meanwhile."""
+    """Pause a fleet whose lock names a line of nodes. The claim that they wait for is released during the pause."""
     world = World(Shape(nodes=4), seed=3)
     others_hold(world)
     world.at(600.0, lambda: pause(world))

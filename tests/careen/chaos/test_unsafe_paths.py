@@ -1,4 +1,4 @@
-"""Unsafe behaviour of reboot coordinators that only a whole story can show; `docs/safety.md` lists all of it."""
+"""Unsafe behaviour of reboot coordinators that only a whole story can show. `docs/safety.md` has the complete list."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def until(condition: Any) -> None:
 
 
 async def the_lock_is_unreadable_after_the_boot() -> World:
-    """The server answers no read of the lock for five minutes after the first host goes down."""
+    """Let every read of the lock fail for five minutes after the first host goes down."""
     unreadable_until = 0.0
 
     def plan(_number: int, _node: str, request: Request) -> Fault | None:
@@ -66,7 +66,7 @@ def test_an_unreadable_lock_after_the_boot_leaves_no_cordon_and_no_claim() -> No
 
 
 async def a_claim_older_than_its_ttl() -> World:
-    """Every drain takes longer than `--lock-ttl`."""
+    """Make every drain take longer than `--lock-ttl`."""
     world = World(Shape(nodes=3))
     settings(world, lock_ttl_seconds=2.0)
     world.agents.latency = slow_evictions
@@ -91,7 +91,7 @@ async def the_lock_is_lost_while_a_host_is_down() -> World:
     return world
 
 
-def test_a_node_that_loses_its_claim_while_down_recovers_and_no_other_starts() -> None:
+def test_no_node_starts_beside_a_down_node_whose_claim_was_removed() -> None:
     world = run_virtually(the_lock_is_lost_while_a_host_is_down())
     lenient = world.verdict(but=("claim", "claims", "release"))  # the person took the claim away, not an agent
     assert lenient == [], world.told(lenient)
@@ -106,14 +106,14 @@ async def a_lock_without_a_ttl_of_a_node_that_is_gone() -> World:
     return world
 
 
-def test_the_lock_without_ttl_of_a_deleted_node_is_freed() -> None:
+def test_a_deleted_nodes_claim_without_a_ttl_is_freed() -> None:
     world = run_virtually(a_lock_without_a_ttl_of_a_node_that_is_gone())
     broken = world.verdict(but=("theft",))  # the journal never saw the Node, so the judge takes it for alive
     assert broken == [], world.told(broken)
 
 
 async def a_drain_that_cannot_end(release_delay_seconds: float) -> tuple[float, float]:
-    """How long the node was cordoned, and how long its claim was held."""
+    """Return how many seconds the node was cordoned, and how many seconds its claim was held."""
 
     def plan(_number: int, _node: str, request: Request) -> Fault | None:
         is_eviction = request.path.endswith("/eviction") and b"dryRun" not in (request.body or b"")
@@ -139,7 +139,7 @@ def test_a_failed_drain_releases_cordon_and_claim_without_the_release_delay() ->
 
 
 async def taints_during_the_release_delay() -> set[bool]:
-    """Whether the soft taint is on the node while it is in service after its boot and still holds its claim."""
+    """Return whether the rebooted node had the soft taint while it was in service and still held its claim."""
     world = World(Shape(nodes=1))
     settings(world, lock_release_delay_seconds=120.0)
     await world.all_need_a_reboot()
@@ -170,7 +170,7 @@ async def nodes_without_annotations() -> World:
     return world
 
 
-def test_nodes_without_annotations_are_annotated_and_the_reboot_mark_is_removed() -> None:
+def test_nodes_without_annotations_get_kureds_annotations_and_lose_the_mark() -> None:
     world = run_virtually(nodes_without_annotations())
     for name in world.shape.names:
         annotations = node(world, name)["metadata"]["annotations"]

@@ -1,1 +1,1 @@
-"""Every possible course of a small fleet within written bounds: production's decisions and lock against each other."""
+"""Explores every possible course of a small fleet within given bounds, with production's decisions and lock."""

@@ -1,4 +1,4 @@
-"""`make explore`: explores the rows and prints the results."""
+"""`make explore`: explores the fleets of `rows.py` and prints the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SIDE_BY_SIDE = 2
 
 
 def main() -> int:
-    """Prints a line for each row and any broken rule. Returns 1 if a rule broke."""
+    """Print a line for each row, and any broken rule. Returns 1 if a rule broke."""
     print("| bounds | states | steps | decisions | ways home | seconds |\n| --- | ---: | ---: | ---: | ---: | ---: |")
     code = 0
     with ProcessPoolExecutor(_SIDE_BY_SIDE, multiprocessing.get_context("spawn")) as pool:

@@ -1,9 +1,10 @@
-"""The possible next steps of a small fleet: an agent's turn, one of its actions, a fault, an act of a person, time.
+"""The possible next steps of a small fleet: an agent's turn, one of its actions, a fault, an act of a person, or the
+passing of time.
 
-A turn is production's `decide` on one reading of everything. Each of its writes is a separate step, so steps of other
-agents can come between them, and each write may be lost, late, or the last action of its sender. Within an instant
-every order is explored. Time advances when no step is left: each agent looks again exactly when it decided to, unless a
-fault delays it."""
+A turn is production's `decide` on one reading of everything. Each of its writes is a separate step, so that steps of
+other agents can come between them. A write may be lost, late, or the last action of its sender. All orders of the steps
+at one time are explored. Time advances when no step is left. Each agent takes its next turn exactly when it decided to,
+unless a fault delays it."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ IDLE_SECONDS = 30
 
 
 class Kind(IntEnum):
-    """A kind of fault. The value is its place in `State.left`."""
+    """A kind of fault. The value is its index in `State.left`."""
 
     LOST = 0  # the write is lost, and nothing was done
     ANSWER_LOST = 1  # the write was done, the answer is lost
@@ -88,12 +89,12 @@ class Kind(IntEnum):
 
 
 class BrokenRule(Exception):
-    """A rule was broken; the text names it."""
+    """A rule was broken. The text names the rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """The bounds of the exploration."""
+    """The limits of the exploration."""
 
     agents: int = 3
     concurrency: int = 1
@@ -122,7 +123,7 @@ class Step(NamedTuple):
 
 
 class SmallFleet:
-    """The transition relation. `confirms` and `is_current` can be replaced to plant a bug."""
+    """Computes the possible next states of a fleet. A planted bug can replace `is_guarded`."""
 
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
@@ -135,7 +136,7 @@ class SmallFleet:
         self._turns: dict[tuple[Any, ...], tuple[int, tuple[int, ...], int]] = {}
 
     def first(self) -> State:
-        """Every host has just asked for a reboot."""
+        """Return the first state, in which every host needs a reboot."""
         count = self.bounds.agents
         nodes = tuple(self.tables.nodes.number(Node(name=name, uid=f"uid-{name}", version=1)) for name in self.names)
         empty = self.tables.memories.number(Memory())
@@ -160,7 +161,7 @@ class SmallFleet:
     # Possible steps ----------------------------------------------------------------------------------------------
 
     def steps(self, state: State) -> Iterator[Step]:
-        """Every possible next step. Raises `BrokenRule` if a rule is broken afterwards."""
+        """Return every possible next step. Raises `BrokenRule` if a step breaks a rule."""
         awake = [index for index in range(len(state.agents)) if self._is_awake(state, index)]
         if self.bounds.delays is None:
             for index in awake:
@@ -173,7 +174,7 @@ class SmallFleet:
             yield self._tick(state)
 
     def is_home(self, state: State) -> bool:
-        """Every need is met and no mark of careen is left."""
+        """Whether every need is met and no mark of careen is left."""
         return (
             not state.late
             and not any(not self._is_scrapped(state, entry.node) for entry in content_of(state.lock).entries)
@@ -188,7 +189,7 @@ class SmallFleet:
         )
 
     def _is_scrapped(self, state: State, name: str) -> bool:
-        """Its claim blocks no other node while no node waits."""
+        """Whether the node was removed for good. Its claim may then remain, because no node waits for it."""
         return state.hosts[self.names.index(name)].is_scrapped
 
     def check_home(self, state: State) -> None:
@@ -197,7 +198,7 @@ class SmallFleet:
                 raise BrokenRule(f"once: {name} rebooted {host.reboots} times")
 
     def _in_turn(self, state: State, awake: list[int]) -> Iterator[Step]:
-        """The agent whose turn it is continues, or every other agent that can continue now goes first."""
+        """Let the next agent in order continue, or let every other agent that can continue go first."""
         index = min(awake, key=lambda each: (state.agents[each].is_overtaken, not state.agents[each].acts, each))
         agent = state.agents[index]
         if len(awake) > 1 and state.delays and not agent.is_overtaken:
@@ -468,14 +469,14 @@ class SmallFleet:
         return self._next(self._checked(state), index)
 
     def _next(self, state: State, index: int, **changes: Any) -> State:
-        """The state after the first of the turn's actions."""
+        """Return the state after the first of the turn's actions."""
         agent = state.agents[index]
         acts = agent.acts[1:]
         agent = agent._replace(acts=acts, due=state.now if acts else _on_grid(state.now + agent.look), **changes)
         return state._replace(agents=put(state.agents, index, agent))
 
     def _ended(self, state: State, index: int) -> State:
-        """The turn ends at an action that did not certainly succeed."""
+        """End the turn at an action that did not certainly succeed."""
         agent = state.agents[index]._replace(acts=(), due=_on_grid(state.now + 1))
         return state._replace(agents=put(state.agents, index, agent))
 
@@ -500,7 +501,7 @@ class SmallFleet:
     # Rules -------------------------------------------------------------------------------------------------------
 
     def _checked(self, state: State) -> State:
-        """Checks that no more nodes are down because of careen than the concurrency allows."""
+        """Check that no more nodes are down because of careen than the concurrency allows."""
         down = [
             name
             for name, number, host in zip(self.names, state.nodes, state.hosts, strict=True)
@@ -538,7 +539,8 @@ class SmallFleet:
                 self._check_removal(state, index, entry)
 
     def _check_removal(self, state: State, index: int, entry: lock.Entry) -> None:
-        """Checks that a claim is released by its holder back in service, or freed when it has no holder."""
+        """Check that a holder releases its claim only in service, and that other agents free only a claim without a
+        holder."""
         by, owner = self.names[index], self.names.index(entry.node)
         number, host = state.nodes[owner], state.hosts[owner]
         node = None if number is None else self.tables.nodes[number]
@@ -583,7 +585,7 @@ def _labelled(views: dict[str, NodeView], *values: str) -> tuple[NodeView, ...]:
 
 
 def _spend(state: State, kind: Kind) -> State | None:
-    """The state with one fault fewer to come; None if none is left."""
+    """Return the state with one fault fewer to come, or None if no fault is left."""
     if not state.left[kind] or not state.left[-1]:
         return None
     left = list(state.left)
@@ -597,7 +599,7 @@ def _locked(state: State, text: str | None) -> State:
 
 
 def _held(state: State, names: tuple[str, ...]) -> State:
-    """Sets the time at which each claim left the lock; it is -NEVER for a claim that is in the lock."""
+    """Set the time at which each claim left the lock. It is -NEVER for a claim in the lock."""
     holders = content_of(state.lock).holders
     before = content_of(state.lock_before).holders
     held = tuple(

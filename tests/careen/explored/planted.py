@@ -1,4 +1,4 @@
-"""Bugs that are typical of locks, put in place of production's code: the exploration must find each."""
+"""Bugs that are typical of locks. Each replaces a part of production's code, and the exploration must find it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Planted:
 
 
 def _claims_without_a_version(fleet: SmallFleet) -> Iterator[None]:
-    """A claim is written regardless of the current content of the lock."""
+    """An agent writes its claim whatever the lock contains now."""
     fleet.is_guarded = lambda act: not (isinstance(act, WriteLock) and act.purpose == "take a claim")
     yield
 
@@ -40,7 +40,7 @@ def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _reboots_on_an_old_look(_fleet: SmallFleet) -> Iterator[None]:
-    """The claim is not confirmed before the reboot, and the decision does not become too old."""
+    """An agent asks the host without a confirmed claim, and its decision never becomes too old."""
 
     def ask(**_: object) -> AskReboot:
         return AskReboot(within_seconds=1e9)
@@ -61,7 +61,7 @@ def _frees_whoever_is_absent(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _patches_without_a_version(fleet: SmallFleet) -> Iterator[None]:
-    """A patch of the Node lands regardless of changes since it was read."""
+    """A patch of the Node lands even if the Node has changed since the agent read it."""
     fleet.is_guarded = lambda act: not isinstance(act, PatchNode)
     yield
 

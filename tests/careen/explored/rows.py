@@ -1,4 +1,4 @@
-"""The bounds of the exploration: those of every test run, and larger ones on request."""
+"""The bounds of the exploration: those of every test run, and larger bounds on request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS = (
 
 
 def rows() -> tuple[Bounds, ...]:
-    """The bounds of this run."""
+    """Return the bounds of this run."""
     return tuple(
         replace(
             row,
@@ -35,6 +35,6 @@ def rows() -> tuple[Bounds, ...]:
 
 
 def explored(bounds: Bounds) -> tuple[Explored, float]:
-    """The findings within these bounds, and the seconds of processor time."""
+    """Explore within these bounds, and return the result and the seconds of processor time."""
     began = time.process_time()
     return explore(SmallFleet(bounds)), time.process_time() - began

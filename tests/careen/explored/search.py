@@ -25,8 +25,8 @@ class Explored:
 
     @property
     def wrong(self) -> str:
-        """Empty if every rule holds and all nodes return to idle in some state: without such a state, no complete
-        course was seen."""
+        """Return what is wrong, or an empty text if every rule holds and some state has all nodes idle. Without such a
+        state, the search saw no complete course."""
         if self.broken:
             return self.told()
         return "" if self.ends else "no course returns every node to idle"
@@ -36,7 +36,7 @@ class Explored:
 
 
 def explore(fleet: SmallFleet) -> Explored:
-    """Visits every state within the fleet's bounds, or stops at the first state that breaks a rule."""
+    """Visit every state within the fleet's bounds, or stop at the first state that breaks a rule."""
     first = fleet.first()
     came_from: dict[State, tuple[State, str] | None] = {first: None}
     waiting, steps, ends, seen = deque([first]), 0, 0, set[str]()

@@ -1,6 +1,6 @@
-"""One instant of a small fleet, as a value that can be looked up, so that no state is visited twice.
+"""One instant of a small fleet as a hashable value, so that no state is visited twice.
 
-Memories, pending actions and Nodes are kept once, in tables, and named by number."""
+Tables store each memory, pending action and Node once, and a state refers to them by number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Table(Generic[T]):
-    """Equal values have one number. Values are equal if their texts are: some contain mappings, which have no hash."""
+    """Gives equal values the same number. Values are equal if their `repr` is, because some contain mappings, which
+    have no hash."""
 
     def __init__(self) -> None:
         self._values: list[T] = []
@@ -66,7 +67,7 @@ class Node(NamedTuple):
 
 
 class Host(NamedTuple):
-    """The machine. `next_at`: when it goes down, or is up again."""
+    """The machine. `next_at` is the time at which it goes down, or is up again."""
 
     boot: int = 1
     booted_at: int = 0
@@ -94,7 +95,7 @@ class Agent(NamedTuple):
 
 
 class Late(NamedTuple):
-    """A write that its sender has given up on, and that may still land."""
+    """A write that its sender has given up, and that may still land."""
 
     sender: int
     act: int
@@ -127,7 +128,7 @@ class State(NamedTuple):
 
 
 class Tables:
-    """The values behind the numbers."""
+    """The values to which the numbers in a state refer."""
 
     def __init__(self) -> None:
         self.memories: Table[Memory] = Table()
@@ -136,7 +137,7 @@ class Tables:
         self._views: dict[int, NodeView] = {}
 
     def view(self, number: int) -> NodeView:
-        """The Node as an agent reads it."""
+        """Return the Node as an agent reads it."""
         if number not in self._views:
             self._views[number] = _view(self.nodes[number])
         return self._views[number]

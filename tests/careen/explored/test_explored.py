@@ -1,5 +1,5 @@
-"""Runs the production `decide` and lock through every interleaving of two agents within small bounds. No rule is
-broken, every node returns to idle, and a planted bug is found. `make explore` does this for three agents."""
+"""Runs production's `decide` and lock through every interleaving of two agents within small bounds. No rule breaks,
+every node returns to idle, and the search finds planted bugs. `make explore` does this for three agents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIGNS = {
 
 
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name.lower())
-def test_the_search_reaches_every_kind_of_fault_where_it_matters(kind: Kind) -> None:
+def test_the_search_reaches_the_effect_of_every_kind_of_fault(kind: Kind) -> None:
     bounds = Bounds(agents=2, faults=1, kinds=(kind,), delays=0)
     found = explore(SmallFleet(bounds))
     assert not found.broken, found.told()
@@ -44,7 +44,7 @@ def test_the_search_finds_a_planted_bug_with_a_short_story(bug: Planted) -> None
 
 
 @pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED.keys())
-def test_without_the_planted_bug_the_search_finds_nothing(bug: Planted) -> None:
+def test_the_search_finds_nothing_without_the_planted_bug(bug: Planted) -> None:
     found = explore(SmallFleet(bug.bounds))
     assert not found.broken, found.told()
 

@@ -1,1 +1,2 @@
-"""A fleet of real agent shells on virtual time: machines, agents, people, and the laws."""
+"""A simulated fleet on virtual time: machines, real agents, people who change things, and the rules that every story
+must keep."""

@@ -1,4 +1,4 @@
-"""Agents' processes on virtual time, and a connection to the API server that fails as planned."""
+"""Agent processes on virtual time. Each has a connection to the API server that fails as a plan says."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ OF_PAGES = (Fault.EXPIRED,)
 
 
 def can_meet(request: Request, fault: Fault) -> bool:
-    """Whether the fault is possible for the request."""
+    """Whether this fault is possible for this request."""
     if fault in OF_PAGES:
         return "continue" in request.query
     return request.method != "GET" or fault in OF_READS
@@ -137,13 +137,13 @@ def no_latency(_node: str, _request: Request) -> float:
 
 
 def slow_evictions(_node: str, request: Request) -> float:
-    """The delay that a slow webhook adds to evictions and their dry runs."""
+    """Return the delay that a slow webhook adds to evictions and their dry runs."""
     return 12.0 if request.path.endswith("/eviction") else 0.0
 
 
 @dataclass
 class Clock:
-    """A host's clock: the loop's time, and the error of the wall clock."""
+    """A host's clock: the loop's time, and a wall clock that may be wrong."""
 
     loop: asyncio.AbstractEventLoop
     skew_seconds: float = 0.0
@@ -160,7 +160,7 @@ class Clock:
 
 @dataclass
 class ProcessClock:
-    """The host's clock as one process sees it: while it sleeps, it can be frozen."""
+    """The host's clock for one process. A process that is frozen during a sleep wakes up late."""
 
     clock: Clock
     process: Process
@@ -177,7 +177,7 @@ class ProcessClock:
 
 
 class CutOff(StrEnum):
-    """How one agent's network treats all of its requests."""
+    """How one agent's broken network treats all of its requests."""
 
     REFUSED = "no connection comes about"
     SILENT = "no request gets through"
@@ -205,16 +205,18 @@ class Process:
         self.tasks.append(asyncio.ensure_future(work))
 
     def freeze(self, seconds: float) -> None:
-        """Acts like SIGSTOP followed by SIGCONT after a while: the clocks continue, and the process does not notice."""
+        """Suspend the process and resume it later, like SIGSTOP and SIGCONT. The clocks continue, and the process does
+        not notice."""
         self.frozen_until = max(self.frozen_until, asyncio.get_running_loop().time() + seconds)
 
     async def thawed(self) -> None:
-        """Returns when the process is not frozen. It can be frozen at every wait; its computations take no time."""
+        """Wait while the process is frozen. A process can be frozen only at a wait, because its computations take no
+        time."""
         while (left := self.frozen_until - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left)
 
     def kill(self) -> None:
-        """Acts like kill -9: the process sends nothing more and cleans nothing up."""
+        """End the process like kill -9: it sends nothing more and cleans nothing up."""
         self.is_dead = True
         for task in self.tasks:
             task.cancel()
@@ -222,7 +224,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An Event that an agent sent, regardless of its delivery."""
+    """An Event that an agent sent, whether or not it arrived."""
 
     at: float
     node: str
@@ -230,7 +232,7 @@ class Told:
 
 
 class Agents:
-    """Every agent of the fleet; a killed one is started again, as its kubelet would."""
+    """All agents of the fleet. A killed agent is started again, as its kubelet would do."""
 
     def __init__(self, fleet: Fleet, policy: Callable[[str], Policy], plan: Plan, chance: random.Random) -> None:
         self.fleet = fleet
@@ -264,11 +266,11 @@ class Agents:
         fleet.on_up = self.start
 
     def chance_of(self, node: str) -> random.Random:
-        """One random stream for each node, so that an added event changes no other node's requests."""
+        """Return the node's own random stream, so that an added event changes no other node's requests."""
         return self._chances.setdefault(node, random.Random(f"{self._seed} {node}"))
 
     def withheld(self, request: Request) -> str:
-        """The reason why an agent's roles forbid a request; empty if they allow it."""
+        """Return why the agent's roles forbid this request, or an empty text if they allow it."""
         return ""
 
     # Processes -----------------------------------------------------------------------------------------------
@@ -327,12 +329,12 @@ class Agents:
         return process
 
     def kill(self, node: str) -> None:
-        """Ends all processes of the node while its host is down."""
+        """End all processes of the node when its host goes down."""
         for process in [each for each in self.processes if each.node == node]:
             self._bury(process)
 
     def crash(self, process: Process) -> None:
-        """Ends one process; a successor starts a moment later."""
+        """End one process. Its successor starts a moment later."""
         if process.is_dead:
             return
         self._bury(process)
@@ -345,8 +347,8 @@ class Agents:
             )
 
     def replace(self, process: Process) -> None:
-        """Acts like a roll-out of the DaemonSet: tells the agent to stop, kills it after ten seconds at the latest, and
-        starts a new one."""
+        """Replace the agent as a roll-out of the DaemonSet does: ask it to stop, kill it after ten seconds at the
+        latest, and start a new one."""
         if process.loop is not None and not process.is_dead:
             self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process is told to stop")
             process.loop.stop()
@@ -368,7 +370,7 @@ class Agents:
         self.processes.remove(process)
 
     def broken_turns(self) -> list[str]:
-        """The nodes whose agents met an unexpected exception."""
+        """Return the nodes whose agents met an unexpected exception."""
         return [
             node for node, metrics in self._metrics.items() if metrics.turns.labels(node, "broken")._value.get() > 0
         ]
@@ -390,7 +392,7 @@ class Agents:
         return answer
 
     def answered_before(self, request: Request) -> Response | None:
-        """An earlier answer to the same request, still in a cache."""
+        """Return an earlier response to the same request that a cache still has."""
         at, answer = self._answers.get(_question(request), (-STALE_SECONDS, None))
         return answer if self._loop.time() - at < STALE_SECONDS else None
 
@@ -421,7 +423,7 @@ def _short(request: Request) -> str:
 
 
 class Wire:
-    """One process's way to the server."""
+    """The connection of one process to the API server."""
 
     def __init__(self, agents: Agents, process: Process) -> None:
         self._agents = agents
@@ -458,7 +460,7 @@ class Wire:
         return self._agents.land(self._process.node, request)
 
     async def _be_cut_off(self, request: Request) -> None:
-        """Raises an error while the agent has no network."""
+        """Raise an error while the agent has no network."""
         agents = self._agents
         until, how = agents.cut_off.get(self._process.node, (0.0, CutOff.SILENT))
         if asyncio.get_running_loop().time() >= until:
@@ -507,8 +509,8 @@ class Wire:
         await asyncio.Event().wait()
 
     async def _wait_out(self, fault: Fault) -> None:
-        """The delays before the request is sent; if the process is suspended after it, it resumes when the answer
-        arrives."""
+        """Apply the delays before the request is sent. A process that a fault suspends after the request resumes when
+        the response arrives."""
         if fault is Fault.OUTAGE:
             self._agents.go_down(60.0)
         if fault in OF_FROZEN:

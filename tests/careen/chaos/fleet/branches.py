@@ -1,4 +1,5 @@
-"""One run of a story, and each other end that a fault leads to: the part before the fault runs once."""
+"""Plays one story without faults and, from each chosen request on, the same story with a fault. The part before the
+fault runs only once."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.careen.chaos.fleet.world import World
 
 
 class Branch(NamedTuple):
-    """The story in which one request meets a fault."""
+    """The story in which this fault meets this request."""
 
     number: int
     fault: Fault
@@ -29,10 +30,11 @@ Judge = Callable[[World, Branch], str]
 
 
 def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) -> dict[Branch, str]:
-    """The judgement of each branch.
+    """Return the judgement of each branch.
 
-    A separate process plays each branch from its fault to the end, so the part before the fault, half of the story on
-    average, is not repeated. The story must run on virtual time: a forked process has none of its parent's threads."""
+    A separate process plays each branch from its fault to the end, so that the part before the fault runs only once.
+    That part is half of the story on average. The story must run on virtual time, because a forked process has none of
+    its parent's threads."""
     judgements: dict[Branch, str] = {}
     own: list[tuple[Branch, int]] = []
 
@@ -60,7 +62,7 @@ def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) ->
 
 
 def _forked() -> int:
-    """The child's process id, or 0 in the child, which continues the same loop."""
+    """Return the child's process id, or 0 in the child, which continues the same loop."""
     loop = asyncio.get_running_loop()
     with warnings.catch_warnings():
         # Python 3.12 and newer warn of threads in the parent: the runner has one, and the child needs none.
@@ -80,7 +82,7 @@ def _read_to_the_end(reader: int, child: int) -> str:
 
 
 def _end_with(writer: int, text: str) -> None:
-    """Ends the child without the exit handlers of Python and the test runner, which belong to the parent."""
+    """End the child without the exit handlers of Python and the test runner, which belong to the parent."""
     with os.fdopen(writer, "w") as stream:
         stream.write(text)
     os._exit(0)

@@ -1,6 +1,7 @@
-"""Every place in careen that sends a request to the API server, from its source, and the place that sent a request.
+"""Lists every place in careen's source that sends a request to the API server, and finds the place that sent a given
+request.
 
-The two lists are made independently, so each shows the gaps of the other."""
+The two results are made independently, so each shows what the other lacks."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ QUESTIONS = frozenset(
 
 
 class CallSite(NamedTuple):
-    """One call in careen's source."""
+    """One call in careen's source that sends a request."""
 
     file: str  # below careen/
     function: str  # with the functions and classes around it
@@ -40,12 +41,12 @@ class CallSite(NamedTuple):
 
 @functools.cache
 def all_call_sites() -> frozenset[CallSite]:
-    """Every call in careen's source that sends a request."""
+    """Return every call in careen's source that sends a request."""
     return frozenset(site for path in _SOURCE.rglob("*.py") for site, _ in _sites_of(path))
 
 
 def current_call_site() -> CallSite | str:
-    """The call site of the request being sent; a description of the frame if it is unknown."""
+    """Return the call site of the request being sent, or a description of the frame if the site is unknown."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         path = Path(frame.f_code.co_filename)

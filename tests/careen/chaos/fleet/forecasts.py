@@ -1,5 +1,5 @@
-"""The real forecast in a simulated fleet: scheduler_core's, on the lists that the simulated server gives, in this
-process and not in a child."""
+"""The real forecast in a simulated fleet: scheduler_core computes it in this process, from the lists of the simulated
+server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHILD_SECONDS = 1.0  # a child process starts and computes
 
 
 class Real:
-    """One agent's forecasts; its requests meet the same faults as the agent's own."""
+    """Makes one agent's forecasts. Their requests meet the same faults as the agent's own requests."""
 
     def __init__(self, api: ClusterApi) -> None:
         self._api = api

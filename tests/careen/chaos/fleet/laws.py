@@ -1,5 +1,5 @@
-"""The rules of every story, checked only against the server's journal and the hosts' log; no code is shared with the
-agents."""
+"""The rules that every story must keep. They are checked only against the server's journal and the hosts' log, without
+the agents' code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def verdict(
     world: World, *, but: Collection[str] = (), taint_seconds: float = 10.0, answer_seconds: float = 0.0
 ) -> list[str]:
-    """One sentence for every broken rule; `but` names rules of the demo's judge that the story itself breaks."""
+    """Return one sentence for every broken rule. `but` names rules of the demo's judge that the story itself breaks."""
     evidence = RolloutTrace(
         writes=_writes(world),
         host_log=tuple(world.fleet.log),
@@ -62,7 +62,7 @@ def _writes(world: World) -> tuple[Write, ...]:
 
 
 def _groups(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """No group has more nodes down because of careen than its limit allows."""
+    """Check that no group has more nodes down because of careen than its limit allows."""
     down: set[str] = set()
     for event in events(evidence):
         name = event.host if isinstance(event, HostEvent) else event.key[1]
@@ -93,7 +93,7 @@ def _is_rebooting(evidence: RolloutTrace, name: str, at: float) -> bool:
 
 
 def _ends(world: World) -> Iterator[str]:
-    """Every Node is as before, except for people's changes, and the lock is empty."""
+    """Check that the lock is empty at the end, and that every Node is as before, apart from people's changes."""
     for name, before in world.initial.items():
         after = world.server.get("nodes", name)
         if after is None:
@@ -148,8 +148,7 @@ _ANNOUNCED_SECONDS = 8.0
 
 
 def _asked_twice(world: World) -> Iterator[str]:
-    """Regardless of how many processes a node has: the host is not asked again while the first request may still take
-    effect."""
+    """Check that no process asks the host again while the first request may still take effect."""
     before: dict[str, HostEvent] = {}
     for event in world.fleet.log:
         if event.what == "ignored":
@@ -163,8 +162,8 @@ def _asked_twice(world: World) -> Iterator[str]:
 
 
 def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
-    """No agent removes the claim from the lock between the request to the host and its next boot, while the claiming
-    Node exists. A person may remove it."""
+    """Check that no agent removes a claim from the lock between the request to the host and its next boot. This applies
+    while the claiming Node exists. A person may remove the claim."""
     under_way: set[str] = set()
     holders: set[str] = set()
     for event in events(evidence):
@@ -187,7 +186,7 @@ def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
 
 
 def _told(world: World) -> Iterator[str]:
-    """The end of each requested reboot is reported by an Event, if the agent that started after the boot lived."""
+    """Check that an Event reports the end of each requested reboot, if the agent that started after the boot lived."""
     for name in world.shape.names:
         boots = [event.at for event in world.fleet.log if event.host == name and event.what == "booted"]
         asked = [event.at for event in world.fleet.log if event.host == name and event.what == "asked"]
@@ -208,7 +207,7 @@ def _told(world: World) -> Iterator[str]:
 
 
 def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """Each requested reboot finds the node cordoned, and its claim in the lock within the last seconds."""
+    """Check that each reboot was requested for a cordoned node whose claim was in the lock seconds before."""
     held: dict[str, float] = {}
     holders: set[str] = set()
     nodes: dict[str, Mapping[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""The machines and kubelets of a simulated fleet. Their pods: `workloads.py`."""
+"""The machines and kubelets of a simulated fleet. Their pods are in `workloads.py`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONG_SHUTDOWN = (20.0, 70.0)  # systemd waits 90 s for a service that does not 
 
 @dataclass(kw_only=True)
 class Host:
-    """One computer, as its agent and the laws see it."""
+    """One machine, as its agent and the rules see it."""
 
     name: str
     fleet: Fleet
@@ -79,7 +79,7 @@ class Host:
 
 
 class Fleet:
-    """Hosts with their Nodes and pods on one server; the seed determines every random choice."""
+    """The hosts with their Nodes and pods on one server. The seed determines every random choice."""
 
     def __init__(self, server: SmallServer, loop: asyncio.AbstractEventLoop, chance: random.Random) -> None:
         self.server = server
@@ -119,7 +119,7 @@ class Fleet:
         return self.hosts[name]
 
     def register(self, name: str) -> None:
-        """The kubelet registers its Node, and its DaemonSet pods start."""
+        """Register the Node as its kubelet does, and start its DaemonSet pods."""
         host = self.hosts[name]
         if self.server.get("nodes", name) is None:
             self.server.put(
@@ -151,7 +151,7 @@ class Fleet:
             self.later(host.chance.uniform(*seconds), lambda: self._go_down(host, boot))
 
     def lose_power(self, name: str) -> None:
-        """The machine goes down without a request."""
+        """Stop the machine without a request."""
         host = self.hosts[name]
         self._go_down(host, host.boot, "down" if host.is_going_down else "lost")
 
@@ -207,7 +207,8 @@ class Fleet:
         self.workloads.add_apps(plain_apps(replicas), list(self.hosts))
 
     def add_town(self) -> None:
-        """The usual mixture of a cluster: at least six pods per node, some of which no controller would recreate."""
+        """Add the usual mixture of workloads: at least six pods per node, including pods that no controller would
+        recreate."""
         names = list(self.hosts)
         self.workloads.daemons.append("log")
         self.workloads.add_apps(town_apps(len(names)), names)
@@ -227,7 +228,7 @@ class Fleet:
         self.workloads.collect_pods_of(name)
 
     def _places(self) -> list[str]:
-        """The nodes on which a scheduler may place a pod now."""
+        """Return the nodes on which a scheduler may place a pod now."""
         return [
             node["metadata"]["name"]
             for node in self.server.all("nodes")
@@ -238,7 +239,8 @@ class Fleet:
         return name in self.hosts and self.hosts[name].is_up and not self.hosts[name].is_going_down
 
     def _is_running(self, name: str) -> bool:
-        """Whether the node's kubelet ends and starts pods; a pod without a node has none to wait for."""
+        """Whether the node's kubelet runs, so that it can end and start pods. A pod without a node need not wait for a
+        kubelet."""
         return name not in self.hosts or self.hosts[name].is_up
 
 

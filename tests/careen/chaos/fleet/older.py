@@ -1,7 +1,7 @@
-"""Agents of an older release beside current ones: they neither write the newer fields of the lock nor keep them when
-they write the lock.
+"""Agents of an older release beside current agents. The older agents drop the newer fields of the lock when they write
+it.
 
-Only an agent's own tasks know its release: by a context variable."""
+A context variable tells each agent's tasks which release they run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ dropped = 0
 
 @contextmanager
 def release(*, is_older: bool) -> Iterator[None]:
-    """Tasks that are created in this context stay on this release."""
+    """Make the tasks that are created in this context run this release."""
     token = _IS_OLDER.set(is_older)
     try:
         yield
@@ -34,7 +34,7 @@ def release(*, is_older: bool) -> Iterator[None]:
 
 @contextmanager
 def side_by_side() -> Iterator[None]:
-    """Today's code reads and writes the lock as the older release does, where an older agent runs it."""
+    """Let current code read and write the lock as the older release does, wherever an older agent runs it."""
     parse, render = content.parse, content.render
     content.parse = lambda text: parse(_known(text) if _IS_OLDER.get() else text)  # type: ignore[assignment]
     content.render = lambda wanted: _written(render, wanted)  # type: ignore[assignment]
@@ -50,7 +50,7 @@ def _written(render: Callable[[content.LockContent], str | None], wanted: conten
 
 
 def _known(text: str | None) -> str | None:
-    """The same lock with the fields that the older release knows."""
+    """Return the same lock with only the fields that the older release knows."""
     global dropped  # noqa: PLW0603 - counted for the report of a run, by nobody else
     try:
         lock: Any = json.loads(text or "")

@@ -1,6 +1,6 @@
-"""What a network, machines, workloads and a cluster's operators do to a fleet, in addition to `people.py`: an agent
-without a network, a second boot, pods that end late, budgets that close, edits of the ConfigMap, roll-outs of
-careen."""
+"""What networks, machines, workloads and operators do to a fleet, in addition to `people.py`: an agent loses its
+network, a host boots twice, pods end late, budgets close, the ConfigMap changes, and careen's DaemonSet is rolled
+out."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ Act = Callable[["World", str], None]
 
 
 def cut_off(world: World, name: str) -> None:
-    """This node's agent alone has no network."""
+    """Cut the network of this node's agent, and of no other agent."""
     until = world.now + world.chance.uniform(5.0, 150.0)
     world.agents.cut_off[name] = (until, world.chance.choice(list(CutOff)))
 
 
 def boot_twice(world: World, name: str) -> None:
-    """A reboot caused by firmware, a kernel panic or a person: the next boot is followed by another one."""
+    """Let a second boot follow the next boot, as after a firmware update or a kernel panic."""
     world.fleet.hosts[name].more_boots = 1
 
 
 def go_down_slowly(world: World, name: str) -> None:
-    """Makes the host take time between the request and its shutdown."""
+    """Make the host take time between the request and its shutdown."""
     world.fleet.hosts[name].takes_long_to_go_down = True
 
 
 def end_late(world: World, name: str) -> None:
-    """The kubelet ends no pod of this node for a while, regardless of grace periods."""
+    """Let the kubelet end no pod of this node for a while, whatever the grace periods."""
     world.fleet.workloads.ends_from[name] = world.now + world.chance.uniform(20.0, 120.0)
 
 
 def close_budget(world: World, _name: str) -> None:
-    """The budgets allow no eviction of one application's pods for a while."""
+    """Let the disruption budget of one application allow no eviction for a while."""
     workloads = world.fleet.workloads
     guarded = [app for app in workloads.apps.values() if app.may_be_away is not None]
     if guarded:
@@ -48,7 +48,7 @@ def close_budget(world: World, _name: str) -> None:
 
 
 def forget_lists(world: World, _name: str) -> None:
-    """The server compacts its history: a client between two pages of a list gets 410."""
+    """Compact the server's history, so that a client between two pages of a list gets 410."""
     world.server.store.forget_history()
 
 
@@ -72,7 +72,7 @@ _LIVE = ("window", "concurrency", "taint_key", "drain", "order", "lock_release_d
 
 
 def live_settings(world: World, name: str) -> LiveSettings:
-    """The settings in effect in the agent process of this node."""
+    """Return the settings in effect in this node's agent process."""
     if name not in world.live:
         flags = {"node_id": (name,), "concurrency": (str(world.shape.concurrency),)}
         world.live[name] = LiveSettings(Invocation(flags=flags, environment={}), None, config_map_name="careen/careen")
@@ -87,7 +87,7 @@ def offer(world: World, name: str, seen: SeenConfigMap | None) -> None:
 
 
 def edit_config_map(world: World, _name: str) -> None:
-    """Edits, corrupts or deletes the ConfigMap; each agent learns of it after its own delay."""
+    """Edit, corrupt or delete the ConfigMap. Each agent learns of the change after its own delay."""
     text = world.chance.choice((*_TEXTS, None))
     seen = None if text is None else SeenConfigMap(uid="one", resource_version=str(world.now), data={KEY: text})
     for name in world.shape.names:
@@ -98,12 +98,12 @@ def edit_config_map(world: World, _name: str) -> None:
 
 
 def roll_out(world: World, _name: str) -> None:
-    """Another image: the agents are replaced one after another, by today's release."""
+    """Replace the agents one after another by the current release, as for another image."""
     _roll(world, "careen:2", older=())
 
 
 def roll_back(world: World, _name: str) -> None:
-    """Returns to the previous release; as often as not, the roll-out stops half-way."""
+    """Return to the previous release. In about half of the stories the roll-out stops half-way."""
     names = world.chance.sample(world.shape.names, world.chance.randint(1, len(world.shape.names)))
     _roll(world, "careen:0", older=tuple(names))
 
@@ -133,7 +133,8 @@ def _replace(world: World, name: str, *, is_older: bool) -> None:
 
 
 def _say_progress(world: World) -> None:
-    """Simulates the DaemonSet controller, which writes beside the lock with each pod that it replaces."""
+    """Write the DaemonSet's status, as its controller does for each replaced pod. This changes the version of the
+    lock's object."""
     world.server.change(
         "daemonsets",
         "careen",
@@ -152,7 +153,7 @@ RELEASES: tuple[Act, ...] = (roll_out, roll_back)
 
 
 def calm(world: World) -> None:
-    """Every agent has a network, budgets are open, the ConfigMap is as before, and all agents run one release."""
+    """Give every agent a network, open the budgets, restore the ConfigMap, and let all agents run one release."""
     world.agents.cut_off.clear()
     world.fleet.workloads.ends_from.clear()
     world.fleet.workloads.open_budgets()

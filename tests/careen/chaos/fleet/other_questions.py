@@ -1,4 +1,4 @@
-"""An agent's requests for anything but objects: the server's version, and the agent's own rights."""
+"""Answers an agent's requests that do not concern objects: the server's version, and the agent's own rights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SOME_RULES: list[dict[str, Any]] = [
 
 
 def other_answer(request: Request) -> tuple[int, bytes] | None:
-    """The answer; None for a request for objects."""
+    """Return status and body, or None for a request for objects."""
     if request.path == "/readyz":
         return 200, b"ok"
     if request.path == "/version":

@@ -1,4 +1,4 @@
-"""What people and other machines do to a fleet at the wrong moment. Acts are drawn by name, so that a failing seed is
+"""What people and machines do to a fleet at the wrong moment. A story names each act, so that a failing seed is
 readable."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _with(obj: dict[str, Any], part: str, change: Mapping[str, str | None]) -> d
 
 
 def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | str | None]) -> None:
-    """Acts like `kubectl edit`: reads the whole annotation, and writes it back a moment later."""
+    """Edit the lock as `kubectl edit` does: read the whole annotation, and write it back a moment later."""
     found = world.server.get("daemonsets", "careen", "careen")
     if found is None:
         return
@@ -53,7 +53,7 @@ def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | st
 
 
 def cordon(world: World, name: str) -> None:
-    """Cordons only a schedulable node: a second cordon would leave no trace."""
+    """Cordon a schedulable node. A second cordon would leave no trace, so a cordoned node is left alone."""
     node = world.server.get("nodes", name)
     if node is not None and not node["spec"].get("unschedulable"):
         world.persons.cordons.add(name)
@@ -82,7 +82,7 @@ def retry(world: World, name: str) -> None:
 
 
 def keep_down(world: World, name: str) -> None:
-    """`careen maintenance`, ended after a while."""
+    """Request a maintenance as `careen maintenance` does, and end it after a while."""
     annotate(world, name, REQUEST, "maintenance")
     world.at(world.chance.uniform(5.0, 200.0), lambda: hand_back(world, name))
 
@@ -92,13 +92,13 @@ def hand_back(world: World, name: str) -> None:
 
 
 def touch(world: World, name: str) -> None:
-    """Another controller writes the Node: every version known to an agent is now old."""
+    """Write the Node as another controller does, so that every version that an agent knows is old."""
     annotate(world, name, "theirs-too", str(world.now))
     world.at(1.0, lambda: annotate(world, name, "theirs-too", None))
 
 
 def wipe_record(world: World, name: str) -> None:
-    """Removing the record removes the proof of who set the taint and the label."""
+    """Remove the record from the Node. The record was the proof of who set the taint and the label."""
     world.persons.wiped.add(name)
     annotate(world, name, f"{_OURS}progress", None)
 
@@ -125,7 +125,7 @@ def wipe_taint(world: World, name: str) -> None:
 
 
 def delete_node(world: World, name: str) -> None:
-    """Deletes the Node with its pods; the kubelet registers it again after a while, or at its next boot."""
+    """Delete the Node with its pods. The kubelet registers it again after a while, or at its next boot."""
     world.server.remove("nodes", name, actor=_PERSON)
     world.persons.cordons.discard(name)
     world.at(2.0, lambda: world.fleet.collect_pods_of(name))
@@ -134,8 +134,8 @@ def delete_node(world: World, name: str) -> None:
 
 
 def recreate_node(world: World, name: str) -> None:
-    """Deletes the Node, which is registered again within seconds, as by `kubectl delete node` on a running kubelet; its
-    pods are collected or not."""
+    """Delete the Node, which its running kubelet registers again within seconds. Its pods may be collected in
+    between."""
     world.server.remove("nodes", name, actor=_PERSON)
     world.persons.cordons.discard(name)
     if world.chance.random() < 0.5:
@@ -168,7 +168,7 @@ def resume(world: World, _name: str) -> None:
 
 
 def release(world: World, name: str) -> None:
-    """`careen lock release NODE`, or the same by hand."""
+    """Release the claim as `careen lock release NODE` does."""
     edit_lock(
         world,
         lambda lock: (
@@ -193,12 +193,12 @@ def spoil_lock(world: World, _name: str) -> None:
 
 
 def mend_lock(world: World, _name: str) -> None:
-    """The person who made the lock unreadable removes the bad content."""
+    """Remove the content that made the lock unreadable."""
     edit_lock(world, lambda lock: lock or None)
 
 
 def double_entry(world: World, name: str) -> None:
-    """Adds another claim of the same node, as after a careless paste."""
+    """Add another claim of the same node, as after a careless paste."""
 
     def edit(lock: dict[str, Any]) -> dict[str, Any] | None:
         rows = lock.get("locks") or []
@@ -212,7 +212,7 @@ def double_entry(world: World, name: str) -> None:
 
 
 def strip_entries(world: World, _name: str) -> None:
-    """Removes from each entry the fields that kured does not know."""
+    """Remove from each claim the fields that kured does not know."""
     edit_lock(
         world,
         lambda lock: (
@@ -246,13 +246,13 @@ def crash_agent(world: World, name: str) -> None:
 
 
 def freeze_agent(world: World, name: str) -> None:
-    """A starved host or a frozen cgroup: the process is suspended and resumes."""
+    """Suspend the agent's process and resume it, as on a starved host or with a frozen cgroup."""
     for process in [each for each in world.agents.processes if each.node == name]:
         process.freeze(world.chance.uniform(20.0, 150.0))
 
 
 def second_agent(world: World, name: str) -> None:
-    """A pod that still runs after a forced deletion, without a lock on the host; it ends some time later."""
+    """Run a second agent for a while, as after the forced deletion of its pod. No lock on the host stops it."""
     if world.fleet.hosts[name].is_up and any(each.node == name for each in world.agents.processes):
         process = world.agents.start(name)
         world.at(world.chance.uniform(5.0, 120.0), lambda: world.agents.crash(process))
@@ -302,7 +302,7 @@ def start_job(world: World, name: str) -> None:
 
 
 def slow_evictions(world: World, _name: str) -> None:
-    """A webhook that answers slowly for a while."""
+    """Make a webhook answer slowly for a while."""
     world.agents.latency = agents.slow_evictions
     world.at(world.chance.uniform(20.0, 120.0), lambda: setattr(world.agents, "latency", agents.no_latency))
 
@@ -311,7 +311,7 @@ def slow_evictions(world: World, _name: str) -> None:
 
 
 def change_settings(world: World, **changes: Any) -> None:
-    """The ConfigMap is edited; each agent learns of it after its own delay."""
+    """Change settings as an edit of the ConfigMap does. Each agent learns of the change after its own delay."""
     for name in world.shape.names:
         world.at(
             world.chance.uniform(0.0, 10.0),
@@ -360,7 +360,7 @@ MACHINES: tuple[Act, ...] = (
 
 
 def calm(world: World) -> None:
-    """People undo what they did, and machines behave from now on."""
+    """Undo what people did, and let machines behave from now on."""
     if world.server.get("daemonsets", "careen", "careen") is None:
         world.put_daemonset()
     mend_lock(world, "")
@@ -379,7 +379,7 @@ def calm(world: World) -> None:
 
 
 def help_the_failed(world: World) -> None:
-    """`careen retry NODE` for every node that reports a failure."""
+    """Run `careen retry NODE` for every node that reports a failure."""
     for node in world.server.all("nodes"):
         if (node["metadata"].get("labels") or {}).get(f"{_OURS}reboot") == "failed":
             retry(world, node["metadata"]["name"])

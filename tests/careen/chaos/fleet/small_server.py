@@ -1,5 +1,5 @@
-"""The store and verbs of the embedded API server without HTTP: each request is answered at once. It supports only the
-requests of an agent."""
+"""The store and verbs of the embedded API server, without HTTP. Each request is answered at once. It supports only an
+agent's requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SmallServer:
-    """Answers agents' requests; people, kubelets and controllers use `verbs` directly."""
+    """Answers agents' requests. People, kubelets and controllers use `verbs` directly."""
 
     def __init__(self, *, clock: Callable[[], float], wall_clock: Callable[[], datetime], seed: int = 0) -> None:
         self.store = Store(clock=clock)
@@ -41,7 +41,7 @@ class SmallServer:
             self.verbs.create(resource_named("namespaces"), "", {"metadata": {"name": name}}, actor="seed")
 
     def answer(self, request: Request, actor: str) -> Response:
-        """The answer of a real server with any status."""
+        """Return the response of a real server, whatever its status."""
         try:
             return self._response(*self._act(request, actor))
         except ApiError as refusal:
@@ -52,7 +52,7 @@ class SmallServer:
             )
 
     def refusal(self, code: int, message: str, **headers: str) -> Response:
-        """A metav1.Status with this code."""
+        """Return a metav1.Status with this code."""
         return self._response(
             code,
             _encode(ApiError(code, "", message).status()),
@@ -115,7 +115,7 @@ class SmallServer:
         return _encode(head)[:-1] + b',"items":[' + b",".join(item.as_item for item in page.items) + b"]}"
 
     def _event(self, body: dict[str, Any]) -> bytes:
-        """The Event as the server would have created it. Events are not read here, so none is kept."""
+        """Return the Event as a server would have created it. No Event is stored, because no part reads Events here."""
         metadata = body["metadata"]
         name = metadata.get("name") or f"{metadata['generateName']}{self.store.version}"
         return _encode(
@@ -133,7 +133,7 @@ class SmallServer:
     # For all users except agents ---------------------------------------------------------------------------------
 
     def put(self, obj: dict[str, Any], *, actor: str = "seed") -> Stored:
-        """The given object, including its status, with the fields that a real server always adds."""
+        """Store the object, including its status, with the fields that a real server always adds."""
         resource = BY_KIND[obj["apiVersion"], obj["kind"]]
         metadata = {
             "uid": f"uid-{self.store.version + 1}",
@@ -165,7 +165,7 @@ class SmallServer:
         namespace: str = "",
         subresource: str = "",
     ) -> None:
-        """A change that another client reads and writes at once; no effect if the object does not exist."""
+        """Read and write the object at once, as another client. Does nothing if the object does not exist."""
         if self.get(plural, name, namespace) is not None:
             self.verbs.change(
                 resource_named(plural), namespace, name, _managed(edit, actor), actor=actor, subresource=subresource
@@ -179,8 +179,8 @@ class SmallServer:
 def _managed(
     edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """The edit, with the server's record of who last changed cordon and taints: the only part of `managedFields` that
-    agents read."""
+    """Return an edit that also records who last changed cordon and taints. Agents read only this part of
+    `managedFields`."""
 
     def edited(old: dict[str, Any]) -> dict[str, Any]:
         new = edit(old)

@@ -1,5 +1,5 @@
-"""The roll-outs in which a fault hits every request in turn: several shapes, among them one with the whole start of an
-agent, one with a lost answer, and one with failing turns."""
+"""The roll-outs in which a fault hits every request in turn. One includes the whole start of an agent, one has a lost
+response of its own, and one has failing turns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOST_ANSWERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """The roll-out of a story, without faults."""
+    """The roll-out of a story, and what happens in it in every run."""
 
     shape: Shape
     agents: type[Agents] = Agents
@@ -41,7 +41,7 @@ class Story:
 
 
 def told(story: Story, plan: Plan = nothing_goes_wrong) -> World:
-    """Plays the roll-out from the first start to the end, with a plan of faults."""
+    """Play the roll-out from the first start to the end, with this plan of faults."""
     worlds: list[World] = []
     with story.surroundings(worlds):
         return run_virtually(_roll_out(story, plan, worlds))
@@ -68,8 +68,8 @@ async def _roll_out(story: Story, plan: Plan, worlds: list[World]) -> World:
 # A whole agent ---------------------------------------------------------------------------------------------------
 
 
-def _furnish(world: World) -> None:
-    """Creates the settings, the agents' own pods, and workloads that make an agent send every kind of request."""
+def _add_settings_and_workloads(world: World) -> None:
+    """Create the settings, the agents' own pods, and workloads that make an agent send every kind of request."""
     world.server.page_size = 3
     text = SETTINGS.format(concurrency=world.shape.concurrency)
     world.server.put(
@@ -87,7 +87,7 @@ def _furnish(world: World) -> None:
 
 
 def _give_device(world: World, app: str) -> None:
-    """Makes the forecast read devices."""
+    """Give a pod a device, so that the forecast reads devices."""
     pod = next(pod for pod in world.server.all("pods") if pod["metadata"]["labels"]["app"] == app)
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
     world.server.put({**pod, "spec": {**pod["spec"], "resourceClaims": claims}})
@@ -113,7 +113,7 @@ def _agents_pod(node: str) -> dict[str, Any]:
 
 
 class UnderKuredsRoles(Agents):
-    """The rights of kured's manifests: Nodes and DaemonSets are read one by one, and the lock is written by
+    """Agents with the rights of kured's manifests. They read Nodes and DaemonSets one by one and write the lock with
     `update`."""
 
     def withheld(self, request: Request) -> str:
@@ -132,7 +132,7 @@ def _put_agents_pods(world: World) -> None:
 
 
 def _pod_goes_before_its_eviction(world: World) -> Plan:
-    """Another client deletes the pod between the list of pods and its eviction."""
+    """Delete the pod as another client, between the list of pods and the eviction."""
     gone: list[str] = []
 
     def plan(_number: int, _node: str, request: Request) -> None:
@@ -164,7 +164,7 @@ BROKEN_SECONDS = 3.0
 
 @contextmanager
 def _turns_break(worlds: list[World]) -> Iterator[None]:
-    """The first turns of n1's drain fail, for a few seconds."""
+    """Make the first turns of n1's drain fail, for a few seconds."""
     step, since = decide.STEPS[Phase.DRAINING], []  # type: ignore[var-annotated]
 
     def breaks(situation: Situation) -> Any:
@@ -191,7 +191,7 @@ STORIES = {
     "the whole agent": Story(
         shape=Shape(nodes=2),
         agents=WholeAgents,
-        prepare=_furnish,
+        prepare=_add_settings_and_workloads,
         troubles=_pod_goes_before_its_eviction,
         surroundings=on_virtual_hosts,
     ),

@@ -1,7 +1,8 @@
 """The reasons for which thousands of nodes wait, and the requests that the waiting costs, counted on the agents'
 connections.
 
-A few real agents in a fleet that claims 5,000: each sleeps as one of 5,000 would, and its requests are multiplied."""
+A few real agents run in a fleet that claims to have 5,000. Each agent sleeps as one of 5,000 would, and its requests
+are multiplied."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ Obstacle = Callable[[World], None]
 
 
 def nothing(world: World) -> None:
-    """Does nothing, for a scenario in which nodes only wait."""
+    """Do nothing, for a story in which nodes only wait."""
 
 
 def edit(world: World, change: Callable[[LockContent], LockContent]) -> None:
@@ -78,7 +79,7 @@ def block_by_pods(world: World) -> None:
 
 
 def block_by_pods_elsewhere(world: World) -> None:
-    """One pod forbids the reboot of every node, another that of every node of its zone."""
+    """Let one pod forbid every node's reboot, and another pod the reboots of its zone."""
     selector = Selector.parse("app=web")
     settings(
         world,
@@ -114,14 +115,14 @@ def spoil_the_lock(world: World) -> None:
 
 
 def put_node(world: World, name: str, **metadata: Any) -> None:
-    """Adds a node without an agent."""
+    """Add a node without an agent."""
     status = {"conditions": [{"type": "Ready", "status": "True"}]}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **metadata}, "spec": {}, "status": status}
     world.server.put(node, actor="seed")
 
 
 def others_hold(world: World) -> None:
-    """Adds a claim that stays: kured's, whose holder keeps no record on its Node."""
+    """Add a claim of kured that stays, because kured keeps no record on the Node."""
     put_node(world, "elsewhere")
     people.edit_lock(world, lambda _: {"nodeID": "elsewhere", "created": "2026-03-04T12:00:00Z"})
 
@@ -134,13 +135,13 @@ def another_failed(world: World) -> None:
 
 
 def many_come_late(world: World) -> None:
-    """Nodes that wait behind a blocking pod: a count of waiting nodes includes them."""
+    """Add nodes that wait behind a blocking pod. A count of waiting nodes includes them."""
     for number in range(LATE):
         put_node(world, f"late-{number}", labels={"careen.dev/reboot": "required"})
 
 
 def put_a_crowd(world: World) -> None:
-    """More waiting nodes than an agent counts, without agents."""
+    """Add more waiting nodes than an agent counts. They have no agents."""
     for number in range(CROWD):
         put_node(world, f"waits-{number}", labels={"careen.dev/reboot": "required"})
 
@@ -155,14 +156,14 @@ def both(*obstacles: Obstacle) -> Obstacle:
 
 @dataclass(frozen=True)
 class Cost:
-    """Requests per second of one node: of each node in the line, and of each other node."""
+    """The requests per second of each node in the line, and of each other node."""
 
     named: tuple[float, ...]
     others: tuple[float, ...]
 
     def of(self, nodes: int) -> float:
-        """Requests per second of a fleet of that size: each node in the line counts once, all others count like the
-        sampled ones."""
+        """Return the requests per second of a fleet of this size. Each node in the line counts once, and the other
+        nodes are estimated from the sample."""
         return sum(self.named) + (nodes - len(self.named)) * sum(self.others) / len(self.others)
 
 
@@ -174,7 +175,7 @@ async def waiting(obstacle: Obstacle, *, later: Obstacle = nothing) -> Cost:
         return None
 
     world = World(Shape(nodes=REAL), plan=plan, seed=7)
-    told_of(world, THOUSANDS)
+    set_number_of_agents(world, THOUSANDS)
     put_a_crowd(world)
     obstacle(world)
     await world.all_need_a_reboot()
@@ -193,8 +194,8 @@ async def waiting(obstacle: Obstacle, *, later: Obstacle = nothing) -> Cost:
     )
 
 
-def told_of(world: World, agents: int) -> None:
-    """The status of the DaemonSet, from which an agent reads the number of agents."""
+def set_number_of_agents(world: World, agents: int) -> None:
+    """Write the number of agents into the DaemonSet's status, where the agents read it."""
     world.server.change(
         "daemonsets",
         "careen",

@@ -1,5 +1,5 @@
-"""An event loop on virtual time: whenever every task sleeps, the clock jumps to the next timer. It simulates hours of a
-fleet in a second, deterministically."""
+"""An event loop on virtual time. When every task sleeps, the clock jumps to the next timer. Hours of a fleet pass in a
+second, and each run is the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class _Selector(selectors.SelectSelector):
-    """Moves the clock to the next timer instead of waiting for it."""
+    """Moves the clock to the next timer and does not wait for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class _Selector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An asyncio loop on virtual time; it supports no sockets or threads."""
+    """An asyncio loop on virtual time, without sockets and threads."""
 
     def __init__(self) -> None:
         self._virtual = _Selector()
@@ -38,6 +38,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtually(story: Coroutine[Any, Any, T]) -> T:
-    """The result of the story; remaining tasks are cancelled."""
+    """Run the story on virtual time, cancel the remaining tasks, and return the story's result."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(story)

@@ -1,7 +1,8 @@
-"""Agents as composed in production, from the first request of their start to the review of rights and the forecast.
+"""Agents composed as in production, from the first request of their start to the review of rights and the forecast.
 
-Parts that cannot run on virtual time are replaced: the transport, the clock, the host, and the forecast's process,
-which sends the same requests from here. kopf's watch of the ConfigMap does not use careen's transport."""
+Test doubles replace the parts that cannot run on virtual time: the transport, the clock, the host, and the forecast's
+process. The double of that process sends the same requests. kopf's watch of the ConfigMap does not use careen's
+transport, so it is left out."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ blocking-pods:
 
 
 class WholeAgents(Agents):
-    """Every process begins with the start of an agent."""
+    """Agents whose every process begins with the whole start of an agent."""
 
     def start(self, node: str) -> Process:
         process = Process(node)
@@ -62,7 +63,7 @@ class WholeAgents(Agents):
             self.crash(process)
 
     def metrics_of(self, node: str) -> Metrics:
-        """The records outlive the process, so that no failed turn is forgotten."""
+        """Return the node's metrics, which outlive its processes, so that no failed turn is forgotten."""
         return self._metrics.setdefault(node, Metrics(node))
 
     def clock_of(self, process: Process) -> ProcessClock:
@@ -70,7 +71,7 @@ class WholeAgents(Agents):
 
 
 class WholeAgent(wiring.Agent):
-    """The composition of one agent in production."""
+    """One agent, composed as in production."""
 
     def __init__(self, agents: WholeAgents, process: Process) -> None:
         self._process = process
@@ -95,7 +96,7 @@ class WholeAgent(wiring.Agent):
 
 
 class ListingForecaster:
-    """Sends the requests of the forecast's process; its forecasts move each pod to any node."""
+    """Sends the same requests as the forecast's process. Its forecasts let each pod move to any node."""
 
     def __init__(self, api: ClusterApi) -> None:
         self._api = api
@@ -144,7 +145,7 @@ class _NamespaceFile:
 
 @contextmanager
 def on_virtual_hosts(worlds: list[World]) -> Iterator[None]:
-    """Replaces what the composition uses while it runs, from the world in `worlds`."""
+    """Replace the hosts and the randomness of the composition by those of the world in `worlds`."""
     with (
         patch.object(wiring, "host_of", lambda settings: worlds[0].fleet.hosts[settings.node_id]),
         patch.object(wiring, "random", random.Random(0)),

@@ -1,4 +1,4 @@
-"""Pods of a simulated fleet, and the controllers, scheduler and disruption controller that manage them."""
+"""The pods of a simulated fleet, and the controllers, scheduler and disruption controller that manage them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Seconds = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class App:
-    """A controller with a replica count."""
+    """A controller with a number of replicas."""
 
     name: str
     replicas: int
@@ -45,8 +45,8 @@ def plain_apps(replicas: int) -> tuple[App, ...]:
 
 
 def town_apps(nodes: int) -> tuple[App, ...]:
-    """The workloads of a cluster: pods with affinity, pods that are recreated one at a time under their own name, and
-    pods that take a minute to end."""
+    """Return a cluster's usual workloads: pods with affinity, pods that are recreated one at a time under their own
+    name, and pods that take a minute to end."""
     return (
         App(name="web", replicas=2 * nodes, may_be_away=2),
         App(name="db", kind="StatefulSet", replicas=nodes, ready_within=(0.5, 6.0), may_be_away=1),
@@ -55,8 +55,8 @@ def town_apps(nodes: int) -> tuple[App, ...]:
 
 
 class Workloads:
-    """`places` gives the nodes on which a scheduler may place a pod now; `is_running` tells whether a node's kubelet
-    runs."""
+    """All pods and their controllers. `places` returns the nodes on which a scheduler may place a pod now. `is_running`
+    says whether a node's kubelet runs."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Workloads:
         server.store.listen([_PODS.storage], self._on_pods)
 
     def _chance_of(self, name: str) -> random.Random:
-        """One random stream for each controller, so that an added event changes no other controller's pods."""
+        """Return the controller's own random stream, so that an added event changes no other controller's pods."""
         return self._chances.setdefault(name, random.Random(f"{self._seed} {name}"))
 
     def _draw(self, name: str, seconds: Seconds) -> float:
@@ -93,7 +93,7 @@ class Workloads:
     # The initial objects -------------------------------------------------------------------------------------
 
     def add_apps(self, apps: Iterable[App], nodes: list[str]) -> None:
-        """Creates each workload with all its pods, spread evenly over the nodes."""
+        """Create each workload with all its pods, spread evenly over the nodes."""
         for app in apps:
             self.apps[app.name] = app
             self._put_controller(app)
@@ -159,11 +159,11 @@ class Workloads:
             self._pod_ready(f"{daemon}-{node}", is_ready=is_ready)
 
     def add_crashing_daemon(self, node: str) -> None:
-        """Adds a workload whose pod on this node was never ready and never will be."""
+        """Add a DaemonSet pod on this node that was never ready and never will be."""
         self._put_pod(f"crash-{node}", node, owner=_owner("DaemonSet", "crash"), is_ready=False)
 
     def add_bare_pod(self, node: str) -> None:
-        """Adds a pod that no controller recreates after a deletion."""
+        """Add a pod that no controller recreates."""
         self._serial += 1
         self._put_pod(f"bare-{self._serial}", node, owner=None, is_ready=True)
 
@@ -175,8 +175,8 @@ class Workloads:
     # Jobs ----------------------------------------------------------------------------------------------------
 
     def add_job(self, node: str, ends: str) -> None:
-        """Adds a Job with a pod on this node. After its eviction it `completes` on another node, `fails` for good, or
-        is `cleared` away when it is complete."""
+        """Add a Job with a pod on this node. After the eviction the Job `completes` on another node, `fails`, or is
+        `cleared` when it is complete."""
         self._serial += 1
         name = f"job-{self._serial}"
         self._jobs[name] = ends
@@ -327,12 +327,13 @@ class Workloads:
         )
 
     def node_lost(self, node: str) -> None:
-        """Acts as the node controller: the kubelet no longer reports these pods."""
+        """Mark the node's pods as not ready, as the node controller does if the kubelet is silent."""
         for pod in self._pods_on(node):
             self._pod_ready(pod["metadata"]["name"], is_ready=False)
 
     def node_back(self, node: str) -> None:
-        """The kubelet starts the pods again, one after another; `daemons_ready` controls DaemonSet pods separately."""
+        """Start the node's pods again, one after another, as its kubelet does. `daemons_ready` starts the DaemonSet
+        pods."""
         for pod in self._pods_on(node):
             name, uid, owner = pod["metadata"]["name"], pod["metadata"]["uid"], pod["metadata"]["labels"]["app"]
             if owner not in self.daemons and owner != "crash":
@@ -348,7 +349,7 @@ class Workloads:
         ]
 
     def collect_pods_of(self, node: str) -> None:
-        """Acts as the garbage collector after the deletion of a Node."""
+        """Remove a deleted Node's pods, as the garbage collector does."""
         if self.server.get("nodes", node) is None:
             for pod in self.server.all("pods"):
                 if pod["spec"].get("nodeName") == node:
@@ -394,7 +395,7 @@ class Workloads:
             self._job_lost_its_pod(owner)
 
     def _count_soon(self) -> None:
-        """Runs at the end of this instant, however many pods change in it."""
+        """Count once at the end of this instant, however many pods change in it."""
         if not self._is_count_due:
             self._is_count_due = True
             self._later(0.0, self._count)

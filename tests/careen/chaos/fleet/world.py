@@ -1,4 +1,4 @@
-"""A whole fleet with real agent shells on virtual time: machines, agents, people, and the verdict at the end."""
+"""A whole fleet on virtual time: machines, real agents and people, and the verdict at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ZONE, CONTROL_PLANE = "topology.kubernetes.io/zone", "node-role.kubernetes.io/co
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """The configuration of the fleet; `groups` repeats the budgets for the laws: name, label predicate, limit."""
+    """The configuration of the fleet. `groups` repeats the budgets for the rules as name, label predicate and limit."""
 
     nodes: int = 2
     zones: int = 0
@@ -47,7 +47,7 @@ class Shape:
         return zone | ({CONTROL_PLANE: ""} if index < self.control_planes else {})
 
     def groups(self, name: str) -> dict[str, int]:
-        """The groups of a node with their limits, computed independently of the agents' code."""
+        """Return the limit of each group that contains the node, computed without the agents' code."""
         labels = self.labels(name)
         found = {"everybody": self.concurrency}
         if self.zone_limit and ZONE in labels:
@@ -59,8 +59,8 @@ class Shape:
 
 @dataclass
 class Persons:
-    """People's changes of Nodes: cordons that they did not remove must exist at the end; marks described by a removed
-    record may remain."""
+    """What people changed on Nodes. Cordons that they did not remove must exist at the end, and marks whose record they
+    removed may remain."""
 
     cordons: set[str] = field(default_factory=set)
     wiped: set[str] = field(default_factory=set)
@@ -71,7 +71,7 @@ def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
 
 
 class World:
-    """The world; it must be created inside a running (virtual) loop."""
+    """The fleet and what happens to it. It must be created inside a running virtual loop."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class World:
         agents: type[Agents] = Agents,
         prepare: Callable[[World], None] = lambda _: None,
     ) -> None:
-        """`prepare` is called after machines and workloads are created and before any agent starts."""
+        """Create the fleet. `prepare` runs after machines and workloads exist and before any agent starts."""
         loop = asyncio.get_running_loop()
         self.shape = shape
         self.seed = seed
@@ -137,7 +137,8 @@ class World:
         return self.fleet.now
 
     def policy(self, name: str) -> Policy:
-        """Deadlines of minutes instead of a quarter of an hour, so that whatever they end, ends soon."""
+        """Return the node's policy. Its deadlines last minutes and not a quarter of an hour, so that stories are
+        short."""
         policy = Policy(
             node_name=name,
             daemonset_namespace="careen",
@@ -180,8 +181,8 @@ class World:
             self.fleet.hosts[name].needs_reboot()
 
     async def until_home(self, longest_seconds: float) -> None:
-        """Waits until every need is met and no mark of careen is left. It returns silently if that takes too long: the
-        rules report it."""
+        """Wait until every need is met and no mark of careen is left. Returns silently if that takes too long, because
+        the rules report it."""
         end = self.now + longest_seconds
         while self.now < end:
             await asyncio.sleep(1.0)
@@ -213,11 +214,11 @@ class World:
         return verdict(self, **leniency)
 
     def note(self, text: str) -> None:
-        """Adds a line to the story, for the reader of a failure."""
+        """Add a line to the story, for the reader of a failure."""
         self.agents.trace.append(f"{self.now:8.2f} ---- {text}")
 
     def told(self, broken: list[str]) -> str:
-        """The verdict, and the end of the story before it."""
+        """Return the broken rules and the end of the story, as the text of a failure."""
         return "\n".join([*broken, *(line[:500] for line in self.agents.trace[-250:])])
 
     def at(self, seconds: float, what: Callable[[], None]) -> None:

@@ -1,5 +1,5 @@
-"""`python -m tests.careen.chaos.storm --seeds 500` plays many; `--seed N` plays one, prints it, and shrinks it if it
-breaks a rule."""
+"""Plays storms: `python -m tests.careen.chaos.storm --seeds 500` plays 500. `--seed N` plays one, prints it, and
+shrinks it if it breaks a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The storm of a seed. The kinds of weather differ in their events, and in the rules that these events themselves
+"""Draws the storm of a seed. The kinds of weather differ in their events and in the rules that these events themselves
 break."""
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ REQUESTS: Mapping[str, Callable[[Request], bool]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Weather:
-    """One kind of weather. `but` names the rules of the demo's judge and the laws that this weather itself breaks."""
+    """One kind of weather. `but` names the rules that this weather itself breaks, of the demo's judge and of
+    `laws.py`."""
 
     acts: Sequence[Act] = ()
     most_acts: int = 8
@@ -56,7 +57,7 @@ class Weather:
     but: tuple[str, ...] = ()
 
 
-# What people do to claims and needs, the demo's judge would lay to the agents; `laws.py` judges these stories
+# The demo's judge would blame the agents for what people do to claims and needs; `laws.py` judges these stories
 # by their instants.
 _HANDS = ("taint", "finished", "once", "loop")
 _LOCK_HANDS = (*_HANDS, "told", "claim", "claims", "release", "theft")
@@ -103,8 +104,7 @@ WEATHER: Mapping[str, Weather] = {
 
 
 def story_of(seed: int) -> Story:
-    """The storm of this seed. Ten kinds of weather alternate; every tenth round of ten seeds, and every tenth seed of a
-    round, uses the real forecast."""
+    """Return the storm of this seed. The ten kinds of weather alternate. One storm in ten uses the real forecast."""
     chance = random.Random(seed)
     name = list(WEATHER)[seed % len(WEATHER)]
     weather = WEATHER[name]
@@ -132,7 +132,7 @@ def story_of(seed: int) -> Story:
 
 
 def _needs(names: list[str], chance: random.Random) -> list[Event]:
-    """Most nodes need a reboot; the others do not."""
+    """Most nodes need a reboot, so that the storm contains a roll-out."""
     asking = [name for name in names if chance.random() < 0.8] or names[:1]
     return [Event(at=_at(chance, 3.0, 60.0), node=name, what="need") for name in asking]
 

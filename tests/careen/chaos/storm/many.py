@@ -1,4 +1,4 @@
-"""Many storms, with one process for each core, and their report."""
+"""Plays many storms, in one process for each core, and prints their report."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _STORMS_A_PROCESS = 200
 
 
 def main() -> int:
-    """Exit code 1 if a law broke, if fewer storms were played than requested, or if a run of hundreds missed a kind of
-    fault."""
+    """Play the requested storms. Returns 1 if a rule broke, if fewer storms were played than requested, or if a run of
+    hundreds missed a kind of fault."""
     asked = _arguments()
     _be_quiet()
     if asked.seed is not None:
@@ -65,7 +65,7 @@ def _one(seed: int) -> int:
 
 
 def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
-    """The total, and the first few failures. After that many failures, or when told to stop, the run ends early."""
+    """Return the total and the first few failures. The run ends early after that many failures, or on a signal."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     total, failed = Tally(), list[Outcome]()
@@ -81,7 +81,7 @@ def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
 
 
 def _told(outcomes: Iterator[Outcome], number: int) -> Iterator[Outcome]:
-    """The results, with a progress line now and then, and a line for each broken law."""
+    """Pass the results on. Prints a progress line from time to time, and a line for each broken rule."""
     told_at = time.monotonic()
     for done, outcome in enumerate(outcomes, start=1):
         if outcome.broken:
@@ -101,8 +101,8 @@ def _telling_of_dead_processes() -> Iterator[None]:
 
 
 def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
-    """Results in the order of completion. The processes are replaced all at once: CPython's `max_tasks_per_child` can
-    hang (gh-115634)."""
+    """Yield results in the order of completion. All processes are replaced at once, because CPython's
+    `max_tasks_per_child` can hang (gh-115634)."""
     some = jobs * _STORMS_A_PROCESS
     for first in range(0, len(seeds), some):
         pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin)
@@ -125,6 +125,6 @@ def _begin() -> None:
 
 
 def _be_quiet() -> None:
-    """Agents log their errors; here the trace contains them. A warning is an error, as under pytest."""
+    """Suppress the agents' logs, because the trace contains their errors. A warning is an error, as under pytest."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("error")

@@ -1,4 +1,4 @@
-"""Plays a story to its end and judges it."""
+"""Plays a storm to its end and judges it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SLOW_SECONDS = {Fault.SLOW.name: 12.0, **{each.name: seconds for each, seconds i
 
 @dataclass
 class Tally:
-    """Results of storms, in numbers that can be added."""
+    """The results of storms, as numbers that can be added."""
 
     storms: int = 0
     virtual_seconds: float = 0.0
@@ -57,12 +57,13 @@ class Outcome:
 
     @property
     def laws(self) -> frozenset[str]:
-        """The names of the broken rules, without the instants."""
+        """Return the names of the broken rules, without their times."""
         return frozenset(each.split(":", 1)[0] for each in self.broken)
 
 
 def play(story: Story) -> Outcome:
-    """The result. An error in the harness is reported like a broken rule, so that it is shrunk as well."""
+    """Play the storm and return its outcome. An error in the harness counts as a broken rule, so that its story is
+    shrunk as well."""
     before = older.dropped
     try:
         with older.side_by_side(), _repeatable(story.seed):
@@ -78,8 +79,7 @@ def play(story: Story) -> Outcome:
 
 @contextmanager
 def _repeatable(seed: int) -> Iterator[None]:
-    """Claim ids come from the system's random source; here they come from the seed, so that a failure repeats
-    exactly."""
+    """Draw claim ids from the seed and not from the system's random source, so that a failure repeats exactly."""
     chance = random.Random(seed)
     ids = SimpleNamespace(token_hex=lambda size: chance.randbytes(size).hex())
     with mock.patch.object(observe, "secrets", ids):
@@ -87,7 +87,7 @@ def _repeatable(seed: int) -> Iterator[None]:
 
 
 class _Faults:
-    """The faults of a story: each applies to its node's first suitable request after its time."""
+    """The faults of a story. Each fault applies to its node's first suitable request after the fault's time."""
 
     def __init__(self, story: Story) -> None:
         self.is_calm = False
@@ -97,7 +97,7 @@ class _Faults:
             self._waiting[event.node].append(event)
 
     def plan(self, _number: int, node: str, request: Request) -> Fault | None:
-        """The fault for this request."""
+        """Return the fault for this request, or None."""
         assert self.world is not None
         due = [] if self.is_calm else [each for each in self._waiting[node] if each.at <= self.world.now]
         met = next((each for each in due if self._is_for(each, request)), None)
@@ -159,7 +159,7 @@ def _tally(story: Story, world: World) -> Tally:
 
 
 def _moves(world: World) -> Counter[str]:
-    """The phase changes in the agents' writes; each must be in the phase table."""
+    """Count the phase changes in the agents' writes that the phase table contains."""
     found: Counter[str] = Counter()
     for change in world.server.store.journal:
         if change.storage[1] != "nodes" or change.before is None or change.after is None:

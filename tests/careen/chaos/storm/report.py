@@ -1,4 +1,4 @@
-"""The results of storms for people: totals, events that never happened, and failures as short stories."""
+"""The results of storms as text: totals, events that never happened, and failures as short stories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAST_LINES = 120
 
 
 def totals(tally: Tally) -> str:
-    """The figures of a run, with the names of events that never occurred."""
+    """Return the figures of a run, with the names of phase changes that never occurred."""
     moves = {f"{before} → {after}" for before, after in MOVES}
     reached = [move for move in tally.moves if move in moves]
     unreached = ", ".join(sorted(moves - set(reached)))
@@ -34,7 +34,8 @@ def totals(tally: Tally) -> str:
 
 
 def never(tally: Tally) -> Iterator[str]:
-    """Faults and acts that no storm contained: a run of hundreds without one of them tests less than it claims."""
+    """Return the faults and acts that no storm contained. A run of hundreds that lacks one tests less than it
+    claims."""
     yield from (fault.name for fault in Fault if not tally.faults[fault.name])
     yield from (way.name for way in CutOff if not tally.faults[way.name])
     yield from (name for name in ACTS if not tally.acts[name])
@@ -45,7 +46,8 @@ def never(tally: Tally) -> Iterator[str]:
 
 
 def failure(first: Outcome, short: Outcome) -> str:
-    """The error, the short story that still causes it, the line to keep the story by, and the end of its trace."""
+    """Describe a failure: the broken rules, the short story that still breaks them, the line that keeps this story, and
+    the end of its trace."""
     return "\n".join(
         [
             f"seed {first.story.seed} ({first.story.weather}) broke:",

@@ -1,4 +1,4 @@
-"""Shortens a story that breaks a law: events are removed as long as the same law still breaks."""
+"""Shortens a story that breaks a rule: removes events as long as the same rule still breaks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_PLAYS = 200
 
 
 def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[Story], Outcome] = play) -> Outcome:
-    """The shortest story found, and what it breaks. Each of its events is needed, unless the limit of plays was
+    """Return the shortest story found, and what it breaks. Each of its events is needed, unless the limit of plays was
     reached."""
     best, plays = outcome, 0
 
@@ -32,7 +32,7 @@ def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[
 
 
 def _minimise(events: list[Event], still_breaks: Callable[[Sequence[Event]], bool]) -> list[Event]:
-    """Zeller's ddmin without the subsets: it leaves out halves, then quarters and so on, at last single events."""
+    """Remove halves, then quarters, and at last single events. This is Zeller's ddmin without the subsets."""
     size = max(1, len(events) // 2)
     while events:
         begin, is_shorter = 0, False

@@ -1,4 +1,4 @@
-"""A storm as data: the fleet, the events and their times. It is drawn from a seed, kept in a file, or shrunk."""
+"""A storm as data: the fleet, the events and their times. A storm is drawn from a seed, kept in a file, or shrunk."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.careen.chaos.fleet.world import Shape
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One event, `at` so many seconds into the story: a need, an act of `people.py` or `operations.py`, or a fault of
+    """One event, `at` seconds into the story. It is a need, an act of `people.py` or `operations.py`, or a fault of
     `agents.py`, which waits for the node's next suitable request."""
 
     at: float
     node: str
     what: str
     of: str = ""  # which requests a fault waits for: a name of `draw.REQUESTS`
-    seed: int = 0  # of whatever chance the act itself has
+    seed: int = 0  # of the act's own random choices
 
     @property
     def is_fault(self) -> bool:
@@ -62,7 +62,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def told(self) -> str:
-        """The story as a text for the reader of a failure."""
+        """Return the story as text for the reader of a failure."""
         head = {
             name: value
             for name, value in msgspec.to_builtins(self).items()
