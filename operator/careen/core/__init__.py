@@ -1,1 +1,2 @@
-"""Decisions. Pure: no client, no kopf, no clock, no environment; everything arrives in an `Observation`."""
+"""The agent's decisions, as pure functions: no client, no kopf, no clock, no environment. Every fact arrives in an
+`Observation`."""

@@ -1,9 +1,9 @@
-"""The closed set of actions of an agent. Each is idempotent or guarded by a version; its docstring is the shell's duty.
+"""Every action that an agent can take. Each is idempotent or guarded by a resourceVersion. The docstring of an action
+says what the shell must do.
 
-The shell applies the actions of a decision in order and stops at the first one that may have failed. An unclear
-answer (timeout, lost connection, 5xx) is not a failure: the write may still land. The next turn reads again, and
-every later write carries the resourceVersion that this turn read. If both writes reach the server, the second
-one gets a conflict."""
+The shell applies the actions of a decision in order and stops at the first action that did not certainly succeed. After
+an unclear answer (timeout, lost connection, 5xx) the write may still land. So the next turn reads again, and its writes
+carry the resourceVersion that it read: if both writes reach the server, the second one gets a conflict."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from scheduler_core.values import Value
 
 
 class PatchNode(Value, kw_only=True):
-    """One JSON merge patch of the own Node, with `metadata.resourceVersion`: all of it lands, or nothing.
+    """Patch the own Node with one JSON merge patch, guarded by its resourceVersion: the API server applies all of it or
+    nothing.
 
-    `None` as the value of a label or annotation removes the key. `taints` is the whole list (a merge patch
-    replaces lists); None leaves the taints as they are. A 409 ends the turn. The shell must not send the request
-    after the uptime `send_before`. The shell sends a patch that `adds_taint` under a field manager of its own
-    (`keys.TAINT_MANAGER`), which later proves that the taint is ours."""
+    `None` as the value of a label or annotation removes the key. `taints` is the whole list (a merge patch replaces
+    lists); None leaves the taints as they are. A 409 ends the turn. The shell must not send the patch after the uptime
+    `send_before`. It sends a patch that `adds_taint` under the field manager `keys.TAINT_MANAGER`, which later proves
+    that careen set the taint."""
 
     purpose: str
     resource_version: str
@@ -42,8 +43,8 @@ class PatchNode(Value, kw_only=True):
 
 
 class WriteLock(Value, kw_only=True):
-    """Compare-and-swap of the lock annotation on the DaemonSet, by the resourceVersion and UID that were read.
-    `content` None removes the key."""
+    """Replace the lock annotation on the DaemonSet, if the DaemonSet still has the UID and resourceVersion that the
+    turn read. `content` None removes the annotation."""
 
     purpose: str
     expected_resource_version: str
@@ -52,17 +53,17 @@ class WriteLock(Value, kw_only=True):
 
 
 class ConfirmClaim(Value, kw_only=True):
-    """Read the lock once more, consistently, and end the turn unless `lock.confirms(…)` says that the lock holds the
-    claim and is not paused."""
+    """Read the lock again, consistently. The turn ends if the lock no longer holds the claim or is paused
+    (`lock.confirms`)."""
 
     claim: str
     node: str
 
 
 class EvictPod(Value, kw_only=True):
-    """One pod to evict, by UID. `grace_seconds` None keeps the pod's own grace period.
+    """One pod to evict, identified by its UID. `grace_seconds` None keeps the pod's own grace period.
 
-    `comer_of` is the owner (`drain_plan.owner_of`) of a pod that was created after the cordon; the memory counts such
+    `comer_of` is the owner (`drain_plan.owner_of`) of a pod that was created after the cordon: the memory counts such
     pods by owner. It is empty for any other pod."""
 
     namespace: str
@@ -73,7 +74,8 @@ class EvictPod(Value, kw_only=True):
 
 
 class Evict(Value, kw_only=True):
-    """Request evictions, `parallel` at a time, each with a UID precondition; never ends the turn.
+    """Request the evictions of these pods, `parallel` at a time, each with the pod's UID as a precondition. Never ends
+    the turn.
 
     The shell adds each answer to the memory with `memory.after_eviction`. After a timeout the shell may send the same
     request again: the UID protects a new pod of the same name."""
@@ -83,13 +85,13 @@ class Evict(Value, kw_only=True):
 
 
 class AskReboot(Value, kw_only=True):
-    """Ask the host to reboot, but only within `within_seconds` after the answer of ConfirmClaim; later the shell does
-    not ask and ends the turn.
+    """Ask the host to reboot, at most `within_seconds` after the answer of ConfirmClaim. If that time is over, the
+    shell does not ask and ends the turn.
 
-    After the uptime `send_before` the shell must not ask the host: another process may have concluded by then that
-    the process which announced the reboot is dead.
+    The shell must not ask the host after the uptime `send_before`: by then another process may have concluded that the
+    process which announced the reboot is dead.
 
-    The shell calls `memory.before_reboot_asked` first and `memory.after_reboot_asked` with the answer.
+    The shell calls `memory.before_reboot_asked` before it asks, and `memory.after_reboot_asked` with the host's answer.
     """
 
     within_seconds: float
@@ -97,11 +99,11 @@ class AskReboot(Value, kw_only=True):
 
 
 class SilenceAlerts(Value):
-    """Ask Alertmanager for a silence of this node's alerts, within a few seconds; never ends the turn."""
+    """Ask Alertmanager to silence this node's alerts, with a deadline of a few seconds. Never ends the turn."""
 
 
 class PostEvent(Value, kw_only=True):
-    """A Kubernetes Event on the own Node; best effort, never ends the turn."""
+    """Post a Kubernetes Event on the own Node. Best effort: a failure does not end the turn."""
 
     code: Code
     sentence: str
@@ -112,7 +114,7 @@ class PostEvent(Value, kw_only=True):
 
 
 class Occasion(StrEnum):
-    """The occasions for a message to people: kured's three, and four more."""
+    """When careen sends a message to people: kured's three occasions, and four more."""
 
     DRAIN = "drain"
     REBOOT = "reboot"
@@ -124,8 +126,8 @@ class Occasion(StrEnum):
 
 
 class Notify(Value, kw_only=True):
-    """A message to people, sent in the background; never delays a turn. The shell sends one message for each occasion
-    of a claim."""
+    """Send a message to people in the background, without delaying the turn. The shell sends one message for each
+    occasion of a claim."""
 
     occasion: Occasion
     sentence: str

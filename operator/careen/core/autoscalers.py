@@ -1,8 +1,7 @@
 """Protects a rebooting node from autoscalers, and recognises a node that an autoscaler is removing.
 
-An annotation of its own on the Node keeps the earlier values of the autoscalers' keys, outside the record. So they
-survive the loss of the record and an agent of a release that does not know them.
-"""
+A separate annotation on the Node keeps the earlier values of the autoscalers' annotations; the record does not hold
+them. So the values survive a lost record, and an agent of a release that does not know them."""
 
 from __future__ import annotations
 
@@ -24,7 +23,8 @@ _KEEPS_PODS_OUT = frozenset({"NoSchedule", "NoExecute"})
 
 
 def protected(node: NodeView) -> dict[str, str | None]:
-    """The annotations to set with a claim, and one with their earlier values; empty if the Node has all of them."""
+    """Return the annotations that the agent sets with its claim, and the annotation that keeps their earlier values.
+    Empty if the Node has all of them already."""
     before = {key: node.annotations.get(key) for key, value in PROTECTION.items() if node.annotations.get(key) != value}
     if not before:
         return {}
@@ -34,8 +34,8 @@ def protected(node: NodeView) -> dict[str, str | None]:
 
 
 def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
-    """The annotations with their earlier values, except those that another client changed since. Empty if careen set
-    none."""
+    """Return the changes of annotations that undo `protected`. Leaves out annotations that another client has changed
+    since. Empty if careen set none."""
     text = annotations.get(keys.SET_ANNOTATIONS)
     if text is None:
         return {}
@@ -49,8 +49,10 @@ def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def removed_by(node: NodeView) -> str:
-    """The autoscaler that is removing this node, by its taint; empty if none is. A candidate stays in service: the
-    cluster autoscaler often sets `DeletionCandidateOfClusterAutoscaler` and removes it again."""
+    """Return the name of the autoscaler that is removing this node, by the node's taints; empty if none is.
+
+    A node that is only a candidate does not count: the cluster autoscaler often sets
+    `DeletionCandidateOfClusterAutoscaler` and removes it again."""
     for taint in node.taints:
         if taint.effect not in _KEEPS_PODS_OUT:
             continue
@@ -62,6 +64,6 @@ def removed_by(node: NodeView) -> str:
 
 
 def left_alone(node: NodeView) -> str:
-    """A sentence that says why a reboot of this node is pointless; empty if it is not."""
+    """Return a sentence if an autoscaler is removing this node, so that its reboot is pointless; empty otherwise."""
     who = removed_by(node)
     return f"{who} is removing this node, so careen leaves it alone" if who else ""

@@ -1,4 +1,5 @@
-"""Tells careen's cordons from those of others, by the Node's record and the API server's managed fields."""
+"""Distinguishes careen's cordons from the cordons of other clients, by the Node's record and the API server's managed
+fields."""
 
 from __future__ import annotations
 
@@ -8,22 +9,22 @@ from careen.core.facts.progress import Progress
 
 
 def is_cordon_proven(node: NodeView) -> bool:
-    """Whether careen is the only field manager of the present cordon.
+    """Whether the managed fields prove that careen set the present cordon.
 
-    A field belongs to the client that last changed its value. So `kubectl cordon` on a node that careen has
-    cordoned changes no owner, but after a `kubectl uncordon` it does. A client that sets the same value by
-    server-side apply becomes a second owner."""
+    The API server assigns a field to the client that last changed its value. So `kubectl cordon` on a node that careen
+    has cordoned does not change the owner; `kubectl uncordon` followed by `kubectl cordon` does. A client that sets the
+    same value by server-side apply becomes a second owner."""
     return node.unschedulable and node.cordoned_by == (keys.FIELD_MANAGER,)
 
 
 def is_foreign(node: NodeView) -> bool:
-    """Whether the Node is cordoned, and neither its record nor the API server names careen as the author."""
+    """Whether the Node is cordoned and nothing shows that careen cordoned it: no record, no managed field."""
     progress = node.record
     is_recorded = isinstance(progress, Progress) and progress.is_cordoned_by_us
     return node.unschedulable and not is_recorded and not is_cordon_proven(node)
 
 
 def foreign_author(node: NodeView) -> str:
-    """The field managers that set a foreign cordon, or "somebody": careen's lists of Nodes have no managed fields, and
-    some servers never report them."""
+    """Return the field managers that set a foreign cordon, or "somebody" if none is known: careen's lists of Nodes have
+    no managed fields, and some servers never report them."""
     return ", ".join(name for name in node.cordoned_by if name != keys.FIELD_MANAGER) or "somebody"

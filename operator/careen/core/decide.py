@@ -1,4 +1,4 @@
-"""`decide`: observation + policy → decision. It calls the step of the node's phase; the steps are in `steps/`."""
+"""Decides what a node does in a turn: `decide` calls the step of the node's phase. The steps are in `steps/`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _RECONCILE_SECONDS = 30.0  # an idle node that has just started reads an unreada
 
 
 def decide(observation: Observation, policy: Policy) -> Decision:
-    """The node's next decision. Total: every observation gets one."""
+    """Return the decision of this turn. There is one for every observation."""
     node = observation.node
     if isinstance(node, Unknown):
         return _powerless(observation, Code.NODE_UNKNOWN, f"the Node cannot be read: {node.why}")
@@ -88,22 +88,22 @@ def _decide(situation: Situation) -> Decision:
 
 
 def _can_be_undone(situation: Situation) -> bool:
-    """Whether no reboot of ours can be under way. Then the agent may give the claim back although it cannot read the
+    """Whether careen cannot have started a reboot yet. Then the agent may release the claim although it cannot read the
     boot id."""
     return situation.progress.is_giving_back or situation.phase in {Phase.CLAIMING, Phase.DRAINING}
 
 
 def _is_new_boot(situation: Situation) -> bool:
-    """Whether the host runs a boot that is neither the one that this claim ends nor one that it already verifies.
-    Leads to Verifying from every phase."""
+    """Whether the host runs a new boot: not the boot that this claim is to end, and not a boot that the agent already
+    verifies. A new boot leads to Verifying from every phase."""
     progress = situation.progress
     is_seen = progress.verify_started is not None and is_same_boot(progress.verify_started.boot, situation.boot)
     return bool(progress.boot_left) and not is_same_boot(situation.boot, progress.boot_left) and not is_seen
 
 
 def _disown_cordon(situation: Situation) -> Decision | None:
-    """A person removed our cordon: record that, so that careen does not take a later cordon for its own. Not in a
-    drain, which ends because of the uncordon."""
+    """Record that a person removed careen's cordon, so that the agent does not take a later cordon for careen's.
+    Draining has its own rule: there an uncordon ends the drain."""
     progress = situation.progress
     if (
         not progress.is_cordoned_by_us
@@ -123,11 +123,11 @@ def _disown_cordon(situation: Situation) -> Decision | None:
 
 
 def _reconcile(situation: Situation) -> Decision | None:
-    """Compare lock and Node: once after a start, once more some time after the claim was given back, now and then,
-    and in every turn that reads the lock anyway.
+    """Compare the lock with the Node, in every turn that reads the lock. An idle node reads the lock for this after its
+    agent's start, some time after it released a claim, and now and then.
 
-    A new need is handled before the comparison, because the taint must not wait. The exception is a Node whose
-    record was wiped: the write for the need would remove the last traces of the lost record."""
+    A new need comes before the comparison, because the soft taint must not wait. The exception is a Node whose record
+    was wiped: the patch for the new need would remove the last traces of the lost record."""
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
         is_settled = idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)
@@ -142,8 +142,8 @@ def _reconcile(situation: Situation) -> Decision | None:
 
 
 def _looked_idle(situation: Situation) -> Decision:
-    """An idle node has read the lock and holds no claim. It tidies the line and watches the holders, because there may
-    be no waiting node that does."""
+    """Decide for an idle node that has read the lock and holds no claim. It tidies the line of waiting nodes and
+    watches the holders, because perhaps no node waits that would do so."""
     looked = idle.tidy_line(situation) or looking_behind.look(situation)
     if isinstance(looked, Decision):
         return looked
@@ -160,8 +160,8 @@ def _is_reconciled(memory: Memory, uptime: float) -> bool:
 
 
 def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
-    """The memory for this Node. Another UID is another Node: of the old one's memory only the reboot that was asked of
-    the host, its claim and the size of the fleet remain."""
+    """Return the memory for this Node. A Node with another UID is a new Node: its memory keeps only the reboot that the
+    host was asked for, the claim and the number of agents."""
     memory = seen.memory
     if memory.node_uid != node.uid:
         memory = Memory(node_uid=node.uid, reboot=memory.reboot, held=memory.held, agents=memory.agents)
@@ -182,8 +182,9 @@ def _overdue(content: LockContent) -> tuple[tuple[str, str], ...]:
 
 
 def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: str) -> Decision:
-    """Change nothing that the record may describe, and say on the Node what to do. The one exception: when the need
-    ends, careen removes a soft taint whose name proves that it is ours."""
+    """Decide for a Node whose record cannot be read: change nothing that the record may describe, and say on the Node
+    what to do. The one exception: when the host needs no reboot, remove a soft taint whose key proves that careen set
+    it."""
     sentence = (
         f"{why}; careen does nothing until a person removes the annotation: "
         f"kubectl annotate node {node.name} {keys.PROGRESS}-"
@@ -203,7 +204,7 @@ def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: s
 
 
 def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:
-    """Do nothing, because without the Node and its record there is no decision; report that once."""
+    """Do nothing, because no decision is possible without the Node and its record. Report that once."""
     shown = observation.node.annotations.get(keys.PHASE, "") if isinstance(observation.node, NodeView) else ""
     is_news = isinstance(observation.node, NodeView) and observation.memory.told.code != code.value
     return Decision(

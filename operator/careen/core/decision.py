@@ -1,8 +1,7 @@
-"""The result of one turn: the phase, ordered actions, the reason, and the time until the next look.
+"""The types of a decision: phase, ordered actions, reason, refusals, and the time until the next turn.
 
-A decision whose `wants` is not empty is provisional: the shell applies nothing, observes exactly that evidence and
-decides again in the same turn. For evidence that it cannot observe it puts `Unknown`.
-"""
+A decision whose `wants` is not empty is provisional: the shell applies none of its actions, observes the wanted
+evidence and decides again in the same turn. Evidence that the shell cannot observe becomes `Unknown`."""
 
 from __future__ import annotations
 
@@ -44,14 +43,15 @@ _OF_CLUSTER = frozenset(
 
 
 class Refusal(Value, kw_only=True):
-    """A gate's no: which gate, why, since when, and the remedy. `writing.with_since` fills in a missing `since` from
-    the refusals stored on the Node.
+    """The answer of a gate that forbids the next step. `writing.with_since` fills in a missing `since` from the
+    refusals stored on the Node.
 
     `remedy` is for this node alone; the general remedy of a code is in `reasons.py`.
-    `is_of_cluster`: the gate would refuse every other node as well, so the line of waiting nodes does not change, and
-    one message is enough for all nodes. A gate says so where its code alone does not.
-    `longest_seconds`: an alert fires for a refusal that lasts longer; 0: never.
-    """
+
+    `is_of_cluster`: the gate would refuse every other node as well. So the line of waiting nodes does not change, and
+    one message is enough for all nodes. A gate sets it where its code alone does not imply it.
+
+    `longest_seconds`: an alert fires for a refusal that lasts longer; 0: no alert."""
 
     gate: str
     code: Code
@@ -68,7 +68,7 @@ class Refusal(Value, kw_only=True):
 
 
 class Decision(Value, kw_only=True):
-    """See the module. `phase` is the node's phase once all actions have landed."""
+    """The result of one turn. `phase` is the node's phase once all actions have landed."""
 
     phase: Phase
     reason: Reason
@@ -78,4 +78,4 @@ class Decision(Value, kw_only=True):
     refusals: tuple[Refusal, ...] = ()
     wants: frozenset[Evidence] = frozenset()
     starts_soon: bool = False
-    """Whether this node may start soon: the shell then gets the forecasting process ready."""
+    """Whether this node may start soon, so that the shell gets the forecasting process ready."""

@@ -1,9 +1,9 @@
-"""Measures how long a required fact has been unknown: the same clock for every phase that waits for one.
+"""Measures how long a required fact has been unknown, with one clock for all phases.
 
-A step that lacks a fact asks `began` and remembers the gap with `met`. Only `after`, at the end of the turn, forgets
-a gap, and only if this turn has looked at the fact and knows it: a turn that had no reason to look does not restart
-the clock. A process that sees the claim for the first time starts from the instants on the Node; otherwise agents
-that restart often would wait for ever."""
+A step that lacks a fact calls `began` and remembers the gap with `met`. Only `after`, at the end of the turn, forgets a
+gap, and only if this turn observed the fact. A turn that had no reason to observe the fact does not restart the clock.
+A process that sees the claim for the first time starts from the instants on the Node: otherwise a node whose agent
+restarts often would wait for ever."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _NEEDS = {
 
 
 def began(situation: Situation) -> float:
-    """The uptime at which the first of the missing facts became unknown; now, if none was missing a turn ago."""
+    """Return the uptime at which the first of the missing facts became unknown; now, if no fact was missing in the last
+    turn."""
     memory, uptime = situation.memory, situation.seen.uptime
     if memory.patience.since is not None:
         return memory.patience.since
@@ -36,26 +37,27 @@ def began(situation: Situation) -> float:
 
 
 def met(situation: Situation, gate: str) -> Memory:
-    """The memory of a turn in which this gate lacked a fact. A step uses a name of its own for facts that no gate
-    asks for."""
+    """Return the memory of a turn in which this gate lacked a fact. For a fact that no gate asks for, the step passes a
+    name of its own instead of a gate's."""
     known = situation.memory.patience
     return replace(situation.memory, patience=replace(known, since=began(situation), gates=known.gates | {gate}))
 
 
 def told_since(situation: Situation) -> datetime:
-    """The same instant by the API server's clock, for the Node: the host's clock may be the one that is wrong."""
+    """Return the instant of `began` by the API server's clock, to be written on the Node: the host's clock may be the
+    one that is wrong."""
     return situation.server_now - timedelta(seconds=situation.seen.uptime - began(situation))
 
 
 def of_this_turn(situation: Situation) -> Situation:
-    """The situation that the steps get: so far this turn lacks no fact."""
+    """Return the situation for the steps: at the start of a turn no gate lacks a fact yet."""
     nothing_yet = replace(situation.memory.patience, gates=frozenset())
     return situation.with_memory(replace(situation.memory, patience=nothing_yet))
 
 
 def after(situation: Situation, decision: Decision) -> Decision:
-    """The decision with the facts that are still missing: those that this turn lacked, and those that an earlier turn
-    lacked and no turn has seen since. If none is missing, the clock stops."""
+    """Return the decision with the facts that are still missing: those that this turn lacked, and those that an earlier
+    turn lacked and no later turn observed. If none is missing, the clock stops."""
     if decision.wants:
         return decision
     still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}
@@ -73,7 +75,7 @@ def _is_known(situation: Situation, gate: str) -> bool:
 
 
 def _told_seconds(situation: Situation) -> float:
-    """How many seconds earlier processes have already waited, according to the Node."""
+    """Return how many seconds earlier processes of the agent have already waited, according to the Node."""
     if situation.phase is Phase.CLAIMING:
         return _long_claimed_seconds(situation)
     since = [refusal.since for refusal in stored_refusals(situation.node) if refusal.since is not None]
@@ -83,7 +85,7 @@ def _told_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """The age of a claim that has no cordon yet, if it exceeds the patience, else 0: the Node does not say how much
-    of the time such a claim has waited for a fact."""
+    """Return the age of a claim without a cordon if it exceeds the patience, else 0. The Node does not say how much of
+    that time the agent lacked a fact."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0

@@ -32,26 +32,27 @@ _IN_JSON = re.compile(f"(?!\\n)[{_UNFIT}]")
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
-    """The text on one line: a space for each line break or tab, U+FFFD for each other unsafe character (joiners
-    inside emoji and non-ASCII words are safe), and `…` at the end of a text that was longer than `longest`
-    characters."""
+    """Return the text on one line. Each line break or tab becomes a space, each other unsafe character becomes U+FFFD
+    (joiners inside emoji and non-ASCII words are safe). A text longer than `longest` characters is cut and ends with
+    `…`."""
     cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return cut if cut.isascii() and cut.isprintable() else _CONTROL.sub(REPLACEMENT, _BREAK.sub(" ", cut))
 
 
 def lines(text: str) -> str:
-    """The same for text whose line breaks are ours, such as a table: cleans each line by itself and cuts none."""
+    """Clean a text whose line breaks are careen's own, such as a table: each line by itself, and none is cut."""
     return "\n".join(one_line(line, max(len(line), 1)) for line in text.split("\n"))
 
 
 def json_text(text: str) -> str:
-    """The JSON with the same values, in which the characters that a terminal would obey are escaped as `\\uXXXX`.
-    Outside of strings the only such characters in JSON are line breaks, and they stay."""
+    """Return the JSON with the same values, in which the characters that a terminal would obey are escaped as
+    `\\uXXXX`. Line breaks between the values stay."""
     return text if text.isascii() and text.isprintable() else _IN_JSON.sub(_escaped, text)
 
 
 def annotation(value: str) -> str:
-    """The value as careen writes it into an annotation: JSON with unsafe characters escaped, other text on one line."""
+    """Return the value as careen writes it into an annotation: JSON with unsafe characters escaped, other text on one
+    line."""
     return json_text(value) if value.startswith(("{", "[")) else one_line(value)
 
 

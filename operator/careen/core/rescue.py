@@ -1,7 +1,8 @@
-"""Reports and undoes a drain when the agent's turns fail with an exception: from the Node's JSON to one merge patch.
+"""Undoes a drain when the agent's turns fail with an exception, and reports the fault: reads the Node's JSON and
+returns one merge patch.
 
-This module uses no code that decides in a turn: a cordoned node must come back into service even if its content
-breaks that code. Any part of the Node's JSON may be missing or nonsense; every function is total.
+This module uses none of the code that decides in a turn: a cordoned node must come back into service even if its
+content breaks that code. Any part of the Node's JSON may be missing or nonsense; no function here raises an exception.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from careen.core.plain_text import LONGEST_LINE, annotation, one_line
 from scheduler_core.values import Value
 
 BROKEN_TURNS = 5
-"""How many turns in a row must break before the drain is undone …"""
+"""How many turns in a row must fail with an exception before the agent undoes the drain. They must also last for
+`BROKEN_SECONDS`."""
 BROKEN_SECONDS = 30.0
-"""… and for how long at least: a server's bad minute is no reason to undo."""
+"""How long turns must fail in a row before the agent undoes the drain: a short disturbance is no reason to undo."""
 
 _SAYS = "the agent's turns break"
 _SUFFIX = re.compile(rf"(?:^|; ){re.escape(_SAYS)}: [^;]*\Z")
@@ -41,7 +43,7 @@ _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?
 
 
 class Circumstances(Value, kw_only=True):
-    """The shell's knowledge besides the Node. `because` names the fault, or a person's hold or pause."""
+    """What the shell knows besides the Node. `because` names the fault, or a person's hold or pause."""
 
     because: str
     now: str  # RFC 3339
@@ -51,14 +53,15 @@ class Circumstances(Value, kw_only=True):
 
 
 def is_node(node: Any, name: str) -> bool:
-    """Whether this is the Node of that name, and not another answer of a server or a proxy."""
+    """Whether this JSON is the Node of that name, and not some other answer of a server or a proxy."""
     metadata = _dict(_dict(node).get("metadata"))
     is_whole = bool(_text(metadata.get("resourceVersion")) and _text(metadata.get("uid")))
     return _dict(node).get("kind") == "Node" and metadata.get("name") == name and is_whole
 
 
 def says(node: Any, fault: str) -> dict[str, Any] | None:
-    """The patch that adds the fault to the Node's reason; None if the reason has it already, or if this is no Node."""
+    """Return the patch that adds the fault to the reason on the Node; None if the reason has it already, or if this is
+    no Node."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = with_fault(before, fault)
     # The stored reason was cut and cleaned when it was written, so compare it with the cleaned form.
@@ -66,38 +69,38 @@ def says(node: Any, fault: str) -> dict[str, Any] | None:
 
 
 def says_no_more(node: Any) -> dict[str, Any] | None:
-    """The patch that removes the fault from the reason when turns work again; None if the reason has no fault."""
+    """Return the patch that removes the fault from the reason once turns work again; None if the reason has no
+    fault."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = without_fault(before)
     return None if sentence == before else _patch(node, {keys.REASON: sentence or None})
 
 
 def with_fault(sentence: str, fault: str) -> str:
-    """The sentence followed by the fault, once, within the length limit of careen's annotations."""
+    """Return the sentence followed by the fault, once, within the length limit of careen's annotations."""
     told = f"{_SAYS}: {_told(fault)}"
     rest = one_line(without_fault(sentence), LONGEST_LINE - len(told) - len("; "))
     return f"{rest}; {told}" if rest else told
 
 
 def without_fault(sentence: str) -> str:
-    """The sentence without a fault at its end."""
+    """Return the sentence without the fault at its end."""
     return _SUFFIX.sub("", sentence)
 
 
 def is_under_way(node: Any) -> bool:
     """Whether the Node is in Claiming or Draining by its record and its phase annotation, so that no reboot was
-    announced; False for the record of a newer release."""
+    announced. False for the record of a newer release."""
     told = [phase for phase in (_text(_record(node).get("phase")), _text(_annotations(node).get(keys.PHASE))) if phase]
     return bool(told) and set(told) <= _BEFORE_THE_REBOOT and not _is_newer(_record(node))
 
 
 def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
-    """The patch that puts the node back into service and marks its claim as being given back; None if the agent must
-    not touch the node.
+    """Return the patch that puts the node back into service and marks its claim for release; None if the agent must not
+    touch the node.
 
-    The agent must not touch a node whose reboot was announced, because the host may go down at any moment, nor the
-    record of a newer release.
-    """
+    The agent must not touch a node whose reboot was announced, because the host may go down at any moment, or a node
+    with the record of a newer release."""
     if not is_under_way(node):
         return None
     record = _record(node)
@@ -107,7 +110,7 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
         keys.SINCE: given.now,
         keys.REFUSALS: None,
         keys.PROGRESS: _given_back(record, given),
-        keys.REASON: f"{_told(given.because)}: {'uncordoned, and ' if is_lifted else ''}the claim is given back",
+        keys.REASON: f"{_told(given.because)}: {'uncordoned, and ' if is_lifted else ''}the claim is released",
         **autoscalers.taken_back(_annotations(node)),
     }
     labels = {keys.REBOOT_LABEL: "failed", **_prior_labels(node, record, given.labels)}
@@ -115,7 +118,7 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
 
 
 def is_paused(content: str | None) -> bool:
-    """Whether the lock is held by hand; False if its content cannot be read."""
+    """Whether a person holds the lock (`manual`); False if the lock's content cannot be read."""
     try:
         lock = json.loads(content or "{}")
     except (ValueError, RecursionError):
@@ -129,7 +132,7 @@ def is_paused(content: str | None) -> bool:
 
 
 def hold_of(node: Any) -> str | None:
-    """The hold that a person set on the Node, expired or not; None if there is none."""
+    """Return the hold that a person set on the Node, expired or not; None if there is none."""
     held = _annotations(node).get(keys.HOLD)
     return held if isinstance(held, str) else None
 
@@ -138,8 +141,8 @@ def hold_of(node: Any) -> str | None:
 
 
 def _given_back(record: Mapping[str, Any], given: Circumstances) -> str | None:
-    """The record reduced to its well-formed fields; None if it names no claim. Then the lock's entry leads the agent
-    back to the claim."""
+    """Return the record reduced to its well-formed fields and marked for the release of its claim; None if it names no
+    claim. Then the agent finds the claim by the lock's entry."""
     kept: dict[str, Any] = {key: record[key] for key in _KEPT_TEXTS if _text(record.get(key))}
     kept |= {key: record[key] for key in _KEPT_INSTANTS if _INSTANT.fullmatch(_text(record.get(key)))}
     kept |= {key: record[key] for key in _KEPT_NUMBERS if _is_count(record.get(key))}
@@ -169,8 +172,8 @@ def _is_newer(record: Mapping[str, Any]) -> bool:
 
 
 def _prior_labels(node: Any, record: Mapping[str, Any], ours: Mapping[str, str]) -> dict[str, str | None]:
-    """The labels' earlier values, except for labels that another client changed since and those that the API server
-    would reject."""
+    """Return the labels' values from before the drain. Leaves out labels that another client has changed since, and
+    values that the API server would reject."""
     now = _dict(_dict(_dict(node).get("metadata")).get("labels"))
     return {
         key: value
@@ -190,8 +193,8 @@ def _is_cordoned(node: Any) -> bool:
 
 
 def _is_cordon_ours(node: Any, record: Mapping[str, Any]) -> bool:
-    """Whether the cordon is ours: by the record, and where the record cannot be read by the managed fields, which must
-    name careen alone."""
+    """Whether careen set the cordon, by the record. If the record cannot be read, the managed fields must name careen
+    alone."""
     word = record.get("is_cordoned_by_us")
     if isinstance(word, bool):
         return word
@@ -216,7 +219,7 @@ def _patch(
     labels: Mapping[str, str | None] | None = None,
     spec: Mapping[str, Any] | None = None,
 ) -> dict[str, Any] | None:
-    """A merge patch guarded by the resourceVersion that was read; None if the object is no Node."""
+    """Return a merge patch guarded by the resourceVersion that was read; None if the object is no Node."""
     metadata = _dict(_dict(node).get("metadata"))
     if not is_node(node, _text(metadata.get("name"))):
         return None
@@ -234,7 +237,7 @@ def _annotations(node: Any) -> Mapping[str, Any]:
 
 
 def _told(text: str) -> str:
-    """The text on one readable line, without semicolons: `_SUFFIX` takes one for the end of a clause."""
+    """Return the text on one readable line, without semicolons: `_SUFFIX` reads a semicolon as the end of a clause."""
     return one_line(" ".join(text[: 4 * _LONGEST].replace(";", ",").split()), _LONGEST)
 
 

@@ -1,4 +1,4 @@
-"""The facts of one turn as the steps use them: the Node was read, its record and the lock are parsed."""
+"""The input of the steps: the facts of one turn in which the Node was read, with its record and the lock parsed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduler_core.values import Value, replace_value
 
 
 class Situation(Value, kw_only=True):
-    """The input of a step. `memory` is the one of this turn; a step puts a changed copy into its decision."""
+    """The input of a step. `memory` is the memory of this turn; a step puts a changed copy into its decision."""
 
     seen: Observation
     policy: Policy
@@ -33,24 +33,25 @@ class Situation(Value, kw_only=True):
 
     @property
     def boot(self) -> str:
-        """The boot id of the host; empty when it could not be read."""
+        """The boot id of the host; empty if it could not be read."""
         return "" if isinstance(self.seen.boot_id, Unknown) else self.seen.boot_id
 
     @property
     def lock(self) -> LockContent | Garbage | Unknown | NotAsked:
-        """The lock as read this turn."""
+        """The lock as this turn read it."""
         reading = self.seen.lock
         return reading.content if isinstance(reading, LockReading) else reading
 
     @property
     def reading(self) -> LockReading:
-        """The whole reading of the lock. Only call this after `lock` was found to be a LockContent."""
+        """The whole reading of the lock. The caller must have checked that `lock` is a LockContent."""
         assert isinstance(self.seen.lock, LockReading)
         return self.seen.lock
 
     @property
     def own_entry(self) -> Entry | None:
-        """The lock's entry for our claim; None if there is none, or the lock was not read or not understood."""
+        """The entry of this node's claim in the lock; None if there is none, or if the lock was not read or not
+        understood."""
         content = self.lock
         if not isinstance(content, LockContent) or not self.progress.claim:
             return None
@@ -58,30 +59,31 @@ class Situation(Value, kw_only=True):
 
     @property
     def cordoned_at(self) -> datetime | None:
-        """When the drain began, by the API server's clock if the agent knew its offset then; None before a drain."""
+        """When the drain began; None before a drain. By the API server's clock if the agent knew its own difference
+        from it then."""
         return from_rfc3339(self.progress.drain_started_at)
 
     @property
     def server_now(self) -> datetime:
-        """This instant by the API server's clock, or by the host's if the difference is unknown."""
+        """The present instant by the API server's clock, or by the host's clock if the difference is unknown."""
         skew = self.seen.clock_skew_seconds
         return self.seen.now - timedelta(seconds=0.0 if isinstance(skew, Unknown) else skew)
 
     def with_memory(self, memory: Memory) -> Situation:
-        """The situation with this turn's memory carried on."""
+        """Return the same situation with this memory."""
         return replace_value(self, memory=memory)
 
     def mark(self) -> Mark:
-        """This instant on the host's own clock."""
+        """Return the present instant on the host's own clock."""
         return Mark(boot=self.boot, uptime=self.seen.uptime)
 
     def elapsed(self, mark: Mark | None) -> float | None:
-        """Seconds since the mark; None without a mark or for a mark of another boot."""
+        """Return the seconds since the mark; None without a mark or for a mark of another boot."""
         is_ours = mark is not None and is_same_boot(mark.boot, self.boot)
         return self.seen.uptime - mark.uptime if mark is not None and is_ours else None
 
     def new_entry(self, claim: str) -> Entry:
-        """The lock's entry for a claim of this node."""
+        """Return a lock entry for this claim of the node."""
         progress = self.progress
         return Entry(
             node=self.node.name,
@@ -97,5 +99,5 @@ class Situation(Value, kw_only=True):
 
     @property
     def wants_retry(self) -> bool:
-        """Whether a person asked for another try."""
+        """Whether a person asked for another try (`careen retry`)."""
         return keys.RETRY in self.node.annotations

@@ -1,7 +1,6 @@
 """Writes a decision to the Node: one merge patch holds label, record, sentence and refusals, so they always agree.
 
-Every step ends in one of four ways: `want` more evidence, `stay`, `move`, or `undo`.
-"""
+Every step ends in one of four ways: `want` more evidence, `stay`, `move`, or `undo`."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ _QUIET = frozenset(
 
 
 class Status(Value):
-    """The decision as people see it: on the Node, and in an Event."""
+    """What people see of a decision, on the Node and in an Event."""
 
     code: Code
     sentence: str
@@ -73,7 +72,7 @@ class Status(Value):
 
 
 class Stay(Value, kw_only=True):
-    """What a node does while it stays in its phase."""
+    """What the agent does while the node stays in its phase."""
 
     look: float  # seconds until the next look
     actions: tuple[Action, ...] = ()  # before the Node's own patch
@@ -81,7 +80,7 @@ class Stay(Value, kw_only=True):
 
 
 class NodeChange(Value, kw_only=True):
-    """What a patch changes besides the record; the default of each field changes nothing."""
+    """What a patch changes on the Node besides the record. A field with its default changes nothing."""
 
     labels: Mapping[str, str | None] = field(default_factory=dict)
     annotations: Mapping[str, str | None] = field(default_factory=dict)
@@ -94,7 +93,8 @@ NO_CHANGE = NodeChange()
 
 
 class Transition(Value):
-    """The next phase (or the same one), the record to write for it, and the actions before and after that write."""
+    """A move to a phase (or a new record for the same phase): the record to write, and the actions before and after
+    that write."""
 
     phase: Phase
     progress: Progress
@@ -105,7 +105,7 @@ class Transition(Value):
 
 
 def want(situation: Situation, *evidence: Evidence) -> Decision:
-    """Ask the shell for more evidence; the shell then decides again."""
+    """Return a provisional decision that asks the shell for more evidence. The shell then decides again."""
     return Decision(
         phase=situation.phase,
         reason=Reason(code=Code.TAKING_CLAIM, sentence="needs more evidence"),
@@ -116,7 +116,7 @@ def want(situation: Situation, *evidence: Evidence) -> Decision:
 
 
 def stay(situation: Situation, status: Status, how: Stay) -> Decision:
-    """Remain in the phase, and patch the Node if its annotations are out of date."""
+    """Return the decision to remain in the phase. It patches the Node if the Node's annotations are out of date."""
     status = _completed(situation, status)
     patch = None if status.is_silent else _telling(situation, status)
     if patch and how.annotations:
@@ -134,9 +134,9 @@ def stay(situation: Situation, status: Status, how: Stay) -> Decision:
 
 
 def move(situation: Situation, status: Status, to: Transition) -> Decision:
-    """Write the record for a phase (another one, or the same with a changed record) and all other changes in one
-    patch."""
-    assert is_allowed(situation.phase, to.phase), f"no move {situation.phase} → {to.phase}"
+    """Return the decision to write the record of a phase (another one, or the same with a changed record). All other
+    changes are in the same patch."""
+    assert is_allowed(situation.phase, to.phase), f"the move {situation.phase} → {to.phase} is not allowed"
     status = _completed(situation, status)
     return Decision(
         phase=to.phase,
@@ -149,7 +149,7 @@ def move(situation: Situation, status: Status, to: Transition) -> Decision:
 
 
 def _completed(situation: Situation, status: Status) -> Status:
-    """The status ready to show: its sentence on one line, each refusal with its first instant."""
+    """Return the status ready to show: its sentence on one line, each refusal with its first instant."""
     return replace(status, sentence=one_line(status.sentence), refusals=with_since(situation, status.refusals))
 
 
@@ -176,16 +176,16 @@ def _patch(situation: Situation, status: Status, to: Transition) -> PatchNode:
 
 
 def _kept_settings(situation: Situation, progress: Progress) -> dict[str, str | None]:
-    """The settings under which the claim was taken. They are written in the same patch as the record and removed with
-    the claim."""
+    """Return the annotation with the settings under which the node took its claim. The patch that writes the record
+    also writes this annotation; it is removed with the claim."""
     stands = situation.node.annotations.get(keys.SETTINGS)
     wanted = (situation.policy.kept_settings or None) if progress.claim else None
     return {} if stands == wanted else {keys.SETTINGS: wanted}
 
 
 def _warning(situation: Situation) -> dict[str, str | None]:
-    """The self-test's warning of what the reboot would lose; empty if this turn did not ask for it, or if the Node
-    already has it."""
+    """Return the annotation with the self-test's warning of what the reboot would lose. Empty if this turn has no
+    self-test result, or if the Node already has the warning."""
     test = situation.seen.self_test
     if not isinstance(test, SelfTest) or (test.warning or None) == situation.node.annotations.get(keys.WARNING):
         return {}
@@ -193,8 +193,8 @@ def _warning(situation: Situation) -> dict[str, str | None]:
 
 
 def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
-    """The annotations that a node has only while it wants a reboot. On the way to Idle the agent removes them; on an
-    idle node they are leftovers of an earlier agent."""
+    """Return the keys of the annotations that a node has only while it wants a reboot. The agent removes them on the
+    way to Idle; on an idle node they are leftovers of an earlier agent."""
     kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
     return (*keys.OF_A_NEED, keys.RETRY, *kured)
 
@@ -207,7 +207,8 @@ def go_home(
     then: tuple[Action, ...] = (),
     annotations: Mapping[str, str | None] | None = None,
 ) -> Decision:
-    """Move to Idle and remove everything of ours from the Node: it holds no claim and no longer wants a reboot."""
+    """Return the decision to move to Idle and remove all of careen's marks from the Node. The node holds no claim and
+    no longer wants a reboot."""
     assert is_allowed(situation.phase, Phase.IDLE)
     ours = annotations_of_a_need(situation.policy)
     patch = PatchNode(
@@ -238,10 +239,12 @@ def go_home(
 
 
 def undo(situation: Situation, status: Status, to: Transition) -> Decision:
-    """Undo everything in one patch (cordon, labels, and the taint if the need is gone), then give the claim back.
+    """Return the decision to undo everything in one patch (cordon, labels, and the taint if the need is gone), then
+    release the claim.
 
-    The patch comes first: it changes the Node's resourceVersion, so a late request of ours that would cordon the
-    node or announce a reboot gets a conflict. The claim id stays on the Node until the entry has left the lock."""
+    The patch comes first because it changes the Node's resourceVersion: a late request of this agent that would cordon
+    the node or announce a reboot then gets a conflict. The claim id stays on the Node until the entry has left the
+    lock."""
     record = replace(
         to.progress,
         is_giving_back=True,
@@ -262,18 +265,19 @@ def undo(situation: Situation, status: Status, to: Transition) -> Decision:
 
 
 def removal(situation: Situation) -> tuple[WriteLock, ...]:
-    """The write that removes our entry from the lock; none if the lock has no such entry or cannot be understood."""
+    """Return the write that removes this node's entry from the lock; empty if the lock has no such entry or cannot be
+    understood."""
     content = situation.lock
     if not isinstance(content, LockContent) or situation.own_entry is None:
         return ()
     left = lock.remove(content, situation.node.name, situation.progress.claim)
     if situation.policy.cluster_interval_seconds and situation.progress.verify_started:
         left = lock.released(left, rfc3339(situation.server_now))
-    return (write_lock(situation, "give the claim back", left),)
+    return (write_lock(situation, "release the claim", left),)
 
 
 def write_lock(situation: Situation, purpose: str, content: LockContent) -> WriteLock:
-    """The compare-and-swap from the lock as it was read to this content."""
+    """Return the action that replaces the lock as this turn read it with this content."""
     reading = situation.reading
     return WriteLock(
         purpose=purpose,
@@ -284,8 +288,8 @@ def write_lock(situation: Situation, purpose: str, content: LockContent) -> Writ
 
 
 def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChange:
-    """The change that restores the Node's cordon, labels and autoscaler annotations from before its drain, together
-    with all of `besides` except its cordon."""
+    """Return the change that restores the Node's cordon, labels and autoscaler annotations from before its drain,
+    together with all of `besides` except its cordon."""
     return replace(
         besides,
         labels={**prior_labels(situation), **besides.labels},
@@ -295,13 +299,15 @@ def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChan
 
 
 def prior_cordon(situation: Situation) -> bool | None:
-    """The value of `unschedulable` from before our cordon; None (no change) if the cordon is not ours."""
+    """Return the value of `unschedulable` from before careen's cordon; None (no change) if careen did not cordon the
+    node."""
     progress = situation.progress
     return False if progress.is_cordoned_by_us and situation.node.unschedulable else None
 
 
 def prior_labels(situation: Situation) -> dict[str, str | None]:
-    """The earlier values of the labels that we changed, except for labels that another client changed since."""
+    """Return the earlier values of the labels that careen changed. Leaves out labels that another client has changed
+    since."""
     ours = situation.policy.pre_reboot_labels
     now = situation.node.labels
     return {
@@ -312,15 +318,17 @@ def prior_labels(situation: Situation) -> dict[str, str | None]:
 
 
 def without_our_taint(situation: Situation) -> tuple[Taint, ...] | None:
-    """The Node's taints without ours; None (leave the list alone) if none is ours."""
+    """Return the Node's taints without careen's; None (leave the list alone) if none is careen's."""
     return own_taint.without(
         situation.node, own_taint.keys_of_ours(situation.node, situation.progress, situation.policy)
     )
 
 
 def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]:
-    """The Node's taints with ours (None: leave the list alone), and the key of our taint among them (empty: the taint
-    under the wanted key is not ours, or no key is wanted)."""
+    """Return the Node's taints with careen's soft taint, and the key of that taint.
+
+    Taints None: leave the list alone. Key empty: no taint is wanted, or careen did not set the taint under the wanted
+    key."""
     node, wanted = situation.node, situation.policy.taint_key
     ours = own_taint.keys_of_ours(node, situation.progress, situation.policy)
     kept = own_taint.without(node, ours - {wanted})
@@ -333,8 +341,8 @@ def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]
 
 
 def forecast_annotation(situation: Situation) -> dict[str, str | None]:
-    """A summary of the forecast, for people and for the comparison after the drain: counts, and the possible landing
-    nodes of the moving pods."""
+    """Return the annotation that summarises the forecast: counts, and the nodes where the moving pods may land. People
+    read it, and the agent compares it with the real landings after the drain."""
     forecast = situation.seen.forecast
     if not isinstance(forecast, Forecast):
         return {}
@@ -351,14 +359,14 @@ def forecast_annotation(situation: Situation) -> dict[str, str | None]:
 
 
 def _shown(pod: PodForecast) -> list[str]:
-    """The landing nodes. A final `AND_OTHERS` says that others are possible, so that a landing elsewhere does not
-    count as a miss."""
+    """Return the landing nodes. A final `AND_OTHERS` says that the list is incomplete, so that a landing elsewhere does
+    not count as a miss."""
     is_whole = len(pod.landing) <= _SHOWN_NODES and not pod.is_cut
     return [*pod.landing[:_SHOWN_NODES], *(() if is_whole else (keys.AND_OTHERS,))]
 
 
 def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
-    """The refusals, each with the instant since which its gate has refused with the same code."""
+    """Return the refusals, each with the instant since which its gate has refused with the same code."""
     before = {(each.gate, each.code): each.since for each in stored_refusals(situation.node)}
     return tuple(
         replace(each, since=each.since or before.get((each.gate, each.code)) or situation.seen.now) for each in refusals
@@ -366,7 +374,7 @@ def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Ref
 
 
 def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
-    """The refusals that the Node's annotation holds, without unreadable ones: they are for people only."""
+    """Return the refusals in the Node's annotation, without unreadable ones."""
     rows = json_of(node.annotations.get(keys.REFUSALS))
     return (
         tuple(refusal for row in rows[:_MOST_REFUSALS] if (refusal := _refusal(row))) if isinstance(rows, list) else ()
@@ -449,7 +457,7 @@ def _telling(situation: Situation, status: Status) -> PatchNode | None:
 
 
 def _ready_since(situation: Situation, label: str | None) -> dict[str, str | None]:
-    """The annotation with this instant, if this patch changes the node's label to ready."""
+    """Return the annotation with the present instant, if this patch changes the node's label to ready."""
     is_news = label == order.READY and situation.node.labels.get(keys.REBOOT_LABEL) != order.READY
     return {keys.READY_SINCE: rfc3339(situation.seen.now)} if is_news else {}
 

@@ -114,7 +114,7 @@ async def test_after_five_failed_turns_in_half_a_minute_the_drain_is_undone_and_
     record = from_annotation(node["metadata"]["annotations"][keys.PROGRESS])
     assert isinstance(record, Progress)
     assert (record.claim, record.is_giving_back, record.failed) == ("c1", True, Code.TURN_BROKEN.value)
-    assert any("uncordoned, and the claim is given back" in event for event in await events(shell))
+    assert any("uncordoned, and the claim is released" in event for event in await events(shell))
     assert [message.occasion.value for message in shell.told] == ["failed"]
 
 

@@ -244,7 +244,7 @@ def test_cleanup_keeps_a_claim_that_an_agent_made_meanwhile(desk: Desk, interrup
         return None
 
     desk.server.api.plan = plan
-    assert "the claim leads back to it" in desk.ok("cleanup", "--yes")
+    assert "the claim points to it" in desk.ok("cleanup", "--yes")
     assert desk.lock_content().holders == ("n4",)
     assert interrupted
 

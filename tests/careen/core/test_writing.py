@@ -151,7 +151,7 @@ def test_the_annotation_since_changes_only_with_the_phase() -> None:
 
 
 def test_an_unlisted_phase_change_raises_an_error() -> None:
-    with pytest.raises(AssertionError, match="no move Draining → Idle"):
+    with pytest.raises(AssertionError, match="the move Draining → Idle is not allowed"):
         move(a_situation(a_marked_node(RECORD)), Status(Code.HOME, "home"), Transition(Phase.IDLE, RECORD))
 
 

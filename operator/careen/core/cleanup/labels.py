@@ -1,6 +1,6 @@
-"""The values that labels had before --post-reboot-node-labels changed them. The report of a reboot keeps them, so that
-a cleanup can restore them. The API server's managed fields are not enough: there a label that an undo restored is
-careen's as well."""
+"""Finds the values that labels had before --post-reboot-node-labels changed them. The report of a reboot keeps these
+values, so that a cleanup can restore them. The API server's managed fields are not enough: by them a label that an undo
+restored is careen's too."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
 
 class Changed(Value, kw_only=True):
-    """A label that reboots changed: its value before the first of them, and the value that careen set."""
+    """A label that reboots changed: its value before the first of these reboots, and the value that careen set."""
 
     was: str | None
     to: str
 
 
 def changed_by_reboots(node: NodeView) -> dict[str, Changed]:
-    """The changed labels in the report of the last reboot; empty if it cannot be read."""
+    """Return the changed labels in the report of the last reboot; empty if the report cannot be read."""
     told = object_of(node.annotations.get(keys.LAST_REBOOT)).get("labels")
     rows = told.items() if isinstance(told, dict) else ()
     return {key: change for key, row in rows if (change := _changed(row))}
 
 
 def told_of_this_reboot(node: NodeView, progress: Progress, policy: Policy) -> dict[str, dict[str, str | None]]:
-    """The labels for the report of the reboot that ends now. A value that an earlier reboot set does not count as the
-    original one."""
+    """Return the changed labels for the report of the reboot that ends now. A value that an earlier reboot set does not
+    count as the original value."""
     changes = changed_by_reboots(node)
     before = {**node.labels, **progress.prior_labels}
     for key, value in policy.post_reboot_labels.items():
@@ -41,7 +41,7 @@ def told_of_this_reboot(node: NodeView, progress: Progress, policy: Policy) -> d
 
 
 def original(value: str | None, earlier: Changed | None) -> str | None:
-    """The value, or, if an earlier reboot set it, the value before that."""
+    """Return the value; if an earlier reboot set it, return the value from before that reboot."""
     return earlier.was if earlier is not None and value == earlier.to else value
 
 

@@ -1,4 +1,4 @@
-"""The marks that careen left in the lock, and the lock's content without them."""
+"""Finds the marks that careen left in the lock, and computes the lock's content without them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class LockLeftovers(Value, kw_only=True):
 
 
 def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = ()) -> LockLeftovers:
-    """Sort the lock's marks. To remove: careen's claims, the line of waiting nodes, and a pause if no pod is left to
-    obey it.
+    """Sort the marks in the lock. To remove: careen's claims, the line of waiting nodes, and a pause if no pod is left
+    to obey it.
 
-    The claims of the nodes in `keep` stay: they lead back to Nodes that could not be cleaned."""
+    The claims of the nodes in `keep` stay, because those Nodes could not be cleaned and their claims point to them."""
     marks = (*(_of_entry(entry, extent, keep) for entry in content.entries), *_line(content), *_pause(content, extent))
     is_lifted = content.is_paused and not extent.pods
     left = tuple(
@@ -56,9 +56,9 @@ def _of_entry(entry: Entry, extent: Extent, keep: Collection[str]) -> CleanupMar
 
 def _stays_because(entry: Entry, extent: Extent, keep: Collection[str]) -> str:
     if entry.node in keep:
-        return "its Node was not cleaned, and the claim leads back to it"
+        return "its Node was not cleaned, and the claim points to it"
     if entry.unread and not extent.with_unknown:
-        return "it cannot be read whole; --unknown removes it"
+        return "it cannot be read in full; --unknown removes it"
     if not entry.unread and not entry.id and not extent.with_kureds:
         return "it is kured's; --kured removes it"
     return ""

@@ -1,7 +1,6 @@
-"""Every key that careen writes, by the kind of its place, and the extent of a cleanup.
+"""Lists every key that careen writes, by the kind of its place, and defines how far a cleanup goes.
 
-A test keeps the lists complete: each key of `facts/keys.py` in careen's or kured's domain is in one of them.
-"""
+A test keeps the lists complete: each key of `facts/keys.py` in careen's or kured's domain is in one of them."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ from scheduler_core.values import Value
 LABELS = (keys.REBOOT_LABEL,)
 
 RECORDS = (*keys.OF_A_NEED, keys.LAST_REBOOT, keys.HISTORY)
-"""Annotations of a Node that its agent writes."""
+"""Annotations that a node's own agent writes on its Node."""
 
 WORDS = (keys.HOLD, keys.REBOOT_NOW, keys.REQUEST, keys.RETRY)
-"""Annotations of a Node that a person sets, with careen's commands or without."""
+"""Annotations that a person sets on a Node, with careen's commands or without."""
 
 KUREDS = (keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT)
-"""Annotations of a Node that kured writes, and careen with --annotate-nodes."""
+"""Annotations that kured writes on a Node. careen writes them too with --annotate-nodes."""
 
 TAINTS = (keys.DEFAULT_TAINT_KEY,)
 
@@ -28,7 +27,7 @@ ON_THE_DAEMONSET = (keys.LOCK_ANNOTATION,)
 
 
 class Kind(StrEnum):
-    """The kinds of marks."""
+    """The kinds of marks that careen leaves."""
 
     LABEL = "label"
     ANNOTATION = "annotation"
@@ -42,8 +41,8 @@ class Kind(StrEnum):
 class CleanupMark(Value, kw_only=True):
     """One mark on a Node or in the lock: its present value, and what the cleanup does with it.
 
-    A mark that the cleanup removes or restores has `afterwards`, such as `removed`; one that stays has `because`, a
-    clause."""
+    A mark that the cleanup removes or restores has `afterwards`, such as `removed`. A mark that stays has `because`, a
+    clause with the reason."""
 
     kind: Kind
     name: str = ""
@@ -56,14 +55,14 @@ class Extent(Value, kw_only=True):
     """How far a cleanup goes. A person chooses the first three fields; the others come from the cluster."""
 
     with_kureds: bool = False
-    """Also kured's leftovers: its annotations, its claims and their cordons."""
+    """Whether the cleanup also removes kured's leftovers: its annotations, its claims and their cordons."""
     with_unknown: bool = False
-    """Also keys of careen's domain that this release does not write, and claims that cannot be read whole."""
+    """Whether the cleanup also removes unreadable claims, and keys of careen's domain that it does not know."""
     also: frozenset[str] = frozenset()
-    """Also labels, annotations and soft taints with these keys."""
+    """Further keys: the cleanup also removes labels, annotations and soft taints with these keys."""
     policy: Policy | None = None
     """The agents' policy; None if it can no longer be read."""
     agents: int = 0
-    """How many agents run. A hold that they obey stays."""
+    """How many agents run. While they run, a hold stays, because they obey it."""
     pods: int = 0
-    """How many pods the DaemonSet has, careen's or kured's. A pause that they obey stays."""
+    """How many pods the DaemonSet has, careen's or kured's. While it has pods, a pause stays, because they obey it."""

@@ -1,8 +1,7 @@
-"""The marks that careen left on one Node, and the patch that removes those that are provably careen's.
+"""Finds the marks that careen left on one Node, and builds the patch that removes those that are provably careen's.
 
 The proof is the record, the key's name, or the author of a field in `metadata.managedFields`. Marks without a proof
-stay and are reported.
-"""
+stay and are reported."""
 
 from __future__ import annotations
 
@@ -24,12 +23,12 @@ from careen.core.own_taint import without
 from scheduler_core.values import Value
 
 _REMOVED = "removed"
-_IS_OBEYED = "agents run and obey it; it goes once they are gone"
+_IS_OBEYED = "agents run and obey it; the cleanup removes it once they are gone"
 
 
 class NodeLeftovers(Value, kw_only=True):
-    """The marks to remove from a Node, the marks that stay although they look like careen's, and why the Node may be
-    rebooting (empty: it is not)."""
+    """What a cleanup finds on a Node: the marks to remove, the marks that stay although they look like careen's, and
+    why the Node may be rebooting (empty: it is not)."""
 
     node: NodeView
     goes: tuple[CleanupMark, ...] = ()
@@ -38,11 +37,11 @@ class NodeLeftovers(Value, kw_only=True):
     labels: Mapping[str, str | None] = field(default_factory=dict)
     """The new values of the labels that change."""
     annotations: Mapping[str, str | None] = field(default_factory=dict)
-    """The annotations that get their earlier values; all others in `goes` are removed."""
+    """The annotations that get their earlier values. The patch removes all other annotations in `goes`."""
 
     @property
     def patch(self) -> PatchNode | None:
-        """All removals in one patch, guarded by the resourceVersion that was read; None if there are none."""
+        """One patch with all removals, guarded by the resourceVersion that was read; None without removals."""
         if not self.goes:
             return None
         return PatchNode(
@@ -58,7 +57,7 @@ class NodeLeftovers(Value, kw_only=True):
 
 
 def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) -> NodeLeftovers:
-    """The marks that careen left on this Node. `entry`: the Node's claim in the lock, if it has one."""
+    """Find the marks that careen left on this Node. `entry`: the Node's claim in the lock, if it has one."""
     node, record = signed.node, signed.node.record
     known = record if isinstance(record, Progress) else Progress()
     wanted = _labels(signed, known, extent)
@@ -82,8 +81,8 @@ def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) ->
 
 
 def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Entry | None) -> str:
-    """Why the host may be rebooting: its reboot was announced, and the kubelet reports no new boot. Empty if it is
-    not."""
+    """Return why the host may be rebooting: its reboot was announced, and the kubelet reports no new boot. Empty if it
+    is not rebooting."""
     if isinstance(record, UnreadableProgress):
         return f"{record.why}, so it may be rebooting"
     if record.phase:
@@ -102,8 +101,8 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
 
 
 def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[CleanupMark]:
-    """The soft taints that are ours by the record, by name or by managed fields, or that a person named; and other
-    taints of careen's domain, which stay."""
+    """Yield the soft taints that are careen's (by record, name or managed fields) or that a person named. Also yield
+    other taints of careen's domain, which stay."""
     proven = _proven_taint(node, extent)
     for taint in node.taints:
         mark = CleanupMark(kind=Kind.TAINT, name=taint.key, now=f"{taint.value or ''}:{taint.effect}".removeprefix(":"))
@@ -126,7 +125,8 @@ def _is_ours_by_name(taint: Taint, extent: Extent) -> bool:
 
 
 def _proven_taint(node: NodeView, extent: Extent) -> str | None:
-    """The key of the soft taint that careen added with the last change of the list; None if that is not known."""
+    """Return the key of the soft taint that careen added with the last change of the list; None if that is not
+    known."""
     if node.tainted_by != (keys.TAINT_MANAGER,):
         return None
     if extent.policy is not None:
@@ -146,8 +146,8 @@ def _cordon(node: NodeView, record: Progress, extent: Extent, entry: Entry | Non
 
 
 def _is_cordon_ours(node: NodeView, record: Progress, entry: Entry | None) -> bool:
-    """Whether the cordon is ours: by managed fields if the API server reports them, because a person may have cordoned
-    the node after the record was written; else by the record or the lock."""
+    """Whether careen set the cordon, by the managed fields if the API server reports them: a person may have cordoned
+    the node after the record was written. Without managed fields the record or the lock decides."""
     if node.cordoned_by:
         return is_cordon_proven(node)
     is_at_work = node.labels.get(keys.REBOOT_LABEL) == "in-progress"
@@ -156,7 +156,7 @@ def _is_cordon_ours(node: NodeView, record: Progress, entry: Entry | None) -> bo
 
 
 def _is_cordon_kureds(entry: Entry | None) -> bool:
-    """Whether kured would lift the cordon: it does so if the node was not cordoned when it took the lock."""
+    """Whether kured would remove the cordon: it does so if the node was not cordoned when kured took the lock."""
     return entry is not None and not entry.id and not entry.unread and not entry.cordoned
 
 
@@ -164,7 +164,7 @@ def _is_cordon_kureds(entry: Entry | None) -> bool:
 
 
 def _labels(signed: SignedNode, record: Progress, extent: Extent) -> dict[str, str | None]:
-    """The labels that change, with their new values; None removes a label."""
+    """Return the labels that change, with their new values; None removes a label."""
     now = signed.node.labels
     wanted: dict[str, str | None] = {}
     for key in now:
@@ -222,8 +222,8 @@ def _annotations(signed: SignedNode, extent: Extent) -> Iterator[CleanupMark]:
 
 
 def _may_take_kureds(signed: SignedNode, key: str, extent: Extent) -> bool:
-    """Whether the cleanup may remove kured's annotation: a person asked for that, or careen wrote it, by managed fields
-    or, without them, by the agents' settings."""
+    """Whether the cleanup may remove kured's annotation, because a person asked for that or because careen wrote it.
+    The managed fields show who wrote it; without them the agents' settings decide."""
     authors = signed.annotations_by.get(key)
     is_configured = extent.policy is not None and extent.policy.annotate_nodes
     return extent.with_kureds or _is_alone(authors) or (authors is None and is_configured)

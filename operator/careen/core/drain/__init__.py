@@ -1,1 +1,1 @@
-"""The rules for which pods a drain moves, and which forecasts forbid the drain."""
+"""The rules of a drain: which pods it evicts, and which forecasts forbid it."""

@@ -1,4 +1,4 @@
-"""The health of workloads before a drain, as the record keeps it for the comparison after the reboot.
+"""Takes the health of workloads before a drain. The record keeps it, and the agent compares it after the reboot.
 
 The record has one row for each controller of a displaced pod, and one for each DaemonSet with a pod on this node. A
 DaemonSet's row describes that one pod: `ready` of 1 replica, and as `generation` a checksum of its revision, which
@@ -22,27 +22,27 @@ _NOT_COMPARED = frozenset({"Job", "DaemonSet"})
 
 
 def services(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
-    """The rows of workloads that must be as healthy after the reboot as before."""
+    """Return the rows of workloads that must be as healthy after the reboot as before."""
     return tuple(owner for owner in owners if owner.kind not in _NOT_COMPARED)
 
 
 def taken(situation: Situation, leaving: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
-    """The rows for the record, from the state before the cordon."""
+    """Return the rows for the record, from the state before the cordon."""
     owners, pods, displaced = situation.seen.owners, situation.seen.pods, {pod.owner_uid for pod in leaving}
     workloads = tuple(owner for owner in owners if owner.uid in displaced) if isinstance(owners, tuple) else ()
     return (*workloads, *_daemon_sets(situation, pods if isinstance(pods, tuple) else ()))
 
 
 def said(rows: Iterable[OwnerHealth]) -> str:
-    """A clause for the sentence of the cordon: the DaemonSets whose pods are not ready now, so that the node will not
-    wait for them after the reboot."""
+    """Return a clause for the sentence of the cordon: the DaemonSets whose pods are not ready now, so that the node
+    will not wait for them after the reboot. Empty if there are none."""
     ailing = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
     return f"; not ready now, so not waited for after the reboot: {first_few(ailing)}" if ailing else ""
 
 
 def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
-    """One row for each DaemonSet, ready if one of its pods here is ready. Rows that are not ready come first, so the
-    limit cuts off others."""
+    """Return one row for each DaemonSet; it is ready if one of its pods here is ready. Rows that are not ready come
+    first, so that the limit cuts off the ready rows."""
     rows: dict[str, OwnerHealth] = {}
     for pod in sorted((pod for pod in pods if must_run(situation, pod)), key=lambda pod: pod.is_ready):
         rows[pod.owner_uid] = OwnerHealth(
@@ -58,8 +58,8 @@ def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHe
 
 
 def must_run(situation: Situation, pod: PodView) -> bool:
-    """Whether the pod is a DaemonSet's and must run on this node. Not careen's own pod: it becomes ready only when this
-    agent has done its work."""
+    """Whether the pod belongs to a DaemonSet and must run on this node. careen's own pod does not count: it becomes
+    ready only when this agent has done its work."""
     policy = situation.policy
     is_own = pod.namespace == policy.daemonset_namespace and pod.owner_name == policy.daemonset_name
     return (
@@ -73,7 +73,7 @@ def must_run(situation: Situation, pod: PodView) -> bool:
 def was_ready(situation: Situation, pod: PodView) -> bool | None:
     """Whether this DaemonSet's pod was ready here before the drain.
 
-    None: unknown. No pod of this DaemonSet was here, it had another template, or an earlier release wrote the
+    None means unknown: the DaemonSet had no pod here, its pod had another template, or an earlier release wrote the
     record."""
     row = next((row for row in situation.progress.owners if row.kind == "DaemonSet" and row.uid == pod.owner_uid), None)
     if row is None or (row.ready and row.generation != _revision(pod)):
@@ -82,6 +82,7 @@ def was_ready(situation: Situation, pod: PodView) -> bool | None:
 
 
 def _revision(pod: PodView) -> int:
-    """A checksum of the label that the DaemonSet controller puts on each pod of one template; 0 without it."""
+    """Return a checksum of the label that the DaemonSet controller puts on each pod of one template; 0 without that
+    label."""
     revision = pod.labels.get("controller-revision-hash", "")
     return zlib.crc32(revision.encode()) if revision else 0

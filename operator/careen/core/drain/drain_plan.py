@@ -44,12 +44,12 @@ class DrainPlan(Value, kw_only=True):
 
     @property
     def left(self) -> tuple[PodView, ...]:
-        """The pods that still have to go."""
+        """The pods that the drain still has to evict or wait for."""
         return (*self.now, *self.later, *self.ending)
 
 
 def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
-    """Why a drain does not evict the pod; empty if it does."""
+    """Return why a drain does not evict the pod; empty if it does."""
     if pod.is_mirror or pod.owner_kind == "Node":
         return "a static pod: the kubelet runs it from a file"
     if pod.owner_kind == "DaemonSet":
@@ -64,13 +64,14 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
 
 
 def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """The pods to evict that their controller may create again on this very node: those that no scheduler is known to
-    have placed."""
+    """Return the pods to evict that their controller may create again on this very node, because no scheduler is known
+    to have placed them."""
     return tuple(pod for pod in to_evict(pods, policy) if pod.owner_kind and pod.came_bound is not False)
 
 
 def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
-    """The same rule for the pods of a simulation, so that a forecast moves the same pods as the drain."""
+    """Return the rule of `why_it_stays` for the pods of a simulation, so that a forecast moves the same pods as the
+    drain."""
     if policy.selector is None:
         return moves_all  # the simulation itself knows the pods that belong to a node
 
@@ -91,7 +92,7 @@ def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
 
 
 def to_evict(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """The pods that a drain would evict; the dry run tries each of them."""
+    """Return the pods that a drain would evict. The dry run tries each of them."""
     return tuple(pod for pod in pods if not why_it_stays(pod, policy) and not pod.is_terminating)
 
 
@@ -104,10 +105,11 @@ def plan(
     now: datetime,
     cordoned_at: datetime | None = None,
 ) -> DrainPlan:
-    """The plan, in the order that a forecast assumes: pods of StatefulSets last, lower priorities first, then by name.
+    """Return what the drain does with each pod, in the order that a forecast assumes: pods of StatefulSets last, lower
+    priorities first, then by name.
 
-    A StatefulSet creates the replacement only when the old pod is gone, at an instant that no forecast can know. If
-    its pods are evicted last, their replacements come after all others."""
+    A StatefulSet creates the replacement only when the old pod is gone, at an instant that no forecast can know. If its
+    pods are evicted last, their replacements come after all others."""
     staying: list[PodView] = []
     ending: list[PodView] = []
     given_up: list[PodView] = []
@@ -144,8 +146,8 @@ def plan(
 
 
 def _next_round(pauses: Sequence[float]) -> float:
-    """The seconds until the next eviction is allowed. Evictions within half a second share one turn, because each turn
-    reads the Node, the lock and the pods."""
+    """Return the seconds until the next eviction is allowed. Evictions within half a second share one turn, because
+    each turn reads the Node, the lock and the pods."""
     first = min(pauses, default=math.inf)
     return max((each for each in pauses if each <= first + _SAME_ROUND_SECONDS), default=math.inf)
 
@@ -155,7 +157,8 @@ def _order(pod: PodView) -> tuple[bool, int, str, str, str]:
 
 
 def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
-    """Whether the pod was created after the cordon: it tolerates cordons, or the scheduler did not know of it yet."""
+    """Whether the pod was created after the cordon. It tolerates cordons, or the scheduler did not know of the cordon
+    yet."""
     return (
         cordoned_at is not None
         and pod.created_at is not None
@@ -164,8 +167,8 @@ def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
 
 
 def _comes_for_ever(pod: PodView, memory: Memory) -> bool:
-    """Whether a pod that was created after the cordon would come back after each eviction: it tolerates the cordon, its
-    owner binds it to this node, or many rounds of evictions have not stopped its owner for an unknown reason."""
+    """Whether a pod that was created after the cordon would come back after each eviction. Either it tolerates the
+    cordon, or its owner binds it to this node, or many rounds of evictions have not stopped its owner."""
     coming = memory.drain.comers.get(owner_of(pod))
     if not pod.owner_kind or pod.is_terminating:  # the drain waits for a terminating pod; its successor then stays
         return False
@@ -173,24 +176,25 @@ def _comes_for_ever(pod: PodView, memory: Memory) -> bool:
 
 
 def owner_of(pod: PodView) -> str:
-    """The UID by which evictions of returning pods are counted: the controller's, or the pod's own without one."""
+    """Return the UID by which evictions of returning pods are counted: the controller's UID, or the pod's own without a
+    controller."""
     return pod.owner_uid or pod.uid
 
 
 def owners_of_comers(plan: DrainPlan) -> frozenset[str]:
-    """The owners of pods that the plan evicts now although they were created after the cordon."""
+    """Return the owners of pods that the plan evicts now although they were created after the cordon."""
     return frozenset(owner_of(pod) for pod in plan.now if pod.uid in plan.comers)
 
 
 def _not_before(pod: PodView, memory: Memory, *, is_comer: bool) -> float:
-    """The uptime of the pod's next allowed eviction; 0 if there is no back-off."""
+    """Return the uptime of the pod's next allowed eviction; 0 without a back-off."""
     asked, coming = memory.drain.evictions.get(pod.uid), memory.drain.comers.get(owner_of(pod)) if is_comer else None
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
 
 def _ending_look_seconds(pod: PodView, now: datetime) -> float:
-    """The pause until the next look at a terminating pod: short at first, because most pods are gone long before their
-    grace period ends, and longer the longer it takes."""
+    """Return the pause until the next look at a terminating pod. It is short at first, because most pods are gone long
+    before their grace period ends, and grows with the time that the pod takes."""
     if pod.deletion_timestamp is None:
         return _LOOK_SECONDS
     asked = pod.deletion_timestamp - timedelta(seconds=pod.deletion_grace_seconds or 0.0)
@@ -206,7 +210,7 @@ _AFTER_EVICTION_SECONDS = 0.5  # most pods without a grace period are gone by th
 
 
 def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
-    """The evictions to request now."""
+    """Return the evictions to request now."""
     return tuple(
         EvictPod(
             namespace=pod.namespace,
@@ -220,11 +224,11 @@ def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
 
 
 def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether --force-reboot may reboot although pods are left: the API server has judged enough evictions of each, and
-    no budget forbids it.
+    """Whether --force-reboot may reboot the node although pods are left: the API server has judged enough evictions of
+    each pod, and no budget forbids it.
 
-    A terminating pod needs no more evictions. For the others only evictions count that the API server certainly
-    judged."""
+    A terminating pod needs no more evictions. For the other pods, only evictions that the API server certainly judged
+    count."""
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
@@ -237,23 +241,23 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether more attempts cannot make --force-reboot apply: for every pod, either enough evictions were judged or
-    the evictions never reach the point where they are judged."""
+    """Whether more attempts cannot make --force-reboot apply. Then for every pod the server has judged enough
+    evictions, or it never gets to judge them."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """How often the API server judged the pod's eviction; for a pod that was created after the cordon, in how many
-    rounds it judged an eviction of a pod of the same owner."""
+    """Return how often the API server judged the pod's eviction. For a pod that was created after the cordon, rounds in
+    which the server judged another pod of the same owner count too."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)
 
 
 def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> bool:
-    """Whether the pod's evictions never get judged: `enough` of them were not, and neither was the last one."""
+    """Whether the API server never judges the pod's evictions: it did not judge `enough` of them, nor the last one."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     if coming is not None and coming.rounds - coming.judgements >= enough:
@@ -262,13 +266,13 @@ def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> b
 
 
 def describe(plan: DrainPlan, memory: Memory) -> str:
-    """The pods that the drain waits for: the first few by name, each with its refusal if it has one."""
+    """Return the pods that the drain waits for as text: the first few by name, each with its refusal if it has one."""
     return first_few([_describe(pod, memory) for pod in plan.left])
 
 
 def describe_returning(plan: DrainPlan) -> str:
-    """A clause for the sentence of the reboot: the returning pods that are still on the node; empty if there are
-    none."""
+    """Return a clause for the sentence of the reboot: the returning pods that are still on the node. Empty without such
+    pods."""
     names = first_few([pod.title for pod in plan.returning])
     return f" (left here, because it comes back whenever it is evicted: {names})" if names else ""
 

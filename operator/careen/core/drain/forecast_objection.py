@@ -1,4 +1,4 @@
-"""The rule by which a forecast forbids a drain under a policy. The gate and commands that show forecasts use it."""
+"""Decides whether a forecast forbids a drain under a policy. The gate and the commands that show forecasts use it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 
 def objection_to(forecast: Forecast, policy: Policy) -> str:
-    """The objections as a sentence: pods that can never be evicted, then more pending pods than the policy allows, then
-    more unknown ones. Empty if there are none."""
+    """Return the objections as a sentence: pods that can never be evicted, more pending pods than the policy allows,
+    more unknown pods than it allows. Empty if there are none."""
     parts: list[str] = []
     is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
     if forecast.never and not is_forced:
-        parts.append(f"can never be evicted as things stand: {_name(forecast.never)}")
+        parts.append(f"can never be evicted: {_name(forecast.never)}")
     pending = forecast.with_outcome(Outcome.PENDING)
     if len(pending) > policy.forecast_pending_allowed:
         parts.append(f"{len(pending)} of {len(forecast.pods)} pods would not find room: {_name(pending)}")
@@ -24,15 +24,15 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
 
 
 def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
-    """The pods for which the gate `bound-pods` refuses, with any --forecast; empty if the policy leaves such pods on
-    the node."""
+    """Return the pods for which the gate `bound-pods` refuses, whatever --forecast says; empty if the policy leaves
+    such pods on the node."""
     if policy.drain.bound_pods is not BoundPods.REFUSE:
         return ()
     return tuple(pod for pod in forecast.pods if pod.is_bound)
 
 
 def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
-    """The objection to these pods as a sentence; empty if there are none."""
+    """Return the objection to pods that are bound to the node, as a sentence; empty without such pods."""
     bound = bound_in(forecast, policy)
     return f"comes back here as often as it is evicted (--pods-bound-to-node): {_name(bound)}" if bound else ""
 

@@ -1,7 +1,7 @@
-"""The memory of one agent process from turn to turn. It is lost with the process, so nothing may depend on it.
+"""What one agent process remembers from turn to turn. The memory is lost with the process, so nothing may depend on it.
 
-A decision carries the next memory. The shell stores it *before* it applies the first action, except for `told`, which
-it stores once the Event or message is sent. Then it adds the answers of the actions with the functions below. Facts
+A decision carries the next memory. The shell stores it *before* it applies the first action. It stores one part,
+`told`, only once the Event or message is sent. Then it adds the answers of the actions with the functions below. Facts
 that must survive a restart or the reboot are in `progress.py`."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EVICTION_LAST_BACKOFF_SECONDS = 60.0  # kured's drain retries without a pause, a
 
 
 class EvictAnswer(StrEnum):
-    """The answer to an eviction request."""
+    """The API server's answer to an eviction request."""
 
     ACCEPTED = "accepted"  # the pod terminates, or is already gone
     GONE = "gone"  # 404, or 409 because another pod has the name now: there is nothing to evict
@@ -36,13 +36,13 @@ class EvictAnswer(StrEnum):
 
 
 JUDGED = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.BUDGET, EvictAnswer.DENIED})
-"""Answers that prove that the server received the eviction and decided about it. Only these count towards
---force-reboot: a node whose evictions do not reach that point was not drained, whatever the cause, and a lost answer
-proves nothing."""
+"""Answers that prove that the API server received the eviction and decided about it. Only these count towards
+--force-reboot. A lost answer proves nothing, and a node whose evictions the server never judged was not drained,
+whatever the cause."""
 
 
 class RebootOutcome(StrEnum):
-    """The outcome of the reboot that was announced last, as far as this process knows."""
+    """The outcome of the last reboot that was announced, as far as this process knows."""
 
     NOT_ASKED = "not-asked"  # this process announced it and certainly has not asked the host
     ACCEPTED = "accepted"  # the command exited with 0, or the signal was delivered
@@ -51,7 +51,7 @@ class RebootOutcome(StrEnum):
 
 
 class EvictionMemory(Value, kw_only=True):
-    """How often the agent requested this pod's eviction, and the uptime of the next allowed request."""
+    """How often the agent requested this pod's eviction, and the uptime before which it sends no further request."""
 
     attempts: int
     not_before: float
@@ -62,18 +62,18 @@ class EvictionMemory(Value, kw_only=True):
 
     @property
     def judgements(self) -> int:
-        """How many attempts the server judged."""
+        """How many of the attempts the API server judged."""
         return self.attempts - self.unjudged
 
     @property
     def judgement(self) -> EvictAnswer | None:
-        """The last judgement of the server; None if there was none."""
+        """The API server's last judgement; None if it judged no attempt."""
         return self.answer if self.answer in JUDGED else self.judged_before
 
 
 class ComerMemory(Value, kw_only=True):
-    """How often the agent evicted pods of one owner that were created after the cordon, and the uptime of the next
-    allowed round."""
+    """How often the agent evicted pods of one owner that were created after the cordon, and the uptime before which it
+    begins no further round."""
 
     rounds: int
     not_before: float
@@ -81,8 +81,8 @@ class ComerMemory(Value, kw_only=True):
 
 
 class RebootMemory(Value, kw_only=True):
-    """The outcome of this process's last announcement. `by` is the id of the announcement in the record, which another
-    process may have replaced with its own."""
+    """The outcome of this process's last announcement. `by` is the id of that announcement; another process may have
+    replaced it in the record with its own."""
 
     claim: str
     announcement: int
@@ -92,12 +92,12 @@ class RebootMemory(Value, kw_only=True):
 
     @property
     def may_be_under_way(self) -> bool:
-        """Whether this process asked the host and has no proof that the host refused."""
+        """Whether this process asked the host to reboot and has no proof that the host refused."""
         return self.outcome in {RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR}
 
 
 class StrangerMemory(Value, kw_only=True):
-    """Another process's announcement, and the uptime since which this process has seen it unchanged."""
+    """An announcement by another process of this node's agent, and the uptime since which it has not changed."""
 
     by: str
     announcement: int
@@ -105,16 +105,16 @@ class StrangerMemory(Value, kw_only=True):
 
 
 class ClaimMemory(Value, kw_only=True):
-    """The claim in the own record at its last read, and whether any process had announced a reboot under it."""
+    """The claim in the own record when it was last read, and whether any process had announced a reboot under it."""
 
     claim: str
     is_announced: bool
 
 
 class Prepared(Value, kw_only=True):
-    """The forecast and dry runs that the next node in line prepares while the holder's workloads settle, and the facts
-    behind them. They are valid for a few seconds and only while those facts do not change; see
-    `preparing.py`."""
+    """What the next node in line prepares while the holder's workloads settle: a forecast, dry-run evictions, and the
+    facts behind them. They are valid for a few seconds, and only while those facts do not change; see `preparing.py`.
+    """
 
     at: float  # uptime of the first question
     times: int  # how often in a row, for the same holders
@@ -128,14 +128,14 @@ class Prepared(Value, kw_only=True):
 
 
 class Drain(Value, kw_only=True):
-    """The answers to the eviction requests of this drain."""
+    """The API server's answers to the eviction requests of this drain."""
 
     evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)  # by pod UID
     comers: Mapping[str, ComerMemory] = field(default_factory=dict)  # by owner UID: pods created after the cordon
 
 
 class LineWatch(Value, kw_only=True):
-    """This process's watch over the line of waiting nodes."""
+    """What this process has seen of the line of waiting nodes."""
 
     key: str = ""  # the hand-over that this process watches: its names and the instant of its write
     since: float = 0.0  # since when the lock has a free slot under that hand-over
@@ -161,7 +161,7 @@ class Claiming(Value, kw_only=True):
 
 
 class Behind(Value, kw_only=True):
-    """This process's findings about the holders of the claims in the lock."""
+    """What this process knows about the holders of the claims in the lock."""
 
     at: float = 0.0  # the uptime of the next look at the holders
     ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node
@@ -170,14 +170,14 @@ class Behind(Value, kw_only=True):
 
 
 class Crowd(Value, kw_only=True):
-    """How many nodes may wait, by this node's own count, for a cluster in which no holder counts them."""
+    """How many nodes may wait, as this node counted them. Only needed in a cluster in which no holder counts them."""
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then
 
 
 class Patience(Value, kw_only=True):
-    """The required facts that are unknown; see `patience.py`."""
+    """The required facts that are unknown, and since when; see `patience.py`."""
 
     since: float | None = None
     gates: frozenset[str] = frozenset()  # the gates that lacked a fact
@@ -185,14 +185,14 @@ class Patience(Value, kw_only=True):
 
 
 class Told(Value, kw_only=True):
-    """The last report to people."""
+    """What the agent last reported to people, and when."""
 
     code: str = ""  # the reason code of the last Event: there is one Event for each change of code
     at: float = 0.0  # when the agent last wrote the reason on the Node
 
 
 class Memory(Value, kw_only=True):
-    """See the module; instants are host uptime in seconds."""
+    """What one agent process remembers from turn to turn. Instants are in seconds of host uptime."""
 
     node_uid: str = ""  # another UID begins a new memory
     is_reconciled: bool = False  # this process has compared lock and Node since its start
@@ -223,19 +223,19 @@ LIVES: Mapping[str, frozenset[Phase]] = {
     "drain": frozenset({Phase.DRAINING, Phase.REBOOTING}),
     "stranger": frozenset({Phase.REBOOTING}),
 }
-"""The phases in which each part of the memory is valid. Parts that are not listed are valid in every phase."""
+"""The phases in which each part of the memory is valid. A part that is not listed is valid in every phase."""
 
 _EMPTY = Memory()
 
 
 def in_phase(memory: Memory, phase: Phase) -> Memory:
-    """The memory of a node in this phase, without the parts that belong to other phases only."""
+    """Return the memory of a node in this phase, without the parts that only other phases use."""
     left = {name: getattr(_EMPTY, name) for name, phases in LIVES.items() if phase not in phases}
     return replace_value(memory, **left)
 
 
 def not_yet_said(decided: Memory, before: Memory) -> Memory:
-    """The memory of a decision before any of its actions is applied: `told` is still the earlier one, or empty for
+    """Return the memory to store before the shell applies a decision: `told` is still the earlier one, or empty for
     another Node."""
     if decided.node_uid != before.node_uid:
         return replace(decided, told=Told())
@@ -243,7 +243,8 @@ def not_yet_said(decided: Memory, before: Memory) -> Memory:
 
 
 def having_said(memory: Memory, decided: Memory, *, is_node_told: bool) -> Memory:
-    """The memory once the decision's Event is posted, or if it has none. `is_node_told`: its patch landed too."""
+    """Return the memory to store once the decision's Event is posted, or at once if it has no Event. `is_node_told`:
+    the decision's patch has landed too."""
     return replace(memory, told=Told(code=decided.told.code, at=(decided if is_node_told else memory).told.at))
 
 
@@ -258,11 +259,11 @@ def after_eviction(
     retry_after_seconds: float = 0.0,
     comer_of: str = "",
 ) -> Memory:
-    """Memory after one eviction request. The pause before the pod's next attempt grows exponentially, more slowly if a
-    budget refused, and is never shorter than Retry-After.
+    """Return the memory after one eviction request. The pause before the pod's next request grows exponentially, more
+    slowly if a budget refused, and is never shorter than Retry-After.
 
-    `jitter` in [0, 1) spreads agents that the same budget refused over half the pause. `comer_of`: see
-    `EvictPod`."""
+    `jitter` in [0, 1) makes the pause up to a quarter shorter or longer, so that agents which the same budget refused
+    do not all retry at once. `comer_of`: see `EvictPod`."""
     before, is_judged = memory.drain.evictions.get(pod_uid), answer in JUDGED
     attempts = (before.attempts if before else 0) + 1
     pause = max(_pause_after(answer, attempts, jitter), retry_after_seconds)
@@ -279,7 +280,7 @@ def after_eviction(
 
 
 def _judged_comer(comers: Mapping[str, ComerMemory], owner: str) -> Mapping[str, ComerMemory]:
-    """The counts with one more judged round of this owner. Several pods of one round count once."""
+    """Add one judged round to the counts of this owner. Several pods of one round count once."""
     seen = comers.get(owner)
     if seen is None:
         return comers
@@ -287,8 +288,8 @@ def _judged_comer(comers: Mapping[str, ComerMemory], owner: str) -> Mapping[str,
 
 
 def after_evicting_comers(memory: Memory, owners: Iterable[str], *, uptime: float, jitter: float) -> Memory:
-    """Memory after the eviction of pods that were created after the cordon. The pause grows exponentially with each
-    round of the same owner."""
+    """Return the memory after a round of evictions of pods that were created after the cordon. The pause before the
+    next round of the same owner grows exponentially."""
     seen = dict(memory.drain.comers)
     for owner in owners:
         rounds = (seen[owner].rounds if owner in seen else 0) + 1
@@ -311,11 +312,11 @@ def _pause(
 
 
 def before_reboot_asked(memory: Memory) -> Memory:
-    """Memory just before the shell asks the host: from now on the process cannot rule out that it asked."""
+    """Return the memory for the moment just before the shell asks the host: from now on it may have been asked."""
     return after_reboot_asked(memory, RebootOutcome.UNCLEAR, "the host was asked and has not answered yet")
 
 
 def after_reboot_asked(memory: Memory, outcome: RebootOutcome, detail: str = "") -> Memory:
-    """Memory with the host's answer."""
-    assert memory.reboot is not None, "a reboot is asked only after it was announced"
+    """Return the memory with the host's answer to the reboot request."""
+    assert memory.reboot is not None, "the host must not be asked for a reboot before the announcement"
     return replace(memory, reboot=replace(memory.reboot, outcome=outcome, detail=detail))

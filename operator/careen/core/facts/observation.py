@@ -1,8 +1,8 @@
 """Everything an agent knows at one instant, frozen.
 
-Two values say that a fact is not known, each with its reason: `Unknown` (asked, no usable answer) and `NotAsked`.
-Neither means no. `uptime` is in seconds of the host's clock since its boot: it continues across restarts of the
-agent and starts again with each boot."""
+Two values say that a fact is not known, each with its reason: `Unknown` (the shell asked and got no usable answer) and
+`NotAsked`. Neither of them means no. `uptime` is in seconds of the host's clock since its boot: it continues across
+restarts of the agent and starts again with each boot."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from scheduler_core.values import Value
 
 
 class Unknown(Value):
-    """Asked, and no usable answer came; `why` is a sentence for people."""
+    """A fact that the shell asked for without getting a usable answer. `why` is a sentence for people."""
 
     why: str
 
 
 class NotAsked(Value):
-    """The shell has not asked in this turn. A decision that needs the fact names it in `wants`."""
+    """A fact that the shell has not asked for in this turn. A decision that needs the fact names it in `wants`."""
 
     @property
     def why(self) -> str:
-        """A sentence for people, as in `Unknown`."""
+        """Why the fact is not known: a sentence for people, as in `Unknown`."""
         return "not asked in this turn"
 
 
 class Gone(Value):
-    """The own Node does not exist (404 from a consistent read)."""
+    """The agent's own Node does not exist (404 from a consistent read)."""
 
 
 NOT_ASKED = NotAsked()
@@ -52,7 +52,7 @@ Asked = Union[_T, Unknown, NotAsked]  # noqa: UP007 - a generic alias needs Unio
 
 
 class Taint(Value, kw_only=True):
-    """One taint as the API has it; `time_added` is kept as text so that it goes back unchanged."""
+    """One taint as the API has it. `time_added` stays text, so that the agent writes it back unchanged."""
 
     key: str
     effect: str
@@ -66,7 +66,8 @@ do not hold (kubernetes-sigs/node-readiness-controller, api/v1alpha1)."""
 
 
 class NodeView(Value, kw_only=True):
-    """The parts of a Node that careen reads. `boot_id` is the kubelet's last report; empty if there was none."""
+    """The parts of a Node that careen reads. `boot_id` is the one that the kubelet last reported; empty if it reported
+    none."""
 
     name: str
     uid: str
@@ -86,23 +87,23 @@ class NodeView(Value, kw_only=True):
 
     @property
     def record(self) -> Progress | UnreadableProgress:
-        """The record, or why this release cannot have written it. Judge other nodes by this value too: a record that
-        the node's own agent rejects proves nothing to other agents."""
+        """The Node's record, or why this release cannot have written it. Agents judge other nodes by this value too: a
+        record that the node's own agent rejects proves nothing to them."""
         return believed(self.written)
 
     @property
     def readiness_taints(self) -> tuple[str, ...]:
-        """Keys of the taints of NodeReadinessRules, sorted."""
+        """The keys of the Node's taints that come from NodeReadinessRules, sorted."""
         return tuple(sorted({taint.key for taint in self.taints if taint.key.startswith(READINESS_PREFIX)}))
 
     @property
     def zone(self) -> str:
-        """The zone's name, or empty."""
+        """The name of the Node's zone, or empty."""
         return self.labels.get(keys.ZONE) or self.labels.get(keys.ZONE_BETA) or ""
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether the Node carries the control-plane label, of today or of before 1.24."""
+        """Whether the Node carries the control-plane label, either today's or the one from before Kubernetes 1.24."""
         return keys.CONTROL_PLANE in self.labels or keys.MASTER in self.labels
 
 
@@ -115,7 +116,7 @@ class SignedNode(Value, kw_only=True):
 
 
 class NeedAnswer(StrEnum):
-    """Does the host ask for a reboot?"""
+    """Whether the host asks for a reboot."""
 
     YES = "yes"
     NO = "no"
@@ -123,7 +124,7 @@ class NeedAnswer(StrEnum):
 
 
 class Wish(StrEnum):
-    """The requests that a person can make of a node."""
+    """What a person can request of a node."""
 
     REBOOT = "reboot"
     DRAIN = "drain"  # and stay drained until a person hands the node back
@@ -142,8 +143,8 @@ class PersonRequest(Value, kw_only=True):
 
 
 class Need(Value, kw_only=True):
-    """The sentinel's answer. `detail` says what the sentinel looked at, and for UNKNOWN why it has no answer. With a
-    `request` a person asks for the reboot, and the host's answer does not matter."""
+    """Whether the host needs a reboot. `detail` says what the sentinel looked at, or for UNKNOWN why it has no answer.
+    If `request` is set, a person asks for the reboot, and the host's answer does not matter."""
 
     answer: NeedAnswer
     detail: str = ""
@@ -152,15 +153,16 @@ class Need(Value, kw_only=True):
 
 
 class SelfTest(Value, kw_only=True):
-    """The self-test's objections to a reboot, before the host is asked; both sentences empty: none."""
+    """The self-test's objections to a reboot, found before the host is asked. Without objections both sentences are
+    empty."""
 
     obstacle: str = ""  # why the host certainly would not reboot
     warning: str = ""  # what a reboot would lose although it succeeds
 
 
 class LockReading(Value, kw_only=True):
-    """The lock from one consistent read of the DaemonSet, parsed once. `text` is the annotation; None if there is
-    none."""
+    """The lock from one consistent read of the DaemonSet, parsed once. `text` is the annotation's value; None if the
+    DaemonSet has no such annotation."""
 
     content: LockContent | Garbage
     text: str | None
@@ -172,17 +174,18 @@ class LockReading(Value, kw_only=True):
 
     @classmethod
     def of(cls, text: str | None, **others: Any) -> LockReading:
-        """The reading of an annotation with this text; `others` are the other fields."""
+        """Return the reading of an annotation with this text. `others` sets the other fields."""
         return cls(content=lock.parse(text), text=text, **others)
 
     @property
     def object_id(self) -> str:
-        """Distinguishes locks: the DaemonSet may be recreated, and the annotation's key may change."""
+        """The identity of the lock. It changes if the DaemonSet is recreated or the annotation's key changes."""
         return f"{self.daemonset_uid}/{self.annotation}"
 
 
 class Fleet(Value, kw_only=True):
-    """Every Node, and the host's uptime when the list was *requested* (so that its age is never understated)."""
+    """Every Node of the cluster, and the host's uptime when the list was *requested*, so that its age is never
+    understated."""
 
     nodes: tuple[NodeView, ...]
     read_at_uptime: float
@@ -190,7 +193,7 @@ class Fleet(Value, kw_only=True):
 
 
 class Holders(Value, kw_only=True):
-    """The Nodes that the lock names, read after the lock: those that exist, and the names of those that do not."""
+    """The Nodes that the lock names, read after the lock: the Nodes that exist, and the names without a Node."""
 
     nodes: tuple[NodeView, ...] = ()
     absent: frozenset[str] = frozenset()
@@ -234,7 +237,7 @@ class PodView(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """namespace/name, for sentences."""
+        """The pod's namespace/name, for sentences."""
         return f"{self.namespace}/{self.name}"
 
 
@@ -247,7 +250,7 @@ class Alert(Value, kw_only=True):
 
 
 class Sample(Value, kw_only=True):
-    """One sample of a query's answer. The age is by the server's own clock."""
+    """One sample of the answer to a health query. The age is by the clock of the server that answered."""
 
     value: float
     age_seconds: float
@@ -267,21 +270,21 @@ class Evictable(StrEnum):
 
 
 class DryRunAnswer(Value, kw_only=True):
-    """The answer for one pod."""
+    """The answer to the dry-run eviction of one pod."""
 
     answer: Evictable
     detail: str = ""
 
 
 class Chance(Value, kw_only=True):
-    """Randomness for one turn, drawn by the shell: a unique id and a number in [0, 1)."""
+    """Randomness for one turn, drawn by the shell: a unique claim id and a number in [0, 1)."""
 
     claim_id: str
     jitter: float
 
 
 class Observation(Value, kw_only=True):
-    """The facts of this turn. The shell always gives the fields without a default; the others are `NOT_ASKED` until a
+    """The facts of this turn. The shell always sets the fields without a default. The others are `NOT_ASKED` until a
     decision wants them."""
 
     now: datetime  # aware; for windows, holds and texts for people, never for deadlines

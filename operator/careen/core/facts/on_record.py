@@ -1,4 +1,4 @@
-"""Instants stored on the Node, for metrics: they outlive the agent's process and its pod."""
+"""Reads instants from a Node for metrics: they outlive the agent's process and its pod."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from careen.core.facts.times import from_rfc3339
 
 
 def phase_since(node: object, phase: Phase) -> float | None:
-    """Since when the Node has been in this phase, by its annotations (Unix time); None if they name another phase or
-    none."""
+    """Return since when the Node has been in this phase, by its annotations (Unix time); None if they name another
+    phase or no phase."""
     if not isinstance(node, NodeView) or node.annotations.get(keys.PHASE) != phase.value:
         return None
     return _unix(node.annotations.get(keys.SINCE, ""))
 
 
 def need_since(node: object) -> float | None:
-    """Since when the host wants a reboot, by the Node's record (Unix time); None without such a record."""
+    """Return since when the host has wanted a reboot, by the Node's record (Unix time); None if the record does not
+    say."""
     if not isinstance(node, NodeView):
         return None
     progress = node.record

@@ -11,8 +11,7 @@ from scheduler_core.values import Value
 
 
 class Phase(StrEnum):
-    """A phase says what has already happened to the node, not what will. The values are stored on Nodes: never rename
-    one."""
+    """What has already happened to a node, not what will happen. The values are stored on Nodes: never rename one."""
 
     IDLE = "Idle"
     WAITING = "Waiting"
@@ -28,8 +27,7 @@ class Phase(StrEnum):
 class Evidence(StrEnum):
     """One kind of fact about the world. The shell asks for it only if the phase or the decision wants it.
 
-    The comments give the cost of each, and how consistent it has to be.
-    """
+    The comments give the cost of each kind, and how consistent its read has to be."""
 
     NODE = "node"  # one GET of the own Node, consistent
     BOOT_ID = "boot-id"  # a file on the host
@@ -56,7 +54,8 @@ class Evidence(StrEnum):
 
 
 class PhaseRow(Value, kw_only=True):
-    """A row of the phase table: what has happened, the evidence of every turn, the greatest age of the Node."""
+    """A row of the phase table: what has happened, the evidence that every turn needs, and how old the reading of the
+    Node may be."""
 
     phase: Phase
     has_happened: str
@@ -105,7 +104,7 @@ PHASES: tuple[PhaseRow, ...] = (
     ),
     PhaseRow(
         phase=Phase.REBOOTING,
-        has_happened="The reboot was announced on the node, then asked of the host.",
+        has_happened="The agent announced the reboot on the Node, then asked the host to reboot.",
         evidence=_HERE | {Evidence.LOCK},
         node_max_age_seconds=0,
     ),
@@ -147,7 +146,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
         Phase.CLAIMING,
         Phase.DRAINING,
     ): "the lock has the claim and every gate says yes on fresh data: one patch writes the record and cordons the node",
-    (Phase.CLAIMING, Phase.FAILED): "several turns in a row failed: the agent gives the claim back and waits before "
+    (Phase.CLAIMING, Phase.FAILED): "several turns in a row failed: the agent releases the claim and waits before "
     "it tries again",
     (
         Phase.DRAINING,
@@ -162,25 +161,26 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.MAINTENANCE,
         Phase.FAILED,
-    ): "handed back, and not Ready within the deadline of --verify-timeout: the claim is kept, so the roll-out halts",
+    ): "the node was handed back and is not Ready within --verify-timeout: the agent keeps the claim, so the "
+    "roll-out halts",
     (
         Phase.DRAINING,
         Phase.WAITING,
     ): "no need any more, a hold, a pause, an uncordon, an autoscaler that removes the node, or a late refusal: the "
-    "agent undoes the drain, then gives the claim back",
+    "agent undoes the drain, then releases the claim",
     (
         Phase.DRAINING,
         Phase.FAILED,
-    ): "the drain took too long, or several turns in a row failed: the agent undoes the drain, gives the claim back "
+    ): "the drain took too long, or several turns in a row failed: the agent undoes the drain, releases the claim "
     "and waits before it tries again",
     (
         Phase.REBOOTING,
         Phase.WAITING,
-    ): "a hold, or no need any more, before the host was asked: the agent undoes the drain, then gives the claim back",
+    ): "a hold, or no need any more, before the host was asked: the agent undoes the drain, then releases the claim",
     (
         Phase.REBOOTING,
         Phase.FAILED,
-    ): "the reboot command failed (the agent undoes the drain and gives the claim back), or the host did not reboot "
+    ): "the reboot command failed (the agent undoes the drain and releases the claim), or the host did not reboot "
     "before the deadline (the agent keeps the claim)",
     (
         Phase.VERIFYING,
@@ -196,9 +196,11 @@ MOVES: dict[tuple[Phase, Phase], str] = {
         Phase.SETTLING,
         Phase.IDLE,
     ): "the displaced workloads are as healthy as before, the boot is 30 seconds old and the release delay is over: "
-    "the agent gives the claim back",
-    (Phase.SETTLING, Phase.WAITING): "the claim is given back, but the host asks for a reboot again: this counts as "
-    "a repeat",
+    "the agent releases the claim",
+    (
+        Phase.SETTLING,
+        Phase.WAITING,
+    ): "the agent releases the claim, but the host asks for a reboot again: this counts as a repeat",
     (
         Phase.SETTLING,
         Phase.FAILED,
@@ -216,13 +218,13 @@ MOVES: dict[tuple[Phase, Phase], str] = {
         Phase.IDLE,
         Phase.REBOOTING,
     ): "the record was removed after the reboot was announced: the agent continues the claim until the boot",
-    (Phase.WAITING, Phase.REBOOTING): "the same, if the node is already waiting",
+    (Phase.WAITING, Phase.REBOOTING): "the same, while the node was waiting again",
     (
         Phase.IDLE,
         Phase.VERIFYING,
     ): "the lock has a claim of this node from an earlier boot and the Node has no record: the agent continues the "
     "claim",
-    (Phase.WAITING, Phase.VERIFYING): "the host booted while the claim was being given back",
+    (Phase.WAITING, Phase.VERIFYING): "the host booted while the agent was releasing the claim",
     (Phase.CLAIMING, Phase.VERIFYING): "the host booted while the claim was held",
     (Phase.DRAINING, Phase.VERIFYING): "the host booted while the claim was held",
     (Phase.REBOOTING, Phase.VERIFYING): "the host runs another boot: the reboot has happened",
@@ -230,9 +232,9 @@ MOVES: dict[tuple[Phase, Phase], str] = {
 }
 
 WORKING = frozenset({Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING})
-"""Phases in which careen has taken the node down."""
+"""The phases in which careen has taken the node down."""
 
 
 def is_allowed(before: Phase, after: Phase) -> bool:
-    """Whether the table lists the move, or nothing moves."""
+    """Whether the table lists this move, or the phase stays the same."""
     return before == after or (before, after) in MOVES

@@ -21,14 +21,14 @@ from scheduler_core.values import Value
 
 
 class LatePolicy(StrEnum):
-    """The reaction to a refusal once the node is drained."""
+    """What the agent does if a gate refuses after the node is drained."""
 
     UNDO = "undo"
     REBOOT = "reboot"
 
 
 class SettlePolicy(StrEnum):
-    """The reaction when displaced workloads do not come back in time."""
+    """What the agent does if displaced workloads do not become healthy in time."""
 
     HALT = "halt"
     CONTINUE = "continue"
@@ -43,14 +43,14 @@ class ForecastPolicy(StrEnum):
 
 
 class BoundPods(StrEnum):
-    """The treatment of pods that their controller binds to this node without a scheduler."""
+    """How careen treats pods that their controller binds to this node without a scheduler."""
 
     REFUSE = "refuse"
     STAY = "stay"
 
 
 class Order(StrEnum):
-    """The order of the waiting nodes. In each order control-plane nodes go last and one at a time."""
+    """In which order the waiting nodes start. In every order control-plane nodes start last and one at a time."""
 
     OLDEST = "oldest"  # oldest need first; within an hour a started zone before the next, then the fewest pods
     ZONE = "zone"  # never two zones at once: the next zone starts when no node of the last one is at work
@@ -58,7 +58,7 @@ class Order(StrEnum):
 
 
 class BudgetKind(StrEnum):
-    """How a budget forms its groups."""
+    """How a budget groups the nodes."""
 
     ZONE = "zone"  # each zone is a group
     CONTROL_PLANE = "control-plane"  # the control-plane nodes are one group
@@ -68,7 +68,7 @@ class BudgetKind(StrEnum):
 
 class Budget(Value, kw_only=True):
     """A limit on nodes down at once in a group: `limit` nodes, or `percent` of its nodes. Every node that is down
-    counts, whatever took it down."""
+    counts, no matter what took it down."""
 
     kind: BudgetKind
     limit: int
@@ -77,12 +77,13 @@ class Budget(Value, kw_only=True):
     percent: int | None = None  # None: `limit` counts. The line of waiting nodes does not know the sizes of groups
 
     def most(self, members: int) -> int:
-        """How many nodes of a group with so many members may be down: rounded down, but at least one, because with
-        zero no node would ever start."""
+        """Return how many nodes of a group with this many members may be down. A percentage is rounded down, but to at
+        least one: with zero no node could ever start."""
         return self.limit if self.percent is None else max(1, members * self.percent // 100)
 
     def group_of(self, labels: Mapping[str, str]) -> str | None:
-        """The group of a Node with these labels under this budget, as written into the lock; None if it has none."""
+        """Return the group of a Node with these labels under this budget, as the lock names it; None if the Node is in
+        no group."""
         if self.kind is BudgetKind.ZONE:
             zone = labels.get(keys.ZONE) or labels.get(keys.ZONE_BETA)
             return f"zone={zone}" if zone else None
@@ -132,17 +133,17 @@ class HealthQuery(Value, kw_only=True):
     is_of_node: bool = False  # the query is about this node alone: another node may get another answer
 
     def holds(self, value: float) -> bool:
-        """Whether a sample's value fulfils the condition; NaN never does."""
+        """Whether a sample's value fulfils the condition. NaN never does."""
         return not math.isnan(value) and _COMPARED[self.comparison](value, self.bound)
 
     @property
     def condition(self) -> str:
-        """The condition as text: `< 0.5`."""
+        """The condition as text, such as `< 0.5`."""
         return f"{self.comparison} {self.bound:g}"
 
 
 class BlockingScope(StrEnum):
-    """The nodes whose reboots a blocking pod forbids."""
+    """Which nodes must not reboot while a blocking pod runs."""
 
     NODE = "node"  # the node that it runs on
     GROUP = "group"  # every node with the same value of a label
@@ -153,7 +154,7 @@ _AT_REST = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg/blo
 
 
 class BlockingPods(Value, kw_only=True):
-    """Pods that forbid reboots: an entry of --blocking-pods."""
+    """An entry of --blocking-pods: pods that forbid reboots while they run."""
 
     name: str
     selector: Selector
@@ -163,17 +164,16 @@ class BlockingPods(Value, kw_only=True):
     longest_seconds: float = 0.0  # an alert fires if such a pod blocks for longer; 0: never
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels is one of them."""
+        """Whether the entry selects a pod with these labels."""
         return (not self.namespaces or namespace in self.namespaces) and self.selector.matches(labels)
 
     def blocks(self, namespace: str, labels: Mapping[str, str], *, phase: str) -> bool:
-        """Whether a pod with these labels is one of them and, by its phase, may be running."""
+        """Whether the entry selects a pod with these labels and, by its phase, the pod may be running."""
         return phase not in _AT_REST and self.matches(namespace, labels)
 
 
 class AlertPolicy(Value, kw_only=True):
-    """The rule for which active alerts block: kured's three flags. With all three off, any pending or firing alert
-    blocks."""
+    """Which active alerts block, by kured's three flags. With all three off, any pending or firing alert blocks."""
 
     filter_regexp: re.Pattern[str] | None = None  # alert names to ignore
     match_only: bool = False  # inverts the filter: only alerts with matching names block
@@ -198,7 +198,7 @@ class DrainPolicy(Value, kw_only=True):
 
 
 class Policy(Value, kw_only=True):
-    """Everything `decide` obeys."""
+    """All settings that `decide` obeys."""
 
     node_name: str
     concurrency: int = 1

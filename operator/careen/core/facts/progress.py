@@ -1,9 +1,8 @@
-"""The record that must survive the agent and the reboot: versioned JSON in one annotation of the Node, written by the
-node's own agent.
+"""The record of a node: versioned JSON in one annotation of the Node. It must survive the agent and the reboot, and
+only the node's own agent writes it.
 
 The types of the fields define what the annotation may hold. A value of another type or an unknown field makes the
-record unreadable. The agent rejects a record of a newer version: it then does nothing and says so.
-"""
+record unreadable. If a newer release wrote the record, the agent does nothing and says so."""
 
 from __future__ import annotations
 
@@ -31,13 +30,13 @@ SOFT_REBOOTS = "+soft-reboots="
 
 
 def boot_id_of(boot: str) -> str:
-    """The kernel's own boot id, which the kubelet reports."""
+    """Return the kernel's own boot id, which the kubelet also reports, without the count of soft reboots."""
     return boot.partition(SOFT_REBOOTS)[0]
 
 
 def is_same_boot(one: str, other: str) -> bool:
-    """Whether both name the same run of the host. If only one of them counts soft reboots (the setting changed under a
-    claim), only the boot ids are compared: a change of a setting does not prove a reboot."""
+    """Whether both texts name the same run of the host. If only one of them counts soft reboots (the setting changed
+    under a claim), the count is ignored: a changed setting does not prove a reboot."""
     if boot_id_of(one) != boot_id_of(other):
         return False
     return one == other or not (SOFT_REBOOTS in one and SOFT_REBOOTS in other)
@@ -52,15 +51,15 @@ class Mark(Value, kw_only=True):
 
 class Announcement(Mark, kw_only=True, rename={"is_asked": "asked"}):
     """When a process announced the reboot, the id of the announcement, and whether the host was asked. A release that
-    knows only marks reads it as a mark."""
+    knows only marks reads an announcement as a mark."""
 
     by: str = ""  # a random id: only the process that drew it may ask the host
     is_asked: bool = False  # a process of this node has recorded that it asked the host
 
 
 class OwnerHealth(Value, kw_only=True):
-    """A controller that owns displaced pods: how many replicas it wants and how many are ready. The list has no row
-    for a controller that no longer exists."""
+    """A controller that owns displaced pods: how many replicas it wants and how many are ready. A controller that no
+    longer exists has no row."""
 
     kind: str
     namespace: str
@@ -73,12 +72,12 @@ class OwnerHealth(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """Kind namespace/name, for sentences."""
+        """The controller's `Kind namespace/name`, for sentences."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
 class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unknown_fields=True):
-    """The record. An empty string or None means that the event of that field has not happened yet."""
+    """The fields of the record. An empty string or None means that the event of that field has not happened yet."""
 
     phase: str = ""  # a phase's value; empty: Idle
 
@@ -134,7 +133,7 @@ class UnreadableProgress(Value):
 
 
 def to_annotation(progress: Progress) -> str:
-    """The record as short JSON, without fields that have their default value."""
+    """Return the record as short JSON, without fields that have their default value."""
     record: dict[str, Any] = {"version": VERSION}
     for each in fields(Progress):
         value = getattr(progress, each.name)
@@ -144,7 +143,7 @@ def to_annotation(progress: Progress) -> str:
 
 
 def from_annotation(text: str | None) -> Progress | UnreadableProgress:
-    """The record in the annotation; an empty one without an annotation."""
+    """Return the record in the annotation; an empty record if there is no annotation."""
     if text is None:
         return _EMPTY
     record = json_of(text)
@@ -159,12 +158,12 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
         return msgspec.convert(_with_named_columns(record), Progress)
     except (ValueError, TypeError, OverflowError) as error:
         return UnreadableProgress(
-            short(f"the annotation careen.dev/progress does not hold what version {version} holds: {error}")
+            short(f"the annotation careen.dev/progress is not a record of version {version}: {error}")
         )
 
 
 def believed(written: Progress | UnreadableProgress) -> Progress | UnreadableProgress:
-    """The record, or UnreadableProgress if it contradicts itself in a way that this release never writes."""
+    """Return the record, or UnreadableProgress if it contradicts itself in a way that this release never writes."""
     why = "" if isinstance(written, UnreadableProgress) else _contradiction(written)
     return UnreadableProgress(why) if why else written
 
@@ -173,12 +172,12 @@ _PHASES = frozenset(Phase)
 
 
 def is_phase(text: str) -> bool:
-    """Whether the text names a phase of this release. The empty text, before the first phase, counts as one."""
+    """Whether the text names a phase of this release. The empty text counts too: a new record has no phase yet."""
     return not text or text in _PHASES
 
 
 def phase_of(progress: Progress) -> Phase:
-    """The recorded phase; Idle if none is recorded."""
+    """Return the recorded phase; Idle if none is recorded."""
     return Phase(progress.phase) if progress.phase else Phase.IDLE
 
 
@@ -188,14 +187,14 @@ _UNDER_CLAIM = frozenset(
 
 
 def _contradiction(progress: Progress) -> str:
-    """Why no patch of ours can have written this record; empty if one can."""
+    """Return why careen cannot have written this record; empty if it can."""
     if not is_phase(progress.phase):
         return (
             f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"
         )
     phase = phase_of(progress)
     if bool(progress.claim) is not bool(progress.boot_left):
-        return "the annotation careen.dev/progress has only one of a claim and the boot that it is to end"
+        return "the annotation careen.dev/progress names only one of the two: a claim, and the boot that it ends"
     if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):
         return f"the annotation careen.dev/progress says {phase} without a claim"
     if (phase is Phase.IDLE and progress.claim) or (
@@ -222,7 +221,8 @@ _OWNER_COLUMNS = ("kind", "namespace", "name", "uid", "generation", "replicas", 
 
 
 def _with_named_columns(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with its owners as objects: in the annotation they are rows without names, to keep it short."""
+    """Return the record with its owners as objects. The annotation stores them as rows without names, to keep it
+    short."""
     if "owners" not in record:
         return record
     return {**record, "owners": [dict(zip(_OWNER_COLUMNS, row, strict=True)) for row in record["owners"]]}

@@ -1,7 +1,7 @@
 """Every reason code that people see in events, logs, metrics, annotations and commands, with its meaning and remedy.
 
-`docs/reasons.md` is generated from here. The text here explains the code in general; the sentence of a decision names
-the pods and nodes."""
+`docs/reasons.md` is generated from these texts. They explain a code in general; the sentence of a decision names the
+pods and nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduler_core.values import Value
 
 
 class Code(StrEnum):
-    """A reason's name. The values are stored in annotations and metrics: never rename one."""
+    """The name of a reason. The values are stored in annotations and metrics: never rename one."""
 
     # Where the node is on its way.
     NO_NEED = "no-need"
@@ -150,7 +150,9 @@ REASONS: dict[Code, ReasonText] = {
         "`careen maintenance NODE --end` or `careen drain NODE --end`, or remove the annotation careen.dev/request; "
         "or wait for the end of the request.",
     ),
-    Code.HANDED_BACK: ReasonText("A person or the end of the request put the node back into service.", _ITSELF),
+    Code.HANDED_BACK: ReasonText(
+        "The node is back in service: a person ended the request, or its time is over.", _ITSELF
+    ),
     Code.REBOOT_ASKED: ReasonText("The host was asked to reboot and is not back yet.", _ITSELF),
     Code.REBOOTED: ReasonText("The node runs a new boot.", _ITSELF),
     Code.VERIFYING: ReasonText(
@@ -162,7 +164,7 @@ REASONS: dict[Code, ReasonText] = {
         "The node is back; displaced workloads are not yet as healthy as before, or the release delay runs.",
         "If this lasts, look at the workloads that the sentence names.",
     ),
-    Code.RELEASED: ReasonText("The claim is given back; the next node may start.", "Nothing to do."),
+    Code.RELEASED: ReasonText("The agent released the claim; the next node may start.", "Nothing to do."),
     Code.RETRY: ReasonText("A person asked for another try.", _ITSELF),
     Code.HELD: ReasonText(
         "A person holds this node.",
@@ -256,7 +258,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.BLOCKING_POD: ReasonText(
-        "A pod that forbids interruption runs here, or, with a wider scope in --blocking-pods, on another node.",
+        "A pod that forbids reboots runs on this node, or on another node within its scope in --blocking-pods.",
         "Wait until the named pod is done, or change --blocking-pod-selector or --blocking-pods.",
     ),
     Code.BOUND_POD: ReasonText(
@@ -369,7 +371,7 @@ REASONS: dict[Code, ReasonText] = {
         "An agent proved that a claim has no holder any more, and removed it from the lock.", "Nothing to do."
     ),
     Code.HOLDER_OVERDUE: ReasonText(
-        "A node holds its claim for longer than its phase usually takes; the others wait for it.",
+        "A node holds its claim for longer than its phase usually takes; other nodes wait for it.",
         "Look at the host that the sentence names, and at its agent; `careen lock show` shows its phase. If its "
         "agent runs, the node fails at its own deadline and says why.",
         is_warning=True,
@@ -394,18 +396,18 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.LATE_REFUSAL: ReasonText(
-        "A gate refuses although the node is drained; --late-policy decides.",
+        "A gate refuses after the drain; --late-policy decides whether the node reboots.",
         "See the refusals: `careen why NODE`.",
         is_warning=True,
     ),
     Code.DRAIN_TIMEOUT: ReasonText(
-        "The drain took longer than --drain-timeout; the agent undid it and gives the claim back.",
+        "The drain took longer than --drain-timeout; the agent undid it and releases the claim.",
         "Look at the pods that the sentence names. careen tries again after a pause, or at once with `careen retry "
         "NODE`.",
         is_warning=True,
     ),
     Code.REBOOT_COMMAND_FAILED: ReasonText(
-        "The host refused to reboot; the agent undid the drain and gives the claim back.",
+        "The host refused to reboot; the agent undid the drain and releases the claim.",
         "Correct --reboot-command or the agent's rights on the host, then `careen retry NODE`.",
         is_warning=True,
     ),
@@ -430,8 +432,8 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.TURN_BROKEN: ReasonText(
-        "The agent's turns failed with an exception, which is a bug of careen; the agent undid the drain and gives "
-        "the claim back.",
+        "The agent's turns failed with an exception, which is a bug of careen; the agent undid the drain and "
+        "releases the claim.",
         "Report the error that the agent's log has under `a turn broke`. careen tries again after a pause, or at "
         "once with `careen retry NODE`.",
         is_warning=True,
@@ -442,5 +444,5 @@ assert set(REASONS) == set(Code)
 
 
 def event_reason(code: Code) -> str:
-    """The code as an Event's reason: drain-timeout → DrainTimeout."""
+    """Return the code as an Event's reason: drain-timeout → DrainTimeout."""
     return "".join(part.capitalize() for part in code.value.split("-"))

@@ -1,5 +1,5 @@
-"""Kubernetes label selectors as written on command lines: `app=db,tier in (a,b),!canary`, parsed once and
-matched in memory.
+"""Parses Kubernetes label selectors as written on command lines, such as `app=db,tier in (a,b),!canary`, and matches
+labels against them.
 
 The grammar is apimachinery's `labels.Parse` (pkg/labels/selector.go): comma-separated requirements that must all hold.
 """
@@ -25,7 +25,7 @@ _REQUIREMENT = re.compile(
 
 
 class SelectorError(ValueError):
-    """The text is no label selector; the message names the first part that cannot be read."""
+    """Raised for a text that is no label selector. The message names the first part that cannot be read."""
 
 
 class LabelRequirement(Value):
@@ -55,14 +55,14 @@ class LabelRequirement(Value):
 
 
 class Selector(Value):
-    """Requirements that must all hold, and their text. Without requirements the selector matches everything."""
+    """Requirements that must all hold, and their text. A selector without requirements matches everything."""
 
     text: str
     requirements: tuple[LabelRequirement, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The selector of this text. Raises SelectorError; commands answer it with exit code 2."""
+        """Parse a label selector. Raises SelectorError; commands answer it with exit code 2."""
         found: list[LabelRequirement] = []
         at = 0
         while text[at:].strip():

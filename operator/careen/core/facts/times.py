@@ -1,8 +1,8 @@
-"""Instants as text: RFC 3339 in UTC, the form of all instants that careen writes on objects.
+"""Writes and reads instants as RFC 3339 text in UTC, the form of all instants that careen writes on objects.
 
-The texts read here may come from anyone. An instant outside of the years 1970 to 2200 is a mistake and counts as
-none. Python's own years end at 9999: adding an interval to such an instant, or converting it to another zone, could
-raise an error."""
+Anyone may have written the texts that careen reads. An instant outside of the years 1970 to 2200 is a mistake and
+counts as none. Python's years end at 9999: adding an interval to such an instant, or converting it to another zone,
+could raise an error."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def rfc3339(at: datetime, timespec: str = "seconds") -> str:
-    """The instant in UTC, to the second unless `timespec` (as of `isoformat`) says otherwise: 2026-11-21T08:15:00Z."""
+    """Return the instant as text in UTC, such as 2026-11-21T08:15:00Z. `timespec` sets the precision, as in
+    `isoformat`."""
     return at.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def from_rfc3339(text: object) -> datetime | None:
-    """The instant that the text names, in UTC; None if it names none or has no offset, or if it is no text."""
+    """Return the instant that the text names, in UTC; None for a text that names no instant or has no offset, and for
+    any other value."""
     if not isinstance(text, str):
         return None
     try:
@@ -29,7 +31,7 @@ def from_rfc3339(text: object) -> datetime | None:
 
 
 def span(seconds: float) -> str:
-    """A length of time for people, in the notation of settings: 10m, 1h30m, 1m30s, 0.5s. Rounds to whole seconds;
+    """Return a duration for people, in the notation of settings: 10m, 1h30m, 1m30s, 0.5s. Rounded to whole seconds;
     below one second to three digits."""
     if seconds < 1:
         return f"{seconds:.3g}s"
@@ -39,7 +41,7 @@ def span(seconds: float) -> str:
 
 
 def bounded(at: datetime) -> datetime | None:
-    """The instant in UTC; None outside of the accepted years. An instant without a zone counts as UTC."""
+    """Return the instant in UTC; None outside of the years 1970 to 2200. An instant without a zone counts as UTC."""
     known = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     try:
         return known.astimezone(UTC) if EARLIEST <= known <= LATEST else None

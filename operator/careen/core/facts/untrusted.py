@@ -1,5 +1,5 @@
-"""Readers of values that anyone may have written on a Node or into the lock. They return None for a value that they
-cannot understand and never raise.
+"""Reads values that anyone may have written on a Node or into the lock. The functions return None for a value that they
+cannot understand, and never raise.
 
 Every agent reads the annotations of every node, so one unreadable annotation must not stop the agents of other nodes.
 """
@@ -23,10 +23,10 @@ _DEEPEST = 50  # levels of lists and objects; careen and kured write four
 
 
 def json_of(text: object) -> Any:
-    """The JSON value of the text; None for `null`, for a text that is no JSON, and for values within more than 50
-    others: whether such a value can be written again would depend on the caller's depth of the stack.
+    """Return the JSON value of the text; None for `null`, for text that is no JSON, and for more than 50 levels of
+    nesting. Whether a more deeply nested value could be written again would depend on the caller's stack depth.
 
-    This is msgspec's decoder because json's accepts values that no encoder can write: NaN, halves of surrogate pairs.
+    The decoder is msgspec's, because json's accepts values that no encoder can write: NaN, halves of surrogate pairs.
     """
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         return None
@@ -51,14 +51,17 @@ def _inside(value: object) -> Iterable[object]:
 
 
 def object_of(text: object) -> dict[str, Any]:
-    """The JSON object in the text; an empty one if the text holds anything else."""
+    """Return the JSON object in the text; an empty one if the text holds anything else."""
     value = json_of(text)
     return value if isinstance(value, dict) else {}
 
 
 def fields_of(record: object, kind: type[T]) -> tuple[T, tuple[str, ...]]:
-    """The fields of a JSON object that have the types of `kind`, and the keys of those that do not, in the order of
-    `kind`. These, missing fields and `null` have their defaults. Unknown fields, as of a newer release, are ignored."""
+    """Read the fields of a JSON object that have the types of `kind`. Also return the keys whose values have other
+    types, in the order of `kind`.
+
+    These keys, missing fields and `null` get their defaults. Unknown fields, for example those of a newer release, are
+    ignored."""
     written = record if isinstance(record, dict) else {}
     known: dict[str, Any] = {}
     unreadable: list[str] = []
@@ -75,22 +78,24 @@ _declared = functools.cache(msgspec.structs.fields)
 
 
 def whole(value: object, most: int, least: int = 0) -> int | None:
-    """The value if it is a whole number within the bounds, else None. `True` is no number."""
+    """Return the value if it is a whole number within the bounds, else None. `True` does not count as a number."""
     return value if type(value) is int and least <= value <= most else None
 
 
 def number(value: object, most: float, least: float = 0.0) -> float | None:
-    """The value as a float if it is a number within the bounds, else None. So infinities and huge integers are None."""
+    """Return the value as a float if it is a number within the bounds, else None. So infinities and huge integers
+    become None."""
     return float(value) if type(value) in (int, float) and least <= value <= most else None  # type: ignore[operator, arg-type]
 
 
 def short(text: str, longest: int = LONGEST_SENTENCE) -> str:
-    """The text on one line, cut to `longest` characters."""
+    """Return the text on one line, cut to `longest` characters."""
     return one_line(text, longest)
 
 
 def shown(value: object) -> str:
-    """The value as shown in a sentence about an unreadable value; long or nested values by their kind alone."""
+    """Return the value as text for a sentence about an unreadable value. Of a long or nested value the text names only
+    the kind."""
     if value is None or isinstance(value, bool | str | float):
         return short(repr(value), _LONGEST_SHOWN)
     if isinstance(value, int):

@@ -1,5 +1,5 @@
 """The ordered list of gates: cheap and certain gates first, the expensive forecast and dry run last. A new gate needs a
-file and a line here."""
+file in this folder and a line in this list."""
 
 from __future__ import annotations
 
@@ -58,17 +58,18 @@ GATES: tuple[Gate, ...] = (
 
 
 def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
-    """The gates that a node asks at this point, in order."""
+    """Return the gates that a node asks at this point, in order."""
     return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
 
 
 def foreseen(by: Foreseen) -> tuple[Gate, ...]:
-    """The gates that a plan can ask with exactly this knowledge, in order."""
+    """Return the gates that a plan can ask with exactly this knowledge, in order."""
     return tuple(gate for gate in GATES if gate.foresight is by)
 
 
 def unforeseen(policy: Policy) -> tuple[str, ...]:
-    """The facts that a plan cannot foresee, in the order of the gates, without gates that this policy switches off."""
+    """Return the facts that a plan cannot foresee, in the order of the gates. Leaves out gates that this policy
+    switches off."""
     return tuple(
         gate.foresight.what
         for gate in GATES
@@ -77,11 +78,11 @@ def unforeseen(policy: Policy) -> tuple[str, ...]:
 
 
 def missing(situation: Situation, gates: tuple[Gate, ...]) -> frozenset[Evidence]:
-    """The evidence that these gates need and this turn has not asked for yet."""
+    """Return the evidence that these gates need and that the shell has not asked for in this turn."""
     needed = frozenset().union(*(gate.needs(situation.policy) for gate in gates)) if gates else frozenset()
     return frozenset(evidence for evidence in needed if situation.seen.lacks(evidence))
 
 
 def refusals(situation: Situation, gates: tuple[Gate, ...], when: When) -> tuple[Refusal, ...]:
-    """The refusals of these gates, in order; empty if all say yes."""
+    """Return the refusals of these gates, in order; empty if no gate refuses."""
     return tuple(refusal for gate in gates if (refusal := gate.ask(situation, when)) is not None)

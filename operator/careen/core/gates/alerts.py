@@ -16,12 +16,13 @@ OWN_ALERTS = "Careen"
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """The active alerts, when a source is configured."""
+    """Ask the shell for the active alerts if an alert source is configured."""
     return frozenset({Evidence.ALERTS}) if policy.alerts else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """kured's rule: pending and firing alerts block, except for those that the filter ignores and careen's own."""
+    """Apply kured's rule: pending and firing alerts block, except for careen's own alerts and those that the filter
+    ignores."""
     policy, active = situation.policy.alerts, situation.seen.alerts
     if policy is None:
         return None
@@ -37,7 +38,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def blocks(alert: Alert, policy: AlertPolicy) -> bool:
-    """Whether this alert blocks. One of careen's own blocks only if `match_only` is set and the filter matches it."""
+    """Whether this alert blocks. One of careen's own alerts blocks only if `match_only` is set and the filter matches
+    it."""
     if policy.firing_only and alert.state != "firing":
         return False
     matches = policy.filter_regexp is not None and policy.filter_regexp.search(alert.name) is not None

@@ -1,5 +1,5 @@
 """Refuses while a pod that forbids interruption runs on this node (--blocking-pod-selector, and the entries of
---blocking-pods for the node alone)."""
+--blocking-pods with the scope `node`)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """This node's pods, when there is a selector to try on them."""
+    """Ask the shell for this node's pods if there is a selector for them."""
     return frozenset({Evidence.PODS}) if _rules(policy) else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if a running pod matches one of the selectors."""
+    """Refuse if a running pod of this node matches one of the selectors."""
     rules = _rules(situation.policy)
     if not rules:
         return None
@@ -51,12 +51,12 @@ def _rules(policy: Policy) -> tuple[BlockingPods, ...]:
 
 
 def told(rule: BlockingPods) -> str:
-    """The entry in a sentence: `app=db`, `app=db (backup)`."""
+    """Return the entry as a sentence shows it: `app=db`, `app=db (backup)`."""
     return f"{rule.selector.text} ({rule.name})" if rule.name else rule.selector.text
 
 
 def shortest(rules: Iterable[BlockingPods]) -> float:
-    """The shortest time after which one of these entries wants an alert; 0: none does."""
+    """Return the shortest time after which one of these entries wants an alert; 0 if no entry wants one."""
     return min((rule.longest_seconds for rule in rules if rule.longest_seconds), default=0.0)
 
 

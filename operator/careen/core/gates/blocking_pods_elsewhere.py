@@ -16,7 +16,8 @@ from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """The pods of the entries with a wider scope, and every Node if one of them has the scope group."""
+    """Ask the shell for the pods of the entries with a wider scope than the node, and for every Node if an entry has
+    the scope `group`."""
     scopes = {each.scope for each in policy.blocking_pods}
     if not scopes - {BlockingScope.NODE}:
         return frozenset()
@@ -24,7 +25,7 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse for the first entry of the list that has such a pod, and name the first of its pods."""
+    """Refuse for the first entry of the list that has a blocking pod, and name the first of its pods."""
     if not needs(situation.policy):
         return None
     pods = situation.seen.blockers
@@ -64,7 +65,8 @@ def _by_name(pod: PlacedPod) -> tuple[str, str]:
 
 
 def _members(rule: BlockingPods, situation: Situation) -> frozenset[str] | Refusal:
-    """The nodes of this node's group. A node without the label is a group of its own."""
+    """Return the nodes of this node's group, or a refusal if they are unknown. A node without the label is a group of
+    its own."""
     own, fleet = situation.node, situation.seen.fleet
     value = own.labels.get(rule.group)
     if value is None:

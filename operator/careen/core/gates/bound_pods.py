@@ -18,12 +18,12 @@ from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """This node's pods and their owners, unless the policy leaves such pods on the node."""
+    """Ask the shell for this node's pods and their owners if the policy refuses pods that are bound to the node."""
     return frozenset({Evidence.PODS, Evidence.OWNERS}) if policy.drain.bound_pods is BoundPods.REFUSE else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if the owner's template names this node. A pod that was bound by hand is evicted like any other."""
+    """Refuse if an owner's template names this node. A pod that a person bound to the node is evicted as usual."""
     if situation.policy.drain.bound_pods is not BoundPods.REFUSE:
         return None
     pods, owners = situation.seen.pods, situation.seen.owners

@@ -1,9 +1,9 @@
 """Refuses when one more node down would be too many: in the cluster, in a group, in a second zone (--order=zone), or
 for the quorum.
 
-Nodes that are down for other reasons (not ready, or cordoned by another client) count like ours.
---count-cordoned=false leaves out nodes that are ready and only cordoned. The node itself never counts, not even if it
-is cordoned or not ready."""
+Nodes that are down for other reasons (not ready, or cordoned by another client) count like nodes that careen took down.
+--count-cordoned=false leaves out nodes that are ready and only cordoned. The node itself never counts, even if it is
+cordoned or not ready."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scheduler_core.sentences import first_few
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """Every Node."""
+    """Ask the shell for every Node."""
     return frozenset({Evidence.FLEET})
 
 
@@ -46,7 +46,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
                 f"{_list(holders)} hold{'s' if len(holders) == 1 else ''} a claim; the limit is {most}",
             )
         return _no(
-            Code.NODES_DOWN, f"{_reasons(down)}; with this one {len(down) + 1} would be down, the limit is {most}"
+            Code.NODES_DOWN, f"{_reasons(down)}; with this node {len(down) + 1} would be down; the limit is {most}"
         )
     return (
         _group_refusal(situation, content, fleet, down)
@@ -56,7 +56,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned: bool = True) -> dict[str, str]:
-    """The other nodes that are down or about to be, by name, each with the reason."""
+    """Return the other nodes that are down or about to go down, by name, each with the reason."""
     down: dict[str, str] = {}
     for node in fleet.nodes:
         if works(node):
@@ -75,7 +75,7 @@ def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned:
 def works(node: NodeView) -> bool:
     """Whether careen has taken the node down, or may have, according to the Node.
 
-    One patch writes record and label together. So the label replaces a record that cannot be read, and a waiting node
+    One patch writes record and label together. So the label decides if the record cannot be read, and a waiting node
     with nonsense in its annotation does not use up the limit."""
     progress = node.record
     if isinstance(progress, UnreadableProgress):
@@ -100,7 +100,7 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
 
 
 def _limits(situation: Situation, fleet: Fleet) -> dict[str, tuple[int, str]]:
-    """How many nodes of each of the node's groups may be down, as a number and as text."""
+    """Return how many nodes of each of the node's groups may be down, as a number and as text."""
     found = {group: (most, str(most)) for group, most in groups(situation.node, situation.policy).items()}
     for budget in situation.policy.budgets:
         group = budget.group_of(situation.node.labels)
@@ -119,7 +119,7 @@ def _size(budget: Budget, group: str, fleet: Fleet) -> int:
 
 
 def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
-    """Refuse, with --order=zone, while a node of another or an unknown zone is at work."""
+    """With --order=zone, refuse while a node of another or an unknown zone is at work."""
     if situation.policy.order is not Order.ZONE:
         return None
     zones: dict[str, str | None] = {entry.node: entry.zone for entry in content.entries}
@@ -131,7 +131,7 @@ def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> R
         return None
     return _no(
         Code.ZONE_AT_WORK,
-        f"nodes of another zone hold claims: {_list(elsewhere)}; --order=zone finishes one before it begins the next",
+        f"nodes of another zone hold claims: {_list(elsewhere)}; --order=zone finishes one zone before the next",
     )
 
 

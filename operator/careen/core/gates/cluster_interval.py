@@ -1,8 +1,8 @@
-"""Refuses until some time has passed since any node of the cluster came back from its reboot
+"""Refuses until some time has passed since the last node of the cluster came back from its reboot
 (--cluster-minimum-interval).
 
-The lock, which every waiting node reads anyway, holds that instant. While another node holds a claim, its reboot is
-not over, so nodes go one after another."""
+The lock, which every waiting node reads anyway, holds that instant. While another node holds a claim, its reboot is not
+over, so nodes go one after another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLOCKS_DIFFER = timedelta(minutes=5)  # an instant farther in the future is a m
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Refuse during the interval, or while another holder goes first. Of several holders the first in the lock goes
+    """Refuse during the interval, and while another holder goes first. Of several holders, the first in the lock may go
     on."""
     content = situation.lock
     if not situation.policy.cluster_interval_seconds or is_waived(situation.node, situation.seen.now):
@@ -35,11 +35,11 @@ def ask(situation: Situation, when: When) -> Refusal | None:
     again = ends(content, situation.policy, situation.server_now)
     if again is None or situation.server_now >= again:
         return None
-    return _no(f"the last reboot in the cluster ended at {content.released_at}; {interval} later is {rfc3339(again)}")
+    return _no(f"the last reboot in the cluster ended at {content.released_at}; the next may start at {rfc3339(again)}")
 
 
 def ends(content: LockContent, policy: Policy, now: datetime) -> datetime | None:
-    """When the interval after the last reboot of the cluster is over; None without an interval or a reboot."""
+    """Return when the interval after the cluster's last reboot is over; None without an interval or a reboot."""
     last = from_rfc3339(content.released_at)
     if not policy.cluster_interval_seconds or last is None or last > now + _CLOCKS_DIFFER:
         return None
@@ -47,7 +47,7 @@ def ends(content: LockContent, policy: Policy, now: datetime) -> datetime | None
 
 
 def _before_us(situation: Situation, content: LockContent, when: When) -> str:
-    """Another holder that reboots before this node; empty if there is none."""
+    """Return the name of another holder that reboots before this node; empty if there is none."""
     holders, own = list(content.holders), situation.node.name
     if when is When.CLAIMED and own in holders:
         holders = holders[: holders.index(own)]

@@ -15,12 +15,12 @@ from careen.core.situation import Situation
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """The API server's checks. The shell does not ask for them on other than control-plane nodes."""
+    """Ask the shell for the API server's checks. The shell reads them only for control-plane nodes."""
     return frozenset({Evidence.READYZ})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse and name every failing check."""
+    """Refuse if the API server reports failing checks, and name every one."""
     if not situation.node.is_control_plane:
         return None
     failing = situation.seen.readyz

@@ -1,5 +1,5 @@
-"""Refuses if pods of this node would find no room, or can never be evicted as things stand. The gate reads the forecast
-and computes nothing."""
+"""Refuses if pods of this node would find no room on other nodes, or cannot be evicted. The gate reads the forecast and
+computes nothing."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from careen.core.situation import Situation
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """The forecast, unless it is switched off."""
+    """Ask the shell for the forecast, if --forecast is not off."""
     return frozenset({Evidence.FORECAST}) if policy.forecast is not ForecastPolicy.OFF else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse a bad forecast with --forecast=refuse; with `warn` people read it on the Node."""
+    """Refuse a bad forecast with --forecast=refuse. With --forecast=warn people read the forecast on the Node."""
     policy, forecast = situation.policy, situation.seen.forecast
     if policy.forecast is not ForecastPolicy.REFUSE:
         return None

@@ -1,8 +1,10 @@
-"""Refuses if the API server would refuse to evict any of the pods now, so that the node learns it before it moves one.
+"""Refuses if the API server would now refuse to evict one of the pods, so that the node learns it before it moves any
+pod.
 
 The node asks this gate when it holds its claim, just before the cordon. With --force-reboot the refusal of an admission
-webhook does not count, and with --force-reboot-past-budgets neither does that of a disruption budget. A request that
-was rejected before the eviction was judged always counts, because --force-reboot would not apply to it either."""
+webhook does not count. With --force-reboot-past-budgets the refusal of a disruption budget does not count either. A
+request that the server rejected before it judged the eviction always counts, because --force-reboot would not apply to
+it."""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ from scheduler_core.sentences import first_few
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """This node's pods, and a dry-run eviction for each that would go."""
+    """Ask the shell for this node's pods, and for a dry-run eviction of each pod that a drain would evict."""
     return frozenset({Evidence.PODS, Evidence.EVICTABILITY})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse unless the dry run allowed every pod. A pod that was not tried is not allowed."""
+    """Refuse if the dry run did not allow every pod. A pod that was not tried counts as not allowed."""
     pods, answers = situation.seen.pods, situation.seen.evictability
     if isinstance(pods, (Unknown, NotAsked)):
         return _no(

@@ -12,12 +12,12 @@ from careen.core.situation import Situation
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """The shell's findings about other coordinators."""
+    """Ask the shell which other coordinators it found."""
     return frozenset({Evidence.FOREIGN})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse beside another coordinator: neither sees the other's claims, so neither can keep a limit."""
+    """Refuse beside another coordinator: the two do not see each other's claims, so they cannot keep a common limit."""
     foreign = situation.seen.foreign
     if isinstance(foreign, (Unknown, NotAsked)):
         why = foreign.why if isinstance(foreign, Unknown) else "no agent looked"

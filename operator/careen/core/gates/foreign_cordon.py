@@ -1,7 +1,6 @@
-"""Refuses a node with a cordon that is not careen's, if --reboot-cordoned=false.
+"""Refuses a node that another client cordoned, if --reboot-cordoned=false.
 
-By default careen drains and reboots such a node too, as kured does, and leaves it cordoned.
-"""
+By default careen drains and reboots such a node too, as kured does, and leaves it cordoned."""
 
 from __future__ import annotations
 

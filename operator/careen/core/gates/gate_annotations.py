@@ -1,7 +1,8 @@
 """Refuses while an annotation `careen.dev/gate.NAME` is on the Node, or for the whole cluster on the lock's DaemonSet.
 
 Other programs set it before work that a reboot would interrupt (a backup, a migration, a failover) and remove it
-afterwards. The value is the reason. Unlike a hold it has a name, so several programs do not overwrite each other's."""
+afterwards. The value is the reason. Each annotation has its own name, so several programs can set one at the same time;
+a node can have only one hold."""
 
 from __future__ import annotations
 
@@ -20,13 +21,14 @@ _MOST_TOLD = 6
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse and name every such annotation, those of the node first."""
+    """Refuse if there are such annotations, and name them all, those of the node first."""
     reading = situation.seen.lock
     return refusal_of(situation.node, reading.gates if isinstance(reading, LockReading) else {})
 
 
 def refusal_of(node: NodeView, of_cluster: Mapping[str, str]) -> Refusal | None:
-    """The refusal for these annotations; None without one. `of_cluster`: those of the DaemonSet, by the whole key."""
+    """Return the refusal for these annotations; None if no gate annotation exists. `of_cluster`: the gate annotations
+    of the DaemonSet, by the whole key."""
     told = [*_told(gates_among(node.annotations), ""), *_told(of_cluster, " for the cluster")]
     if not told:
         return None
@@ -37,12 +39,12 @@ def refusal_of(node: NodeView, of_cluster: Mapping[str, str]) -> Refusal | None:
 
 
 def gates_among(annotations: Mapping[str, str]) -> dict[str, str]:
-    """The annotations that are gates, by the whole key."""
+    """Return the annotations that are gates, by the whole key."""
     return {key: value for key, value in annotations.items() if key.startswith(keys.GATE_PREFIX)}
 
 
 def _told(gates: Mapping[str, str], where: str) -> list[tuple[str, str]]:
-    """Name and reason of each, in the order of the names."""
+    """Return the name and the reason of each gate, in the order of the names."""
     return [
         (
             f"gate {short(key.removeprefix(keys.GATE_PREFIX), _LONGEST_REASON)}{where}",

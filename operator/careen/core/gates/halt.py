@@ -1,7 +1,6 @@
 """Refuses while another node has failed and keeps its claim: the next node would probably fail too.
 
-Nodes ask it only before the cordon. A node that already drains goes on, because its pods have moved.
-"""
+A node asks this gate only before its cordon. A node that already drains goes on, because its pods have moved."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def halted_because(content: LockContent, *, besides: str = "") -> str:
-    """One sentence with the failed nodes and the remedy; empty if no node other than `besides` has failed."""
+    """Return a sentence with the failed nodes and the remedy; empty if no node other than `besides` has failed."""
     failed = [entry for entry in content.failed if entry.node != besides]
     if not failed:
         return ""

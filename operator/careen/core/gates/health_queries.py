@@ -24,12 +24,12 @@ _CLOCKS_DIFFER_SECONDS = 60.0
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """The answers, when there are queries."""
+    """Ask the shell for the answers to the health queries, if there are any."""
     return frozenset({Evidence.QUERIES}) if policy.health_queries else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse for the first query of the list that does not hold."""
+    """Refuse for the first query in the list whose condition does not hold."""
     if not situation.policy.health_queries:
         return None
     answers = situation.seen.queries

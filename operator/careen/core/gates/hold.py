@@ -37,8 +37,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def held_because(node: NodeView, now: datetime) -> str:
-    """Why a person holds the node; empty if there is no hold or it has expired. A hold with an unreadable `until` never
-    expires."""
+    """Return why a person holds the node; empty if there is no hold or it has expired. A hold with an unreadable
+    `until` never expires."""
     text = node.annotations.get(keys.HOLD)
     if text is None:
         return ""
@@ -49,13 +49,13 @@ def held_because(node: NodeView, now: datetime) -> str:
 
 
 def until_of(text: str) -> datetime | None:
-    """The instant after `until=` in a hold or reboot-now annotation; None if there is none or it is unreadable."""
+    """Return the instant after `until=` in a hold or reboot-now annotation; None without a readable one."""
     match = _UNTIL.search(text)
     return from_rfc3339(match[1]) if match else None
 
 
 def ends(node: NodeView, _policy: Policy) -> datetime | None:
-    """The end that the hold names."""
+    """Return the instant at which the hold ends; None if the hold names none."""
     return until_of(node.annotations.get(keys.HOLD, ""))
 
 

@@ -14,7 +14,7 @@ def is_reached(situation: Situation) -> bool:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse at the limit. The record on the Node counts the reboots."""
+    """Refuse once the limit is reached. The record on the Node counts the reboots."""
     if not is_reached(situation):
         return None
     count = situation.progress.reboots_for_need

@@ -25,7 +25,8 @@ _MOST_TOLD = 3
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse outside of the windows. `careen.dev/reboot-now` waives them until its instant."""
+    """Refuse outside of the windows. The annotation `careen.dev/reboot-now` waives them until the instant that it
+    names."""
     windows, now = windows_of(situation.policy, _own_labels(situation)), situation.seen.now
     if is_open(windows, now) or is_waived(situation.node, now):
         return None
@@ -43,13 +44,15 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def _own_labels(situation: Situation) -> dict[str, str]:
-    """The labels without the changes of --pre-reboot-node-labels: a drain must not move a node to another window."""
+    """Return the labels from before --pre-reboot-node-labels changed them: a drain must not move a node to another
+    window."""
     labels = {**situation.node.labels, **situation.progress.prior_labels}
     return {key: value for key, value in labels.items() if value is not None}
 
 
 def is_waived(node: NodeView, now: datetime) -> bool:
-    """Whether a person asked for the reboot now. An annotation without a readable `until` does not count."""
+    """Whether a person asked for the reboot now, even outside of windows. An annotation without a readable `until` does
+    not count."""
     until = until_of(node.annotations.get(keys.REBOOT_NOW, ""))
     request = request_of(node)
     if until is not None and now < until:
@@ -64,7 +67,7 @@ def _described(windows: Sequence[NamedWindow]) -> str:
 
 
 def describe(window: NamedWindow) -> str:
-    """The window in words."""
+    """Return the window in words."""
     opens = _cron(window.opens) if isinstance(window.opens, Cron) else _daily(window.opens)
     named = f"{window.name} ({opens})" if window.name else opens
     if not window.excluded:

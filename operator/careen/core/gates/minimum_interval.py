@@ -17,26 +17,26 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse during the interval after the reboot that the Node reports. A node without a report never rebooted under
-    careen."""
+    """Refuse during the interval after the last reboot that the Node reports. A node that reports none has never
+    rebooted under careen."""
     last, again = last_reboot(situation.node), ends(situation.node, situation.policy)
     if last is None or again is None or is_waived(situation.node, situation.seen.now) or situation.seen.now >= again:
         return None
     return Refusal(
         gate=GATE.name,
         code=Code.MINIMUM_INTERVAL,
-        sentence=f"the last reboot was at {rfc3339(last)}; not before {rfc3339(again)}",
+        sentence=f"the last reboot was at {rfc3339(last)}; the next may start at {rfc3339(again)}",
     )
 
 
 def ends(node: NodeView, policy: Policy) -> datetime | None:
-    """When the interval after the last reboot is over; None without an interval or a reboot."""
+    """Return when the interval after the last reboot is over; None without an interval or a reboot."""
     interval, last = policy.minimum_interval_seconds, last_reboot(node)
     return last + timedelta(seconds=interval) if interval and last is not None else None
 
 
 def last_reboot(node: NodeView) -> datetime | None:
-    """When the node last rebooted, by its annotation; None if that has no such instant."""
+    """Return when the node last rebooted, by its annotation; None if the annotation does not say."""
     return from_rfc3339(object_of(node.annotations.get(keys.LAST_REBOOT)).get("at"))
 
 

@@ -1,5 +1,5 @@
-"""The definition of a gate: a function from a situation to a refusal or None, its cost, when a node asks it, the
-evidence that it needs, and whether a plan can foresee it."""
+"""Defines a gate: a function from a situation to a refusal or None, its cost, when a node asks it, the evidence that it
+needs, and whether a plan can foresee it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduler_core.values import Value
 
 
 class When(StrEnum):
-    """The three points at which gates are asked."""
+    """The three points at which a node asks gates."""
 
     READY = "to become ready"
     CLAIMED = "after the claim"
@@ -24,22 +24,23 @@ class When(StrEnum):
 
 
 class Cost(StrEnum):
-    """Every waiting node asks cheap gates at every look; only the next node in line asks costly ones."""
+    """What it costs to ask a gate. Every waiting node asks the cheap gates in each turn; only the next node in line
+    asks the costly gates."""
 
     CHEAP = "cheap"
     COSTLY = "costly"
 
 
 class Foreseen(StrEnum):
-    """The knowledge that `careen plan` needs to ask the gate at a simulated instant."""
+    """What `careen plan` has to know to ask the gate at a simulated instant."""
 
     WITHOUT_FORECAST = "the nodes, the lock and the clock"
     WITH_FORECAST = "the forecast of the drain as well"
 
 
 class Unforeseen(Value):
-    """A plan cannot ask the gate: it counts the gate as a yes and says so. `what` completes "a plan does not foresee
-    …"."""
+    """Marks a gate that a plan cannot ask: the plan counts the gate as a yes and says so. `what` completes "a plan does
+    not foresee …"."""
 
     what: str
 
@@ -49,18 +50,20 @@ BEFORE_THE_CORDON = frozenset({When.READY, When.CLAIMED})
 
 
 def nothing(_policy: Policy) -> frozenset[Evidence]:
-    """No evidence beyond that of every turn."""
+    """Ask for no evidence beyond that of every turn."""
     return frozenset()
 
 
 def no_end(_node: NodeView, _policy: Policy) -> datetime | None:
-    """Always None: the Node does not say when a refusal ends."""
+    """Return None: the Node does not say when the refusal ends."""
     return None
 
 
 class Gate(Value, kw_only=True):
-    """One gate of the list. `needs` is empty if the policy switches the gate off. `ends`: the instant from which the
-    gate no longer refuses this Node, if the Node says so; a plan asks again at that instant."""
+    """One gate of the list. `needs` is empty if the policy switches the gate off.
+
+    `ends`: the instant from which the gate no longer refuses this Node, if the Node says so. A plan asks the gate again
+    at that instant."""
 
     name: str
     ask: Callable[[Situation, When], Refusal | None]

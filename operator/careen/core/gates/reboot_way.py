@@ -12,13 +12,13 @@ from careen.core.situation import Situation
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """The self-test."""
+    """Ask the shell for the result of the self-test."""
     return frozenset({Evidence.SELF_TEST})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse a known obstacle. Unlike in other gates an unknown answer is no refusal: many ways to reboot cannot be
-    tested beforehand, and the reboot itself shows whether they work."""
+    """Refuse if the self-test found an obstacle. Unlike in other gates an unknown result is no refusal: many ways to
+    reboot cannot be tested beforehand, and the reboot itself shows whether they work."""
     test, request = situation.seen.self_test, situation.seen.need.request
     if request is not None and request.wish is not Wish.REBOOT:
         return None  # the request needs no reboot

@@ -10,8 +10,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Refuse while there is a problem. A node that already drains goes on to its reboot if the older settings are
-    complete: it began the drain with them."""
+    """Refuse while the agent cannot use its present settings. A node that already drains goes on to its reboot if the
+    older settings are complete: it began the drain with them."""
     policy = situation.policy
     if not policy.settings_problem or (when is When.BEFORE_REBOOT and policy.are_settings_whole):
         return None

@@ -1,13 +1,14 @@
-"""The lock's content (claims, pause, the line of waiting nodes) and the functions that give the next content.
+"""The content of the lock (claims, pause, the line of waiting nodes): parses it, renders it, and computes the next
+content.
 
 The lock is JSON in an annotation of the DaemonSet. `parse` reads both of kured's forms: a single owner at the top
 level, or `maxOwners` and `locks` (pkg/daemonsetlock/daemonsetlock.go at kured 1.17 to 1.23). `render` writes both at
 once, so that a kured of either form sees the lock as held. No claim ever expires. `ghosts.py` proves that an entry has
 no holder.
 
-Anyone may have written the lock. An entry that cannot be read in full is still a claim: it counts towards the limit,
-is written back unchanged, and only a person or its own holder replaces it. The lock is `Garbage` only if it cannot be
-read as a whole."""
+Anyone may have written the lock. An entry that cannot be read in full is still a claim: it counts towards the limit, is
+written back unchanged, and only a person or its own holder replaces it. The lock is `Garbage` only if it cannot be read
+as a whole."""
 
 from __future__ import annotations
 
@@ -25,43 +26,43 @@ from careen.core.lock.line import Line
 from scheduler_core.values import Value, replace_value
 
 _UNREADABLE = "unreadable entry"
-"""The node name of an entry whose node cannot be read. The space keeps it from being the name of a Node."""
+"""The node name in an entry whose real node name cannot be read. It contains a space, so no Node can have this name."""
 MANUAL = "manual"
-"""The owner that kured documents for a lock held by hand. It is a pause in both forms."""
+"""The owner that kured documents for a lock held by hand. careen reads it as a pause in both of kured's forms."""
 
 _MOST_NODES = 100_000
-"""More nodes than any cluster has: the bound of the recorded number of waiting nodes, from which pauses are
-computed."""
+"""More nodes than any cluster has. This bounds the recorded number of waiting nodes, from which pauses are computed."""
 _MOST_CLAIMS = 1000
-"""The greatest limit that is recorded, and the most rows that fill a paused lock: each row takes about a hundred bytes
-of the 256 KiB that an object's annotations may have."""
+"""The greatest limit that the lock records, and the most rows that fill a paused lock: each row takes about a hundred
+bytes of the 256 KiB that an object's annotations may have."""
 _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
-"""The TTL of a lock that names waiting nodes but has no holder. Without it a kured that takes over would wait for ever
-for the empty owner (kured itself leaves such a lock behind, `locks: []`)."""
+"""The TTL of a lock that names waiting nodes but has no holder; kured too leaves such a lock behind (`locks: []`).
+Without a TTL a kured that takes over would wait for ever for the empty owner."""
 
 _NodeName = Annotated[
     str, Meta(pattern=r"\A(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 ]
-"""A DNS subdomain, as names of Nodes are: apimachinery's IsDNS1123Subdomain. Any other name could be a path."""
+"""The pattern of Node names: a DNS subdomain (apimachinery's IsDNS1123Subdomain). Any other text could change the path
+of a request."""
 _Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _Phase = Annotated[str, Meta(max_length=20)]  # more letters than any phase has
 _Instant = Annotated[str, Meta(max_length=40)]  # more letters than any instant to the microsecond has
 
 
 class Overdue(Value, kw_only=True):
-    """The mark by which other nodes record that a holder takes longer than usual; see `overdue.py`."""
+    """The mark on a claim whose holder takes longer than usual. Other nodes set it; see `overdue.py`."""
 
     phase: _Phase  # the phase of the holder's Node; empty: the Node does not exist or has another UID
     since: _Instant  # RFC 3339
 
     @property
     def is_gone(self) -> bool:
-        """Whether the mark says that the Node that took the claim no longer exists."""
+        """Whether the mark says that the Node which took the claim no longer exists."""
         return not self.phase
 
 
 class Entry(Value, kw_only=True):
-    """One node's claim. Kured's entries have no id, uid, groups, boot or zone."""
+    """One node's claim in the lock. Kured's entries have no id, uid, groups, boot or zone."""
 
     node: str
     id: str = ""
@@ -74,36 +75,36 @@ class Entry(Value, kw_only=True):
     zone: str | None = None  # the node's zone, empty if it has none; None: unknown
     failed: str = ""  # the reason code of a failure after which the node kept its claim: no other node may start
     due: str = (
-        ""  # RFC 3339, by the API server's clock: when a node that is back in service expects to give the claim back
+        ""  # RFC 3339, by the API server's clock: when a node that is back in service expects to release the claim
     )
     overdue: Overdue | None = None  # the mark of other nodes that it takes too long
     unread: str = ""  # the original entry if not all of it could be read; it is written back like this
 
     @property
     def is_nameless(self) -> bool:
-        """Whether even the name of the node cannot be read. `node` is then a number for the entry, and there is no
+        """Whether even the node's name cannot be read. Then `node` is a made-up name with a number, and there is no
         Node to check."""
         return self.node.startswith(_UNREADABLE)
 
 
 class LockContent(Value, kw_only=True):
-    """The lock, understood."""
+    """The parsed content of the lock."""
 
     entries: tuple[Entry, ...] = ()
     max_owners: int = 0  # the recorded limit; 0: none recorded
     is_paused: bool = False
     pause_reason: str = ""
     line: Line = Line()
-    released_at: str = ""  # RFC 3339, by the API server's clock: the last time that a rebooted node gave its claim back
+    released_at: str = ""  # RFC 3339, by the API server's clock: the last time that a rebooted node released its claim
 
     @property
     def holders(self) -> tuple[str, ...]:
-        """The holding nodes' names, each once, in the order of their claims."""
+        """The names of the holders, each once, in the order of their claims."""
         return tuple(dict.fromkeys(entry.node for entry in self.entries))
 
     @property
     def failed(self) -> tuple[Entry, ...]:
-        """The claims that nodes kept after a failure, so that the roll-out halts."""
+        """The claims that nodes kept after a failure. They halt the roll-out."""
         return tuple(entry for entry in self.entries if entry.failed)
 
     @property
@@ -112,26 +113,27 @@ class LockContent(Value, kw_only=True):
         return tuple(dict.fromkeys(entry.node for entry in self.entries if not entry.is_nameless))
 
     def with_line(self, line: Line) -> LockContent:
-        """The content with another line of waiting nodes."""
+        """Return the content with this line of waiting nodes."""
         return replace_value(self, line=line)
 
     def entry(self, node: str, claim: str) -> Entry | None:
-        """The entry of this node with this claim id; None if there is none."""
+        """Return the entry of this node with this claim id; None if there is none."""
         return next((each for each in self.entries if each.node == node and each.id == claim), None)
 
     def entries_of(self, node: str) -> tuple[Entry, ...]:
-        """Every entry of one node. There are several only after a person edited the lock."""
+        """Return every entry of one node. There are several only after a person edited the lock."""
         return tuple(each for each in self.entries if each.node == node)
 
 
 class Garbage(Value):
-    """Content that cannot be understood. Because it may have been a claim, no node may start, and agents report it."""
+    """A lock whose content cannot be understood. It may have held claims, so no node may start, and agents report the
+    garbage."""
 
     why: str
 
 
 def parse(content: str | None) -> LockContent | Garbage:
-    """The content of the annotation. None and blank text are an empty lock."""
+    """Parse the lock annotation. None and blank text are an empty lock."""
     if content is None or not content.strip():
         return LockContent()
     record = json_of(content)
@@ -146,7 +148,8 @@ def parse(content: str | None) -> LockContent | Garbage:
 
 
 def render(content: LockContent) -> str | None:
-    """The annotation's text; None (no annotation) for a lock without claims, pause, named nodes and `released_at`."""
+    """Return the annotation's text; None (no annotation) for a lock without claims, pause, named nodes and
+    `released_at`."""
     if not content.entries and not content.is_paused and not content.line.names and not content.released_at:
         return None
     first = content.entries[0] if content.entries else None
@@ -182,32 +185,31 @@ def _line_record(line: Line) -> dict[str, Any]:
 
 
 def limit(content: LockContent, concurrency: int) -> int:
-    """How many nodes may hold a claim now: the concurrency, or the smallest limit recorded with a present entry."""
+    """Return how many nodes may hold a claim now: the concurrency, or a smaller limit that a present entry records."""
     recorded = [entry.limit or content.max_owners or 1 for entry in content.entries]
     return min([concurrency, *recorded])
 
 
 def free_slots(content: LockContent, concurrency: int) -> int:
-    """How many more nodes may take a claim now; 0 during a pause or a halt."""
+    """Return how many more nodes may take a claim now; 0 during a pause or a halt."""
     return 0 if content.is_paused or content.failed else slots_beside_holders(content, concurrency)
 
 
 def slots_beside_holders(content: LockContent, concurrency: int) -> int:
-    """How many more nodes may take a claim, regardless of a pause or halt."""
+    """Return how many more nodes may take a claim, regardless of a pause or halt."""
     return max(0, limit(content, concurrency) - len(content.holders))
 
 
 def zones_at_work(content: LockContent) -> frozenset[str | None]:
-    """The zones of the holders; None means an unknown zone."""
+    """Return the zones of the holders. None stands for an unknown zone."""
     return frozenset(entry.zone for entry in content.entries)
 
 
 def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bool = False) -> LockContent | None:
-    """The content with one more claim, or None if the lock is paused, halted or full. The new entry replaces older
+    """Return the content with one more claim; None if the lock is paused, halted or full. The new entry replaces older
     entries of the same node.
 
-    `in_one_zone`: also None if a holder is in another or an unknown zone.
-    """
+    With `in_one_zone` the result is None too if a holder is in another or an unknown zone."""
     others = _without_node(content, entry.node)
     if free_slots(others, concurrency) < 1 or (in_one_zone and not zones_at_work(others) <= {entry.zone}):
         return None
@@ -221,8 +223,8 @@ def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bo
 
 
 def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockContent:
-    """The content with the claim of a working holder added again, even beyond the limit or during a pause: the node
-    *is* down."""
+    """Return the content with the claim of a working holder added again. This may exceed the limit or happen during a
+    pause, because the node *is* down."""
     others = _without_node(content, entry.node)
     return replace(
         others,
@@ -232,7 +234,7 @@ def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockConten
 
 
 def mark_due(content: LockContent, node: str, claim: str, due: str) -> LockContent:
-    """The content in which this claim carries the instant when its holder expects to give it back."""
+    """Return the content in which this claim says when its holder expects to release it."""
     return _with(
         content,
         tuple(replace(each, due=due) if each.node == node and each.id == claim else each for each in content.entries),
@@ -240,8 +242,8 @@ def mark_due(content: LockContent, node: str, claim: str, due: str) -> LockConte
 
 
 def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockContent:
-    """The content in which this claim is marked as kept after a failure. The mark stays until the claim is given back,
-    also through retries."""
+    """Return the content in which this claim is marked as kept after a failure. The mark stays until the node releases
+    the claim, even while the node tries again."""
     return _with(
         content,
         tuple(
@@ -252,33 +254,33 @@ def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockC
 
 
 def remove(content: LockContent, node: str, claim: str) -> LockContent:
-    """The content without this claim of this node. An empty id means the node's kured entry, which has no id."""
+    """Return the content without this claim of this node. An empty id means the node's kured entry, which has no id."""
     return _with(content, tuple(each for each in content.entries if not (each.node == node and each.id == claim)))
 
 
 def remove_all(content: LockContent, ghosts: Collection[Entry]) -> LockContent:
-    """The content without these entries."""
+    """Return the content without these entries."""
     return _with(content, tuple(each for each in content.entries if each not in ghosts))
 
 
 def release_by_hand(content: LockContent, node: str) -> LockContent:
-    """The content without any claim of this node, for `careen lock release`."""
+    """Return the content without any claim of this node, for `careen lock release`."""
     return _without_node(content, node)
 
 
 def released(content: LockContent, at: str) -> LockContent:
-    """The content with `at` as the last time that a rebooted node gave its claim back."""
+    """Return the content with `at` as the last time that a rebooted node released its claim."""
     return replace(content, released_at=at)
 
 
 def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
-    """The paused content, which keeps every node from starting. Claims stay. kured's multi-owner mode needs
-    `concurrency` rows."""
+    """Return the paused content: no node may start, and the claims stay. The pause fills the lock up to `concurrency`
+    rows, so that a kured with several owners finds no free row."""
     return replace(content, is_paused=True, pause_reason=short(reason), max_owners=max(content.max_owners, concurrency))
 
 
 def resume(content: LockContent) -> LockContent:
-    """The content without the pause."""
+    """Return the content without the pause."""
     return replace(content, is_paused=False, pause_reason="")
 
 
@@ -299,7 +301,7 @@ def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
 
 
 class _Head(Value, kw_only=True, rename="camel"):
-    """The fields that the whole lock depends on: with one of another type it is garbage."""
+    """The fields that the whole lock depends on. If one of them has another type, the lock is garbage."""
 
     locks: tuple[Any, ...] = ()  # Go writes an empty list as null
     node: str = field(default="", name="nodeID")
@@ -313,7 +315,7 @@ class _Head(Value, kw_only=True, rename="camel"):
 
 
 class _Claim(Value, kw_only=True):
-    """The fields that a claim depends on: one of another type makes the entry unreadable."""
+    """The fields that a claim depends on. If one of them has another type, the entry is unreadable."""
 
     node: _NodeName = field(default="", name="nodeID")
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -329,7 +331,7 @@ class _Claim(Value, kw_only=True):
 
 
 class _Notes(Value, kw_only=True, rename="camel"):
-    """The fields that nothing depends on: one of another type counts as absent."""
+    """The fields that nothing depends on. A value of another type counts as absent."""
 
     due: _Instant = ""
     overdue: Overdue | None = None
@@ -367,19 +369,20 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """The entry of the owner at the top level. Without the fields of the lock itself: otherwise an unreadable entry
-    would be written back with the whole lock inside."""
+    """Return the entry of the owner at the top level, without the fields of the lock itself. An unreadable entry is
+    written back as it was read; it must not contain the whole lock."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 
 def _numbered(entries: list[Entry]) -> list[Entry]:
-    """The entries, with numbers in place of unreadable node names: `unreadable entry 1`, 2, …"""
+    """Return the entries, with numbered names in place of unreadable node names: `unreadable entry 1`, 2, …"""
     numbers = itertools.count(1)
     return [replace(entry, node=f"{_UNREADABLE} {next(numbers)}") if entry.is_nameless else entry for entry in entries]
 
 
 def _entry(row: Any) -> Entry:
-    """The readable fields of the entry. The others keep their defaults, as in kured's entries."""
+    """Return an entry with the readable fields of the row. The other fields get their defaults, as in entries of
+    kured."""
     claim, unreadable = fields_of(row, _Claim)
     notes, _ = fields_of(row, _Notes)
     return Entry(

@@ -1,4 +1,4 @@
-"""Proves that claims in the lock have no holder (ghosts). Neither time alone nor a silent node is proof.
+"""Proves that claims in the lock have no holder (ghosts). Elapsed time is no proof, and a silent node is no proof.
 
 The proof is a consistent read of the holder's Node after the read of the lock. An agent writes a claim id on its Node
 before it adds the entry to the lock, and removes the entry before it removes the id from the Node. So an entry whose
@@ -6,7 +6,7 @@ Node does not carry its id has no holder.
 
 Three cases prove nothing at first, because the host may be in the middle of its reboot: a Node that is gone, a Node
 that was recreated, and a Node that lost its record under careen's cordon. They become proof when they last longer than
-the reboot deadline. Each agent measures that on its own clock. For a Node that is gone the first agent that notices
+the reboot deadline. Each agent measures that on its own clock. For a Node that is gone, the first agent that notices
 also marks the entry in the lock, by the API server's clock, so that the measurement survives its process. The time
 before the claim never counts."""
 
@@ -24,20 +24,20 @@ from scheduler_core.values import Value
 
 
 class GhostWatch(Value, kw_only=True):
-    """The entries that are proven ghosts now, and by entry since when (uptime) another one has lacked its Node or its
-    record."""
+    """The entries that are proven ghosts now, and the suspected entries: since when (uptime) each has lacked its Node
+    or its record."""
 
     proven: tuple[Entry, ...]
     since: Mapping[str, float]
 
 
 def watch_key(entry: Entry) -> str:
-    """The key of an entry in the watch."""
+    """Return the key of an entry in `GhostWatch.since`."""
     return f"{entry.node}/{entry.id}"
 
 
 def watch_on(situation: Situation, content: LockContent, holders: Holders) -> GhostWatch:
-    """The watch of this turn: continues that of the last turn and uses the marks in the lock."""
+    """Return the watch of this turn. It continues the watch of the last turn and uses the marks in the lock."""
     uptime, before = situation.seen.uptime, situation.memory.behind.ghosts
     since = {key: min(at, before.get(key, at)) for key, at in _marked(situation, content).items()}
     deadline = situation.policy.absence_seconds
@@ -45,8 +45,8 @@ def watch_on(situation: Situation, content: LockContent, holders: Holders) -> Gh
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
-    """The uptime since which each marked claim has lacked its Node. Empty while the difference between the API
-    server's clock and ours is unknown."""
+    """Return the uptime since which each marked claim has lacked its Node. Empty while the difference between the API
+    server's clock and the own clock is unknown."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return {}
     found: dict[str, float] = {}
@@ -63,7 +63,7 @@ def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
 def watch(
     content: LockContent, holders: Holders, since: Mapping[str, float], *, uptime: float, deadline_seconds: float
 ) -> GhostWatch:
-    """Check every entry whose Node was read or does not exist; skip entries whose Node was not read."""
+    """Check every entry whose Node was read or does not exist. Skip entries whose Node was not read."""
     nodes = {node.name: node for node in holders.nodes}
     proven: list[Entry] = []
     watched: dict[str, float] = {}
@@ -92,7 +92,8 @@ def _may_hold(node: NodeView, entry: Entry) -> bool:
 
 
 def _may_be_on_its_way(node: NodeView) -> bool:
-    """Whether the Node has careen's cordon but no record. A cordon of an unknown author counts as careen's."""
+    """Whether the Node has careen's cordon but no record, so that its host may be rebooting. A cordon of an unknown
+    author counts as careen's."""
     return keys.PROGRESS not in node.annotations and node.unschedulable and node.cordoned_by in _MAY_BE_OURS
 
 

@@ -10,11 +10,12 @@ from dataclasses import replace
 from scheduler_core.values import Value
 
 _MOST_NAMES = 256
-"""The most names in a line, and the most names passed over: 64 KiB with the longest names."""
+"""The most names in a line, and the most names passed over: 256 of the longest names take 64 KiB."""
 
 
 class Line(Value, kw_only=True):
-    """The result of the last hand-over. A field has its default if no node is named or its value is unknown."""
+    """The line of waiting nodes, as the last hand-over wrote it. A field has its default if no node is named or its
+    value is unknown."""
 
     names: tuple[str, ...] = ()  # the nodes that come next, in order
     at: str = ""  # RFC 3339: when they were named
@@ -23,13 +24,13 @@ class Line(Value, kw_only=True):
     passed: tuple[str, ...] = ()  # named nodes that did not start; the order puts them last until they are ready again
 
     def naming(self, names: tuple[str, ...], *, at: str, waiting: int, abreast: int | None = None) -> Line:
-        """The line that names these nodes, in this order. The nodes passed over stay the same."""
+        """Return the line that names these nodes, in this order. The nodes passed over stay the same."""
         if not names:
             return Line(waiting=waiting, passed=self.passed)
         return replace(self, names=names[:_MOST_NAMES], at=at, waiting=waiting, abreast=abreast)
 
     def without(self, node: str) -> Line:
-        """The line without this name. The other names keep the instant of their hand-over."""
+        """Return the line without this name. The other names keep the instant of their hand-over."""
         if node not in self.names:
             return self
         is_abreast = self.abreast and self.names.index(node) < self.abreast
@@ -41,7 +42,7 @@ class Line(Value, kw_only=True):
         )
 
     def keeping(self, waiting: Collection[str]) -> Line:
-        """The line with only those names that are among the waiting nodes."""
+        """Return the line with only those names that are among the waiting nodes."""
         line = self
         for name in self.names:
             if name not in waiting:
@@ -49,14 +50,14 @@ class Line(Value, kw_only=True):
         return line
 
     def one_fewer(self) -> Line:
-        """The line after one of the counted nodes has stopped waiting."""
+        """Return the line after one of the counted nodes has stopped waiting."""
         return replace(self, waiting=max(0, self.waiting - 1))
 
     def passing_over(self, names: Collection[str]) -> Line:
-        """The line that also records these names as passed over; of too many names it keeps the latest."""
+        """Return the line that also records these names as passed over. Of too many names it keeps the latest."""
         before = [name for name in self.passed if name not in names]
         return replace(self, passed=tuple(sorted([*names, *before][:_MOST_NAMES])))
 
     def showing(self, node: str) -> Line:
-        """The line in which this node no longer counts as passed over."""
+        """Return the line in which this node no longer counts as passed over."""
         return replace(self, passed=tuple(name for name in self.passed if name != node))

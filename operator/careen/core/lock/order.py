@@ -1,8 +1,9 @@
 """The order of the waiting nodes, which of them may start now, and how long the others may sleep.
 
-Default order: oldest need first, among needs of the same hour the fewest pods first, zone by zone, control plane last
-and one at a time; `--order` names the others. A node that releases or takes a claim lists the waiting nodes once and
-writes the next names into the lock, so that the other nodes rarely need to look."""
+In the default order the oldest need comes first; among needs of the same hour the node with the fewest pods comes
+first. Nodes go zone by zone, and control-plane nodes last and one at a time. `--order` selects another order. A node
+that releases or takes a claim lists the waiting nodes once and writes the next names into the lock, so that the other
+nodes rarely need to look."""
 
 from __future__ import annotations
 
@@ -46,16 +47,16 @@ GATHER_SECONDS = 3.0  # agents check their hosts every 2 s; taint, count and lab
 
 READY = "ready"
 CONTROL_PLANE = Budget(kind=BudgetKind.CONTROL_PLANE, limit=1)
-"""Control-plane nodes go one at a time with any settings."""
+"""The budget that always applies: control-plane nodes go down one at a time."""
 
 
 def budgets(policy: Policy) -> tuple[Budget, ...]:
-    """The configured budgets and the one that always applies."""
+    """Return the configured budgets and the budget that always applies."""
     return (*policy.budgets, CONTROL_PLANE)
 
 
 def groups(node: NodeView, policy: Policy) -> dict[str, int]:
-    """The groups of the Node, each with the smallest limit that a budget sets for it."""
+    """Return the groups of the Node, each with the smallest limit that a budget sets for it."""
     found: dict[str, int] = {}
     for budget in budgets(policy):
         if group := budget.group_of(node.labels):
@@ -64,7 +65,7 @@ def groups(node: NodeView, policy: Policy) -> dict[str, int]:
 
 
 def moves(node: NodeView) -> int:
-    """How many pods a drain of the node would evict, by its own annotation; a huge number without one."""
+    """Return how many pods a drain of the node would evict, by the Node's own annotation; a huge number without one."""
     text = node.annotations.get(keys.MOVES, "")
     return (
         int(text) if text.isdecimal() and len(text) < len(str(_MORE_THAN_ANY)) else _MORE_THAN_ANY
@@ -81,7 +82,7 @@ def hand_on(
     leave_out: str = "",
     moves_of: Callable[[NodeView], int] = moves,
 ) -> LockContent:
-    """The content that names the next ready nodes, in the order of `next_nodes`."""
+    """Return the content whose line names the next ready nodes, in the order of `next_nodes`."""
     line = next_nodes(waiters, content, policy, zone=zone, leave_out=leave_out, moves_of=moves_of)
     waiting = {node.name for node in waiters if node.name != leave_out}
     before = replace(content.line, passed=tuple(name for name in content.line.passed if name in waiting))
@@ -99,12 +100,12 @@ def next_nodes(
     leave_out: str = "",
     moves_of: Callable[[NodeView], int] = moves,
 ) -> list[NodeView]:
-    """The ready nodes that come next. Nodes that the line names already keep their places where the order allows it.
-    The nodes of `zone` (the one at work) come first, except with --order=fewest-moves. Only that order uses `moves_of`;
-    the others use the number that each node wrote when it became ready.
+    """Return the ready nodes that come next.
 
-    Nodes whose groups have room beside the holders and the earlier names come first.
-    """
+    Nodes that the line already names keep their places where the order allows it. The nodes of `zone` (the zone at
+    work) come first, except with --order=fewest-moves. Only that order uses `moves_of`; the other orders use the number
+    that each node wrote when it became ready. Nodes whose groups have room beside the holders and the earlier names
+    come before the others."""
     not_in_line = {*content.holders, leave_out}
     still_waiting = [node for node in waiters if node.name not in not_in_line]
     candidates = [node for node in still_waiting if node.labels.get(keys.REBOOT_LABEL) == READY]
@@ -119,7 +120,8 @@ def next_nodes(
 
 
 def line_length(content: LockContent, policy: Policy) -> int:
-    """How many nodes the line names: enough for every free slot, and a few more that then know that they are next."""
+    """Return how many nodes the line names: enough for every free slot, and a few more that then know that they are
+    next."""
     return max(1, slots_beside_holders(content, policy.concurrency)) + SPARE_NAMES
 
 
@@ -144,7 +146,7 @@ def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None
 def _by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
-    """The zone at work counts before the place in the line. Otherwise a node of that zone that becomes ready late
+    """Sort by the zone at work before the place in the line. Otherwise a node of that zone that becomes ready late
     would wait until all other zones are done."""
     alike = {node.name: among_alike(node) for node in waiters}
     rank = _ranks(waiters, alike)
@@ -168,8 +170,8 @@ def _by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """A named node stays in the line, so that it sees its name in time after a long pause, but its place may change:
-    pods come and go."""
+    """Sort by the pods to move. A named node stays in the line, so that it sees its name in time after a long pause.
+    Its place may change, because pods come and go."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -189,7 +191,7 @@ def _place(node: NodeView, content: LockContent) -> int:
 
 
 def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, _Alike]) -> dict[str, tuple[bool, str, int]]:
-    """The rank of each zone: that of its first waiting node, ready or not."""
+    """Return the rank of each zone: the rank of its first waiting node, ready or not."""
     ranks: dict[str, tuple[bool, str, int]] = {}
     for node in waiters:
         hour, pods, *_ = alike[node.name]
@@ -199,12 +201,12 @@ def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, _Alike]) -> dict[str
 
 
 def among_alike(node: NodeView) -> _Alike:
-    """The order of nodes that are equal in everything else: by the hour of the need, the fewer pods, the exact
-    instant, and the name.
+    """Return the sort key of nodes that are equal in everything else: hour of the need, number of pods, exact instant
+    of the need, name.
 
     Needs of the same hour of the UTC clock count as equally old: it matters little which host noticed first, but the
-    first node decides how many pods move twice. The first drain of a roll-out, and of each zone, can only move pods
-    to nodes that have yet to reboot."""
+    first node decides how many pods move twice. The first drain of a roll-out, and of each zone, can only move pods to
+    nodes that have yet to reboot."""
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), since, node.name
 
@@ -214,20 +216,20 @@ _MORE_THAN_ANY = 10**9
 
 
 def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
-    """How many of the first names are in the holders' zone, or, without holders, in the zone of the first name."""
+    """Return how many of the first names are in the holders' zone; without holders, in the zone of the first name."""
     zones = lock.zones_at_work(content) or {node.zone for node in line[:1]}
     return next((count for count, node in enumerate(line) if {node.zone} != zones), len(line))
 
 
 def need_since(node: NodeView) -> str:
-    """When the agent first saw the node's need, RFC 3339. Without a record the value sorts last."""
+    """Return when the agent first saw the node's need (RFC 3339). Without a record the value sorts last."""
     progress = node.record
     since = None if isinstance(progress, UnreadableProgress) else from_rfc3339(progress.need_since)
     return _NEVER if since is None else rfc3339(since)
 
 
 def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Policy, most: int) -> list[NodeView]:
-    """The first `most` candidates: those whose groups have room come before the others."""
+    """Return the first `most` candidates. Candidates whose groups have room come before the others."""
     used: dict[str, int] = {}
     for entry in content.entries:
         for group in entry.groups:
@@ -259,7 +261,8 @@ class Clearance(Value, kw_only=True):
 
 
 def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Clearance:
-    """Compare the names in the lock with this process's measurement of how long a slot has been free."""
+    """Return whether the node `name` may start, by the names in the lock and by how long this process has seen a free
+    slot."""
     free = free_slots(content, policy.concurrency)
     if free == 0:
         return Clearance(is_allowed=False, asks_waiters=False, places=0, memory=unwatched(memory))
@@ -277,31 +280,31 @@ def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, up
 
 
 def unwatched(memory: Memory) -> Memory:
-    """The memory without a watched hand-over: the next watch starts from zero."""
+    """Return the memory without a watched hand-over, so that the next watch starts from zero."""
     return replace(memory, line=replace(memory.line, key="", since=0.0))
 
 
 def gather_seconds(agents: int | None) -> float:
-    """How long the first claim of a roll-out waits for other nodes to become ready. `agents`: how many nodes run an
-    agent; None: unknown."""
+    """Return how long the first claim of a roll-out waits for other nodes to become ready. `agents`: how many nodes run
+    an agent; None: unknown."""
     if agents is not None and agents <= 1:
         return 0.0
     return GATHER_SECONDS + taint_spread.longest_seconds(agents)
 
 
 def gather_look_seconds(agents: int | None) -> float:
-    """How long a gathering node waits before it checks again whether another node has started."""
+    """Return how long a gathering node waits before it checks again whether another node has started."""
     return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
 
 
 def hand_over_key(content: LockContent) -> str:
-    """The key of the present hand-over: the watch starts again when it changes."""
+    """Return the key of the present hand-over. When the key changes, the watch starts again."""
     return f"{content.line.at} {' '.join(content.line.names)} {' '.join(content.holders)}"
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """How many nodes of the line may start at first, and how many by now. With --order=zone no node of another zone
-    may start while a zone is at work, no matter how long that takes."""
+    """Return how many nodes of the line may start right after the hand-over, and how many may start by now. With
+    --order=zone no node of another zone may start while a zone is at work, no matter how long that takes."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -311,9 +314,9 @@ def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tu
 
 
 def how_many_wait(content: LockContent | None, agents: int | None, now: datetime) -> int:
-    """How many nodes may be waiting: the count of the last hand-over while it is recent, later all nodes with an agent,
-    because more may have joined. There are no hand-overs, and so no counts, while the lock is paused or gates refuse
-    every node.
+    """Return how many nodes may be waiting: the count of the last hand-over while it is recent, later the number of
+    nodes with an agent, because more may have joined. While the lock is paused or gates refuse every node, there are no
+    hand-overs and so no counts.
 
     `content`: None if the lock cannot be read. `agents`: how many nodes should run an agent, if known."""
     if content is None:
@@ -324,8 +327,8 @@ def how_many_wait(content: LockContent | None, agents: int | None, now: datetime
 
 
 def paced(seconds: float, waiting: int, jitter: float) -> float:
-    """The pause of a waiting node: `seconds`, or longer if so many nodes wait that together they would make more than
-    LOOKS_PER_SECOND looks."""
+    """Return the pause of a waiting node: `seconds`, or longer if so many nodes wait that together they would exceed
+    LOOKS_PER_SECOND."""
     return max(seconds, waiting / LOOKS_PER_SECOND * (0.75 + 0.5 * jitter))
 
 
@@ -338,8 +341,8 @@ def look_again_seconds(
     waiting: int | None = None,
     now: datetime | None = None,
 ) -> float:
-    """How long a node that passes its gates may sleep before it reads the lock again. `waiting`: see `how_many_wait`;
-    None: the number in the lock. `now`: None if the caller does not know the instant of the look.
+    """Return how long a node that passes its gates may sleep before it reads the lock again. `waiting`: see
+    `how_many_wait`; None: the number in the lock. `now`: None if the caller does not know the time.
 
     Nodes that the next release can start look every few seconds. The others in the line look less often the farther
     back they are; otherwise a roll-out would spend more requests on looks than on work."""
@@ -357,8 +360,9 @@ def look_again_seconds(
 
 
 def _first_look_seconds(holder: Entry, now: datetime) -> float:
-    """The pause of the first in line: long until the holder can give its claim back, then short, and longer again the
-    more time has passed since. An instant that is unreadable or from another clock gives the longest pause."""
+    """Return the pause of the first node in line: long until the holder can release its claim, then short, and longer
+    again the more time has passed since. An instant that is unreadable or from another clock gives the longest pause.
+    """
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least

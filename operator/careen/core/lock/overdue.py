@@ -1,8 +1,8 @@
-"""Marks holders that take longer than usual, and describes them.
+"""Marks holders that take longer than usual, and describes them in sentences.
 
-A holder whose host, agent or kubelet is dead cannot report that. So a waiting node that checks the holders compares
-how long each holder's Node has been in its phase with the time that the settings allow for the phase, and marks the
-claim in the lock, where all other nodes read it. A mark frees no claim and stops no node: it is for people, and for
+A holder whose host, agent or kubelet is dead cannot report that. So a waiting node that checks the holders compares how
+long each holder's Node has been in its phase with the time that the settings allow for the phase. It marks late claims
+in the lock, where all other nodes read the marks. A mark frees no claim and stops no node: it is for people, and for
 the watch in `ghosts.py`."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no deadline; 
 
 
 def usual_seconds(phase: str, policy: Policy) -> float:
-    """How long a holder may be in the phase before other nodes mark it.
+    """Return how long a holder may be in the phase before other nodes mark its claim.
 
     A host usually comes back within a third of the reboot deadline. The same third is added to a holder's own
     deadlines, so that its agent can act first."""
@@ -47,8 +47,8 @@ def usual_seconds(phase: str, policy: Policy) -> float:
 
 
 def marked(content: LockContent, holders: Holders, policy: Policy, *, now: datetime) -> LockContent:
-    """The content with up-to-date marks. `now` is by the API server's clock. Claims whose Node was not read keep
-    theirs."""
+    """Return the content with up-to-date marks. `now` is by the API server's clock. A claim whose Node was not read
+    keeps its mark."""
     nodes: dict[str, NodeView | None] = {**dict.fromkeys(holders.absent), **{node.name: node for node in holders.nodes}}
     entries = tuple(
         replace(entry, overdue=_mark(entry, nodes[entry.node], policy, now)) if entry.node in nodes else entry
@@ -74,20 +74,20 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
 
 
 def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:
-    """Since when the node is in its phase. If the Node does not say, or names an instant in the future: since when it
-    has its claim."""
+    """Return since when the node has been in its phase. If the Node does not say, or names an instant in the future,
+    return since when it has had its claim."""
     told = (from_rfc3339(node.annotations.get(keys.SINCE, "")), from_rfc3339(entry.created))
     return next((at for at in told if at is not None and at <= now), None)
 
 
 def holders_overdue(content: LockContent, *, besides: str = "") -> tuple[Entry, ...]:
-    """The marked claims of all holders except `besides`, in the order of the lock."""
+    """Return the marked claims of all holders except `besides`, in the order of the lock."""
     return tuple(entry for entry in content.entries if entry.overdue is not None and entry.node != besides)
 
 
 def clauses(entries: Collection[Entry]) -> str:
-    """`n3, which was asked to reboot at 2026-01-05 12:03 UTC and has not come back`; the same words for as long
-    as it lasts."""
+    """Describe the overdue holders, as in `n3, which was asked to reboot at 2026-01-05 12:03 UTC and has not come
+    back`. The words stay the same for as long as the holder is overdue."""
     found = [f"{entry.node}, {_clause(entry.overdue)}" for entry in entries if entry.overdue is not None]
     return first_few(found, separator="; ")
 
@@ -97,7 +97,7 @@ def _clause(mark: Overdue) -> str:
     since = at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC") if at is not None else mark.since
     match mark.phase:
         case "":
-            return f"whose Node has been gone, or another one, since {since}"
+            return f"whose Node has been missing or replaced since {since}"
         case Phase.REBOOTING:
             return f"which was asked to reboot at {since} and has not come back"
         case Phase.DRAINING:
@@ -109,6 +109,6 @@ def _clause(mark: Overdue) -> str:
         case Phase.CLAIMING:
             return f"which has been taking its claim since {since}"
         case Phase.WAITING | Phase.FAILED:
-            return f"which has been giving its claim back since {since}"
+            return f"which has been releasing its claim since {since}"
         case _:
             return f"which has held its claim without progress since {since}"

@@ -1,8 +1,8 @@
-"""A person's request for one node: a reboot, a drain, or maintenance by hand.
+"""Reads a person's request for one node: a reboot, a drain, or maintenance by hand.
 
-The request is the annotation `careen.dev/request` on the Node until it is met, withdrawn or over. It is a need like the
-host's: the same gates, lock and record lead to the drain. Any boot other than the one at the time of the request meets
-a request for a reboot; a request to keep a node down needs no new boot."""
+The annotation `careen.dev/request` stays on the Node until the request is met, withdrawn or over. The request is a need
+like the host's: the same gates, lock and record lead to the drain. Any boot other than the one at the time of the
+request meets a request for a reboot; a request to keep a node down needs no new boot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ASKED_IN = frozenset({"", Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAI
 
 
 class Standing(StrEnum):
-    """The state of a request."""
+    """Whether a request is still valid."""
 
     STANDS = "stands"
     MET = "met"  # the requested reboot has happened
@@ -34,8 +34,8 @@ class Standing(StrEnum):
 
 
 def request_of(node: NodeView) -> PersonRequest | None:
-    """The request on the node; None if there is none or the annotation cannot be understood. A person who writes it
-    with kubectl may write just one word."""
+    """Return the request on the Node; None if there is none or the annotation cannot be understood. A person who writes
+    the annotation with kubectl may write just one word, such as `reboot`."""
     text = node.annotations.get(keys.REQUEST, "").strip()
     found = object_of(text) or {"want": text}
     wish = found.get("want")
@@ -52,7 +52,7 @@ def request_of(node: NodeView) -> PersonRequest | None:
 
 
 def to_annotation(request: PersonRequest) -> str:
-    """The request as short JSON; `request_of` reads it back."""
+    """Return the request as short JSON, which `request_of` reads."""
     record = {
         "want": request.wish.value,
         "reason": request.reason,
@@ -65,7 +65,7 @@ def to_annotation(request: PersonRequest) -> str:
 
 
 def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
-    """The state of the request now, on this boot of the host (empty: unknown)."""
+    """Return whether the request is still valid now, on this boot of the host (empty: unknown)."""
     if request.until is not None and request.until <= now:
         return Standing.OVER
     if request.wish is Wish.REBOOT and request.boot and boot and not is_same_boot(request.boot, boot):
@@ -74,7 +74,8 @@ def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
 
 
 def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
-    """The observation with a person's request as its need, in the phases in which a request counts."""
+    """Return the observation with a person's request as its need, if the node is in a phase in which a request
+    counts."""
     request = request_of(node)
     boot = "" if isinstance(seen.boot_id, Unknown) else seen.boot_id
     if request is None or not _is_asked_in(progress.phase, request) or progress.failed == Code.REBOOT_LOOP:
@@ -95,20 +96,20 @@ def _is_asked_in(phase: str, request: PersonRequest) -> bool:
 
 
 def sentence(request: PersonRequest) -> str:
-    """`a person asked for maintenance: disk swap`."""
+    """Describe the request, as in `a person asked for maintenance: disk swap`."""
     what = {Wish.REBOOT: "a reboot", Wish.DRAIN: "a drain", Wish.MAINTENANCE: "maintenance"}[request.wish]
     return f"a person asked for {what}{f': {request.reason}' if request.reason else ''}"
 
 
 def kept(situation: Situation) -> PersonRequest | None:
-    """The request that keeps this node down once it is drained; None if the drain leads to a reboot."""
+    """Return the request that keeps this node down once it is drained; None if the drain leads to a reboot."""
     request = situation.seen.need.request
     return request if request is not None and request.wish is not Wish.REBOOT else None
 
 
 def done_with(situation: Situation) -> dict[str, str | None]:
-    """The change that removes a request that is met, over or unreadable; empty if the request is still valid, or if
-    there is none."""
+    """Return the change that removes a request that is met, over or unreadable. Empty if the request is still valid, or
+    without a request."""
     if keys.REQUEST not in situation.node.annotations:
         return {}
     request = request_of(situation.node)
@@ -119,6 +120,6 @@ def done_with(situation: Situation) -> dict[str, str | None]:
 
 
 def met_by_this_boot(situation: Situation) -> dict[str, str | None]:
-    """The change that removes a request for a reboot once the host runs another boot under a claim."""
+    """Return the change that removes a request for a reboot once the host runs another boot under a claim."""
     request = request_of(situation.node)
     return {keys.REQUEST: None} if request is not None and request.wish is Wish.REBOOT else {}

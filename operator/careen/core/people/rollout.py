@@ -1,4 +1,4 @@
-"""The figures of a roll-out, from each node's report of its last reboot.
+"""Computes the figures of a roll-out from each node's report of its last reboot.
 
 A roll-out lasts as long as at least one node waits for its reboot. So two reboots belong to the same roll-out if their
 times from need to end overlap, directly or through other reboots."""
@@ -35,7 +35,7 @@ class _Reboot(Value, kw_only=True):
 
 
 def figures(nodes: Iterable[NodeView]) -> Figures | None:
-    """The figures of the roll-out that ended last; None if no node has a report of a reboot."""
+    """Return the figures of the last roll-out; None if no node has a report of a reboot."""
     reboots = sorted((each for node in nodes if (each := _of(node)) is not None), key=lambda each: each.ended)
     if not reboots:
         return None

@@ -18,7 +18,7 @@ _MOST_PODS = 100_000  # more than any node holds: anyone may have written the an
 
 
 def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, since: str) -> Notify:
-    """A message about this claim's reboot. `since`: the start of its duration, RFC 3339; empty: unknown."""
+    """Return a message about this claim's reboot. `since`: when its duration begins, RFC 3339; empty: unknown."""
     node, began = situation.node, from_rfc3339(since)
     return Notify(
         occasion=occasion,
@@ -31,7 +31,7 @@ def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, sin
 
 
 def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> Notify:
-    """A message about a failure of this node. The duration is that of the claim's drain and reboot so far."""
+    """Return a message about a failure of this node. Its duration is that of the claim's drain and reboot so far."""
     began = from_rfc3339(situation.progress.drain_started_at)
     return Notify(
         occasion=occasion,
@@ -43,8 +43,8 @@ def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> No
 
 
 def forecast_line(situation: Situation) -> str:
-    """The sentence about where the node's pods would land and how many would stay pending, by this turn's forecast or
-    the one stored on the Node; empty without a forecast."""
+    """Return a sentence about where the node's pods would land and how many would stay pending. It describes this
+    turn's forecast, or else the one stored on the Node; empty without a forecast."""
     made = situation.seen.forecast
     if isinstance(made, Forecast):
         moving = {pod.title: tuple(pod.landing) for pod in made.with_outcome(Outcome.MOVES)}
@@ -64,7 +64,8 @@ def forecast_line(situation: Situation) -> str:
 
 
 def _line(counts: Mapping[str, int], moving: Mapping[str, tuple[str, ...]]) -> str:
-    """`3 pods move (shop/web-1 to n2, shop/web-2 to n2 or n3 and 1 more), 1 stays pending`."""
+    """Return a sentence such as `3 pods move (shop/web-1 to n2, shop/web-2 to n2 or n3 and 1 more), 1 stays
+    pending`."""
     moves = counts.get(Outcome.MOVES.value, 0)
     shown = [f"{title} to {_places(nodes)}" for title, nodes in list(moving.items())[:_SHOWN_PODS] if nodes]
     more = f" and {moves - len(shown)} more" if shown and moves > len(shown) else ""
@@ -82,7 +83,7 @@ def _places(nodes: tuple[str, ...]) -> str:
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:
-    """The seconds since the instant; None if it is unknown or in the future."""
+    """Return the seconds since the instant; None if the instant is unknown or in the future."""
     seconds = (now - since).total_seconds() if since is not None else -1.0
     return seconds if seconds >= 0 else None
 

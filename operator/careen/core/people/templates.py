@@ -1,4 +1,4 @@
-"""Templates of messages to people: kured's `%s` for the node, and named fields beside it."""
+"""Fills the templates of messages to people: kured's `%s` for the node, and named fields beside it."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import re
 from collections.abc import Mapping
 
 FIELDS = ("node", "cluster", "reason", "duration", "forecast")
-"""Fields of every template."""
+"""The fields that every template may use."""
 
 FIGURES = ("nodes", "pods", "failures")
-"""Further fields of the message about a finished roll-out."""
+"""Further fields, for the message about a finished roll-out only."""
 
 # All other text in braces stays as it is: kured's templates may hold JSON.
 _PART = re.compile(r"%%|%s|\{\{[A-Za-z_][A-Za-z0-9_-]*\}\}|\{[A-Za-z_][A-Za-z0-9_-]*\}")
 
 
 def fields_of(template: str) -> tuple[str, ...]:
-    """The names in single braces, without duplicates, in order of appearance."""
+    """Return the names in single braces, without duplicates, in order of appearance."""
     parts = (part for part in _PART.findall(template) if part[0] == "{" and part[1] != "{")
     return tuple(dict.fromkeys(part[1:-1] for part in parts))
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """The filled template, read once from left to right as in Go: `%s` is the node, `%%` a percent sign, `{{name}}` a
-    literal `{name}`. Braces inside values stay as they are, and so does a name without a value."""
+    """Return the filled template. It is read once from left to right as in Go: `%s` is the node, `%%` a percent sign,
+    `{{name}}` a literal `{name}`. Braces inside values stay as they are, and so does a name without a value."""
 
     def value(found: re.Match[str]) -> str:
         part = found[0]
@@ -37,7 +37,7 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def spoken(seconds: float) -> str:
-    """A duration as people say it: `40 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
+    """Return a duration as people say it: `40 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"

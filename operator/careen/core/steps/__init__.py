@@ -1,1 +1,1 @@
-"""How each phase decides, one file per phase. No I/O; `decide.py` picks the file."""
+"""The decisions of each phase, one file per phase, without I/O. `decide.py` calls the step of the node's phase."""

@@ -1,9 +1,9 @@
 """Claiming: the Node carries the claim id. The agent adds the claim to the lock, asks every gate again on fresh data,
 and cordons the node.
 
-Two nodes with claims in different lock objects (the DaemonSet was recreated, or the key changed) must never both go
-on. Each lists the Nodes after it wrote the claim id on its own Node, so at least one of the two sees the other. A node
-that sees another one at work steps back."""
+Two nodes with claims in different lock objects (the DaemonSet was recreated, or the key changed) must never both go on.
+Each node lists the Nodes after it wrote the claim id on its own Node, so at least one of the two sees the other. A node
+that sees the other at work steps back to Waiting."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _PASSING = frozenset(
 
 
 def decide(situation: Situation) -> Decision:
-    """Add the claim to the lock, or cordon the node, or step back."""
+    """Add the claim to the lock, or cordon the node, or step back to Waiting."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _back(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     if leaving := autoscalers.left_alone(situation.node):
@@ -89,7 +89,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def _enter(situation: Situation, content: LockContent) -> Decision:
-    """Add the entry, and name the nodes that come after us: from then on they read the lock often."""
+    """Add the entry to the lock, and name the nodes that come after this node: from then on they read the lock
+    often."""
     is_by_zone = situation.policy.order is Order.ZONE
     added = lock.add(
         content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone
@@ -119,7 +120,8 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
 
 
 def _is_line_whole(situation: Situation, content: LockContent) -> bool:
-    """Whether the line names all waiting nodes and is so recent that another list would bring nothing new."""
+    """Whether the line names all waiting nodes and is recent. Then a new list of waiting nodes would show nothing
+    new."""
     named_at = from_rfc3339(content.line.at)
     age = (situation.seen.now - named_at).total_seconds() if named_at is not None else -1.0
     are_named = situation.node.name in content.line.names and content.line.waiting <= len(content.line.names)
@@ -127,7 +129,8 @@ def _is_line_whole(situation: Situation, content: LockContent) -> bool:
 
 
 def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
-    """Keep the claim and ask again after a single missing answer; None, to step back, if it stays unknown."""
+    """Keep the claim and ask again after a single missing answer. Return None, to step back, if the fact stays
+    unknown."""
     if refused.code not in _PASSING:
         return None
     if situation.seen.uptime - patience.began(situation) >= _UNKNOWN_PATIENCE_SECONDS:
@@ -145,7 +148,7 @@ def _delay_left(situation: Situation) -> float:
 
 
 def _ask_everything(situation: Situation) -> Decision:
-    """Ask the costly gates, then read the nodes and the lock again, then cordon."""
+    """Ask the costly gates, then read the nodes and the lock again, then cordon the node."""
     if preparing.lacking(situation):
         return want(situation, *_LAST, Evidence.PODS, Evidence.DISRUPTIONS)
     situation = _with_fresh_forecast(preparing.used(situation))
@@ -175,8 +178,8 @@ def _ask_everything(situation: Situation) -> Decision:
 
 
 def _with_fresh_forecast(situation: Situation) -> Situation:
-    """The situation with the forecast on which this node took its claim, if it is only seconds old and the same nodes
-    hold claims: it need not be made twice."""
+    """Return the situation with the forecast on which this node took its claim. The agent reuses that forecast only
+    while it is a few seconds old and the same nodes hold claims."""
     taken, content = situation.memory.claiming, situation.lock
     if taken.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
         return situation
@@ -191,7 +194,8 @@ def _is_old(situation: Situation, fleet: Fleet) -> bool:
 
 
 def _others_first(situation: Situation) -> Decision | None:
-    """Step back if more nodes work than the limit allows; wait a little for a claimer that is not in this lock."""
+    """Step back if more nodes work than the limit allows. Wait a little for another claiming node that is not in this
+    lock."""
     peers, content = situation.seen.peers, situation.lock
     assert isinstance(content, LockContent)
     if not isinstance(peers, tuple):
@@ -217,8 +221,8 @@ def _claims(node: NodeView) -> bool:
 
 
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
-    """Step back from a claimer in another lock, which may be about to cordon. Wait for one in this lock: it will see
-    that its entry is missing and step back itself."""
+    """Step back if a node claims in another lock, because it may be about to cordon. Wait for a node that claims in
+    this lock: it will see that its entry is missing and step back itself."""
     names = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:
@@ -243,7 +247,7 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
 
 def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     """Cordon the node, and record in the same patch everything that an undo has to restore. So there is never a cordon
-    without a record. A cordon that an earlier claim of this node left behind counts as ours."""
+    without a record. A cordon that an earlier claim of this node left behind counts as careen's."""
     policy, node, pods = situation.policy, situation.node, situation.seen.pods
     is_foreign = cordons.is_foreign(node)
     leaving = drain_plan.to_evict(pods, policy.drain) if isinstance(pods, tuple) else ()
@@ -286,8 +290,8 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
 def _back(
     situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = (), *, label: str = order.READY
 ) -> Decision:
-    """Give the claim back: out of the lock, then off the Node. The first patch changes the Node's resourceVersion, so
-    a cordon that is still under way gets a conflict."""
+    """Step back to Waiting: remove the claim from the lock, then from the Node. The first patch changes the Node's
+    resourceVersion, so a cordon that is still under way gets a conflict."""
     is_asked_again_soon = not refused or label != order.READY
     pause = (
         _STEP_BACK_PAUSE_SECONDS * (0.5 + situation.seen.chance.jitter)

@@ -1,4 +1,4 @@
-"""Draining: evicts pods until the node is empty, and undoes the drain when something calls it off."""
+"""Draining: evicts pods until the node is empty. Undoes the drain if a person, a gate or the host calls it off."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _called_off(situation: Situation) -> Decision | None:
-    """Undo the drain at once if there is a reason to; None if there is none."""
+    """Undo the drain at once if there is a reason to call it off; None if there is none."""
     if (found := late_gates.called_off(situation)) is not None:
         return found
     refused = hold.ask(situation, When.BEFORE_REBOOT)
@@ -74,7 +74,7 @@ def _drain(situation: Situation) -> Decision:
         return _go_on(
             situation,
             Code.REBOOT_ANNOUNCED,
-            f"drained{drain_plan.describe_returning(plan)}, and no gate refuses: reboots",
+            f"drained{drain_plan.describe_returning(plan)}, and no gate refuses: the node reboots",
         )
     elapsed = (situation.elapsed(situation.progress.drain_started) or 0.0) - situation.policy.balancer_settle_seconds
     if elapsed < 0:
@@ -103,8 +103,8 @@ def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
 
 
 def _forget_gone(situation: Situation) -> Memory:
-    """The memory without the back-offs of pods that left the node. A new pod of the same name has another UID and a
-    back-off of its own."""
+    """Return the memory without the back-offs of pods that left the node. A new pod of the same name has another UID
+    and a back-off of its own."""
     pods = situation.seen.pods
     here = {pod.uid for pod in pods} if isinstance(pods, tuple) else set()
     return replace(
@@ -119,17 +119,21 @@ def _forget_gone(situation: Situation) -> Memory:
 def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
     policy, described = situation.policy.drain, drain_plan.describe(plan, situation.memory)
     if asked.kept(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):
-        return _go_on(situation, Code.FORCED, f"--force-reboot: reboots although these pods are left: {described}")
+        return _go_on(
+            situation, Code.FORCED, f"--force-reboot: the node reboots although these pods are left: {described}"
+        )
     if policy.force_reboot and not drain_plan.is_hopeless(plan, policy, situation.memory):
-        return _evict(situation, plan, f"asks the API server again before --force-reboot applies: {described}")
+        return _evict(
+            situation, plan, f"the agent asks the API server again before --force-reboot applies: {described}"
+        )
     return failing.undone(
         situation, Code.DRAIN_TIMEOUT, f"not drained within {span(policy.timeout_seconds)}: {described}"
     )
 
 
 def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
-    """The node is empty, or --force-reboot applies: wait for --reboot-delay, ask the gates again, then announce the
-    reboot."""
+    """Go on after the drain, because the node is empty or --force-reboot applies: wait for --reboot-delay, ask the
+    gates again, then announce the reboot."""
     delay = situation.policy.reboot_delay_seconds
     if delay > 0:
         waited = situation.elapsed(situation.progress.drained)

@@ -1,8 +1,10 @@
-"""Failed: there are two kinds of failure.
+"""Failed: decides for a node after a failure, of which there are two kinds.
 
-Undone: the host certainly stays up. The agent has restored the node, gives the claim back, and tries again after a
-back-off. Halted: the agent keeps the claim, so that no other node meets the same failure, until a person acts or the
-host runs a new boot."""
+Undone: the host certainly stays up. The agent has restored the node, releases the claim, and tries again after a
+back-off.
+
+Halted: the agent keeps the claim, so that no other node meets the same failure, until a person acts or the host runs a
+new boot."""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBO
 
 
 def decide(situation: Situation) -> Decision:
-    """Finish giving back, then wait for the end of the back-off, a retry, a new boot or an unlock."""
+    """Finish the release of the claim. Then wait for the end of the back-off, a retry, a new boot, or a person who
+    releases the claim."""
     if situation.progress.is_giving_back:
         return giving_back.decide(situation)
     if _can_be_given_back(situation):
@@ -41,7 +44,8 @@ def _code(situation: Situation) -> Code:
 
 
 def _can_be_given_back(situation: Situation) -> bool:
-    """Whether a node that careen cordoned has become ready after all: it goes back into service and keeps its claim."""
+    """Whether a node that careen cordoned has become ready after all. Then it goes back into service and keeps its
+    claim."""
     node = situation.node
     return situation.progress.is_cordoned_by_us and node.ready and node.boot_id == boot_id_of(situation.boot)
 
@@ -60,7 +64,8 @@ def _sentence(situation: Situation) -> str:
 
 
 def _halted(situation: Situation) -> Decision:
-    """The node keeps its claim until a person unlocks or retries it, or, for some causes, until the cause ends."""
+    """Keep the claim until a person releases it or asks for a retry. For some failures the end of the cause is
+    enough."""
     code = _code(situation)
     if working.is_released(situation):
         progress = _unlocked(situation)
@@ -78,7 +83,7 @@ def _halted(situation: Situation) -> Decision:
     if code is Code.REBOOT_LOOP and situation.seen.need.answer is NeedAnswer.NO:
         return undo(
             situation,
-            Status(Code.NEED_GONE, "the host no longer asks for a reboot: the claim is given back"),
+            Status(Code.NEED_GONE, "the host no longer asks for a reboot: the claim is released"),
             Transition(Phase.WAITING, situation.progress),
         )
     if code is Code.NEVER_READY and situation.node.ready and _still_runs_boot_left(situation):
@@ -108,12 +113,12 @@ def _ready_after_all(situation: Situation) -> Decision:
 
 
 def _still_runs_boot_left(situation: Situation) -> bool:
-    """Whether the host has not rebooted under this claim, so that no boot has to be verified."""
+    """Whether the host has not rebooted under this claim, so that there is no boot to verify."""
     return is_same_boot(situation.boot, situation.progress.boot_left)
 
 
 def _unlocked(situation: Situation) -> Progress:
-    """The record without the claim, but with the fields that the undo of the node still needs."""
+    """Return the record without the claim, but with the fields that are still needed to restore the node."""
     before = situation.progress
     return replace(
         giving_back.without_claim(before),
@@ -124,7 +129,7 @@ def _unlocked(situation: Situation) -> Progress:
 
 
 def _retry(situation: Situation, code: Code) -> Decision:
-    """Retry: on the same boot undo everything and start again, on a new boot verify it again."""
+    """Try again: on the same boot undo everything and start again; on a new boot verify that boot again."""
     if not _still_runs_boot_left(situation) and code is not Code.REBOOT_LOOP:
         return verifying.again(situation)
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
@@ -136,7 +141,8 @@ def _retry(situation: Situation, code: Code) -> Decision:
 
 
 def _released(situation: Situation) -> Decision:
-    """The node holds no claim: go to Idle if the need is gone, or try again after the back-off or on request."""
+    """Decide for a failed node without a claim: go to Idle if the need is gone, or try again after the back-off or on
+    request."""
     code, progress = _code(situation), situation.progress
     if progress.is_cordoned_by_us:
         return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
@@ -162,12 +168,12 @@ def _released(situation: Situation) -> Decision:
 
 
 def is_tried_again(progress: Progress, policy: Policy) -> bool:
-    """Whether the agent tries again after this failure without a person."""
+    """Whether the agent tries again after this failure without a request by a person."""
     return progress.failed in _TRIED_AGAIN and progress.tries < policy.reboot_tries
 
 
 def backoff_seconds(progress: Progress, policy: Policy) -> float:
-    """The pause before another try: doubles with each failure in a row, up to the limit."""
+    """Return the pause before another try. It doubles with each failure in a row, up to the limit."""
     pauses = COMMAND_PAUSES if progress.failed == Code.REBOOT_COMMAND_FAILED else 1
     return min(
         pauses * policy.failure_backoff_seconds * 2.0 ** min(max(1, progress.failures) - 1, 20),

@@ -1,5 +1,5 @@
-"""Idle: when the host wants a reboot, the agent taints the node at once, regardless of gates, windows and the lock; in
-a large fleet within a minute."""
+"""Idle: when the host wants a reboot, the agent taints the node at once (in a large fleet within a minute), regardless
+of gates, windows and the lock."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ def wants_reboot(situation: Situation) -> bool:
 
 
 def _leave_alone(situation: Situation, why: str) -> Decision:
-    """An autoscaler is removing the node: the node takes no part in the roll-out."""
+    """Keep the node out of the roll-out, because an autoscaler is removing it."""
     if _has_leftovers(situation):
         return go_home(situation, Status(Code.BEING_REMOVED, why))
     return stay(situation, Status(Code.BEING_REMOVED, why), Stay(look=LEAVING_LOOK_SECONDS))
 
 
 def _for_its_moment(situation: Situation) -> Decision | None:
-    """Wait for this node's moment to taint itself; None once it has come, which in most fleets is at once. An
-    unreadable lock does not tell the fleet's size and so delays no node."""
+    """Wait for this node's moment to taint itself. Return None once the moment has come; in most fleets that is at
+    once. An unreadable lock does not tell the fleet's size and so delays no node."""
     memory, uptime = situation.memory, situation.seen.uptime
     has_looked = memory.is_reconciled or memory.behind.holders_not_before > 0
     if not has_looked and situation.seen.lacks(Evidence.LOCK):
@@ -96,7 +96,7 @@ def _for_its_moment(situation: Situation) -> Decision | None:
         situation.with_memory(replace(memory, need_seen_at=seen_at)),
         Status(
             Code.TAINT_SPREAD,
-            f"the host asks for a reboot; with {memory.agents} agents taints are spread, this one waits "
+            f"the host asks for a reboot; {memory.agents} agents spread their taints over a minute; this node waits "
             f"{span(round(left))}",
         ),
         Stay(look=left),
@@ -142,9 +142,8 @@ def tidy_line(situation: Situation) -> Decision | None:
     """Remove nodes that do not wait from the line: this node, if its own write to leave the line did not land, and
     nodes that are gone.
 
-    While a holder is overdue, many idle nodes read the lock, and a list for each would cost too much: then remove only
-    this node.
-    """
+    While a holder is overdue, many idle nodes read the lock. A list of the waiting nodes for each of them would cost
+    too much, so each removes only itself."""
     content = situation.lock
     if wants_reboot(situation) or not isinstance(content, LockContent) or content.is_paused or not content.line.names:
         return None
@@ -161,13 +160,13 @@ def tidy_line(situation: Situation) -> Decision | None:
     return stay(
         situation,
         Status(Code.NO_NEED, "the host does not ask for a reboot", is_silent=True),
-        Stay(look=LOOK_SECONDS, actions=(write_lock(situation, f"{gone}: not waiting, out of the line", left),)),
+        Stay(look=LOOK_SECONDS, actions=(write_lock(situation, f"remove {gone} from the line: not waiting", left),)),
     )
 
 
 def next_lock_look(situation: Situation) -> float:
-    """The uptime at which an idle node reads the lock again. Idle nodes have to, because no node waits behind the last
-    holder of a roll-out."""
+    """Return the uptime at which an idle node reads the lock again. Idle nodes have to read it, because no node waits
+    behind the last holder of a roll-out."""
     memory, content = situation.memory, situation.lock
     is_named = isinstance(content, LockContent) and situation.node.name in content.line.names
     agents = memory.agents or 1

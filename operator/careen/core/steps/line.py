@@ -1,7 +1,6 @@
-"""A waiting node that passes the cheap gates: its place in the line, its start, and the claim.
+"""Decides for a waiting node that passes the cheap gates: its place in the line, its start, and the claim.
 
-`waiting.py` decides whether a node may stand in line; `lock/order.py` decides the order.
-"""
+`waiting.py` decides whether a node may join the line; `lock/order.py` decides the order."""
 
 from __future__ import annotations
 
@@ -72,7 +71,7 @@ def ready(situation: Situation, content: LockContent) -> Decision:
 
 
 def stored_costly(situation: Situation) -> tuple[Refusal, ...]:
-    """The refusals of costly gates that are stored on the Node."""
+    """Return the refusals of costly gates that are stored on the Node."""
     return tuple(each for each in stored_refusals(situation.node) if each.gate in _COSTLY_GATES)
 
 
@@ -82,7 +81,7 @@ def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Dec
 
 
 def _in_line(situation: Situation, content: LockContent) -> Decision:
-    """The node has the label ready: start if it is next; else join the line, prepare, or wait."""
+    """Decide for a node with the label ready: start if it is next; otherwise join the line, prepare, or wait."""
     name = situation.node.name
     start = start_of(name, content, situation.policy, situation.memory, situation.seen.uptime)
     situation = situation.with_memory(start.memory)
@@ -106,8 +105,8 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _gathers_for(situation: Situation, start: Clearance) -> float:
-    """The seconds left of the gathering: by this process's own watch, or by the instant on the Node since which it has
-    been ready, whichever ends first."""
+    """Return how many seconds a new roll-out still waits for other nodes. The wait began with this process's own watch,
+    or at the instant on the Node since which it has been ready; the earlier end counts."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if start.gathers_for <= 0 or shown < 0:
@@ -116,8 +115,8 @@ def _gathers_for(situation: Situation, start: Clearance) -> float:
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
-    """The line has too few names: after a release perhaps no node would look often. Fill the line, with this node in
-    its place."""
+    """Fill a line that has too few names, with this node in its place. Otherwise perhaps no node would read the lock
+    often enough after a release."""
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     waiters = situation.seen.waiters
@@ -138,7 +137,8 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _with_own(situation: Situation, waiters: tuple[NodeView, ...]) -> tuple[NodeView, ...]:
-    """The waiting nodes with this node as it is now: the list may be a little older than our own label."""
+    """Return the waiting nodes with this node as it is now: the list may be a little older than this node's own
+    label."""
     return (*(node for node in waiters if node.name != situation.node.name), situation.node)
 
 
@@ -207,8 +207,8 @@ def _protected(situation: Situation) -> dict[str, str | None]:
 
 
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
-    """A costly gate refuses: report it, and let the next node go first, or stay first if the gate would refuse every
-    node."""
+    """Report the refusal of a costly gate and let the next node go first. If the gate would refuse every node, this
+    node keeps its place."""
     if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.line.names:
         return want(situation, Evidence.WAITERS)
     pause = costly_pause_seconds(situation)
@@ -230,7 +230,7 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
         Stay(
             look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_look(situation, content)),
             annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
-            actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),)
+            actions=(write_lock(situation, f"{situation.node.name} cannot start: {refused.code}", handed),)
             if is_named
             else (),
         ),
@@ -238,8 +238,8 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
-    """The same line, but with those nodes first that count as down and wait themselves: a node never counts against
-    itself, so such a node may start."""
+    """Return the same line, but waiting nodes that count as down themselves come first. Such a node may start, because
+    a node never counts against itself."""
     waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}
@@ -273,14 +273,14 @@ def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str
 
 
 def costly_pause_seconds(situation: Situation) -> float:
-    """The pause after a costly refusal, longer after each. The causes of first refusals often pass within seconds (a
-    taint goes away, a replica becomes ready); those of later ones do not."""
+    """Return the pause after a costly refusal; it grows with each refusal in a row. The causes of first refusals often
+    pass within seconds (a taint goes away, a replica becomes ready); the causes of later refusals do not."""
     pause = COSTLY_PAUSE_SECONDS * 2.0 ** min(situation.memory.costly.refusals, 10)
     return min(pause, COSTLY_PAUSE_LIMIT_SECONDS) * (0.75 + 0.5 * situation.seen.chance.jitter)
 
 
 def _handed_on(situation: Situation, content: LockContent) -> LockContent:
-    """The lock with this node at the end of the line."""
+    """Return the lock with this node at the end of the line."""
     name, waiters, at = situation.node.name, situation.seen.waiters, rfc3339(situation.seen.now)
     content = content.with_line(content.line.passing_over((name,)))
     if isinstance(waiters, tuple):
@@ -290,12 +290,12 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
 
 
 def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...]:
-    """The other holders: the answers of costly gates depend more on them than on time."""
+    """Return the other holders. The answers of costly gates depend more on the holders than on time."""
     return tuple(sorted(name for name in content.holders if name != situation.node.name))
 
 
 def _pausing(situation: Situation, content: LockContent) -> Decision:
-    """A costly gate refused a moment ago: show its refusal until the node asks again."""
+    """Show the refusal of a costly gate until the node asks that gate again."""
     kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly.gate)
     sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly.not_before - situation.seen.uptime
@@ -308,8 +308,8 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
 
 
 def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
-    """The pause until the next look. While the line has room, the next release may name this node and end its refusal,
-    so it looks as often as the last node of the line."""
+    """Return the pause until the next read of the lock. While the line has room, the next release may name this node
+    and end its refusal. So it looks as often as the last node of the line."""
     name = situation.node.name
     has_room = len(content.line.names) < order.line_length(content, situation.policy)
     if has_room and content.holders and name not in content.line.names:
@@ -326,8 +326,8 @@ def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str,
 
 
 def _waits(situation: Situation) -> str:
-    """The sentence of a waiting node: it waits in line, or for overdue holders if they fill the lock. It changes only
-    when a holder becomes overdue or stops being so."""
+    """Return the sentence of a waiting node: it waits in line, or for overdue holders if they fill the lock. The
+    sentence changes only when a holder becomes overdue or stops being overdue."""
     content, late = situation.lock, _overdue_holders(situation)
     # Compare with the limit, not with free slots: those change with each claim, and every Node would get a patch.
     if not isinstance(content, LockContent) or len(late) < lock.limit(content, situation.policy.concurrency):
@@ -336,7 +336,7 @@ def _waits(situation: Situation) -> str:
 
 
 def with_overdue(situation: Situation, sentence: str) -> str:
-    """The sentence, followed by the overdue holders if there are any."""
+    """Return the sentence, followed by the overdue holders if there are any."""
     late = _overdue_holders(situation)
     return f"{sentence}; overdue: {overdue.clauses(late)}" if late else sentence
 
@@ -359,8 +359,8 @@ def _line_look(situation: Situation, content: LockContent) -> float:
 
 
 def refused_look(situation: Situation) -> float:
-    """The pause of a node that a gate refuses, longer if many nodes may wait. The few nodes in the line keep the short
-    pause: they start first, and a person who resumes the roll-out expects to see that."""
+    """Return the pause of a node that a gate refuses; it is longer if many nodes may wait. The few nodes in the line
+    keep the short pause: they start first, and a person who resumes the roll-out expects to see that."""
     content = situation.lock
     if isinstance(content, LockContent) and situation.node.name in content.line.names:
         return LOOK_SECONDS

@@ -1,5 +1,5 @@
-"""Maintenance: the node stays drained under its claim because a person asked for that. Then the agent hands it back
-without a reboot, or verifies it after a reboot by hand."""
+"""Maintenance: the node stays drained under its claim because a person asked for that. Then the agent puts it back into
+service without a reboot, or verifies it after a reboot by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BY_HAND = "another client uncordoned the node: that ends its maintenance"
 
 
 def begin(situation: Situation, request: PersonRequest) -> Decision:
-    """Enter the phase with an empty node. The agent announces no reboot and does not ask the host."""
+    """Enter the phase with a drained node. The agent announces no reboot and does not ask the host."""
     return move(
         situation,
         Status(Code.MAINTENANCE, kept_sentence(situation, request)),
@@ -36,7 +36,8 @@ def begin(situation: Situation, request: PersonRequest) -> Decision:
 
 
 def decide(situation: Situation) -> Decision:
-    """Stay down, or hand the node back: at the end of the request, or when a person uncordons the node."""
+    """Keep the node down, or put it back into service: at the end of the request, or when a person uncordons the
+    node."""
     if (found := working.put_back(situation)) is not None:
         return found
     request = asked.kept(situation)
@@ -50,8 +51,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def after_boot(situation: Situation) -> Decision | None:
-    """The decision on a new boot while a person keeps the node down: the claim goes on. None if the boot ends the
-    claim, as without such a request."""
+    """Decide on a new boot while a person keeps the node down: the claim goes on. Return None if no person keeps the
+    node down, so that the boot ends the claim."""
     if asked.kept(situation) is None:
         return None
     if situation.phase is Phase.MAINTENANCE:
@@ -76,7 +77,7 @@ def after_boot(situation: Situation) -> Decision | None:
 
 
 def kept_sentence(situation: Situation, request: PersonRequest) -> str:
-    """The sentence of the phase. It does not change while the phase lasts."""
+    """Return the sentence of the phase. It does not change while the phase lasts."""
     word = "drain" if request.wish is Wish.DRAIN else "maintenance"
     why = f": {request.reason}" if request.reason else ""
     end = f"until {rfc3339(request.until)}, or " if request.until else ""
@@ -84,7 +85,8 @@ def kept_sentence(situation: Situation, request: PersonRequest) -> str:
 
 
 def _wait_until_ready(situation: Situation) -> Decision:
-    """Keep the claim, and halt once the node has not been ready for as long as it may take after a reboot."""
+    """Keep the claim. Halt the roll-out if the node is still not ready after the time that it may take after a
+    reboot."""
     began = situation.progress.settle_started
     waited = situation.elapsed(began) or 0.0
     if waited > situation.policy.verify_timeout_seconds:
@@ -95,7 +97,7 @@ def _wait_until_ready(situation: Situation) -> Decision:
 
 
 def _since_handed_back(situation: Situation, status: Status, began: Mark | None) -> Decision:
-    """Stay in the phase, with this instant in the record."""
+    """Stay in the phase, and record `began`: since when the node waits to become ready. None: it does not wait."""
     if situation.progress.settle_started == began:
         return stay(situation, status, Stay(look=LOOK_SECONDS))
     record = replace(situation.progress, settle_started=began)
@@ -104,7 +106,7 @@ def _since_handed_back(situation: Situation, status: Status, began: Mark | None)
 
 def _hand_back(situation: Situation, code: Code, sentence: str, annotations: dict[str, str | None]) -> Decision:
     """Restore cordon and labels in one patch, and remove the taint unless the host itself needs a reboot. The node
-    gives its claim back once the displaced workloads are as healthy as before."""
+    releases its claim once the displaced workloads are as healthy as before."""
     goes_on = situation.seen.need.answer is NeedAnswer.YES and situation.seen.need.request is None
     record, change = working.handed_back(situation, NodeChange(annotations=annotations), keeps_taint=goes_on)
     return move(situation, Status(code, sentence), Transition(Phase.SETTLING, record, change=change))

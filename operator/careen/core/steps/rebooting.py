@@ -1,12 +1,13 @@
-"""Rebooting: the agent announces the reboot on the Node, confirms the claim in the lock, and asks the host; and it acts
-if the host does not reboot.
+"""Rebooting: the agent announces the reboot on the Node, confirms the claim in the lock, and asks the host. It also
+handles a host that does not reboot.
 
-The announcement changes the Node's resourceVersion, so a write that was decided on an older Node (an undo, for
-example) gets a conflict, and a hold that the agent has not seen makes the announcement itself fail. The announcement
-has a random id. Only the process that drew the id, and saw its patch land, may ask the host: a second agent on the
-same node sees that the announcement is not its own. The process that asked the host records that. If the record does
-not say so and the announcement does not change for a few minutes, another process of the node concludes that the
-announcer is dead and announces the reboot again."""
+The announcement changes the Node's resourceVersion. So a write that was decided on an older Node (an undo, for example)
+gets a conflict, and a hold that the agent has not seen makes the announcement itself fail.
+
+The announcement has a random id. Only the process that drew the id, and saw its patch land, may ask the host: a second
+agent on the same node sees that the announcement is not its own. The process that asked the host records that it asked.
+If the record does not say so and the announcement does not change for a few minutes, another process of the node
+concludes that the announcing process is dead and announces the reboot again."""
 
 from __future__ import annotations
 
@@ -38,9 +39,9 @@ _CANNOT = (
 
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Announce the reboot, confirm the claim and ask the host, in this order; the turn ends at the first action that
-    may have failed. The silence of the node's alerts comes before, so that its time does not count against the
-    confirmation's."""
+    """Announce the reboot, confirm the claim and ask the host, in this order. The turn ends at the first action that
+    may have failed. The alerts are silenced before all that, so that this takes no time between confirmation and
+    reboot."""
     progress, by = situation.progress, situation.seen.chance.claim_id
     number = progress.announcement + 1
     memory = replace(
@@ -75,15 +76,16 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def stranger_patience_seconds(policy: Policy) -> float:
-    """How long another process's announcement may lack the record that the host was asked.
+    """Return how long another process's announcement may stay without the record that the host was asked.
 
-    A living announcer asks within a fifth of this time or not at all. The rest is for the reboot command to answer,
-    and for a minute to record that."""
+    A living process asks within a fifth of this time or not at all. The rest is for the reboot command to answer, and
+    for a minute to record that."""
     return min(policy.reboot_command_seconds + _TELLING_SECONDS, policy.reboot_deadline_seconds / 2)
 
 
 def _told(situation: Situation) -> tuple[Notify, ...]:
-    """The message to people, unless an earlier process of this node announced the reboot and so sent it."""
+    """Return the message to people; empty if an earlier process of this node announced the reboot and so sent the
+    message."""
     progress, name = situation.progress, situation.node.name
     is_told = progress.announcement > 0 and _own(situation) is None
     if is_told:
@@ -115,7 +117,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _own(situation: Situation) -> RebootMemory | None:
-    """This process's memory of the announcement on the Node; None if another process made it."""
+    """Return this process's memory of the announcement on the Node; None if another process made that announcement."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     is_ours = (
         seen is not None
@@ -126,13 +128,14 @@ def _own(situation: Situation) -> RebootMemory | None:
 
 
 def _has_asked(situation: Situation) -> bool:
-    """Whether this process asked the host under this claim, even if the announcement on the Node is another one's."""
+    """Whether this process asked the host under this claim, even if another process's announcement is on the Node
+    now."""
     seen = situation.memory.reboot
     return seen is not None and seen.claim == situation.progress.claim and seen.may_be_under_way
 
 
 def _asked(situation: Situation) -> Decision:
-    """Wait for the boot, and record that the host was asked, so that no other process of this node asks again."""
+    """Wait for the reboot, and record that the host was asked, so that no other process of this node asks again."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     detail = f": {seen.detail}" if seen is not None and seen.outcome is RebootOutcome.UNCLEAR and seen.detail else ""
     sentence = f"the host was asked to reboot{detail}"
@@ -152,8 +155,8 @@ def _is_called_off(situation: Situation) -> bool:
 
 
 def _not_asked(situation: Situation) -> Decision:
-    """This process announced the reboot and certainly did not ask the host, because the claim was gone or its
-    confirmation too old: undo, or ask the gates again and announce again."""
+    """Handle an announcement after which this process certainly did not ask the host: the claim was gone, or its
+    confirmation was too old. Undo the drain, or ask the gates again and announce again."""
     if (found := late_gates.called_off(situation)) is not None:
         return found
     if not situation.node.unschedulable:
@@ -176,7 +179,8 @@ def _not_asked(situation: Situation) -> Decision:
 
 
 def _left(situation: Situation) -> str | None:
-    """Why the node no longer counts as drained; empty if it still does, None if this turn has not listed its pods."""
+    """Return why the node no longer counts as drained; empty if it still does, None if this turn has not listed its
+    pods."""
     pods, policy = situation.seen.pods, situation.policy.drain
     if situation.progress.is_forced:
         return ""
@@ -196,8 +200,8 @@ def _left(situation: Situation) -> str | None:
 
 
 def _another_process_announced(situation: Situation) -> Decision:
-    """The agent was restarted on the same boot, or a second agent runs: it is not known whether the host was asked.
-    Wait for the other process, then announce again."""
+    """Handle the announcement of another process: the agent was restarted on the same boot, or a second agent runs. It
+    is not known whether the host was asked. So wait for the other process, then announce again."""
     stranger = _stranger(situation)
     situation = situation.with_memory(replace(situation.memory, stranger=stranger))
     left_seconds = stranger.since + stranger_patience_seconds(situation.policy) - situation.seen.uptime
@@ -222,7 +226,7 @@ def _another_process_announced(situation: Situation) -> Decision:
 
 
 def _stranger(situation: Situation) -> StrangerMemory:
-    """The announcement on the Node, and since when this process has seen it unchanged."""
+    """Return the announcement on the Node, and since when this process has seen it unchanged."""
     progress, known = situation.progress, situation.memory.stranger
     by = progress.announced.by if progress.announced else ""
     if known is not None and (known.by, known.announcement) == (by, progress.announcement):
@@ -231,8 +235,8 @@ def _stranger(situation: Situation) -> StrangerMemory:
 
 
 def _nothing_happened(situation: Situation) -> Decision:
-    """The host did not reboot before the deadline. The node goes back into service if it is ready, but keeps its claim,
-    because the host may still go down."""
+    """Fail because the host did not reboot before the deadline. The node goes back into service if it is ready, but it
+    keeps its claim, because the host may still go down."""
     deadline = situation.policy.reboot_deadline_seconds
     is_given_back = situation.node.ready
     progress = (
@@ -241,7 +245,7 @@ def _nothing_happened(situation: Situation) -> Decision:
     return failing.halted(
         situation,
         Code.REBOOT_NOT_HAPPENED,
-        f"the same boot runs {span(deadline)} after the reboot was asked",
+        f"the host still runs the same boot {span(deadline)} after it was asked to reboot",
         progress=progress,
         change=as_before(situation) if is_given_back else NodeChange(),
     )

@@ -1,5 +1,5 @@
-"""Recovers when the lock holds an entry of this node that its record does not know: adopts the entry or releases it,
-and never ignores the entry.
+"""Handles an entry of this node in the lock that the Node's record does not know: adopts the entry or releases it, and
+never ignores it.
 
 Such an entry appears when the record was wiped, the Node was recreated, a write to the lock landed late, or kured left
 its lock behind. Every agent checks for it at its start, and while it waits."""
@@ -32,7 +32,8 @@ _UNREAD_LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
-    """The decision on an own entry without a record; None if there is none, or none can be made yet."""
+    """Decide about an entry of this node without a record; None if there is no such entry, or if it is too early to
+    decide."""
     content = situation.lock
     if situation.progress.claim or not situation.boot:
         return None
@@ -50,8 +51,8 @@ def decide(situation: Situation) -> Decision | None:
 
 
 def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
-    """Do what kured does when it starts as a holder: uncordon, unless the node was cordoned before, and release the
-    lock. Only if kured is gone."""
+    """Do what kured does when it starts as a holder: release the lock, and uncordon the node if it was not cordoned
+    before. The agent does this only if kured is gone."""
     if situation.seen.lacks(Evidence.FOREIGN):
         return want(situation, Evidence.FOREIGN)
     if situation.seen.foreign != () or not situation.node.ready:
@@ -103,7 +104,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
             situation,
             content,
             entry,
-            "a claim of this node's former Node, whose host was not asked to reboot, was given back",
+            "released a claim of this node's former Node, whose host was not asked to reboot",
             memory,
         )
     watch = ghosts.watch_on(situation, content, holders)
@@ -138,14 +139,16 @@ def _release(situation: Situation, content: LockContent, entry: Entry, sentence:
 
 
 def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the Node was deleted and recreated under a claim of this process, on the boot that the claim was to end,
-    before any process asked the host.
+    """Whether the Node was deleted and recreated under a claim of this process before any process asked the host, and
+    the host still runs the boot that the claim was to end.
 
-    A reboot is asked only after it was announced in the record, by an agent of this host. This process read the former
-    Node's record last without an announcement, or made the first one itself, and knows that it did not ask. A write of
-    its own that is still under way names the former Node's version and cannot land on the new one. So no process can
-    act on the claim any more. A process that was started later cannot know this and waits, as for any Node that is
-    gone: the host may be going down."""
+    An agent asks the host only after it announced the reboot in the record. This process last read the former Node's
+    record without an announcement, or made the first announcement itself and knows that it did not ask. A write of this
+    process that is still under way names the former Node's version and cannot land on the new Node. So no process can
+    act on the claim any more.
+
+    A process that was started later cannot know this and waits, as for any Node that is gone: the host may be going
+    down."""
     held, asked = situation.memory.held, situation.memory.reboot
     if (
         not entry.uid
@@ -165,14 +168,14 @@ def _is_known(annotations: object, entry: Entry) -> bool:
 
 
 def looks_like_ours(situation: Situation) -> bool:
-    """Whether a Node without a record still shows that careen works on it: by its label, or by the author of its
-    cordon."""
+    """Whether a Node without a record still shows that careen works on it: by its label, or by the managed fields of
+    its cordon."""
     return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(situation.node)
 
 
 def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
-    """Whether the cordon is ours: by the API server's managed fields if it reports them, else by the label and by the
-    lock's note whether the node was cordoned before the claim."""
+    """Whether careen set the cordon, by the API server's managed fields. If the server reports none, the label and the
+    entry decide: the entry says whether the node was cordoned before the claim."""
     node = situation.node
     if node.cordoned_by:
         return is_cordon_proven(node)
@@ -180,14 +183,14 @@ def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
 
 
 def _lone_cordon(situation: Situation) -> Decision | None:
-    """Lift our cordon from a node whose record, label and entry are gone. No other step would ever lift it."""
+    """Remove careen's cordon from a node whose record, label and entry are gone. No other step would ever remove it."""
     node = situation.node
     if situation.phase not in {Phase.IDLE, Phase.WAITING} or not is_cordon_proven(node) or not node.ready:
         return None
     if kept(situation) is not None:
         return None  # a person may be at work on the machine, and the next claim takes the cordon over
     uncordon = PatchNode(
-        purpose="lift an own cordon without a claim", resource_version=node.resource_version, unschedulable=False
+        purpose="remove careen's cordon without a claim", resource_version=node.resource_version, unschedulable=False
     )
     return stay(
         situation,
@@ -201,7 +204,8 @@ def _lone_cordon(situation: Situation) -> Decision | None:
 
 
 def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
-    """The boot that the claim was to end has ended: verify the node and release the claim like any other."""
+    """Adopt a claim after the boot that it was to end has ended: verify the node and release the claim like any
+    other."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
@@ -219,8 +223,8 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
 
 
 def _may_be_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the host may have been asked under this claim: this process remembers it, or the Node still shows the
-    announcement."""
+    """Whether the host may have been asked under this claim: this process remembers that it asked, or the Node still
+    shows the announcement."""
     return situation.phase is not Phase.FAILED and (_has_asked(situation, entry) or says_announced(situation.node))
 
 
@@ -244,8 +248,8 @@ def _has_asked(situation: Situation, entry: Entry) -> bool:
 
 
 def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
-    """The record was wiped after the reboot was announced: keep the claim until the boot, or until no process can still
-    have asked for one."""
+    """Adopt a claim whose record was wiped after the reboot was announced. Keep the claim until the boot, or until no
+    process can still have asked for a reboot."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
@@ -265,13 +269,13 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
 
 
 def _is_kept(situation: Situation, entry: Entry) -> bool:
-    """Whether a person keeps this very Node down, on any boot."""
+    """Whether a person keeps this very Node down, no matter which boot it runs."""
     return kept(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation)
 
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
-    """The record of a working node was wiped on the same boot: restore what can be restored, then give the claim back.
-    If a person keeps the node down the cordon stays, because a person may be at work on the machine."""
+    """Adopt a claim whose record was wiped on the same boot: restore what can be restored, then release the claim. If a
+    person keeps the node down, the cordon stays, because that person may be at work on the machine."""
     is_yes = situation.seen.need.answer is NeedAnswer.YES
     progress = replace(
         _with_own_taint(situation),
@@ -298,7 +302,7 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
 
 
 def _with_own_taint(situation: Situation) -> Progress:
-    """The record with the key of a taint that is ours by its name or by the API server's managed fields."""
+    """Return the record with the key of a taint that is careen's by its name or by the API server's managed fields."""
     progress, wanted = situation.progress, situation.policy.taint_key
     ours = own_taint.keys_of_ours(situation.node, progress, situation.policy)
     return replace(progress, taint_key=wanted) if not progress.taint_key and wanted and wanted in ours else progress

@@ -48,7 +48,7 @@ _UNPROVEN_BOOT = "the workloads are healthy; keeps the claim a little longer, in
 
 
 def decide(situation: Situation) -> Decision:
-    """Wait for the workloads, for the release delay and for a stable boot, then release."""
+    """Wait for the workloads, for the release delay and for a stable boot. Then release the claim."""
     if working.is_released(situation):
         return _finish(situation)
     if (found := working.put_back(situation)) is not None:
@@ -72,13 +72,14 @@ def decide(situation: Situation) -> Decision:
 
 
 def _settle_on(situation: Situation, sentence: str, *, look: float) -> Decision:
-    """Stay in the phase, and write the expected release into the lock, so that the next in line can prepare."""
+    """Stay in the phase, and write into the lock when the claim will be released, so that the next node in line can
+    prepare."""
     return stay(situation, Status(Code.SETTLING, sentence), Stay(look=look, actions=_marked_due(situation)))
 
 
 def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
-    """The write of the expected release: once, and again if it moves by much, because another boot restarted the
-    wait."""
+    """Return the write of the expected instant of the release. The agent writes it once, and again if the instant moves
+    by much because another boot restarted the wait."""
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None:
         return ()
@@ -97,10 +98,9 @@ def _unproven_seconds(situation: Situation) -> float:
 
 
 def what_ails(situation: Situation) -> str:
-    """The displaced workloads that are less healthy than before, as a sentence; empty if there are none.
+    """Return a sentence with the displaced workloads that are less healthy than before; empty if there are none.
 
-    Only workloads that have not been changed since (same UID, generation and replicas) can be compared.
-    """
+    Only workloads that have not been changed since (same UID, generation and replicas) can be compared."""
     owners, recorded = situation.seen.owners, baseline.services(situation.progress.owners)
     if not recorded:
         return ""
@@ -111,7 +111,7 @@ def what_ails(situation: Situation) -> str:
         (before, now[before.uid]) for before in recorded if before.uid in now and _is_worse(before, now[before.uid])
     ]
     described = [f"{before.title} ({after.ready} of {before.ready} ready)" for before, after in ailing]
-    return f"not yet as before: {first_few(described)}" if ailing else ""
+    return f"not yet as healthy as before: {first_few(described)}" if ailing else ""
 
 
 def _is_worse(before: OwnerHealth, after: OwnerHealth) -> bool:
@@ -122,13 +122,13 @@ def _is_worse(before: OwnerHealth, after: OwnerHealth) -> bool:
 def _release(situation: Situation) -> Decision:
     content = situation.lock
     if not isinstance(content, LockContent):
-        return giving_back.decide(situation)  # reports why the claim cannot be given back, and tries again
+        return giving_back.decide(situation)  # reports why the claim cannot be released, and tries again
     if situation.seen.need.answer is NeedAnswer.YES and loop_limit.is_reached(situation):
         count = situation.progress.reboots_for_need
         return failing.halted(
             situation,
             Code.REBOOT_LOOP,
-            f"the host asks again after {count} confirmed reboots",
+            f"the host asks for a reboot again after {count} confirmed reboots",
             progress=situation.progress,
         )
     if situation.seen.lacks(Evidence.WAITERS):
@@ -142,7 +142,7 @@ def _release(situation: Situation) -> Decision:
 
 
 def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]:
-    """The message after the last reboot of a roll-out. The sender adds the figures."""
+    """Return the message after the last reboot of a roll-out. The sender of the message adds the figures."""
     is_done = (
         bool(situation.progress.verify_started)
         and situation.seen.need.answer is NeedAnswer.NO
@@ -153,7 +153,7 @@ def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]
 
 
 def _handed_on(situation: Situation, content: LockContent) -> LockContent:
-    """The lock without our claim, with the next nodes named from one list of the waiting nodes."""
+    """Return the lock without this node's claim. Its line names the next nodes from one list of the waiting nodes."""
     name = situation.node.name
     left = lock.remove(content, name, situation.progress.claim)
     if situation.policy.cluster_interval_seconds and situation.progress.verify_started:
@@ -167,14 +167,14 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
 
 
 def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tuple[Notify, ...] = ()) -> Decision:
-    """Remove the claim from the Node with everything else of ours; `first` takes it out of the lock, if it is still
-    there."""
+    """Remove the claim from the Node, and also all other marks of careen if the need is gone. `first` removes the claim
+    from the lock, if the lock still has it."""
     measured = reboot_report.with_settle_seconds(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
         situation = situation.with_memory(_having_looked(situation))
         return go_home(
             situation,
-            Status(Code.RELEASED, f"{_what_it_was(situation)}; the claim is given back"),
+            Status(Code.RELEASED, f"{_what_it_was(situation)}; the claim is released"),
             first=first,
             then=then,
             annotations=measured,
@@ -195,13 +195,13 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
 
 
 def _what_it_was(situation: Situation) -> str:
-    """How the claim ended: with a reboot, or, without a new boot, because a person ended the maintenance."""
+    """Return how the claim ended: with a reboot, or without a new boot because a person ended the maintenance."""
     return "rebooted" if situation.progress.verify_started else "handed back"
 
 
 def _having_looked(situation: Situation) -> Memory:
-    """The memory in which the next look at the lock is postponed, if this hand-over listed the waiting nodes and no
-    other holder remains: an idle node would look for nothing else."""
+    """Return the memory in which the next read of the lock is postponed. This applies if the hand-over listed the
+    waiting nodes and no other holder remains: an idle node would look for nothing else."""
     memory, content = situation.memory, situation.lock
     is_counted = isinstance(situation.seen.waiters, tuple)
     if (

@@ -30,7 +30,7 @@ _LOOK_SHARE = 0.25  # of the time so far
 
 
 def begin(situation: Situation) -> Decision:
-    """The host runs a boot that is new to this claim: count it, and verify it from the start."""
+    """Begin to verify a boot that is new to this claim, and count it."""
     progress = replace(
         situation.progress,
         verify_started=situation.mark(),
@@ -49,7 +49,7 @@ def begin(situation: Situation) -> Decision:
 
 
 def again(situation: Situation) -> Decision:
-    """A person asked to verify the same boot again."""
+    """Verify the same boot again, because a person asked for it."""
     progress = replace(
         situation.progress, verify_started=situation.mark(), settle_started=None, failed="", failed_at=None
     )
@@ -61,7 +61,7 @@ def again(situation: Situation) -> Decision:
 
 
 def decide(situation: Situation) -> Decision:
-    """Give the node back, or wait, or halt."""
+    """Put the node back into service, or wait, or halt the roll-out."""
     if (found := working.put_back(situation)) is not None:
         return found
     waited = situation.elapsed(situation.progress.verify_started) or 0.0
@@ -83,7 +83,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def what_ails(situation: Situation) -> str:
-    """Why the node is not yet verified; empty if it is."""
+    """Return why the node is not yet verified; empty if it is."""
     node, pods = situation.node, situation.seen.pods
     if node.boot_id != boot_id_of(situation.boot):
         return "the kubelet has not reported the new boot"
@@ -97,8 +97,8 @@ def what_ails(situation: Situation) -> str:
 
 
 def _new_pods_not_ready(situation: Situation) -> str:
-    """The unready DaemonSet pods that the record does not know, because they were created or changed since the cordon.
-    The node waits for them until the deadline and then goes on without them."""
+    """Return the unready DaemonSet pods that the record does not know, because they were created or changed since the
+    cordon. The node waits for them until the deadline and then goes on without them."""
     pods = situation.seen.pods
     return _not_ready(situation, pods, were_ready=None) if isinstance(pods, tuple) else ""
 
@@ -113,8 +113,8 @@ def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: b
 
 
 def _give_back(situation: Situation) -> Decision:
-    """Restore the cordon, set the labels and write the report in one patch, and remove the taint unless the need goes
-    on."""
+    """Put the node back into service: restore the cordon, set the labels and write the report in one patch. The patch
+    also removes the taint unless the need goes on."""
     seen, policy = situation.seen, situation.policy
     goes_on = seen.need.answer is NeedAnswer.YES
     record, change = working.handed_back(
@@ -132,7 +132,7 @@ def _give_back(situation: Situation) -> Decision:
         return failing.halted(
             situation,
             Code.REBOOT_LOOP,
-            f"the host asks again after {record.reboots_for_need} confirmed reboots",
+            f"the host asks for a reboot again after {record.reboots_for_need} confirmed reboots",
             progress=record,
             change=change,
         )

@@ -69,7 +69,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _is_over(situation: Situation) -> Decision | None:
-    """Go to Idle if the need is gone or an autoscaler removes the node; else None."""
+    """Go to Idle if the need is gone or an autoscaler removes the node; None otherwise."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     leaving = autoscalers.left_alone(situation.node)
@@ -77,7 +77,7 @@ def _is_over(situation: Situation) -> Decision | None:
 
 
 def _halted(situation: Situation, refused: Refusal) -> Decision:
-    """Only the halt refuses, because of another node's failure: stay ready and keep the place in the line."""
+    """Handle a refusal by the halt alone, because another node failed: stay ready and keep the place in the line."""
     memory = order.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),
@@ -87,7 +87,7 @@ def _halted(situation: Situation, refused: Refusal) -> Decision:
 
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
-    """Handle a refusal: show all cheap refusals, keep the costly ones that are stored, and leave the line."""
+    """Show all cheap refusals, keep the costly refusals that are stored on the Node, and leave the line."""
     memory = order.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),
@@ -102,8 +102,8 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
 
 
 def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
-    """The usual pause, but not beyond the opening of a window by more than a few seconds: a node that is ready by then
-    takes part before the first one starts."""
+    """Return the usual pause, shortened to end a few seconds after a window opens: a node that is ready by then takes
+    part before the first node starts."""
     usual, jitter = line.refused_look(situation), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual
@@ -115,8 +115,8 @@ def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
 
 
 def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Clean the Node, then leave the line. The idle node reads the lock once more, because that write may fail or the
-    lock may be unreadable now."""
+    """Clean the Node, then leave the line. The idle node reads the lock once more later, because the write may fail or
+    the lock may be unreadable now."""
     memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
     is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
     situation = situation.with_memory(memory if is_due else replace(memory, lock_due=soon))
@@ -124,8 +124,8 @@ def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
-    """The write by which a named node that cannot start gives up its place; otherwise the others would wait a minute
-    for it. None in a paused lock."""
+    """Return the write by which a named node that cannot start gives up its place; otherwise the other nodes would wait
+    a minute for it. Empty if the lock is paused."""
     content, name = situation.lock, situation.node.name
     if not isinstance(content, LockContent) or content.is_paused or name not in content.line.names:
         return ()
@@ -144,8 +144,8 @@ def _forgive(situation: Situation) -> Decision:
 
 
 def _mend_taint(situation: Situation) -> Decision | None:
-    """Restore the taint in one patch if the settings have another key now, or if another client removed it; else
-    None."""
+    """Restore the taint in one patch if the settings now name another key, or if another client removed the taint; None
+    otherwise."""
     taints, owned = with_our_taint(situation)
     if taints is None and owned == situation.progress.taint_key:
         return None

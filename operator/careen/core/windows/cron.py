@@ -1,4 +1,5 @@
-"""When a window of a cron expression is open. This module alone imports cronsim, on the first use of such a window.
+"""Computes when a window of a cron expression is open. This module alone imports cronsim, on the first use of such a
+window.
 
 Clock changes are handled as by Debian's cron, which cronsim follows: if the clock skips an hour of the expression, the
 window opens right after the gap; if the clock goes through an hour twice, the window opens the first time. The duration
@@ -17,7 +18,7 @@ _LONGEST_LOOK = timedelta(days=8)  # the search for the end of an open window go
 
 
 def refusal(expression: str) -> str:
-    """Why windows cannot use this cron expression; empty if they can."""
+    """Return why windows cannot use this cron expression; empty if they can."""
     if len(expression) > 200 or not expression.isascii():
         return "it is longer than 200 characters, or has characters that no cron expression has"
     if len(expression.split()) != 5:
@@ -32,16 +33,16 @@ def refusal(expression: str) -> str:
 
 
 def is_open(window: Cron, now: datetime, named: NamedWindow) -> bool:
-    """Whether the window is open: an instant of the expression is less than the duration ago, and neither date is
-    excluded."""
+    """Whether the window is open: an instant of the expression is less than the duration ago, and neither its date nor
+    today is excluded."""
     if named.excludes(now.astimezone(window.zone).date()):
         return False
     return _ends(window, now, named) is not None
 
 
 def change_after(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """When the window next opens or closes; None if an open one does not close within eight days, or a closed one never
-    opens."""
+    """Return when the window next opens or closes. None if an open window does not close within eight days, or if a
+    closed window never opens."""
     now = is_open(window, at, named)
     instant: datetime | None = at
     while instant is not None and not (now and instant > at + _LONGEST_LOOK):
@@ -52,7 +53,7 @@ def change_after(window: Cron, at: datetime, named: NamedWindow) -> datetime | N
 
 
 def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bool) -> datetime | None:
-    """The next instant at which the window may open or close."""
+    """Return the next instant at which the window may open or close."""
     days = [dates.first if is_open else dates.after for dates in named.excluded]
     midnights = (datetime.combine(day, time(), window.zone).astimezone(UTC) for day in days)
     edge = _ends(window, at, named) if is_open else _next_start(window, at, named)
@@ -60,7 +61,7 @@ def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bo
 
 
 def _ends(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """When the last opening before this instant ends; None if it has already ended, or if there was none."""
+    """Return when the last opening before this instant ends; None if it has already ended, or if there was none."""
     duration = timedelta(seconds=window.seconds)
     for start in _starts(window, at, is_backwards=True):
         if start > at:
@@ -73,7 +74,7 @@ def _ends(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
 
 
 def _next_start(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """The first start after this instant on a date that is not excluded."""
+    """Return the first start after this instant on a date that is not excluded."""
     after = at
     while True:
         start = next((each for each in _starts(window, after) if each > at), None)
@@ -89,8 +90,8 @@ def _next_start(window: Cron, at: datetime, named: NamedWindow) -> datetime | No
 
 
 def _starts(window: Cron, at: datetime, *, is_backwards: bool = False) -> Iterator[datetime]:
-    """The starts after this instant, or those up to it, nearest first. Near a clock change also a few on the other
-    side."""
+    """Yield the starts after this instant, or with `is_backwards` the starts up to it, nearest first. Near a clock
+    change, also yield a few on the other side."""
     from cronsim import CronSim
 
     margin = _NEAR_A_CLOCK_CHANGE if _is_near_a_clock_change(window, at) else timedelta(seconds=is_backwards)

@@ -1,9 +1,9 @@
-"""When a window of days and times is open. Pure.
+"""Computes when a window of days and times is open.
 
 A window that crosses midnight belongs to the day on which it begins: "fri 22:00–04:00" is open on Saturday until 04:00.
-Kured tests the weekday at the instant (pkg/timewindow/timewindow.go). So its window is open on Friday 00:00–04:00 and
-closed on Saturday 00:00–04:00, which is not what such a setting means. The window includes its end to the last second,
-as in kured.
+Kured tests the weekday of the present instant (pkg/timewindow/timewindow.go). So kured's window is open on Friday
+00:00–04:00 and closed on Saturday 00:00–04:00, which is not what such a setting means. The window includes its end to
+the last second, as in kured.
 
 Local time decides: in an hour that the clock goes through twice the window is open both times, and an hour that the
 clock skips is never open."""
@@ -40,7 +40,8 @@ def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> 
 def change_after(
     window: Window, at: datetime, named: NamedWindow | None = None, *, within: timedelta | None = None
 ) -> datetime | None:
-    """When the window next opens or closes, to the second; None if that is not `within` this time, or never."""
+    """Return when the window next opens or closes, to the second. None if it does not change `within` this time, or
+    never."""
     if not window.days:
         return None
     now = is_open(window, at, named)
@@ -53,8 +54,8 @@ def change_after(
 
 
 def _instants_of_change(window: Window, at: datetime, excluded: tuple[Dates, ...]) -> Iterator[datetime]:
-    """Every instant at which the window may open or close, in order: for two weeks from now, and again from the edges
-    of each range of excluded dates on. Between those the pattern repeats."""
+    """Yield every instant at which the window may open or close, in order: for two weeks from now, and again from the
+    edges of each range of excluded dates. Between these times the pattern repeats."""
     today = at.astimezone(window.zone).date() - _DAY
     breaks = {day for dates in excluded for day in (dates.first, dates.after) if day > today}
     begins = [today, *sorted(breaks)]
@@ -73,13 +74,13 @@ def _of_day(window: Window, day: date) -> Iterator[datetime]:
 
 
 def _after_end(window: Window, day: date) -> datetime:
-    """The first second after the window, in local time."""
+    """Return the first second after the window, in local time."""
     naive = datetime.combine(day, window.end.replace(microsecond=0)) + timedelta(seconds=1)
     return naive.replace(tzinfo=window.zone)
 
 
 def _clock_change(before: datetime, after: datetime, zone: tzinfo) -> datetime:
-    """The minute between the two instants at which the clock changes."""
+    """Return the minute between the two instants at which the clock changes."""
     offset = before.astimezone(zone).utcoffset()
     while after - before > timedelta(minutes=1):
         middle = before + timedelta(minutes=(after - before) // timedelta(minutes=2))

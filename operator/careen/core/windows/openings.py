@@ -1,4 +1,4 @@
-"""Several windows for one node: it may reboot while any of them is open."""
+"""Combines several windows of one node: the node may reboot while any of them is open."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LONGEST_LOOK = timedelta(days=8)  # the search through windows that overlap goe
 
 
 def windows_of(policy: Policy, labels: Mapping[str, str]) -> tuple[NamedWindow, ...]:
-    """The windows of a node with these labels; empty if it has none.
+    """Return the windows of a node with these labels; empty if it has none.
 
-    Without other windows the one of kured's flags is for all nodes. With others it is for the nodes that none of them
-    selects; but if kured's flags have their defaults, such a node has no window."""
+    If --windows is not set, the window of kured's flags is for all nodes. Otherwise it is for the nodes that no entry
+    of --windows selects; if kured's flags have their defaults, such a node has no window."""
     default = NamedWindow(name="", opens=policy.window)
     if not policy.windows:
         return (default,)
@@ -25,14 +25,14 @@ def windows_of(policy: Policy, labels: Mapping[str, str]) -> tuple[NamedWindow, 
 
 
 def is_open(windows: Sequence[NamedWindow], now: datetime) -> bool:
-    """Whether any of them is open."""
+    """Whether any of these windows is open."""
     return any(_is_open(each, now) for each in windows)
 
 
 def change_after(windows: Sequence[NamedWindow], at: datetime) -> datetime | None:
-    """When this next changes: one of the closed windows opens, or the last of the open ones closes.
+    """Return when `is_open` next changes: a closed window opens, or the last open window closes.
 
-    None if no window ever opens, or if they stay open for eight days."""
+    None if no window ever opens, or if windows stay open for eight days."""
     now, instant = is_open(windows, at), at
     while instant <= at + _LONGEST_LOOK or not now:
         changes = [change for each in windows if (change := _change_after(each, instant)) is not None]
@@ -45,7 +45,7 @@ def change_after(windows: Sequence[NamedWindow], at: datetime) -> datetime | Non
 
 
 def opens_within(windows: Sequence[NamedWindow], now: datetime, seconds: float) -> float | None:
-    """The seconds until a window opens; None if none does within `seconds`, or if one is open."""
+    """Return the seconds until a window opens; None if no window opens within `seconds`, or if one is open now."""
     if is_open(windows, now):
         return None
     opening = change_after(windows, now)

@@ -1,4 +1,4 @@
-"""Windows as values. `daily.py` and `cron.py` compute when they are open."""
+"""The types of maintenance windows. `daily.py` and `cron.py` compute when they are open."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class Dates(Value, kw_only=True):
     last: date
 
     def has(self, day: date) -> bool:
-        """Whether the day is one of them."""
+        """Whether the day is one of these days."""
         return self.first <= day <= self.last
 
     @property
     def after(self) -> date:
-        """The first day after them."""
+        """The first day after these days."""
         return self.last + timedelta(days=1)
 
 
 class NamedWindow(Value, kw_only=True):
-    """One window of the list: when it opens, for which nodes, and the dates on which it does not.
+    """One window of --windows: when it opens, for which nodes, and on which dates it stays closed.
 
     On an excluded date the window is closed from midnight to midnight. A window that crosses midnight belongs to the
-    day on which it begins, so one that would begin on an excluded date is closed on the next day too."""
+    day on which it begins. So a window that would begin on an excluded date is closed on the next day too."""
 
     name: str
     opens: Window | Cron

@@ -275,7 +275,7 @@ def test_the_status_names_the_unreadable_record() -> None:
             keys.PHASE: "Draining",
         },
     )
-    assert "does not hold what version 1 holds: Number out of range - at `$.claimed.uptime`" in fleet_text(
+    assert "is not a record of version 1: Number out of range - at `$.claimed.uptime`" in fleet_text(
         [sick], LockContent(), NOW
     )
 

@@ -199,8 +199,7 @@ def test_the_refusal_names_the_holders_in_the_other_zone() -> None:
     refused = budgets.ask(a_situation(a_node("n1", labels=IN_A), BY_ZONE, fleet=a_fleet(*others)), When.CLAIMED)
     assert refused is not None
     assert (
-        refused.sentence
-        == "nodes of another zone hold claims: b1, b2; --order=zone finishes one before it begins the next"
+        refused.sentence == "nodes of another zone hold claims: b1, b2; --order=zone finishes one zone before the next"
     )
 
 
@@ -251,7 +250,7 @@ def test_the_refusal_names_each_down_node_and_why() -> None:
     assert refused is not None
     assert (
         refused.sentence
-        == "n2 is not ready, n3 is cordoned by somebody, not by careen; with this one 3 would be down, the limit "
+        == "n2 is not ready, n3 is cordoned by somebody, not by careen; with this node 3 would be down; the limit "
         "is 1"
     )
 

@@ -32,7 +32,7 @@ def ago(seconds: float) -> str:
         pytest.param(
             a_node(),
             ago(3599),
-            "the last reboot in the cluster ended at 2026-03-04T11:00:01Z; 1h later is 2026-03-04T12:00:01Z",
+            "the last reboot in the cluster ended at 2026-03-04T11:00:01Z; the next may start at 2026-03-04T12:00:01Z",
             id="a second remains",
         ),
         pytest.param(a_node(), ago(-200), "the last reboot in the cluster ended", id="the clocks differ"),

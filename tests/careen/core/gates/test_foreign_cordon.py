@@ -110,7 +110,7 @@ def test_the_refusal_names_the_node_and_why_it_counts() -> None:
     fleet = a_fleet(a_node("n1"), a_node("n2", unschedulable=True), a_node("n3", ready=False))
     refused = budgets.ask(a_situation(fleet=fleet), When.READY)
     assert refused is not None
-    assert refused.sentence.startswith("n2 is cordoned by somebody, not by careen, n3 is not ready; with this one")
+    assert refused.sentence.startswith("n2 is cordoned by somebody, not by careen, n3 is not ready; with this node")
 
 
 def test_a_budget_ignores_a_cordon_that_does_not_count_as_down() -> None:

@@ -315,7 +315,7 @@ def test_a_new_boot_during_a_maintenance_is_verified_at_its_end() -> None:
 def test_the_release_reports_that_the_node_did_not_reboot() -> None:
     record = a_progress(Phase.SETTLING, boot_left=BOOT, verify_started=None)
     decision = decided(record, node=asking(None), need=NO)
-    assert (decision.phase, decision.reason.sentence) == (Phase.IDLE, "handed back; the claim is given back")
+    assert (decision.phase, decision.reason.sentence) == (Phase.IDLE, "handed back; the claim is released")
 
 
 def test_a_host_that_needs_a_reboot_keeps_its_taint_after_a_maintenance() -> None:

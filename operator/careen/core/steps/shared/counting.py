@@ -31,8 +31,8 @@ def is_due(situation: Situation, content: LockContent) -> bool:
 
 
 def number(situation: Situation) -> dict[str, str | None]:
-    """The annotation with the number of pods that a drain would evict; empty if the list failed or if the Node already
-    has that number."""
+    """Return the annotation with the number of pods that a drain would evict; empty if the list of pods failed or if
+    the Node already has that number."""
     pods = situation.seen.pods
     if not isinstance(pods, tuple):
         return {}

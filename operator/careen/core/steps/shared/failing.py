@@ -1,5 +1,5 @@
-"""The two ways in which a step fails: undo everything and give the claim back, or keep the claim, which halts the
-roll-out."""
+"""The two ways in which a step fails: it undoes everything and releases the claim, or it keeps the claim, which halts
+the roll-out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_SECONDS = 10.0
 
 
 def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None = None) -> Decision:
-    """Fail, undo everything and give the claim back."""
+    """Fail, undo everything and release the claim."""
     before = situation.progress
     progress = replace(
         before,
@@ -49,7 +49,8 @@ def halted(
 
 
 def mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
-    """The write that marks our claim as failed for the other nodes; none if the lock already has the mark."""
+    """Return the write that marks this node's claim as failed for the other nodes; empty if the lock already has the
+    mark."""
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None or entry.failed == failed:
         return ()

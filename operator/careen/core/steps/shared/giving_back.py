@@ -1,5 +1,5 @@
-"""Gives a claim back after everything on the node was undone: removes the entry from the lock, then the claim id from
-the Node.
+"""Releases a claim after everything on the node was undone: removes the entry from the lock, then the claim id from the
+Node.
 
 This is not a phase but a part of Waiting and Failed. The claim id stays on the Node until the end, so that no other
 node takes the entry for a ghost."""
@@ -28,13 +28,13 @@ def decide(situation: Situation) -> Decision:
     if isinstance(lock, Garbage):
         return stay(
             situation,
-            Status(Code.LOCK_GARBAGE, f"cannot give the claim back, because the lock cannot be understood: {lock.why}"),
+            Status(Code.LOCK_GARBAGE, f"cannot release the claim, because the lock cannot be understood: {lock.why}"),
             Stay(look=_LOOK_SECONDS * 5),
         )
     if not isinstance(lock, LockContent):
         return stay(
             situation,
-            Status(Code.LOCK_UNKNOWN, f"cannot give the claim back, because the lock cannot be read: {lock.why}"),
+            Status(Code.LOCK_UNKNOWN, f"cannot release the claim, because the lock cannot be read: {lock.why}"),
             Stay(look=_LOOK_SECONDS),
         )
     if out := removal(situation):
@@ -43,7 +43,7 @@ def decide(situation: Situation) -> Decision:
             Status(Code.GIVING_BACK, "removes the claim from the lock", is_silent=True),
             Stay(look=0.0, actions=out),
         )
-    sentence = situation.node.annotations.get(keys.REASON, "the claim is given back")
+    sentence = situation.node.annotations.get(keys.REASON, "the claim is released")
     return move(
         situation.with_memory(replace(situation.memory, lock_due=situation.seen.uptime + LATE_WRITE_SECONDS)),
         Status(
@@ -57,7 +57,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def without_claim(progress: Progress) -> Progress:
-    """The record without a claim: it keeps the need, the taint and the failures."""
+    """Return the record without its claim. It keeps the need, the taint and the failures."""
     return replace(
         Progress(),
         phase=progress.phase,

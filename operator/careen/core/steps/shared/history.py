@@ -1,4 +1,5 @@
-"""The last five reboots of a node, stored on the Node: when, why, how long, and how many pods moved.
+"""Reads and writes the last five reboots of a node, which the Node stores: when, why, how long, and how many pods
+moved.
 
 The length is bounded, whatever the annotation holds: unreadable rows are left out, and reasons are cut."""
 
@@ -30,7 +31,7 @@ class Reboot(Value, kw_only=True):
 
 
 def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
-    """The node's last reboots, newest first. An agent of an earlier release recorded only the last one."""
+    """Return the node's last reboots, newest first. An agent of an earlier release recorded only the last one."""
     rows = json_of(node.annotations.get(keys.HISTORY))
     if not isinstance(rows, list):
         rows = [object_of(node.annotations.get(keys.LAST_REBOOT))]
@@ -39,7 +40,7 @@ def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
 
 
 def with_one_more(node: NodeView, reboot: Reboot) -> str:
-    """The annotation with this reboot added at the front, at most `MOST` in all, and no reboot twice."""
+    """Return the annotation with this reboot added at the front: at most `MOST` reboots, and none of them twice."""
     before = [each for each in reboots_of(node) if each.at != reboot.at]
     return json.dumps([_row(each) for each in (reboot, *before)[:MOST]], separators=(",", ":"), ensure_ascii=False)
 

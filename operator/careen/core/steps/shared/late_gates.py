@@ -1,8 +1,8 @@
 """Asks the gates again once the node is drained, and reacts to refusals.
 
 A hold or a pause undoes the drain. An unknown fact makes the node wait, and undoes the drain only after a while: one
-missing answer is not worth moving every pod again. All other refusals follow --late-policy; with `reboot` so do
-unknown facts about the world outside of the host."""
+missing answer is not worth moving every pod again. --late-policy decides about all other refusals. With
+--late-policy=reboot, unknown facts about the world outside of the host do not stop the reboot either."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
-    """The reaction to the first refusal that matters now; None if the reboot may go on."""
+    """Return the reaction to the first refusal that matters now; None if the reboot may go on."""
     for gate in asked(When.BEFORE_REBOOT):
         if lacking := missing(situation, (gate,)):
             return want(situation, *lacking)
@@ -40,7 +40,7 @@ def decide(situation: Situation) -> Decision | None:
 
 
 def called_off(situation: Situation) -> Decision | None:
-    """Undo the drain if the host no longer asks for a reboot or an autoscaler removes the node; None if neither."""
+    """Undo the drain if the host no longer asks for a reboot or an autoscaler removes the node; None otherwise."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return undo(
             situation,
@@ -76,7 +76,7 @@ def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
     if situation.seen.uptime - patience.began(situation) > situation.policy.unknown_patience_seconds:
         return undo(
             situation,
-            Status(refused.code, f"{refused.sentence}; for too long: the drain is undone", refusals=(refused,)),
+            Status(refused.code, f"{refused.sentence}; this lasted too long: the drain is undone", refusals=(refused,)),
             Transition(Phase.WAITING, situation.progress),
         )
     memory = patience.met(situation, refused.gate)

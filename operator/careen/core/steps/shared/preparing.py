@@ -1,9 +1,9 @@
-"""Prepares the next in line while the holder's workloads settle: a forecast, and a dry-run eviction of each pod that
-has to go.
+"""Prepares the next node in line while the holder's workloads settle: makes a forecast, and a dry-run eviction of each
+pod that a drain would evict.
 
-That saves the roll-out the time of both between a release and the next drain. It decides nothing: before its claim the
-node reads lock, gates and Nodes again. The preparation then replaces the forecast and the dry runs, if it is only a few
-seconds old and Nodes, holders, pods and budgets have not changed. Otherwise the agent discards it and says why on the
+That saves the roll-out the time of both between a release and the next drain. The preparation decides nothing: before
+its claim the node reads lock, gates and Nodes again. It uses the prepared forecast and dry runs if they are only a few
+seconds old and Nodes, holders, pods and budgets have not changed. Otherwise the agent discards them and says why on the
 Node."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _RESTS_ON = (Evidence.FLEET, Evidence.PODS, Evidence.DISRUPTIONS)
 
 
 def decide(situation: Situation, content: LockContent) -> Decision | None:
-    """Prepare if this node comes next and a holder is about to give its claim back; None otherwise."""
+    """Prepare if this node comes next and a holder is about to release its claim; None otherwise."""
     leaving = _leaving(situation, content)
     if not leaving or not _is_due(situation, content):
         return None
@@ -57,8 +57,7 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
 
 
 def is_near(situation: Situation, content: LockContent) -> bool:
-    """Whether this node may start within seconds, so that it is worth the memory to keep a forecasting process
-    ready."""
+    """Whether this node may start within seconds, so that a ready forecasting process is worth its memory."""
     if situation.policy.forecast is ForecastPolicy.OFF or not _is_next(situation, content):
         return False
     return any(_is_young(situation, entry) or _is_leaving(situation, entry) for entry in content.entries)
@@ -76,13 +75,13 @@ def _is_leaving(situation: Situation, entry: Entry) -> bool:
 
 
 def lacking(situation: Situation) -> tuple[Evidence, ...]:
-    """The evidence that must be read before the preparation may be used; empty without a preparation."""
+    """Return the evidence that must be read before the preparation may be used; empty without a valid preparation."""
     return _lacking(situation, _RESTS_ON) if why_not(situation) == "" else ()
 
 
 def used(situation: Situation) -> Situation:
-    """The situation with the prepared forecast and dry runs, if the preparation is valid and this turn has not asked
-    for them. Call it when nothing is `lacking` any more."""
+    """Return the situation with the prepared forecast and dry runs, if the preparation is valid and this turn has not
+    asked for them. The caller must first read everything that `lacking` names."""
     prepared, seen = situation.memory.prepared, situation.seen
     if prepared is None or why_not(situation):
         return situation
@@ -94,16 +93,18 @@ def used(situation: Situation) -> Situation:
 
 
 def annotation(situation: Situation) -> dict[str, str | None]:
-    """The annotation that says whether the preparation was used; removes an older one."""
+    """Return the annotation that says whether the preparation was used. Without a preparation, remove an older
+    annotation."""
     prepared, why = situation.memory.prepared, why_not(situation)
     if prepared is None:
         return {keys.PREPARED: None} if keys.PREPARED in situation.node.annotations else {}
     age = f"{span(round(situation.seen.uptime - prepared.at))}"
-    return {keys.PREPARED: f"thrown away: {why}" if why else f"forecast and rehearsal of {age} before were used"}
+    return {keys.PREPARED: f"thrown away: {why}" if why else f"used the forecast and the dry runs of {age} before"}
 
 
 def why_not(situation: Situation) -> str | None:
-    """Why the preparation is not valid, as far as this turn knows; empty if it is, None without a preparation."""
+    """Return why the preparation is not valid, as far as this turn knows; empty if it is valid, None without a
+    preparation."""
     prepared, content = situation.memory.prepared, situation.lock
     if prepared is None:
         return None
@@ -119,7 +120,7 @@ def why_not(situation: Situation) -> str | None:
 
 
 def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
-    """The holders that are about to give their claims back, if this node may start after that."""
+    """Return the holders that are about to release their claims; empty if this node may not start after that."""
     if not _is_next(situation, content):
         return frozenset()
     return frozenset(
@@ -173,8 +174,8 @@ def _prepared(situation: Situation, content: LockContent, leaving: frozenset[str
 
 
 def _refused(situation: Situation) -> str:
-    """Why the preparation may not be used: a fact was unknown or a gate refused, and may answer better when the node
-    starts."""
+    """Return why the preparation may not be used: a fact was unknown, or a gate refused. That may have changed when the
+    node starts."""
     unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
     if unknown:
         return f"{unknown[0]} could not be read"
@@ -219,7 +220,7 @@ def _why_budgets(situation: Situation, prepared: Prepared) -> str:
 
 
 def _change(before: Mapping[str, object], now: Mapping[str, object], what: str) -> str:
-    """The first item, by name, that was added, removed or changed; empty if there is none."""
+    """Return a phrase about the first item, by name, that was added, removed or changed; empty if there is none."""
     changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
     if not changed:
         return ""
@@ -232,8 +233,8 @@ def _marks(nodes: Collection[NodeView]) -> dict[str, str]:
 
 
 def _mark(node: NodeView) -> str:
-    """A digest of the facts that decide where pods may land. The label that careen changes on waiting and working nodes
-    is left out."""
+    """Return a digest of the facts that decide where pods may land. It leaves out the label that careen changes on
+    waiting and working nodes."""
     labels = sorted((key, value) for key, value in node.labels.items() if key != keys.REBOOT_LABEL)
     taints = [(each.key, each.effect, each.value) for each in node.taints if each.key != _FOLLOWS_THE_CORDON]
     looked_at = (node.uid, node.ready, node.unschedulable, labels, taints)
@@ -241,7 +242,8 @@ def _mark(node: NodeView) -> str:
 
 
 def _of_these(allowed: Mapping[str, int], pods: Collection[PodView]) -> dict[str, int]:
-    """The budgets of the pods' namespaces. Only the API server decides which budget covers which pod."""
+    """Return the allowed evictions of the budgets in the pods' namespaces. Only the API server decides which budget
+    covers which pod."""
     namespaces = {pod.namespace for pod in pods}
     return {name: count for name, count in allowed.items() if name.partition("/")[0] in namespaces}
 

@@ -1,4 +1,4 @@
-"""The node's report of its last reboot, with the duration of each part (`careen.dev/last-reboot`)."""
+"""Writes the node's report of its last reboot, with the duration of each part (`careen.dev/last-reboot`)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _LARGEST = 10**9
 
 
 def drain_seconds(progress: Progress) -> int | None:
-    """The duration of the drain; None unless its start and end are on record for the same boot. Without --reboot-delay
-    the announcement is the end, because it follows the drain at once."""
+    """Return the duration of the drain; None if its start and end are not on record for the same boot. Without
+    --reboot-delay the announcement is the end, because it follows the drain at once."""
     return _seconds_between(progress.drain_started, progress.drained or progress.announced)
 
 
 def with_settle_seconds(situation: Situation) -> dict[str, str | None]:
-    """The annotation with the report, extended by the seconds of settling so far; empty if the node has no report of
-    this boot."""
+    """Return the annotation with the report, extended by the seconds of settling so far; empty if the node has no
+    report of this boot."""
     report = object_of(situation.node.annotations.get(keys.LAST_REBOOT))
     waited = situation.elapsed(situation.progress.settle_started)
     if waited is None or waited < 0 or report.get("boot") != situation.boot:
@@ -31,12 +31,12 @@ def with_settle_seconds(situation: Situation) -> dict[str, str | None]:
 
 
 def compact(report: dict[str, Any]) -> str:
-    """The report as short JSON, without unknown values."""
+    """Return the report as short JSON, without unknown values."""
     return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
 
 
 def _is_ours(value: object) -> bool:
-    """Whether the value is of a type that a report has: anyone may have changed the annotation."""
+    """Whether the value has a type that occurs in a report: anyone may have changed the annotation."""
     if isinstance(value, dict):
         return all(isinstance(each, dict) and all(map(_is_plain, each.values())) for each in value.values())
     return _is_plain(value)

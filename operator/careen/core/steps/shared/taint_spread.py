@@ -15,11 +15,11 @@ MOMENT_SECONDS = 5.0  # a twelfth of 5,000 agents writes in one such moment: few
 
 
 def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
-    """How long this node waits with its taint, from `at` on; 0 in a fleet of up to MANY_AGENTS, or of unknown size.
+    """Return how long after `at` this node waits with its taint; 0 in a fleet of up to MANY_AGENTS, or of unknown size.
 
-    The node's moment comes once in every minute of the clock, so a restarted process does not start the wait again.
-    It lasts as long as the pause between two checks of the sentinel, so that a process that never lives for long does
-    not miss it for ever."""
+    The node's moment comes once in every minute of the clock, so a restarted process does not start the wait again. It
+    lasts as long as the pause between two checks of the sentinel, so that even a process that is restarted often meets
+    it."""
     longest = longest_seconds(agents)
     if not longest:
         return 0.0
@@ -28,10 +28,10 @@ def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
 
 
 def longest_seconds(agents: int | None) -> float:
-    """The longest wait of a node in a fleet of this size."""
+    """Return the longest wait of a node in a fleet of this size."""
     return 0.0 if agents is None or agents <= MANY_AGENTS else SPREAD_SECONDS
 
 
 def _share(node: str) -> float:
-    """The node's own number in [0, 1): the same at every start, and evenly distributed for any naming scheme."""
+    """Return the node's own number in [0, 1): the same at every start, and evenly distributed for any naming scheme."""
     return int.from_bytes(hashlib.sha256(node.encode()).digest()[:7], "big") / 2**56
