@@ -1,1 +1,2 @@
-"""Every setting: the tree, how values are written, where they come from, and what a change does."""
+"""The agent's settings: the tree of all settings, how values are written, where values come from, and what a change
+does."""

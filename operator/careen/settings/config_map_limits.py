@@ -1,8 +1,7 @@
-"""The settings that the ConfigMap may not set, because a person who can edit it would be root on every host.
+"""Decides which settings the ConfigMap must not set, because a person who can edit it would become root on every host.
 
-The agent runs commands, opens files and sends secrets as root. The settings for that come from the DaemonSet, whose
-editors can run anything on the hosts anyway. A switch on the DaemonSet lets the ConfigMap set them too.
-"""
+The agent runs commands, opens files and sends secrets as root. The DaemonSet sets these settings, because people who
+can edit it can run anything on the hosts anyway. A switch on the DaemonSet lets the ConfigMap set them too."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from careen.settings.tree import SETTINGS, Settings, flag, variable
 
 
 class Power(StrEnum):
-    """The power that a setting gives to its writer, by the name of the switch that gives it to the ConfigMap."""
+    """The power that a person gains by writing a setting. The value is the switch that lets the ConfigMap write it."""
 
     COMMANDS = "config_map_may_run_commands"
     FILES = "config_map_may_name_files"
@@ -49,14 +48,14 @@ def _power(name: str) -> Power | None:
 POWERS: dict[str, Power] = {
     name: power for name, setting in SETTINGS.items() if not setting.bootstrap and (power := _power(name)) is not None
 }
-"""By field name. A new command or path is included unless it is excepted above."""
+"""The settings that give a power, by field name. A new command or path is included unless an exception above names
+it."""
 
 
 def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
-    """Why the ConfigMap may not set this, and what to do instead; empty if it may.
+    """Returns why the ConfigMap must not set this setting, and what to do instead; empty if it may.
 
-    `settings` has the switches, and the names of the secrets that would be sent.
-    """
+    `settings` has the switches, and the secrets that would be sent to another server."""
     power, why = _needed(name, texts, settings)
     if power is None or getattr(settings, power):
         return ""
@@ -69,10 +68,10 @@ def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
 def _needed(name: str, texts: Sequence[str], settings: Settings) -> tuple[Power | None, str]:
     if name in _SENT_TO:
         secret = next((each for each in _SENT_TO[name] if getattr(settings, each)), "")
-        return (Power.FILES, f"what --{flag(secret)} names would be sent there") if secret else (None, "")
+        return (Power.FILES, f"what --{flag(secret)} names would be sent to that server") if secret else (None, "")
     if name == "scheduler_config" and all(not text or scheduler_config.is_key(text) for text in map(str.strip, texts)):
         return None, ""  # empty, or a key of the ConfigMap itself
     if name == "notify_url" and any(notification_urls.is_native(text) for text in texts):
-        return Power.FILES, "apprise opens files as root where a URL of its own names them"
+        return Power.FILES, "apprise opens files as root if a URL in apprise's own form names them"
     power = POWERS.get(name)
     return power, _WHY[power] if power else ""

@@ -1,6 +1,7 @@
 """Translates Go's regular expressions (RE2, https://github.com/google/re2/wiki/Syntax), which kured uses, to Python's.
 
-Syntax that Python lacks is an error that names it. Python's own extensions, such as `(?!…)`, stay as they are."""
+Go's syntax that Python lacks is an error, and the message names the syntax. Python's own extensions, such as `(?!…)`,
+are kept."""
 
 from __future__ import annotations
 
@@ -12,14 +13,15 @@ from scheduler_core.values import Value
 
 
 class GoRegexp(Value):
-    """An expression: its original text, and the compiled pattern."""
+    """A regular expression: its original text, and the compiled pattern."""
 
     text: str
     pattern: re.Pattern[str]
 
 
 def in_python(text: str) -> str:
-    """The same expression in Python's syntax. Raises ValueError with a sentence that names syntax that Python lacks."""
+    """Translates the expression to Python's syntax. Raises ValueError if Python lacks the syntax; the message names
+    it."""
     return _Translation(text).whole()
 
 
@@ -49,8 +51,9 @@ _REPEAT = re.compile(r"\{\d+(,\d*)?\}")
 
 
 class _Translation:
-    """One pass from left to right. It applies flags to each piece: in Go a flag holds from its position to the end of
-    its group, across a `|`, and Python has no such flags."""
+    """Translates an expression in one pass from left to right, and applies flags to each piece.
+
+    In Go a flag holds from its position to the end of its group, even across a `|`. Python has no such flags."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -59,7 +62,7 @@ class _Translation:
         self._outer: list[frozenset[str]] = []
 
     def whole(self) -> str:
-        """The whole expression in Python's syntax."""
+        """Returns the whole expression in Python's syntax."""
         pieces = []
         while self._at < len(self._text):
             pieces.append(self._piece())
@@ -105,7 +108,7 @@ class _Translation:
         pair = self._text[self._at : self._at + 2]
         self._at += 2
         if pair == r"\C":
-            raise ValueError(r"expected a regular expression without \C, one byte: Python has characters alone")
+            raise ValueError(r"expected a regular expression without \C (one byte): Python matches only characters")
         return {r"\z": r"\Z", r"\b": r"(?a:\b)", r"\B": r"(?a:\B)"}.get(pair) or self._cased(pair)
 
     def _quoted(self) -> str:
@@ -117,14 +120,14 @@ class _Translation:
     def _set_flags(self, found: re.Match[str]) -> str:
         on, off, end = found[1], found[2] or "", found[3]
         if "U" in on + off:
-            raise ValueError("expected a regular expression without (?U): write x*? where the fewest are meant")
+            raise ValueError("expected a regular expression without (?U): write x*? for the fewest repetitions")
         if end == ":":
             self._outer.append(self._flags)
         self._flags = (self._flags | {*on}) - {*off}
         return "(?:" if end == ":" else "(?:)"
 
     def _set(self) -> str:
-        """A class in brackets. Characters that a later Python may read as set operations are escaped."""
+        """Translates a class in brackets. Escapes characters that a later Python may read as set operations."""
         self._at += 1
         pieces = ["["]
         if self._is_next("^"):
@@ -169,7 +172,7 @@ def _character(found: re.Match[str]) -> str:
 
 
 def _members(found: re.Match[str]) -> str:
-    """The members of a named class, for use in brackets."""
+    """Returns the members of a named class, for use in brackets."""
     perl, unicode, is_not, long, short, posix_not, posix = found.groups()
     if perl:
         return _complement(_PERL[perl.lower()]) if perl.isupper() else _PERL[perl]
@@ -183,17 +186,17 @@ def _members(found: re.Match[str]) -> str:
 
 @cache
 def _complement(members: str) -> str:
-    """The characters that are not in this class of ASCII characters, as ranges."""
+    """Returns the characters that are not in this class of ASCII characters, as ranges."""
     inside = re.compile(f"[{members}]")
     return _ranges([code for code in range(128) if not inside.match(chr(code))] + [128, sys.maxunicode], joins=True)
 
 
 @cache
 def _category(name: str, *, is_without: bool) -> str:
-    """The characters of a general category such as L or Lu, as ranges. Python has no tables of scripts."""
+    """Returns the characters of a general category such as L or Lu, as ranges. Python has no tables of scripts."""
     if name not in _CATEGORIES:
         raise ValueError(
-            f"expected a regular expression without \\p{{{name}}}: of Unicode's classes only general categories "
+            f"expected a regular expression without \\p{{{name}}}: only Unicode's general categories "
             "are known, such as \\pL"
         )
     import unicodedata  # a megabyte of tables, imported only for this rare class
@@ -218,7 +221,7 @@ _CATEGORIES = frozenset(
 
 
 def _ranges(codes: list[int], *, joins: bool = False) -> str:
-    """`joins`: the last two are the ends of one range."""
+    """Returns the codes as ranges for use in brackets. With `joins`, the last two codes are the ends of one range."""
     runs: list[list[int]] = []
     for code in codes[:-2] if joins else codes:
         if runs and runs[-1][1] == code - 1:

@@ -1,7 +1,6 @@
-"""The kinds of settings: parsers from text to value, the same for flags, environment and ConfigMap.
+"""The kinds of settings. Each kind parses text to a value, in the same way for flags, environment and ConfigMap.
 
-A parser raises ValueError with a sentence that says what it expected; `sources.py` adds the setting and its source.
-"""
+A parser raises ValueError with a sentence that says what it expected. `sources.py` adds the setting and the source."""
 
 from __future__ import annotations
 
@@ -31,11 +30,10 @@ from scheduler_core.values import Value
 
 
 class ValueKind(Value, kw_only=True):
-    """How values are written. `many`: a person may give the setting several times, or as a list in the ConfigMap.
+    """How values of a setting are written. With `many`, a person may repeat the flag or give a list in the ConfigMap.
 
-    `split` cuts one text into several values: kured's stringSlice splits at commas; its stringArray does not, because a
-    label selector contains commas itself.
-    """
+    `split` cuts one text into several values. kured's stringSlice splits at commas. Its stringArray does not, because a
+    label selector contains commas."""
 
     metavar: str
     parse: Callable[[str], Any]
@@ -43,31 +41,31 @@ class ValueKind(Value, kw_only=True):
     split: Callable[[str], list[str]] = lambda text: [text]
     is_switch: bool = False
     is_mapping: bool = False
-    """Each value is a mapping; the ConfigMap holds a list of them."""
+    """Whether each value is a mapping. The ConfigMap then has a list of mappings."""
     choices: tuple[str, ...] = ()
-    """The allowed words, if there is a fixed set."""
+    """The allowed words, if the set of words is fixed."""
     bounds: tuple[int, int] | None = None
-    """The least and the greatest allowed number, if the value is one."""
+    """The least and the greatest allowed number, if the value is a number."""
     is_secret: bool = False  # the value belongs into a Secret, not on a command line
     told: Callable[[str], str] = lambda text: text
-    """The text for use in messages, without its secrets."""
+    """Returns the text without its secrets, for messages."""
     show: Callable[[Any], str] = str
     may_begin_with_a_quote: bool = False
-    """Whether quotes around the whole text may be intended. In other kinds they are a YAML mistake, as in
+    """Whether quotes around the whole text may be intended. In other kinds they come from a YAML mistake, as in
     `--notify-url=""`."""
     remark: Callable[[str], str] = lambda _: ""
-    """A remark for a text that careen reads differently from how it is written; empty if there is none."""
+    """Returns a remark if careen reads the text differently from how it is written; otherwise empty."""
 
     def shown(self, value: Any) -> str:
-        """The value as a person would write it; `split` and `parse` read it back."""
+        """Returns the value as a person would write it. `split` and `parse` can read it again."""
         if self.many:
             return ("\n" if self.split is one_per_line else ",").join(self.show(each) for each in value)
         return "" if value is None else self.show(value)
 
 
 def unquoted(text: str, kind: ValueKind) -> str:
-    """The text without a pair of quotes around the whole: in a manifest `- --notify-url=""` passes two quotes, and
-    kured's own comments show that form."""
+    """Removes one pair of quotes around the whole text. `- --notify-url=""` in a manifest passes two quotes, and the
+    comments in kured's own manifest show that form."""
     inside = text[1:-1]
     is_pair = len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'" and text[0] not in inside
     return inside if is_pair and not (inside and kind.may_begin_with_a_quote) else text
@@ -80,15 +78,15 @@ _LONGEST_SECONDS = 290 * 365.25 * 86400
 
 
 def duration(text: str) -> float:
-    """Seconds, from Go's notation: `1h30m`, `90s`, `1.5h`, `+5m`, `0`."""
+    """Parses Go's notation, such as `1h30m`, `90s`, `1.5h`, `+5m` or `0`, into seconds."""
     text = text.removeprefix("+")
     if text.startswith("-") and duration(text[1:]):
-        raise ValueError("expected a duration that is not negative; 0 goes without a unit")
+        raise ValueError("expected a duration that is not negative")
     if text in ("0", "-0"):
         return 0.0
     text = text.removeprefix("-")  # -0 in any unit is 0
     if not re.fullmatch(f"(?:{_DURATION_PART.pattern})+", text, re.ASCII):
-        raise ValueError("expected a duration such as 90s, 5m or 1h30m (a unit is needed; only 0 goes without)")
+        raise ValueError("expected a duration such as 90s, 5m or 1h30m (only 0 needs no unit)")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
     if seconds > _LONGEST_SECONDS:
         raise ValueError("expected a duration of at most 290 years")
@@ -96,7 +94,7 @@ def duration(text: str) -> float:
 
 
 def deadline(text: str) -> float:
-    """A duration greater than 0: people write 0 for "no limit", but here it would leave no time at all."""
+    """Parses a duration greater than 0. People write 0 for "no limit", but here 0 would leave no time at all."""
     seconds = duration(text)
     if seconds <= 0:
         raise ValueError("expected a duration longer than 0; there is no way to switch this limit off")
@@ -104,7 +102,7 @@ def deadline(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The inverse of `duration`: 5400 → `1h30m`."""
+    """Formats seconds in Go's notation: 5400 becomes `1h30m`. `duration` can read it again."""
     if seconds == 0:
         return "0"
     if seconds != int(seconds):
@@ -127,7 +125,7 @@ def boolean(text: str) -> bool:
 
 
 def integer(lowest: int, highest: int = 2**31 - 1) -> Callable[[str], int]:
-    """A whole number between bounds."""
+    """Returns a parser for whole numbers within these bounds."""
 
     def parse(text: str) -> int:
         try:
@@ -145,7 +143,7 @@ def integer(lowest: int, highest: int = 2**31 - 1) -> Callable[[str], int]:
 
 
 def at_once(text: str) -> int:
-    """A number of nodes, at least 1."""
+    """Parses a number of nodes, at least 1."""
     if text.lstrip("+-").strip("0") == "" and text:
         raise ValueError(
             "expected a whole number from 1 on: with 0 nodes at once none would ever reboot (kured takes 0 for 1). "
@@ -155,7 +153,7 @@ def at_once(text: str) -> int:
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """One of a few words."""
+    """Returns a parser that accepts only these words."""
 
     def parse(text: str) -> str:
         if text not in choices:
@@ -166,7 +164,7 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 
 def regexp(text: str) -> re.Pattern[str] | None:
-    """A regular expression as Go reads it, for Python; empty is none."""
+    """Compiles a regular expression in Go's syntax for use in Python; an empty text gives None."""
     try:
         with warnings.catch_warnings():
             # Python warns of expressions that a later version will read differently.
@@ -175,11 +173,11 @@ def regexp(text: str) -> re.Pattern[str] | None:
     except (re.error, Warning) as error:
         raise ValueError(f"expected a regular expression: {error}") from error
     except (RecursionError, OverflowError):
-        raise ValueError("expected a regular expression, and a shorter one") from None
+        raise ValueError("expected a regular expression that is shorter") from None
 
 
 def go_regexp(text: str) -> GoRegexp | None:
-    """The same, together with its original text."""
+    """Compiles a regular expression like `regexp`, and keeps its original text."""
     pattern = regexp(text)
     return GoRegexp(text, pattern) if pattern else None
 
@@ -189,18 +187,20 @@ _LEAST_MEMORY = 64 * 2**20
 
 
 def memory(text: str) -> int:
-    """Bytes, from a Kubernetes quantity: `512Mi`."""
+    """Parses a Kubernetes quantity such as `512Mi` into bytes."""
     match = re.fullmatch(r"(\d+)(Ki|Mi|Gi|k|M|G|)", text)
     if not match:
         raise ValueError("expected an amount of memory such as 512Mi")
     count = int(match[1]) * _QUANTITY[match[2]]
     if count < _LEAST_MEMORY:
-        raise ValueError("expected at least 64Mi of memory: no simulation starts with less (a number alone is bytes)")
+        raise ValueError(
+            "expected at least 64Mi of memory: no simulation starts with less (a number without a unit is bytes)"
+        )
     return count
 
 
 def format_memory(count: int) -> str:
-    """The inverse of `memory`: 536870912 → `512Mi`."""
+    """Formats bytes as a quantity: 536870912 becomes `512Mi`. `memory` can read it again."""
     for unit in ("Gi", "Mi", "Ki"):
         if count and count % _QUANTITY[unit] == 0:
             return f"{count // _QUANTITY[unit]}{unit}"
@@ -211,7 +211,8 @@ _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "su
 
 
 def weekday(text: str) -> int:
-    """A weekday, Monday is 0. The text is as kured accepts it: `mo`, `mon`, `monday`, or a number with Sunday as 0."""
+    """Parses a weekday; Monday is 0. Accepts what kured accepts: `mo`, `mon`, `monday`, or a number with Sunday as
+    0."""
     lowered = text.lower()
     if lowered.isdigit() and int(lowered) <= 6:
         return (int(lowered) - 1) % 7
@@ -222,7 +223,7 @@ def weekday(text: str) -> int:
 
 
 def time_of_day(text: str) -> time:
-    """A time of day in the forms that kured accepts: `22:30`, `22:30:15`, `22`, `10:30pm`, `10pm`."""
+    """Parses a time of day in the forms that kured accepts: `22:30`, `22:30:15`, `22`, `10:30pm`, `10pm`."""
     for form in ("%H:%M", "%H:%M:%S", "%I:%M%p", "%H", "%I%p"):
         try:
             return datetime.strptime(text, form).time()  # noqa: DTZ007 - the zone is a setting of its own
@@ -232,7 +233,7 @@ def time_of_day(text: str) -> time:
 
 
 def time_zone(text: str) -> tzinfo:
-    """A zone by its name in the time zone database; `Local` is this process's zone, as in Go."""
+    """Parses the name of a zone in the time zone database. `Local` is this process's zone, as in Go."""
     if text in ("", "UTC"):
         return UTC
     import zoneinfo  # few agents name a zone
@@ -256,21 +257,22 @@ _KEY_OF_A_CONFIG_MAP = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
 def object_name(text: str) -> str:
-    """The name of a Node, a DaemonSet or a ConfigMap; empty is allowed and means none."""
+    """Checks the name of a Node, a DaemonSet or a ConfigMap. An empty name is allowed and means none."""
     if text and not (len(text) <= 253 and _DNS_SUBDOMAIN.fullmatch(text)):
-        raise ValueError("expected the name of an object as Kubernetes has them: small letters, digits, - and .")
+        raise ValueError("expected the name of a Kubernetes object: small letters, digits, - and .")
     return text
 
 
 def namespace(text: str) -> str:
-    """The name of a namespace; never empty."""
+    """Checks the name of a namespace; it must not be empty."""
     if not (len(text) <= 63 and re.fullmatch(_DNS_LABEL, text)):
         raise ValueError("expected the name of a namespace: small letters, digits and -")
     return text
 
 
 def listen_host(text: str) -> str:
-    """The address to listen on: IPv4, IPv6 (also in brackets, as kured requires), or a host name; empty: all."""
+    """Checks the address to listen on: IPv4, IPv6 (also in brackets, as kured requires), or a host name. Empty means
+    all addresses."""
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     if text and not (_is_ipv6(bare) or (bare == text and (_is_ipv4(bare) or _is_host_name(bare)))):
         raise ValueError("expected an IP address such as 10.0.0.1 or ::1, or a host name, without a port")
@@ -294,7 +296,8 @@ def _is_address(kind: Callable[[str], object], text: str) -> bool:
 
 
 def _is_host_name(text: str) -> bool:
-    """Whether the text is a host name, in capitals or not. A name that ends in a number is a malformed address."""
+    """Whether the text is a host name, in small or capital letters. A name that ends in a number is a malformed
+    address."""
     return (
         len(text) <= 253
         and bool(_DNS_SUBDOMAIN.fullmatch(text.lower()))
@@ -303,58 +306,61 @@ def _is_host_name(text: str) -> bool:
 
 
 def short_name(text: str) -> str:
-    """A name that people give to one entry of a list."""
+    """Checks a name that people give to one entry of a list."""
     if not re.fullmatch(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?", text):
         raise ValueError("expected a name of at most 63 letters, digits, -, _ and .")
     return text
 
 
 def needed_name(text: str) -> str:
-    """The name of an object; never empty."""
+    """Checks the name of an object; it must not be empty."""
     if not text:
         raise ValueError("expected a name")
     return object_name(text)
 
 
 def label(text: str) -> tuple[str, str]:
-    """`key=value`, checked as the API server will check it."""
+    """Parses `key=value` with the rules that the API server has for labels."""
     key, equals, value = text.partition("=")
     if not equals or not is_label_key(key) or not is_label_value(value):
         raise ValueError("expected a label as key=value")
     if key == keys.REBOOT_LABEL:
-        raise ValueError(f"expected another label than {keys.REBOOT_LABEL}: the roll-out itself is written there")
+        raise ValueError(f"expected a label other than {keys.REBOOT_LABEL}: careen itself writes that label")
     return key, value
 
 
 def kureds_label(text: str) -> tuple[str, str]:
-    """The same as kured reads it: the part from a second `=` on, which no label value can contain, is cut off."""
+    """Parses a label as kured does. kured cuts off a second `=` and the text after it, which no label value can
+    contain."""
     return label("=".join(text.split("=")[:2]))
 
 
 def second_equals(text: str) -> str:
-    """A remark that names the labels that were cut; empty if there are none."""
+    """Returns a remark that names the labels which kured's rule has cut; empty if there are none."""
     cut = [part for part in comma_separated(text) if part.count("=") > 1]
     return (
-        f"of {', '.join(cut)} what follows the second = is left out, as by kured: no label can hold it" if cut else ""
+        f"as in kured, the second = of {', '.join(cut)} and the text after it are left out: no label can contain them"
+        if cut
+        else ""
     )
 
 
 def label_key(text: str) -> str:
-    """The key of a label, taint or annotation; empty is allowed and means none."""
+    """Checks the key of a label, taint or annotation. An empty key is allowed and means none."""
     if text and not is_label_key(text):
         raise ValueError("expected a key such as example.com/name, or nothing")
     return text
 
 
 def annotation_key(text: str) -> str:
-    """The key of an annotation; never empty."""
+    """Checks the key of an annotation; it must not be empty."""
     if not text:
         raise ValueError("expected a key such as example.com/name")
     return label_key(text)
 
 
 def scheduler_config(text: str) -> str:
-    """A file, or `configmap:KEY`."""
+    """Checks the name of a file, or of a ConfigMap's key as `configmap:KEY`."""
     kind, colon, key = text.partition(":")
     if kind == "configmap" and colon and not _KEY_OF_A_CONFIG_MAP.fullmatch(key):
         raise ValueError("expected configmap:KEY with a key of the ConfigMap, such as configmap:scheduler.yaml")
@@ -362,21 +368,21 @@ def scheduler_config(text: str) -> str:
 
 
 def command_line(text: str) -> str:
-    """A command with balanced quotes: the agent splits it into words as a shell would."""
+    """Checks that the quotes of a command are balanced, because the agent splits it into words as a shell would."""
     try:
         shlex.split(text)
     except ValueError as error:
-        raise ValueError(f"expected a command with every quote closed: {error}") from None
+        raise ValueError(f"expected a command with balanced quotes: {error}") from None
     return text
 
 
 def selector(text: str) -> Selector | None:
-    """A label selector; empty is none."""
+    """Parses a label selector; an empty text gives None."""
     return Selector.parse(text) if text.strip() else None
 
 
 def set_selector(text: str) -> Selector:
-    """A label selector that is not empty, because an empty one would select everything."""
+    """Parses a label selector and refuses an empty one, because it would select everything."""
     parsed = Selector.parse(text)
     if not parsed.requirements:
         raise ValueError("expected a label selector such as app=db; an empty one would match every pod")
@@ -387,8 +393,9 @@ _ANY_NUMBER = 2**31 - 1
 
 
 def budget(text: str) -> Budget:
-    """`zone=1`, `control-plane=1`, `topology:example.com/rack=25%`, `selector:app=db=1`: how many nodes of a group, or
-    how many percent of them, may be down at once."""
+    """Parses a budget: `zone=1`, `control-plane=1`, `topology:example.com/rack=25%` or `selector:app=db=1`.
+
+    The number says how many nodes of a group, or how many percent of them, may be down at once."""
     group, _, number = text.rpartition("=")
     bare = number.removesuffix("%")
     is_percent, is_number = bare != number, bare.isascii() and bare.isdigit()
@@ -413,14 +420,14 @@ def _group(text: str) -> Budget | None:
 
 
 def format_budget(value: Budget) -> str:
-    """The inverse of `budget`."""
+    """Formats a budget. `budget` can read it again."""
     group = f"selector:{value.selector.text}" if value.selector else value.kind.value
     group = f"topology:{value.key}" if value.key else group
     return f"{group}={value.limit}" if value.percent is None else f"{group}={value.percent}%"
 
 
 def url(text: str) -> str:
-    """The URL of a web server, or the empty text."""
+    """Checks the URL of a web server; an empty text is allowed."""
     try:
         is_one = not text or (
             re.fullmatch(r"https?://[^/?#\s]+\S*", text) is not None
@@ -435,12 +442,12 @@ def url(text: str) -> str:
 
 
 def template(text: str) -> str:
-    """A message with at most one `%s`, for the node's name; Go prints `%!(EXTRA …)` for a template without one."""
+    """Checks a message template with at most one `%s`, for the node's name. Without a `%s`, Go prints `%!(EXTRA …)`."""
     return _template(text, templates.FIELDS)
 
 
 def template_of_figures(text: str) -> str:
-    """The same for the message at the end of a roll-out, which has more fields."""
+    """Checks a template for the message at the end of a roll-out, which has more fields than other messages."""
     return _template(text, templates.FIELDS + templates.FIGURES)
 
 
@@ -456,31 +463,31 @@ def _template(text: str, known: tuple[str, ...]) -> str:
 
 
 def comma_separated(text: str) -> list[str]:
-    """kured's stringSlice: a line of CSV."""
+    """Splits kured's stringSlice, a line of CSV."""
     return [part for each in next(csv.reader([text]), []) if (part := each.strip())]
 
 
 def one_per_line(text: str) -> list[str]:
-    """kured's stringArray has no separator, because selectors contain commas; in the environment each value is on a
-    line of its own."""
+    """Splits kured's stringArray, which has no separator because selectors contain commas. An environment variable has
+    one value per line."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def paths(text: str) -> list[str]:
-    """Several paths, separated by line breaks or commas. A comma separates only before another absolute path, because
+    """Splits a text into paths at line breaks and commas. A comma separates only before another absolute path, because
     a path may contain commas."""
     return [part for each in re.split(r"[,\n](?=\s*/)", text) if (part := each.strip().rstrip(",").strip())]
 
 
 def absolute_path(text: str) -> str:
-    """An absolute path of the host: a relative one would depend on the agent's working directory."""
+    """Checks an absolute path of the host. A relative path would depend on the agent's working directory."""
     if not text.startswith("/"):
         raise ValueError(f"expected an absolute path, such as /{text.removeprefix('./')}")
     return text
 
 
 def probe(text: str) -> str:
-    """The name of a probe of `host/probes`."""
+    """Checks the name of a probe in `host/probes`."""
     return one_of(*PROBES)(text)
 
 
@@ -542,10 +549,10 @@ BUDGETS = ValueKind(metavar="GROUP=N", parse=budget, many=True, split=one_per_li
 
 
 def whole_number(lowest: int, highest: int = 2**31 - 1) -> ValueKind:
-    """A `ValueKind` for `integer`."""
+    """Returns a `ValueKind` for whole numbers within these bounds."""
     return ValueKind(metavar="NUMBER", parse=integer(lowest, highest), bounds=(lowest, highest))
 
 
 def word(*choices: str) -> ValueKind:
-    """A `ValueKind` for `one_of`."""
+    """Returns a `ValueKind` that accepts only these words."""
     return ValueKind(metavar="|".join(choices), parse=one_of(*choices), choices=choices)

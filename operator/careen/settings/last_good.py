@@ -1,9 +1,9 @@
-"""Keeps the ConfigMap's settings under which a claim was taken, for an agent that starts and cannot use the ConfigMap.
+"""Keeps the ConfigMap's settings that were in force when the node took its claim. An agent that restarts and cannot use
+the ConfigMap uses them.
 
 They are in an annotation of the Node for as long as the claim exists. The folder of the host's lock would not do,
 because it is in memory and does not survive the reboot. The record would not do either, because an older release
-rejects a record with an unknown field. Secrets are left out: every reader of Nodes could read them.
-"""
+rejects a record with an unknown field. Secrets are left out, because every reader of Nodes could read them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ _NAMES = {flag(name): name for name, setting in SETTINGS.items() if not setting.
 
 
 class LastGood(Value, kw_only=True):
-    """Settings in place of the ConfigMap's, and the reason.
+    """Settings that replace the ConfigMap's, and why.
 
-    `is_whole` false: some or all of the ConfigMap's settings are unknown.
-    """
+    `is_whole` is False if some or all of the ConfigMap's settings are unknown."""
 
     resolved: Resolved
     is_whole: bool
@@ -34,7 +33,8 @@ class LastGood(Value, kw_only=True):
 
 
 def to_annotation(resolved: Resolved) -> str:
-    """The settings that come from the ConfigMap, as short JSON; empty if they are too long for the annotation."""
+    """Returns the settings that come from the ConfigMap, as short JSON; empty if they are too long for the
+    annotation."""
     given = {flag(name): each.texts for name, each in resolved.origins.items() if each.source is Source.CONFIG_MAP}
     secret = sorted(name for name, texts in given.items() if _is_secret(name, texts))
     record: dict[str, Any] = {
@@ -48,7 +48,7 @@ def to_annotation(resolved: Resolved) -> str:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether no setting came from the ConfigMap, or that is unknown, as with the claim of an older release."""
+    """Whether the annotation contains no setting, or cannot be read, as with the claim of an older release."""
     found = _read(text)
     return found is None or not (found.settings or found.left_out)
 
@@ -62,11 +62,10 @@ def restore(
     name: str,
     lock_annotation: str = "",
 ) -> LastGood:
-    """The settings from flags, environment and the annotation.
+    """Restores the settings from flags, environment and the annotation.
 
-    `lock_annotation`: the annotation that holds the claim's lock, by the record. Raises `BadSettings` if flags and
-    environment alone are unusable: then the agent has no settings to continue with.
-    """
+    `lock_annotation`: the annotation that contains the lock with the node's claim, according to the record. Raises
+    `BadSettings` if flags and environment alone are unusable: then the agent has no settings to continue with."""
     found = _read(text)
     values: dict[str, Any] = {}
     if found is not None:
@@ -103,7 +102,7 @@ class _Kept(Value):
 
 
 def _read(text: str) -> _Kept | None:
-    """The content of the annotation; None if this release cannot understand it."""
+    """Parses the annotation; None if this release cannot understand it."""
     try:
         record = json.loads(text)
         if record["version"] != VERSION:

@@ -1,9 +1,8 @@
 """The settings in force. A changed ConfigMap takes effect as a whole or not at all.
 
-After a bad edit the old settings stay in force and the agent reports the problem. The same holds when the ConfigMap is
+After a bad edit the old settings stay in force and the agent reports the problem. The same holds if the ConfigMap is
 deleted: `kubectl replace --force` deletes it for a moment, and without its settings every gate in it would open.
-Settings that cannot change while the agent runs wait for its restart.
-"""
+Settings that cannot change while the agent runs take effect at its next start."""
 
 from __future__ import annotations
 
@@ -37,14 +36,14 @@ class SeenConfigMap(Value, kw_only=True):
 
 
 class Invocation(Value, kw_only=True):
-    """The sources that do not change while the agent runs: its command line and environment."""
+    """The agent's command line and environment, which do not change while it runs."""
 
     flags: Mapping[str, Sequence[str]]
     environment: Mapping[str, str]
 
 
 class LiveSettings:
-    """The effective settings. `offer` is the only way they change."""
+    """The settings in force. Only `offer` changes them."""
 
     def __init__(
         self,
@@ -54,10 +53,10 @@ class LiveSettings:
         config_map_name: str,
         instead: LastGood | None = None,
     ) -> None:
-        """`instead` is in force, regardless of the ConfigMap, until `offer` gets a usable one.
+        """Resolves the settings of the start. If `instead` is given, its settings are in force until `offer` gets a
+        usable ConfigMap.
 
-        Raises `BadSettings`: at the start there are no older settings that could stay in force.
-        """
+        Raises `BadSettings`, because at the start there are no older settings that could stay in force."""
         self._given = given
         self._name = config_map_name
         self._seen = config_map
@@ -83,23 +82,24 @@ class LiveSettings:
 
     @property
     def stands_in(self) -> str:
-        """Why older settings are in force instead of the ConfigMap's; empty if they are not."""
+        """Why older settings are in force instead of the ConfigMap's; empty if the ConfigMap's settings are in
+        force."""
         return self._instead.why if self._instead else ""
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Settings that the ConfigMap has changed and that take effect when the agent starts again."""
+        """The settings that the ConfigMap has changed and that take effect when the agent starts again."""
         return self._waiting
 
     @property
     def config_map_uid(self) -> str:
-        """The UID of the ConfigMap that was read last; empty if none was."""
+        """The UID of the ConfigMap that was read last; empty if none was read."""
         return self._seen.uid if self._seen else ""
 
     @property
     def scheduler_config(self) -> str | Unknown:
-        """The scheduler's configuration: from the ConfigMap's key, as of when its settings took effect, or from the
-        file, as of now."""
+        """The scheduler's configuration. A ConfigMap's key is as it was when its settings took effect; a file is read
+        now."""
         where = self.settings.scheduler_config
         if scheduler_config.is_key(where) and self._instead is None:
             return self._scheduler_text
@@ -110,11 +110,11 @@ class LiveSettings:
 
     @property
     def may_scheduler_config_name_files(self) -> bool:
-        """Whether the text of `scheduler_config` may name files, which its reader then opens."""
+        """Whether the text of `scheduler_config` may name files, which the code that reads it then opens."""
         return _may_name_files(self.settings)
 
     def offer(self, config_map: SeenConfigMap | None) -> tuple[str, ...]:
-        """Puts the ConfigMap's settings into force. Returns the problems if they are unusable; then nothing changes."""
+        """Puts the ConfigMap's settings into force. If they are unusable, changes nothing and returns the problems."""
         if config_map is None:
             return self._missed()
         if self._instead is None and self._seen is not None and config_map.data == self._data:
@@ -130,10 +130,10 @@ class LiveSettings:
         return ()
 
     def _missed(self) -> tuple[str, ...]:
-        """The ConfigMap does not exist: a problem, unless the agent has never seen one."""
+        """Returns the problem that the ConfigMap does not exist; nothing if the agent has never seen one."""
         if self._seen is None and self._instead is None:
             return ()
-        remedy = "create it again; an empty one, or a restart of the agents, makes them forgotten"
+        remedy = "create it again. To drop the settings, create an empty one or restart the agents"
         return (f"ConfigMap {self._name} was deleted, and its settings stay in force: {remedy}",)
 
     def _take(self, config_map: SeenConfigMap, resolved: Resolved, text: str) -> None:
@@ -149,8 +149,8 @@ class LiveSettings:
         _tell(changed, waiting, resolved)
 
     def _policy_of(self, resolved: Resolved) -> Policy:
-        """The policy. `resolved`: the settings of an agent that starts now. They go into `kept_settings`, for an agent
-        that cannot read them at its start."""
+        """Returns the policy of the settings in force. Adds the ConfigMap's settings from `resolved` as
+        `kept_settings`, for an agent that restarts and cannot read the ConfigMap."""
         policy, instead = policy_of(self.settings), self._instead
         if instead is None:
             return replace(policy, kept_settings=last_good.to_annotation(resolved))
@@ -163,10 +163,9 @@ class LiveSettings:
         return self._seen.data if self._seen else {}
 
     def _read_scheduler_config(self, resolved: Resolved, data: Mapping[str, str], *, is_new: bool) -> str:
-        """The text of the scheduler's configuration.
+        """Returns the text of the scheduler's configuration.
 
-        A file is checked when the setting changes, and read again for each forecast. Raises `BadSettings`.
-        """
+        Checks a file when the setting changes; each forecast reads the file again. Raises `BadSettings`."""
         where = resolved.settings.scheduler_config
         if not is_new and not scheduler_config.is_key(where):
             return ""
@@ -186,11 +185,11 @@ class LiveSettings:
 
 
 def parse(text: str, name: str) -> Mapping[str, Any]:
-    """The settings in the ConfigMap's YAML. Raises `BadSettings`."""
+    """Parses the settings in the ConfigMap's YAML. Raises `BadSettings`."""
     try:
         values = yaml_text.load(text, lists_of_mappings=LISTS_OF_MAPPINGS)
     except yaml_text.BadYaml as error:
-        raise BadSettings([f"`{KEY}` in ConfigMap {name} is no YAML: {error}"]) from None
+        raise BadSettings([f"`{KEY}` in ConfigMap {name} is not YAML: {error}"]) from None
     if values is None:
         return {}
     if not isinstance(values, dict):

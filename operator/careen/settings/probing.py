@@ -1,5 +1,5 @@
-"""Finds probes that cannot work with the agent's access to its host, so that the agent refuses them at its start
-instead of never rebooting a node."""
+"""Finds probes that cannot work with the agent's access to its host. The agent then refuses to start, because otherwise
+the node would never reboot."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from careen.settings.tree import Settings
 
 
 def contradictions(settings: Settings) -> list[str]:
-    """The problems of the probes, as sentences."""
+    """Returns the problems of the probes, as sentences."""
     return [*_without_a_source(settings), *_beside_the_probes(settings), *_out_of_reach(settings), *_proof(settings)]
 
 
 def _proof(settings: Settings) -> list[str]:
     if settings.reboot_proof != "soft-reboots" or settings.reboot_method == "command" or settings.host_exec == "direct":
         return []
-    why = "runs `systemctl show` on the host, which --reboot-method=signal has no right to"
-    return [f"--reboot-proof=soft-reboots {why}: it needs --reboot-method=command"]
+    why = "runs `systemctl show` on the host, which --reboot-method=signal does not permit"
+    return [f"--reboot-proof=soft-reboots {why}: use --reboot-method=command"]
 
 
 def _without_a_source(settings: Settings) -> list[str]:
@@ -24,28 +24,28 @@ def _without_a_source(settings: Settings) -> list[str]:
         return [f"--reboot-probes is empty: name at least one of {', '.join(PROBES)}"]
     has_sentinel = settings.reboot_sentinel or settings.reboot_sentinel_command
     if SENTINEL in settings.reboot_probes and not has_sentinel:
-        why = "the agent could not tell when a reboot is needed"
+        why = "the agent could not find out when a reboot is needed"
         return [f"neither --reboot-sentinel nor --reboot-sentinel-command is given: {why}"]
     return []
 
 
 def _beside_the_probes(settings: Settings) -> list[str]:
-    """Settings of a probe that is not used, and a probe without its setting."""
+    """Returns the problems of settings without their probe, and of a probe without its setting."""
     found = []
     if ("uptime" in settings.reboot_probes) is not bool(settings.reboot_max_uptime):
         found.append("--reboot-max-uptime and the probe uptime of --reboot-probes belong together: give both")
     if settings.reboot_packages and not (SENTINEL in settings.reboot_probes and settings.reboot_sentinel):
         found.append(
-            "--reboot-packages needs the files of --reboot-sentinel: a list of packages stands beside no other source"
+            "--reboot-packages needs the files of --reboot-sentinel: no other source has a list of packages beside it"
         )
     return found
 
 
 def remarks(settings: Settings) -> list[str]:
-    """Settings that are allowed but probably a mistake, as sentences."""
+    """Returns sentences about settings that are allowed but probably a mistake."""
     if not (settings.reboot_packages and settings.reboot_sentinel_command):
         return []
-    return ["--reboot-packages does nothing beside --reboot-sentinel-command, which stands in place of the files"]
+    return ["--reboot-packages has no effect with --reboot-sentinel-command, which replaces the files"]
 
 
 def _out_of_reach(settings: Settings) -> list[str]:
@@ -57,12 +57,12 @@ def _out_of_reach(settings: Settings) -> list[str]:
         does = "runs a command on the host" if reach is HostAccess.COMMAND else "looks at files of the host"
         if settings.reboot_method == "signal":
             found.append(
-                f"the probe {name} of --reboot-probes {does}, which --reboot-method=signal has no right to: it needs "
+                f"the probe {name} of --reboot-probes {does}, which --reboot-method=signal does not permit: use "
                 "--reboot-method=command"
             )
         elif reach is HostAccess.FILES and not settings.host_root:
             found.append(
-                f"the probe {name} of --reboot-probes {does}, and --host-root does not say where they are: give "
+                f"the probe {name} of --reboot-probes {does}, but --host-root does not say where: give "
                 "--host-root=/proc/1/root, as manifests/daemonset.yaml does"
             )
     return found

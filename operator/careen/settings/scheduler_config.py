@@ -1,8 +1,8 @@
 """Reads the text that `--scheduler-config` names and checks that it is a KubeSchedulerConfiguration.
 
-An invalid one is a bad setting like any other. A text that is too long or too deep to be checked within a turn, or that
-has YAML aliases, is checked by the forecast's child process, which has a deadline and a memory limit.
-"""
+An invalid text is a bad setting like any other. Some texts cannot be checked within a turn: those that are too long or
+too deep, or that have YAML aliases. The forecast's child process checks them, because it has a deadline and a memory
+limit."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ _LONGEST_SENTENCE = 300
 
 
 class Unusable(Exception):
-    """There is no text, or it is no KubeSchedulerConfiguration.
+    """The text is missing, or it is not a KubeSchedulerConfiguration.
 
-    The message is a predicate: it continues a sentence that begins with the name of the setting.
-    """
+    The message continues a sentence that begins with the name of the setting."""
 
 
 def is_key(where: str) -> bool:
-    """Whether the setting names a key of the ConfigMap, not a file."""
+    """Whether the setting names a key of the ConfigMap rather than a file."""
     return where.startswith(_KEY_PREFIX)
 
 
 def read(where: str, data: Mapping[str, str], config_map: str) -> str:
-    """The text that the setting names; empty for an empty setting. Raises `Unusable`."""
+    """Returns the text that the setting names; empty if the setting is empty. Raises `Unusable`."""
     if not where:
         return ""
     text = _of_key(where.removeprefix(_KEY_PREFIX), data, config_map) if is_key(where) else _of_file(where)
@@ -48,16 +47,16 @@ def read(where: str, data: Mapping[str, str], config_map: str) -> str:
 
 
 def read_judged(where: str, data: Mapping[str, str], config_map: str, *, may_name_files: bool) -> str:
-    """Reads as `read` does. Also raises `Unusable` for a text that is no KubeSchedulerConfiguration, or that names
-    files without permission."""
+    """Reads and checks the text. Raises `Unusable` like `read`, and also if the text is not a
+    KubeSchedulerConfiguration, or names files without permission."""
     text = read(where, data, config_map)
     if text and (why := _why_not(text, may_name_files=may_name_files)):
-        raise Unusable(f"names {_what(where)}, which is no KubeSchedulerConfiguration: {why}")
+        raise Unusable(f"names {_what(where)}, which is not a KubeSchedulerConfiguration: {why}")
     return text
 
 
 def told(error: ConfigurationError) -> str:
-    """The error in one line, with the switch that lets the ConfigMap name files if that is the problem."""
+    """Returns the error in one line. If a file was refused, adds the switch that lets the ConfigMap name files."""
     from scheduler_core.config.configuration import NO_FILE
 
     words = str(error)
@@ -67,7 +66,7 @@ def told(error: ConfigurationError) -> str:
 
 def may_name_files(where: str, *, is_config_map_trusted: bool) -> bool:
     """Whether the text may name files of an extender's tlsConfig, which the agent opens as root. A text in the
-    ConfigMap may only with --config-map-may-name-files, even if a flag names its key."""
+    ConfigMap may do so only with --config-map-may-name-files, even if a flag names its key."""
     return is_config_map_trusted or not is_key(where)
 
 
@@ -88,18 +87,18 @@ def _of_file(path: str) -> str:
     try:
         if not Path(path).is_file():
             # A pipe or a device may have no end.
-            raise Unusable(f"names the file {path}, which is not there: mount it, or name another one")
+            raise Unusable(f"names the file {path}, which does not exist: mount it, or name another file")
         with Path(path).open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise Unusable(f"names the file {path}, which is longer than {_MOST_BYTES // 2**20} MiB: name another one")
+            raise Unusable(f"names the file {path}, which is longer than {_MOST_BYTES // 2**20} MiB: name another file")
         return content.decode("utf-8")
     except (OSError, ValueError) as error:
         raise Unusable(f"names the file {path}, which cannot be read: {error}") from None
 
 
 def _why_not(text: str, *, may_name_files: bool) -> str:
-    """Why the text is no KubeSchedulerConfiguration; empty if it is one, or if it cannot be checked here."""
+    """Returns why the text is not a KubeSchedulerConfiguration; empty if it is one, or if it cannot be checked here."""
     from scheduler_core.config.configuration import Configuration  # few agents are given one
     from scheduler_core.config.fields import ConfigurationError
 
@@ -110,7 +109,7 @@ def _why_not(text: str, *, may_name_files: bool) -> str:
     except yaml.YAMLError as error:
         # The error's own message quotes the text, which may contain an extender's key.
         mark = getattr(error, "problem_mark", None)
-        return "it is no YAML" + (f": line {mark.line + 1}, column {mark.column + 1}" if mark else "")
+        return "it is not YAML" + (f": line {mark.line + 1}, column {mark.column + 1}" if mark else "")
     except ConfigurationError as error:
         return told(error)
     except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError) as error:
@@ -128,7 +127,7 @@ _CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndTo
 
 
 def _is_soon_read(text: str) -> bool:
-    """Whether the text can be read quickly. Raises `yaml.YAMLError`."""
+    """Whether the text can be parsed quickly. Raises `yaml.YAMLError`."""
     levels = 0
     if len(text) > _MOST_JUDGED:
         return False

@@ -1,8 +1,8 @@
-"""The sources of values, strongest first: flag, CAREEN_X, KURED_X, the ConfigMap, the default.
+"""Combines the sources of settings. The strongest comes first: flag, CAREEN_X, KURED_X, the ConfigMap, the default.
 
-In kured the environment wins over flags. Here the flag wins, and if both are given and differ the agent says so at its
-start. It rejects unknown, unreadable and contradictory settings, and reports all of them at once with setting, source
-and remedy: if a typing error silently removed a gate, nodes would reboot."""
+In kured the environment overrides flags. Here the flag overrides the environment; if both are given and differ, the
+agent says so when it starts. The agent rejects unknown, unreadable and contradictory settings, and reports all of them
+at once with setting, source and remedy. Otherwise a typing error could remove a gate, and nodes would reboot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scheduler_core.values import Value
 
 
 class Source(StrEnum):
-    """The sources of an effective value, strongest first."""
+    """The sources of a value, strongest first."""
 
     FLAG = "flag"
     CAREEN_ENVIRONMENT = "CAREEN environment"
@@ -32,7 +32,7 @@ class Source(StrEnum):
 
 
 class Supplied(Value, kw_only=True):
-    """A value as written, and its source. `texts` has more than one element only for a repeated setting."""
+    """A value as written, with its source. `texts` has several elements only if the setting was repeated."""
 
     source: Source
     where: str
@@ -40,7 +40,7 @@ class Supplied(Value, kw_only=True):
 
 
 class Resolved(Value, kw_only=True):
-    """The effective settings, the source of each, and remarks for the log at the start."""
+    """The settings, the source of each, and remarks for the log when the agent starts."""
 
     settings: Settings
     origins: Mapping[str, Supplied]
@@ -48,7 +48,7 @@ class Resolved(Value, kw_only=True):
 
 
 class BadSettings(Exception):
-    """Settings that must not be used. `problems` are sentences for a person; the process ends with exit code 2."""
+    """The settings must not be used. `problems` are sentences for a person; the process ends with exit code 2."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -63,12 +63,11 @@ def resolve(
     config_map_name: str = "",
     is_whole: bool = True,
 ) -> Resolved:
-    """The effective settings. `flags` holds the texts of the command line by field name; `config_map` the parsed YAML.
-    `is_whole` false: the ConfigMap has not been read yet and may still resolve contradictions, so they are not
-    checked.
+    """Returns the settings from all sources. `flags` has the texts of the command line by field name; `config_map` has
+    the parsed YAML.
 
-    Raises `BadSettings` with every problem found.
-    """
+    With `is_whole` False, contradictions are not checked, because the ConfigMap has not been read yet and may still
+    resolve them. Raises `BadSettings` with every problem found."""
     problems: list[str] = []
     given: dict[str, list[Supplied]] = {name: [] for name in SETTINGS}
     for each in (
@@ -105,8 +104,8 @@ def resolve(
 
 
 def _beyond_the_config_map(given: Mapping[str, Sequence[Supplied]], settings: Settings) -> list[str]:
-    """The problems of settings that the ConfigMap may not set. Also if a flag overrides the line: it would take effect
-    as soon as the flag is removed."""
+    """Returns the problems of settings that the ConfigMap must not set. Reports them even if a flag overrides the
+    setting, because it would take effect as soon as the flag is removed."""
     return [
         f"{each.where} {why}"
         for name, values in given.items()
@@ -124,7 +123,7 @@ _SHORTEST_SILENCE, _LONGEST_SILENCE = 60.0, 86400.0
 
 
 def contradictions(settings: Settings) -> list[str]:
-    """The problems of settings that contradict each other."""
+    """Returns the problems of settings that contradict each other."""
     found = nobody(settings)
     if settings.reboot_method == "command" and not settings.reboot_command.strip():
         found.append(
@@ -132,7 +131,7 @@ def contradictions(settings: Settings) -> list[str]:
         )
     found += probing.contradictions(settings)
     if not settings.boot_id_file:
-        found.append("--boot-id-file is empty: the agent could not tell whether the host rebooted")
+        found.append("--boot-id-file is empty: the agent could not find out whether the host rebooted")
     if settings.alert_filter_match_only and settings.alert_filter_regexp is None:
         found.append(
             "--alert-filter-match-only needs --alert-filter-regexp: without it no alert could ever forbid a reboot"
@@ -145,7 +144,7 @@ def contradictions(settings: Settings) -> list[str]:
             "alert is looked at"
         )
     if settings.health_queries and not settings.prometheus_url:
-        found.append("--health-queries needs --prometheus-url: without it nobody could be asked")
+        found.append("--health-queries needs --prometheus-url, because the queries go to Prometheus")
     found += _credentials(settings)
     if settings.scheduler_config.startswith("configmap:") and not settings.config_map:
         found.append("--scheduler-config names a key of the ConfigMap, but --config-map is empty")
@@ -162,16 +161,18 @@ def contradictions(settings: Settings) -> list[str]:
 def _silence(settings: Settings) -> list[str]:
     seconds, found = settings.alertmanager_silence, list[str]()
     if seconds and not settings.alertmanager_url:
-        found.append("--alertmanager-silence needs --alertmanager-url: without it nobody could be asked for a silence")
+        found.append("--alertmanager-silence needs --alertmanager-url, because the agent creates silences there")
     if seconds and not settings.alertmanager_silence_matchers:
-        found.append("--alertmanager-silence needs --alertmanager-silence-matchers: without any nothing is silenced")
+        found.append(
+            "--alertmanager-silence needs --alertmanager-silence-matchers, because they select the alerts to silence"
+        )
     if seconds and not _SHORTEST_SILENCE <= seconds <= _LONGEST_SILENCE:
         found.append("--alertmanager-silence: expected 1m to 24h, or 0; it is extended while the node is down")
     return found
 
 
 def _twice(settings: Settings) -> list[str]:
-    """The problems of settings that give two values for one thing."""
+    """Returns the problems of settings that give two values for one thing."""
     found = []
     for name in ("pre_reboot_node_labels", "post_reboot_node_labels"):
         given = [key for key, _ in getattr(settings, name)]
@@ -196,7 +197,8 @@ def _twice(settings: Settings) -> list[str]:
 
 
 def _credentials(settings: Settings) -> list[str]:
-    """The problems of the credentials for Prometheus: there must be one kind of them, and it must be complete."""
+    """Returns the problems of the credentials for Prometheus and Alertmanager. Prometheus takes one kind of
+    credentials, and it must be complete."""
     found = []
     given = [
         name
@@ -206,14 +208,14 @@ def _credentials(settings: Settings) -> list[str]:
         and getattr(settings, name)
     ]
     if given and not settings.prometheus_url:
-        found.append(f"--{flag(given[0])} needs --prometheus-url: without it no alert is looked at")
+        found.append(f"--{flag(given[0])} needs --prometheus-url, because it is used only for Prometheus")
     found += [
-        f"--{flag(name)} needs --alertmanager-url: without it nothing is asked"
+        f"--{flag(name)} needs --alertmanager-url, because it is used only for Alertmanager"
         for name in ("alertmanager_token_file", "alertmanager_ca_file")
         if getattr(settings, name) and not settings.alertmanager_url
     ]
     if settings.prometheus_token_file and settings.prometheus_username:
-        found.append("--prometheus-token-file and --prometheus-username are two ways to say who asks: keep one of them")
+        found.append("--prometheus-token-file and --prometheus-username are two kinds of credentials: keep one of them")
     if bool(settings.prometheus_username) is not bool(settings.prometheus_password_file):
         found.append("--prometheus-username and --prometheus-password-file belong together: give both")
     if settings.prometheus_client_key_file and not settings.prometheus_client_certificate_file:
@@ -222,7 +224,7 @@ def _credentials(settings: Settings) -> list[str]:
 
 
 def nobody(settings: Settings) -> list[str]:
-    """The problem of an agent without the name of its Node."""
+    """Returns the problem that the agent does not know the name of its Node; nothing if it does."""
     if settings.node_id:
         return []
     return [
@@ -231,14 +233,16 @@ def nobody(settings: Settings) -> list[str]:
 
 
 def remarks(settings: Settings) -> list[str]:
-    """Remarks on settings that are allowed but probably a mistake."""
+    """Returns remarks on settings that are allowed but probably a mistake."""
     found = probing.remarks(settings)
     if settings.force_reboot and not settings.drain_timeout:
-        found.append("--force-reboot does nothing without --drain-timeout: a drain without a limit never ends in force")
+        found.append(
+            "--force-reboot does nothing without --drain-timeout: a drain without a time limit is never forced"
+        )
     if not settings.reboot_days:
         found.append("--reboot-days is empty: no node will ever reboot")
     if (settings.notify_url or settings.notify_url_file) and settings.slack_hook_url:
-        found.append("--slack-hook-url does nothing beside --notify-url: only the latter is used, as by kured")
+        found.append("--slack-hook-url has no effect with --notify-url: as in kured, only the latter is used")
     found += [
         f"--{flag(name)} has {{cluster}}, but --cluster-name is empty"
         for name in SETTINGS
@@ -251,18 +255,18 @@ def remarks(settings: Settings) -> list[str]:
         settings.prometheus_token_file or settings.prometheus_username
     ):
         found.append(
-            "--prometheus-url is not encrypted: whoever can listen on the way learns the secret that goes with it"
+            "--prometheus-url is not encrypted: anyone who can read the network traffic learns the credentials"
         )
     if settings.alertmanager_url.startswith("http://") and settings.alertmanager_token_file:
-        found.append("--alertmanager-url is not encrypted: whoever can listen on the way learns the token")
+        found.append("--alertmanager-url is not encrypted: anyone who can read the network traffic learns the token")
     if without_login(settings.prometheus_url) != settings.prometheus_url:
         found.append(
-            "--prometheus-url holds a name and password: give them as --prometheus-username and "
+            "--prometheus-url contains a user name and a password: give them as --prometheus-username and "
             "--prometheus-password-file"
         )
     if settings.lock_ttl:
         found.append(
-            "--lock-ttl does not free claims by time: a claim is freed when its Node proves that nobody holds it"
+            "--lock-ttl frees no claim: an agent frees a claim when the holder's Node proves that it has no holder"
         )
     return found
 
@@ -302,7 +306,7 @@ def _from_environment(environment: Mapping[str, str], problems: list[str]) -> di
                 found.setdefault(known[key], []).append(Supplied(source=source, where=key, texts=(environment[key],)))
             else:
                 problems.append(
-                    f"the environment variable {key} is no setting{_meant(key, known)}; correct or remove it"
+                    f"the environment variable {key} is not a setting{_meant(key, known)}; correct or remove it"
                 )
     return found
 
@@ -316,24 +320,26 @@ def _from_config_map(values: Mapping[str, Any], config_map_name: str, problems: 
             reason = (
                 "must be known before the ConfigMap can be read: give it as a flag or in the environment"
                 if key in map(flag, SETTINGS)
-                else f"is no setting{_meant(str(key), known)}; correct or remove it"
+                else f"is not a setting{_meant(str(key), known)}; correct or remove it"
             )
             problems.append(f"{where} {reason}")
             continue
         is_mapping = SETTINGS[known[key]].kind.is_mapping
         texts = _mapping_texts(value) if is_mapping else _texts(value)
         if texts is None and is_mapping:
-            problems.append(f"{where} is no list of mappings")
+            problems.append(f"{where} is not a list of mappings")
             continue
         if texts is None:
-            problems.append(f"{where} has a value that is neither a text, a number, true, false nor a list of those")
+            problems.append(
+                f"{where} has an unsupported value: expected a text, a number, true, false or a list of these"
+            )
             continue
         found[known[key]] = [Supplied(source=Source.CONFIG_MAP, where=where, texts=texts)]
     return found
 
 
 def _texts(value: Any) -> tuple[str, ...] | None:
-    """A YAML value as texts; None for a mapping and for a list that contains a mapping or a list."""
+    """Returns a YAML value as texts; None for a mapping and for a list that contains a mapping or a list."""
     match value:
         case bool():
             return (str(value).lower(),)
@@ -353,7 +359,7 @@ def _texts(value: Any) -> tuple[str, ...] | None:
 
 
 def _mapping_texts(value: Any) -> tuple[str, ...] | None:
-    """A list of mappings as texts; None if it is something else."""
+    """Returns a list of mappings as texts; None if the value is something else."""
     if value is None or isinstance(value, str):
         return (value or "",)
     if not isinstance(value, list) or not all(isinstance(each, str | dict) for each in value):
@@ -365,7 +371,7 @@ _BAD = object()
 
 
 def _parsed(name: str, setting: Setting, given: Supplied, problems: list[str]) -> Any:
-    """The parsed value; `_BAD` if it cannot be parsed, with the reason added to `problems`."""
+    """Parses a value. If it is invalid, adds the reason to `problems` and returns `_BAD`."""
     kind = setting.kind
     if kind.is_mapping:
         return _mappings(name, kind, given, problems)
@@ -385,15 +391,15 @@ def _parsed(name: str, setting: Setting, given: Supplied, problems: list[str]) -
 
 
 def _mappings(name: str, kind: ValueKind, given: Supplied, problems: list[str]) -> Any:
-    """The values of a list of mappings; `_BAD` if one cannot be parsed, with line, field and reason of each added to
-    `problems`."""
+    """Parses a list of mappings. If one is invalid, adds its line, field and reason to `problems` and returns
+    `_BAD`."""
     values: list[Any] = []
     try:
         parts = [
             part for text in given.texts if text.strip() or isinstance(text, ListElement) for part in kind.split(text)
         ]
     except ValueError as error:
-        problems.append(f"{given.where} is no YAML: {error}")
+        problems.append(f"{given.where} is not YAML: {error}")
         return _BAD
     for number, part in enumerate(parts):
         try:
@@ -413,10 +419,10 @@ def _only(texts: Sequence[str]) -> str:
 
 
 def _differences(given: Mapping[str, Sequence[Supplied]]) -> list[str]:
-    """Remarks on flags that override a variable with another value: kured would use the variable."""
+    """Returns remarks on flags that override a variable with another value, because kured would use the variable."""
     return [
         f"--{flag(name)} is given as a flag ({_written(name, each[0])}) and as {other.where} "
-        f"({_written(name, other)}): the flag counts (kured would take the variable)"
+        f"({_written(name, other)}): the flag is used (kured would use the variable)"
         for name, each in given.items()
         for other in each[1:]
         if each[0].source is Source.FLAG
@@ -426,21 +432,22 @@ def _differences(given: Mapping[str, Sequence[Supplied]]) -> list[str]:
 
 
 def _unheard(name: str, parsed: Sequence[tuple[Supplied, Any]]) -> list[str]:
-    """Remarks on values in the ConfigMap that a flag or a variable overrides. For example, manifests/signal/ sets the
-    sentinel as a flag, so another one in the ConfigMap has no effect."""
+    """Returns remarks on values in the ConfigMap that a flag or a variable overrides. For example, manifests/signal/
+    sets the sentinel as a flag, so another sentinel in the ConfigMap has no effect."""
     (first, value), *others = parsed
     return [
-        f"{other.where} ({_written(name, other)}) does nothing: {first.where} ({_written(name, first)}) counts; "
-        "take one of them away"
+        f"{other.where} ({_written(name, other)}) has no effect: {first.where} ({_written(name, first)}) is used; "
+        "remove one of them"
         for other, theirs in others
         if other.source is Source.CONFIG_MAP and theirs != value
     ]
 
 
 def _in_the_open(origins: Mapping[str, Supplied]) -> list[str]:
-    """Remarks on secrets on the command line, which everyone on the host can read in the list of processes."""
+    """Returns remarks on secrets on the command line, because everyone on the host can see them in the list of
+    processes."""
     return [
-        f"{given.where} holds a secret and stands on the command line, where everybody on the host can read "
+        f"{given.where} contains a secret and is on the command line, where everyone on the host can read "
         f"it: give it as {variable(name, 'CAREEN')}, from a Secret"
         for name, given in origins.items()
         if SETTINGS[name].kind.is_secret and given.source is Source.FLAG and any(given.texts)
@@ -457,7 +464,7 @@ def _taken_otherwise(origins: Mapping[str, Supplied]) -> list[str]:
 
 
 def _written(name: str, given: Supplied) -> str:
-    """The given text, without its secrets."""
+    """Returns the given text without its secrets."""
     return ", ".join(SETTINGS[name].kind.told(text) for text in given.texts)
 
 

@@ -1,8 +1,8 @@
 """Reads YAML that people write, within bounds. Every failure is a `BadYaml` that says where.
 
-PyYAML's safe loader builds only plain values, but its constructors raise many kinds of errors (`2026-13-45`,
-`!!bool maybe`), deep nesting ends in a RecursionError, and a few aliases of aliases become gigabytes when code walks
-through them."""
+PyYAML's safe loader builds only plain values, but it needs guards. Its constructors raise many kinds of errors
+(`2026-13-45`, `!!bool maybe`), and deep nesting ends in a RecursionError. A few aliases of aliases become gigabytes
+when code walks through them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MOST_DIGITS = 2**63  # no setting is larger, and Python refuses to print number
 
 
 class BadYaml(ValueError):
-    """The text cannot be read. The message says where but does not quote the text, which may hold a secret."""
+    """The text cannot be read. The message says where but does not quote the text, which may contain a secret."""
 
 
 def load(text: str, *, lists_of_mappings: Collection[str] = ()) -> Any:
-    """The value of the YAML text. `lists_of_mappings`: top-level keys whose lists become `ListElement`s. Raises
+    """Returns the value of the YAML text. The lists under the keys in `lists_of_mappings` become `ListElement`s. Raises
     `BadYaml`."""
     kept: dict[str, list[ListElement]] = {}
 
@@ -41,7 +41,7 @@ def load(text: str, *, lists_of_mappings: Collection[str] = ()) -> Any:
 
 
 def items(text: str) -> list[ListElement]:
-    """The element in the text, or all elements of the list in it. Raises `BadYaml`."""
+    """Returns the one element in the text, or all elements of the list in it. Raises `BadYaml`."""
     if isinstance(text, ListElement):
         return [text]
     found: list[ListElement] = []
@@ -70,7 +70,7 @@ def _as_texts(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
         return "" if node.tag == "tag:yaml.org,2002:null" else str(node.value)
     own = [str(key.value) for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
     if twice := sorted({name for name in own if own.count(name) > 1}):
-        raise BadYaml(f"line {node.start_mark.line + 1}: {twice[0][:80]} stands there twice")
+        raise BadYaml(f"line {node.start_mark.line + 1}: {twice[0][:80]} appears twice")
     loader.flatten_mapping(node)
     return {str(key.value): _as_texts(loader, value) for key, value in node.value}
 
@@ -91,12 +91,12 @@ def _load(text: str, keep: Callable[[yaml.SafeLoader, yaml.Node], None]) -> Any:
     except yaml.YAMLError as error:
         raise BadYaml(_words(error)) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError):
-        raise BadYaml("a value is not what its tag or its form says, such as a date that no calendar has") from None
+        raise BadYaml("a value does not fit its tag or its form, such as a date that does not exist") from None
     return value
 
 
 def _refuse_depth(loader: yaml.SafeLoader) -> None:
-    """Check the depth with the parser alone: it does not recurse, unlike the later steps."""
+    """Checks the depth with the parser alone, which does not recurse, unlike the later steps."""
     depth = 0
     while loader.check_event():
         event = loader.get_event()  # type: ignore[no-untyped-call]
@@ -106,14 +106,14 @@ def _refuse_depth(loader: yaml.SafeLoader) -> None:
 
 
 def _refuse_weight(root: yaml.Node) -> None:
-    """Check the number and the depth of values as code sees them that walks through the result: an alias counts at
-    each use."""
+    """Checks the number and the depth of values. An alias counts at each use, because code that walks through the
+    result visits it each time."""
     known: dict[int, tuple[int, int]] = {}
     above: set[int] = set()
 
     def weigh(node: yaml.Node) -> tuple[int, int]:
         if id(node) in above:
-            raise BadYaml(f"line {node.start_mark.line + 1}: it contains itself")
+            raise BadYaml(f"line {node.start_mark.line + 1}: an alias makes the value contain itself")
         if id(node) not in known:
             above.add(id(node))
             inside = [weigh(each) for each in _children(node)]
@@ -140,10 +140,10 @@ def _children(node: yaml.Node) -> Iterable[yaml.Node]:
 
 
 def _refuse_numbers(value: Any, seen: set[int]) -> None:
-    """Reject numbers that no setting can be and that would raise errors later: infinite, NaN, or with thousands of
+    """Refuses numbers that no setting can have and that would raise errors later: infinite, NaN, or with thousands of
     digits."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise BadYaml("a number is infinite, or none")
+        raise BadYaml("a number is infinite or NaN")
     if isinstance(value, int) and abs(value) >= _MOST_DIGITS:
         raise BadYaml("a number has too many digits")
     if isinstance(value, dict | list | set | tuple) and id(value) not in seen:
@@ -153,9 +153,9 @@ def _refuse_numbers(value: Any, seen: set[int]) -> None:
 
 
 def _words(error: yaml.YAMLError) -> str:
-    """The place and the parser's explanation, without the error's own text, which quotes the line."""
+    """Returns the position and the parser's explanation, without the error's own text, which quotes the line."""
     if isinstance(error, yaml.reader.ReaderError):
-        return f"character {error.position + 1} is one that YAML does not have"
+        return f"character {error.position + 1} is not allowed in YAML"
     mark = getattr(error, "problem_mark", None)
     problem = re.sub(r"'[^']{2,}'|\"[^\"]{2,}\"", "…", str(getattr(error, "problem", None) or ""))
     return (

@@ -156,7 +156,7 @@ def ask_for_a_reboot(node: Node) -> None:
     ("flags", "environment", "words"),
     [
         (["--kubeconfig=/no/such/file"], {}, "cannot read kubeconfig /no/such/file"),
-        (["--period=often"], {"KURED_BLOCKING_POD_SELEKTOR": "app=db"}, "KURED_BLOCKING_POD_SELEKTOR is no setting"),
+        (["--period=often"], {"KURED_BLOCKING_POD_SELEKTOR": "app=db"}, "KURED_BLOCKING_POD_SELEKTOR is not a setting"),
     ],
 )
 def test_invalid_settings_end_the_start_with_code_2(

@@ -257,7 +257,7 @@ def test_a_rebooted_node_returns_to_service_without_its_daemonset(node: Node) ->
         ),
         (
             lambda node: node.put_config("scheduler-config: /no/such/file.yaml"),
-            "names the file /no/such/file.yaml, which is not there",
+            "names the file /no/such/file.yaml, which does not exist",
         ),
     ],
 )
@@ -279,7 +279,7 @@ def test_a_scheduler_configuration_that_disappears_is_reported_on_the_node(node:
     file.unlink()
     ask_for_a_reboot(node)
     wait_until(lambda: "forecast-unknown" in node.annotation("refusals"), lambda: agent.log)
-    assert f"--scheduler-config names the file {file}, which is not there" in node.annotation("refusals")
+    assert f"--scheduler-config names the file {file}, which does not exist" in node.annotation("refusals")
     assert "a turn broke" not in agent.log
 
 

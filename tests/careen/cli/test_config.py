@@ -85,7 +85,7 @@ def test_config_refuses_settings_that_an_agent_would_refuse(desk: Desk) -> None:
     text = " ".join(result.output.split())
     assert "--concurrency='0': expected a whole number from 1" in text
     assert (
-        "`drain-timeot` in ConfigMap careen/careen is no setting (did you mean drain-timeout?); correct or remove it"
+        "`drain-timeot` in ConfigMap careen/careen is not a setting (did you mean drain-timeout?); correct or remove it"
         in text
     )
 
@@ -128,7 +128,7 @@ def test_config_with_here_sends_no_request() -> None:
 def test_config_says_that_a_flag_wins_over_a_variable_unlike_in_kured() -> None:
     result = config_here("--concurrency=3", KURED_CONCURRENCY="2")
     assert row(result.output, "concurrency") == ["3", "--concurrency"]
-    assert "the flag counts (kured would take the variable)" in " ".join(result.output.split())
+    assert "the flag is used (kured would use the variable)" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_config_says_that_a_flag_wins_over_a_variable_unlike_in_kured() -> None:
         (
             [],
             {"CAREEN_PEROID": "1h"},
-            "the environment variable CAREEN_PEROID is no setting (did you mean CAREEN_PERIOD?)",
+            "the environment variable CAREEN_PEROID is not a setting (did you mean CAREEN_PERIOD?)",
         ),
         (["--alert-firing-only"], {}, "need --prometheus-url"),
     ],

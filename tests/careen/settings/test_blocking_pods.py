@@ -55,7 +55,7 @@ blocking-pods:
         (f"{{name: a, pods: app=db, namespaces: {['x'] * 51}}}", "has more than 50 entries"),
         ("{name: a, pods: app=db, longest: 0}", "`blocking-pods[0].longest` '0'"),
         ("{name: a, pods: app=db, longest: 3}", "`blocking-pods[0].longest` '3'"),
-        ("{name: a, pods: app=db, selector: x}", "`blocking-pods[0].selector` is no field"),
+        ("{name: a, pods: app=db, selector: x}", "`blocking-pods[0].selector` is not a field"),
     ],
 )
 def test_an_invalid_entry_of_blocking_pods_is_reported_with_line_and_field(entry: str, problem: str) -> None:

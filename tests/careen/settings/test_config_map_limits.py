@@ -245,7 +245,7 @@ def test_the_config_map_may_not_choose_where_a_secret_is_sent(secret: dict[str, 
         settle({"prometheus-url": "https://thief.example"}, flags_for("", **secret))
     (problem,) = refused.value.problems
     assert problem.startswith(f"`prometheus-url` in ConfigMap {NAME} is refused: what --prometheus-")
-    assert "names would be sent there" in problem
+    assert "names would be sent to that server" in problem
     trusted = flags_for("", **secret, config_map_may_name_files="true")
     assert settle({"prometheus-url": "https://other"}, trusted).settings.prometheus_url == "https://other"
 

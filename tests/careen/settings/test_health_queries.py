@@ -58,13 +58,13 @@ def test_without_a_limit_a_sample_is_valid_for_prometheus_lookback_period() -> N
         ("{name: a, query: up, holds: == ١}", "`health-queries[0].holds` '== ١': expected a comparison"),
         ("{name: a, query: up, holds: < 1e999}", "`health-queries[0].holds` '< 1e999': expected a number"),
         ("{name: a, query: up, holds: '!= -1e400'}", "`health-queries[0].holds` '!= -1e400': expected a number"),
-        ("{name: a, query: up, holds: == 1, labels: 'job=a,b=c'}", "each matcher is an entry of its own"),
-        ("{name: a, query: up, holds: == 1, labels: ['a=~x{1,2}']}", "a value with a comma stands between quotes"),
+        ("{name: a, query: up, holds: == 1, labels: 'job=a,b=c'}", "each matcher is a separate entry"),
+        ("{name: a, query: up, holds: == 1, labels: ['a=~x{1,2}']}", "a value with a comma needs quotes"),
         ("{name: a, query: up, holds: == 1, fresh: 0}", "`health-queries[0].fresh` '0': expected a duration"),
         ("{name: a, query: up, holds: == 1, fresh: 5}", "`health-queries[0].fresh` '5': expected a duration"),
         ("{name: a, query: up, holds: == 1, labels: [job]}", "`health-queries[0].labels` 'job': expected a matcher"),
         ("{name: a, query: up, holds: == 1, labels: ['a=~\"(\"']}", "expected a regular expression"),
-        ("{name: a, query: up, holds: == 1, label: [a=b]}", "`health-queries[0].label` is no field"),
+        ("{name: a, query: up, holds: == 1, label: [a=b]}", "`health-queries[0].label` is not a field"),
         ("{name: a, query: '', holds: == 1}", "`health-queries[0].query` expected one value"),
         (f"{{name: a, query: {'x' * 5000}, holds: == 1}}", "expected a query of at most 4096 characters"),
         (f"{{name: a, query: x, holds: == 1, labels: {['a=b'] * 21}}}", "has more than 20 entries"),
@@ -98,5 +98,7 @@ def test_the_config_map_may_not_name_the_token_file_of_alertmanager(name: str, v
             queries(f"{name}: {value}\n", **given)
     else:
         assert queries(f"{name}: {value}\n") == ()
-        with pytest.raises(BadSettings, match=r"`alertmanager-url` .*--alertmanager-token-file.* would be sent there"):
+        with pytest.raises(
+            BadSettings, match=r"`alertmanager-url` .*--alertmanager-token-file.* would be sent to that server"
+        ):
             queries(f"{name}: {value}\n", alertmanager_token_file=["/t"], alertmanager_url=["http://b:9093"])

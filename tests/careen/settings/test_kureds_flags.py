@@ -187,7 +187,10 @@ def test_the_last_value_of_a_repeated_flag_counts() -> None:
 
 def test_a_label_with_two_equals_signs_is_truncated_and_reported() -> None:
     assert settled(as_flags("--pre-reboot-node-labels=a=b=c,d=e")).notes == (
-        "--pre-reboot-node-labels: of a=b=c what follows the second = is left out, as by kured: no label can hold it",
+        (
+            "--pre-reboot-node-labels: as in kured, the second = of a=b=c and the text after it are left out: "
+            "no label can contain them"
+        ),
     )
 
 
@@ -206,7 +209,7 @@ def test_a_concurrency_of_zero_is_reported_with_the_remedy(text: str) -> None:
     ("argument", "words"),
     [
         ("--drain-timeout=-5m", "expected a duration that is not negative"),
-        ("--period=3600", "a unit is needed"),
+        ("--period=3600", "only 0 needs no unit"),
         ("--reboot-method=magic", "expected one of command, signal"),
         ("--pre-reboot-node-labels=key-", "expected a label as key=value"),
         (r"--alert-filter-regexp=\p{Greek}", r"without \p{Greek}"),

@@ -82,7 +82,7 @@ def test_an_invalid_edit_changes_nothing_and_is_reported(text: str) -> None:
 def test_invalid_yaml_is_reported_by_position_without_its_text(line: str) -> None:
     """A message of the YAML library quotes the line. careen's message appears in an Event and in each agent's log."""
     (problem,) = live().offer(config(f"concurrency: 2\n{line}\n"))
-    assert "`config.yaml` in ConfigMap careen/careen is no YAML: line " in problem
+    assert "`config.yaml` in ConfigMap careen/careen is not YAML: line " in problem
     assert "SECRET" not in problem
 
 
@@ -166,15 +166,15 @@ def test_the_scheduler_configuration_comes_from_a_file_or_a_config_map_key(tmp_p
             ),
         ),
         ({"scheduler.yaml": " \n"}, "names the key `scheduler.yaml` of the ConfigMap, which is empty"),
-        ({"scheduler.yaml": "["}, "which is no KubeSchedulerConfiguration: it is no YAML: line 1, column 2"),
+        ({"scheduler.yaml": "["}, "which is not a KubeSchedulerConfiguration: it is not YAML: line 1, column 2"),
         (
             {"scheduler.yaml": "kind: Secret"},
-            "which is no KubeSchedulerConfiguration: kind: must be KubeSchedulerConfiguration, not Secret",
+            "which is not a KubeSchedulerConfiguration: kind: must be KubeSchedulerConfiguration, not Secret",
         ),
         ({"scheduler.yaml": "- a"}, "a KubeSchedulerConfiguration must be a mapping, not a list"),
-        ({"scheduler.yaml": "profiles: 7"}, "which is no KubeSchedulerConfiguration"),
-        ({"scheduler.yaml": "at: 2026-99-99"}, "which is no KubeSchedulerConfiguration"),
-        ({"scheduler.yaml": "? {a: b}\n: c"}, "which is no KubeSchedulerConfiguration"),
+        ({"scheduler.yaml": "profiles: 7"}, "which is not a KubeSchedulerConfiguration"),
+        ({"scheduler.yaml": "at: 2026-99-99"}, "which is not a KubeSchedulerConfiguration"),
+        ({"scheduler.yaml": "? {a: b}\n: c"}, "which is not a KubeSchedulerConfiguration"),
     ],
 )
 def test_an_invalid_scheduler_configuration_is_refused_at_start_and_in_an_edit(
@@ -212,7 +212,9 @@ def test_a_missing_scheduler_configuration_file_makes_only_the_forecast_unknown(
     file.unlink()
     found = there.scheduler_config
     assert isinstance(found, Unknown)
-    assert found.why == f"--scheduler-config names the file {file}, which is not there: mount it, or name another one"
+    assert (
+        found.why == f"--scheduler-config names the file {file}, which does not exist: mount it, or name another file"
+    )
     assert there.offer(config(f"scheduler-config: {file}\nconcurrency: 3")) == ()
     assert there.policy.concurrency == 3
     file.write_text(TWO)

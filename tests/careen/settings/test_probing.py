@@ -55,7 +55,7 @@ def test_the_default_manifest_supports_every_probe() -> None:
 def test_probes_that_need_host_access_are_refused_with_the_signal_method(name: str) -> None:
     problem = refused(reboot_probes=(name,), reboot_method=("signal",), host_root=("/host",))
     assert problem.startswith(f"the probe {name} of --reboot-probes ")
-    assert problem.endswith("which --reboot-method=signal has no right to: it needs --reboot-method=command")
+    assert problem.endswith("which --reboot-method=signal does not permit: use --reboot-method=command")
 
 
 @pytest.mark.parametrize("name", [name for name, reach in PROBES.items() if reach is HostAccess.FILES])
@@ -83,12 +83,12 @@ def test_a_package_filter_without_a_package_list_is_refused() -> None:
 def test_a_package_filter_together_with_a_sentinel_command_causes_a_warning() -> None:
     flags = {"node_id": ("n1",), "reboot_packages": ("^linux-",), "reboot_sentinel_command": ("true",)}
     (note,) = resolve(flags=flags, environment={}).notes
-    assert note.startswith("--reboot-packages does nothing beside --reboot-sentinel-command")
+    assert note.startswith("--reboot-packages has no effect with --reboot-sentinel-command")
 
 
 def test_settings_without_a_probe_or_a_sentinel_are_refused() -> None:
     assert refused(reboot_probes=("",)).startswith("--reboot-probes is empty: name at least one of sentinel, ")
-    assert "the agent could not tell when a reboot is needed" in refused(reboot_sentinel=("",))
+    assert "the agent could not find out when a reboot is needed" in refused(reboot_sentinel=("",))
     settle(reboot_sentinel=("",), reboot_probes=("suse",), **DEFAULT_MANIFEST)
     assert "expected one of sentinel, " in refused(reboot_probes=("suse,reboot",), **DEFAULT_MANIFEST)
 

@@ -65,7 +65,7 @@ SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 def test_the_start_reports_which_of_a_flag_and_a_variable_applies() -> None:
     assert settle({"period": "1m"}, {"KURED_PERIOD": "3m"}).notes == (
-        "--period is given as a flag (1m) and as KURED_PERIOD (3m): the flag counts (kured would take the variable)",
+        "--period is given as a flag (1m) and as KURED_PERIOD (3m): the flag is used (kured would use the variable)",
     )
     assert settle({"period": "1m"}, {"KURED_PERIOD": "1m"}).notes == ()
     assert settle({}, {"KURED_PERIOD": "1m"}).notes == ()
@@ -73,7 +73,7 @@ def test_the_start_reports_which_of_a_flag_and_a_variable_applies() -> None:
 
 def test_the_report_of_two_different_secrets_shows_neither() -> None:
     notes = settle({"notify_url": SLACK}, {"KURED_NOTIFY_URL": SLACK.replace("T0", "T1")}).notes
-    assert [note[:32] for note in notes] == ["--notify-url is given as a flag ", "--notify-url holds a secret and "]
+    assert [note[:32] for note in notes] == ["--notify-url is given as a flag ", "--notify-url contains a secret a"]
     assert "SECRET" not in "".join(notes)
 
 
@@ -97,7 +97,7 @@ def test_a_secret_on_the_command_line_causes_a_warning() -> None:
     assert settle(environment={"CAREEN_NOTIFY_URL": SLACK}).notes == ()
     (note,) = settle({"notify_url": SLACK}).notes
     assert (
-        note == "--notify-url holds a secret and stands on the command line, where everybody on the host can read "
+        note == "--notify-url contains a secret and is on the command line, where everyone on the host can read "
         "it: give it as CAREEN_NOTIFY_URL, from a Secret"
     )
 
@@ -210,7 +210,7 @@ BAD = [
         id="the ConfigMap",
     ),
     pytest.param(
-        {"config_map": {"windwo": 1}}, "`windwo` in ConfigMap careen/careen is no setting", id="an unknown key"
+        {"config_map": {"windwo": 1}}, "`windwo` in ConfigMap careen/careen is not a setting", id="an unknown key"
     ),
     pytest.param({"config_map": {"perid": "1m"}}, "did you mean period?", id="an unknown key similar to a known one"),
     pytest.param(
@@ -218,7 +218,7 @@ BAD = [
         "must be known before the ConfigMap can be read",
         id="a key that is needed before the ConfigMap is read",
     ),
-    pytest.param({"config_map": {"period": {"hours": 1}}}, "neither a text, a number", id="a mapping"),
+    pytest.param({"config_map": {"period": {"hours": 1}}}, "expected a text, a number", id="a mapping"),
     pytest.param(
         {"config_map": {"period": ["1m", "2m"]}}, "expected one value, not a list", id="a list instead of one value"
     ),
@@ -228,17 +228,17 @@ BAD = [
         id="an unknown variable of kured",
     ),
     pytest.param(
-        {"environment": {"CAREEN_WINDOW": "x"}}, "CAREEN_WINDOW is no setting", id="an unknown variable of careen"
+        {"environment": {"CAREEN_WINDOW": "x"}}, "CAREEN_WINDOW is not a setting", id="an unknown variable of careen"
     ),
     pytest.param(
         {"environment": {"KURED_FORECAST": "off"}},
-        "KURED_FORECAST is no setting",
+        "KURED_FORECAST is not a setting",
         id="a setting of careen under kured's name",
     ),
     pytest.param({"flags": {"node_id": ""}}, "which Node it serves", id="no node name"),
     pytest.param({"flags": {"reboot_command": " "}}, "--reboot-command is empty", id="an empty command"),
     pytest.param(
-        {"flags": {"boot_id_file": ""}}, "could not tell whether the host rebooted", id="no path of the boot id"
+        {"flags": {"boot_id_file": ""}}, "could not find out whether the host rebooted", id="no path of the boot id"
     ),
     pytest.param(
         {"config_map": {"reboot-deadline": 0}},
@@ -250,7 +250,9 @@ BAD = [
         "expected an address such as http://",
         id="a URL without http",
     ),
-    pytest.param({"flags": {"reboot_sentinel": ""}}, "could not tell when a reboot is needed", id="an empty sentinel"),
+    pytest.param(
+        {"flags": {"reboot_sentinel": ""}}, "could not find out when a reboot is needed", id="an empty sentinel"
+    ),
     pytest.param(
         {"flags": {"alert_filter_match_only": "true", "prometheus_url": "http://p"}},
         "no alert could ever forbid",
@@ -265,7 +267,9 @@ BAD = [
     ),
     pytest.param({"flags": {"budget": ("zone=1", "zone=2")}}, "the same group twice", id="two budgets for one group"),
     pytest.param(
-        {"flags": {"node_id": "A_B"}}, "--node-id='A_B': expected the name of an object", id="an impossible Node name"
+        {"flags": {"node_id": "A_B"}},
+        "--node-id='A_B': expected the name of a Kubernetes object",
+        id="an impossible Node name",
     ),
     pytest.param(
         {"environment": {"CAREEN_DS_NAMESPACE": "a/b"}},
@@ -291,7 +295,7 @@ BAD = [
         "but --config-map is empty",
         id="an impossible ConfigMap key",
     ),
-    pytest.param({"flags": {"reboot_command": "sh -c 'x"}}, "every quote closed", id="an unclosed quote"),
+    pytest.param({"flags": {"reboot_command": "sh -c 'x"}}, "balanced quotes", id="an unclosed quote"),
     pytest.param(
         {"flags": {"prometheus_token_file": "/t"}},
         "--prometheus-token-file needs --prometheus-url",
@@ -316,7 +320,7 @@ BAD = [
                 "prometheus_password_file": "/p",
             }
         },
-        "two ways to say who asks",
+        "two kinds of credentials",
         id="both a token and a user",
     ),
     pytest.param(
@@ -399,7 +403,7 @@ def test_a_port_setting_in_the_pod_replaces_a_service_variable() -> None:
 )
 def test_a_misspelled_variable_similar_to_a_service_variable_is_refused(name: str, value: str, meant: str) -> None:
     (problem,) = problems(environment={name: value})
-    assert f"the environment variable {name} is no setting (did you mean {meant}?)" in problem
+    assert f"the environment variable {name} is not a setting (did you mean {meant}?)" in problem
 
 
 @pytest.mark.parametrize(
@@ -409,7 +413,7 @@ def test_a_misspelled_variable_similar_to_a_service_variable_is_refused(name: st
         ({"reboot_days": ""}, "no node will ever reboot"),
         ({"prometheus_url": "http://p", "prometheus_token_file": "/t"}, "is not encrypted"),
         ({"prometheus_url": "https://a:b@p"}, "give them as --prometheus-username and --prometheus-password-file"),
-        ({"lock_ttl": "30m"}, "does not free claims by time"),
+        ({"lock_ttl": "30m"}, "--lock-ttl frees no claim"),
     ],
 )
 def test_a_valid_but_suspicious_setting_causes_a_warning(flags: dict[str, str], words: str) -> None:
@@ -425,7 +429,7 @@ def test_before_the_config_map_is_read_only_the_node_name_is_required() -> None:
 
 @pytest.mark.parametrize("key", ["reboot_command", "reboot_sentinel_comand"])
 def test_a_config_map_key_with_underscores_is_reported_with_the_correct_name(key: str) -> None:
-    with pytest.raises(BadSettings, match=r"is no setting \(did you mean reboot-(sentinel-)?command\?\)"):
+    with pytest.raises(BadSettings, match=r"is not a setting \(did you mean reboot-(sentinel-)?command\?\)"):
         resolve(flags={"node_id": ("n1",)}, environment={}, config_map={key: "x"}, config_map_name="careen/careen")
 
 
@@ -448,8 +452,8 @@ def test_an_overridden_config_map_setting_is_reported(elsewhere: str) -> None:
 
     (note,) = notes("/var/run/other")
     assert note == (
-        f"`reboot-sentinel` in ConfigMap a/b (/var/run/other) does nothing: {where} (/run/careen/need/reboot-required) "
-        "counts; take one of them away"
+        f"`reboot-sentinel` in ConfigMap a/b (/var/run/other) has no effect: {where} "
+        "(/run/careen/need/reboot-required) is used; remove one of them"
     )
     assert notes("/run/careen/need/reboot-required") == ()
 

@@ -101,10 +101,13 @@ def test_yaml_anchors_and_merges_in_windows_are_resolved() -> None:
         ("  - {name: x, cron: 0 2 * * *}", "line 13: `windows[2].duration` is missing"),
         ("  - {name: x, cron: 0 2 * * *, duration: 30s}", "line 13: `windows[2].duration` '30s': expected a duration"),
         ("  - {name: x, cron: 0 2 * * *, duration: 169h}", "line 13: `windows[2].duration` '169h': expected a"),
-        ("  - {name: x, cron: 0 2 * * *, duration: 1h, end: 3}", "line 13: `windows[2].end` stands beside `cron`"),
+        (
+            "  - {name: x, cron: 0 2 * * *, duration: 1h, end: 3}",
+            "line 13: `windows[2].end` is not allowed with `cron`",
+        ),
         ("  - {name: x, start: 2, duration: 1h}", "line 13: `windows[2].duration` needs `cron`"),
-        ("  - {name: x, start: 2, end: 02:00}", "line 13: `windows[2].end` is the start"),
-        ("  - {name: x, nodes: a=b}", "line 13: `windows[2]` says not when it opens"),
+        ("  - {name: x, start: 2, end: 02:00}", "line 13: `windows[2].end` is the same as the start"),
+        ("  - {name: x, nodes: a=b}", "line 13: `windows[2]` does not say when it opens"),
         ("  - {start: 2}", "line 13: `windows[2].name` is missing"),
         ("  - {name: ü, start: 2}", "line 13: `windows[2].name` 'ü': expected a name"),
         ("  - {name: x, days: []}", "line 13: `windows[2].days` expected a list with at least one value"),
@@ -117,8 +120,8 @@ def test_yaml_anchors_and_merges_in_windows_are_resolved() -> None:
         ("  - {name: x, start: 2, exclude: [9999-12-31]}", "line 13: `windows[2].exclude` '9999-12-31': expected a"),
         ("  - {name: x, start: 2, exclude: 2026-03-05..2026-03-01}", "the last date is before the first"),
         ("  - {name: x, start: 2, exclude: {a: b}}", "line 13: `windows[2].exclude` expected a list of values"),
-        ("  - {name: x, strat: 2}", "line 13: `windows[2].strat` is no field; the fields are name, days"),
-        ("  - {name: x, start: 2, start: 3}", "line 13: start stands there twice"),
+        ("  - {name: x, strat: 2}", "line 13: `windows[2].strat` is not a field; the fields are name, days"),
+        ("  - {name: x, start: 2, start: 3}", "line 13: start appears twice"),
         ("  - nights", "line 13: `windows[2]` expected a mapping with the fields name, days"),
         ("  - [a]", "line 13: `windows[2]` expected a mapping"),
         ("  -", "line 13: `windows[2]` expected"),
@@ -134,7 +137,7 @@ def test_a_problem_of_a_window_is_reported_with_line_and_field(added: str, probl
 
 @pytest.mark.parametrize("value", ["{name: x, start: 2}", "5", "true"])
 def test_windows_that_are_not_a_list_are_refused(value: str) -> None:
-    with pytest.raises(BadSettings, match="no list of mappings"):
+    with pytest.raises(BadSettings, match="not a list of mappings"):
         resolved(f"windows: {value}\n")
 
 

@@ -53,7 +53,7 @@ def test_invalid_yaml_is_an_invalid_setting_with_a_message(text: str) -> None:
     assert str(caught.value)
     with pytest.raises(BadSettings) as refused:
         parse(text, "careen/careen")
-    assert refused.value.problems[0].startswith("`config.yaml` in ConfigMap careen/careen is no YAML: ")
+    assert refused.value.problems[0].startswith("`config.yaml` in ConfigMap careen/careen is not YAML: ")
 
 
 def test_usual_yaml_is_read() -> None:

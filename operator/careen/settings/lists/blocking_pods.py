@@ -1,4 +1,4 @@
-"""One entry of `--blocking-pods`: which pods forbid a reboot, and of which nodes."""
+"""Parses one entry of `--blocking-pods`: which pods forbid a reboot, and which nodes they keep from rebooting."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MOST_NAMESPACES = 50
 
 
 class ConfiguredBlocker(Value, kw_only=True):
-    """An entry with its original text."""
+    """An entry of `--blocking-pods` with its original text."""
 
     rule: BlockingPods
     text: str
 
 
 def parse(text: str) -> ConfiguredBlocker:
-    """The entry in the text. Raises `ListFieldError`."""
+    """Parses the text of an entry. Raises `ListFieldError`."""
     fields = fields_of(text, FIELDS)
     scope = BlockingScope(fields.one("scope", kinds.one_of(*BlockingScope), BlockingScope.NODE.value))
     if (scope is BlockingScope.GROUP) is not ("group" in fields):

@@ -1,4 +1,4 @@
-"""One mapping of such a list, read field by field. Every error names the field; `sources.py` adds the line."""
+"""Reads one mapping of a list setting, field by field. Every error names the field; `sources.py` adds the line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class ListFieldError(ValueError):
-    """A field is unusable. An empty `field` stands for the whole mapping."""
+    """A field has an unusable value. An empty `field` means the whole mapping."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(why)
@@ -21,25 +21,26 @@ class ListFieldError(ValueError):
 
 
 class Fields:
-    """The fields of one mapping, read by name. Mutable: it keeps the names that it knows."""
+    """The fields of one mapping, read by name."""
 
     def __init__(self, values: Mapping[str, Any], known: Collection[str]) -> None:
-        """Raises `ListFieldError` for an unknown name."""
+        """Raises `ListFieldError` if the mapping has a name that is not in `known`."""
         self._values = values
         self.text = json.encode(values, order="sorted").decode()
         for name in values:
             if name not in known:
-                raise ListFieldError(name, f"is no field; the fields are {', '.join(known)}")
+                raise ListFieldError(name, f"is not a field; the fields are {', '.join(known)}")
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
     def refuse(self, name: str, why: str) -> NoReturn:
-        """Raises `ListFieldError`."""
+        """Raises `ListFieldError` for this field."""
         raise ListFieldError(name, why)
 
     def one(self, name: str, parse: Callable[[str], T], default: T | None = None) -> T:
-        """The value of a field with one text. Without a default the field is required. Raises `ListFieldError`."""
+        """Returns the parsed value of a field with one text. Without a default the field is required. Raises
+        `ListFieldError`."""
         if name not in self._values:
             if default is None:
                 raise ListFieldError(name, "is missing")
@@ -50,7 +51,8 @@ class Fields:
         return _parsed(name, value, parse)
 
     def several(self, name: str, parse: Callable[[str], T]) -> tuple[T, ...]:
-        """The values of a field with a list or one text; empty if the field is missing. Raises `ListFieldError`."""
+        """Returns the parsed values of a field with a list or one text; empty if the field is missing. Raises
+        `ListFieldError`."""
         value = self._values.get(name, [])
         values = [value] if isinstance(value, str) else value
         if not isinstance(values, list) or not all(isinstance(each, str) and each.strip() for each in values):
@@ -68,11 +70,11 @@ def _parsed(name: str, text: str, parse: Callable[[str], T]) -> T:
 
 
 def fields_of(text: str, known: Collection[str]) -> Fields:
-    """The mapping in the text, which is YAML or JSON. Raises `ListFieldError`."""
+    """Parses a text with one mapping in YAML or JSON. Raises `ListFieldError`."""
     try:
         found = yaml_text.items(text)
     except yaml_text.BadYaml as error:
-        raise ListFieldError("", f"is no YAML: {error}") from None
+        raise ListFieldError("", f"is not YAML: {error}") from None
     if len(found) != 1:
         raise ListFieldError("", "expected one mapping")
     values = json.decode(str(found[0])) if found[0].startswith("{") else None

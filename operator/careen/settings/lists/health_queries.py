@@ -1,4 +1,4 @@
-"""One query of `--health-queries`: the question to Prometheus, and the condition for each sample of the answer."""
+"""Parses one entry of `--health-queries`: the query for Prometheus, and the condition that each sample must meet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\
 
 
 class ConfiguredQuery(Value, kw_only=True):
-    """A query as written, with `$NODE` not yet replaced."""
+    """A query as written. `of_node` replaces its placeholder `$NODE`."""
 
     name: str
     query: str
@@ -34,7 +34,7 @@ class ConfiguredQuery(Value, kw_only=True):
     text: str
 
     def of_node(self, node: str) -> HealthQuery:
-        """The query for one node."""
+        """Returns the query for one node."""
         return HealthQuery(
             name=self.name,
             query=self.query.replace(NODE, node),
@@ -47,7 +47,7 @@ class ConfiguredQuery(Value, kw_only=True):
 
 
 def parse(text: str) -> ConfiguredQuery:
-    """The query in the text. Raises `ListFieldError`."""
+    """Parses the text of an entry. Raises `ListFieldError`."""
     fields = fields_of(text, FIELDS)
     comparison, bound = fields.one("holds", _holds)
     return ConfiguredQuery(
@@ -80,7 +80,7 @@ def _holds(text: str) -> tuple[str, float]:
         raise ValueError('expected a comparison with a number, such as "== 0" or "< 0.9"')
     bound = float(match[2])
     if not math.isfinite(bound):
-        raise ValueError("expected a number that is not infinite: nothing could be above or below it")
+        raise ValueError("expected a number that is not infinite: no sample could be above or below infinity")
     return match[1], bound
 
 
@@ -88,7 +88,7 @@ def _label(text: str) -> tuple[str, str, str]:
     match = _LABEL.fullmatch(text)
     if match is None:
         matcher = 'expected a matcher such as job=ceph, instance=~"$NODE:.*" or cluster!=test'
-        comma = "; each matcher is an entry of its own, and a value with a comma stands between quotes"
+        comma = "; each matcher is a separate entry, and a value with a comma needs quotes"
         raise ValueError(f"{matcher}{comma if ',' in text else ''}")
     value = match[4] if match[3] is None else _unescaped(match[3])
     if "~" in match[2]:

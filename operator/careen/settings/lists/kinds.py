@@ -1,4 +1,5 @@
-"""The kinds of these settings. They import their parsers only for a setting that is given: most agents have none."""
+"""The kinds of settings whose values are lists of mappings. A parser is imported only if its setting is given, because
+most agents have no such setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matchers of one silence in Alertmanager, as `--alertmanager-silence-matchers` writes them."""
+"""Parses one value of `--alertmanager-silence-matchers`: the matchers of one silence in Alertmanager."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _MATCHER = r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"
 
 
 class Matchers(Value):
-    """The matchers of one silence: label, operator and value of each, with `$NODE` not yet replaced."""
+    """The matchers of one silence, each with label, operator and value. `of_node` replaces the placeholder `$NODE`."""
 
     text: str
     each: tuple[tuple[str, str, str], ...]
 
     def of_node(self, node: str) -> list[dict[str, Any]]:
-        """The matchers in the form of Alertmanager's API."""
+        """Returns the matchers for one node in the form of Alertmanager's API."""
         return [
             {
                 "name": label,
@@ -33,9 +33,9 @@ class Matchers(Value):
 
 
 def matchers(text: str) -> Matchers:
-    """The matchers in the text: `node="$NODE"`, or several separated by commas, with or without braces.
+    """Parses matchers such as `node="$NODE"`. Several are separated by commas, with or without braces.
 
-    Raises ValueError for another text, and for a silence that would not be for this node alone."""
+    Raises ValueError if the text is malformed, or if the silence would match the alerts of other nodes."""
     inside = text.strip()
     if inside.startswith("{") and inside.endswith("}"):
         inside = inside[1:-1]
@@ -56,7 +56,8 @@ def matchers(text: str) -> Matchers:
 
 
 def _is_of_one(operator: str, value: str) -> bool:
-    """Whether it matches one node: `$NODE.*` of n1 also matches n10, and `$NODE|` whatever lacks the label."""
+    """Whether the matcher selects a single node. `$NODE.*` of n1 also selects n10, and `$NODE|` also selects alerts
+    without the label."""
     if NODE not in value or operator.startswith("!"):
         return False
     return operator == "=" or not any(
@@ -75,4 +76,4 @@ DEFAULT = (
     Matchers('node="$NODE"', (("node", "=", NODE),)),
     Matchers('instance=~"$NODE(:[0-9]+)?"', (("instance", "=~", "$NODE(:[0-9]+)?"),)),
 )
-"""The node label of kube-state-metrics, and exporters whose instance label is the node's name."""
+"""Matches the node label of kube-state-metrics, and exporters whose instance label is the node's name."""

@@ -1,4 +1,4 @@
-"""One window of `--windows`: days and times, or a cron expression with a duration."""
+"""Parses one entry of `--windows`: days and times, or a cron expression with a duration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EVERY_DAY = tuple(range(7))
 
 
 class ConfiguredWindow(Value, kw_only=True):
-    """A window as written. `has_zone` false: its times are in the zone of --time-zone."""
+    """A window as written. If `has_zone` is False, its times are in the zone of --time-zone."""
 
     window: NamedWindow
     has_zone: bool
@@ -28,7 +28,7 @@ class ConfiguredWindow(Value, kw_only=True):
 
 
 def parse(text: str) -> ConfiguredWindow:
-    """The window in the text. Raises `ListFieldError`."""
+    """Parses the text of an entry. Raises `ListFieldError`."""
     fields = fields_of(text, FIELDS)
     utc: tzinfo = UTC
     zone = fields.one("time-zone", kinds.time_zone, utc)
@@ -46,11 +46,11 @@ def parse(text: str) -> ConfiguredWindow:
 def _is_cron(fields: Fields) -> bool:
     by_days = next((name for name in _BY_DAYS if name in fields), "")
     if "cron" in fields and by_days:
-        raise ListFieldError(by_days, "stands beside `cron`: a window has either")
+        raise ListFieldError(by_days, "is not allowed with `cron`: a window has days and times, or `cron`")
     if "duration" in fields and "cron" not in fields:
         raise ListFieldError("duration", "needs `cron`; a window of days has `start` and `end`")
     if "cron" not in fields and not by_days:
-        raise ListFieldError("", "says not when it opens: give `cron` and `duration`, or `days`, `start` and `end`")
+        raise ListFieldError("", "does not say when it opens: give `cron` and `duration`, or `days`, `start` and `end`")
     return "cron" in fields
 
 
@@ -59,7 +59,7 @@ def _by_days(fields: Fields, zone: tzinfo) -> Window:
     start = fields.one("start", kinds.time_of_day, time(0, 0))
     end = fields.one("end", kinds.time_of_day, time(23, 59, 59))
     if start == end:
-        raise ListFieldError("end", "is the start: the window would be open for a second")
+        raise ListFieldError("end", "is the same as the start: the window would be open for one second")
     return Window(days=frozenset(days), start=start, end=end, zone=zone)
 
 
