@@ -93,7 +93,7 @@ def test_each_network_error_names_the_server(tmp_path: Path, raw_server: str, se
     assert "secret" not in result.output
 
 
-def test_the_message_says_that_the_certificate_is_not_trusted(tmp_path: Path, tls_server: str) -> None:
+def test_a_network_error_says_that_the_certificate_is_not_trusted(tmp_path: Path, tls_server: str) -> None:
     result = asked(tmp_path, tls_server, "status")
     assert f"{tls_server} shows a certificate that is not trusted: self-signed certificate" in problem(result)
 
@@ -207,7 +207,7 @@ def test_a_misspelled_name_is_reported_with_a_suggestion(desk: Desk, words: list
         (["explain", "a/b"], "there is no pending or running pod 'a/b'"),
     ],
 )
-def test_an_error_unrelated_to_usage_shows_no_usage(desk: Desk, words: list[str], told: str) -> None:
+def test_an_error_that_is_not_a_usage_error_prints_no_usage_text(desk: Desk, words: list[str], told: str) -> None:
     desk.node("n1")
     desk.lock()
     result = desk.run(*words)

@@ -199,7 +199,7 @@ STUCK = (
 )
 
 
-def test_the_verdict_uses_the_flags_of_the_agents(desk: Desk) -> None:
+def test_the_forecast_verdict_uses_the_flags_of_the_agents(desk: Desk) -> None:
     desk.server.seed(*STUCK)
     desk.lock(flags=["--forecast-pending-allowed=1"])
     result = desk.run("forecast", "n1")
@@ -207,7 +207,7 @@ def test_the_verdict_uses_the_flags_of_the_agents(desk: Desk) -> None:
     assert result.output.splitlines()[-1] == "The agent would drain it."
 
 
-def test_the_verdict_uses_the_configmap_of_the_agents(desk: Desk) -> None:
+def test_the_forecast_verdict_uses_the_configmap_of_the_agents(desk: Desk) -> None:
     desk.server.seed(
         *STUCK,
         {
@@ -316,7 +316,7 @@ def test_forecast_reports_unknown_agent_settings(desk: Desk, flags: list[str], n
 @pytest.mark.parametrize(
     ("context", "says", "code"), [("careen-demo", "If n1 were drained now", 0), ("other", "there is no Node 'n1'", 2)]
 )
-def test_the_child_process_uses_the_same_cluster_as_the_command(desk: Desk, context: str, says: str, code: int) -> None:
+def test_the_child_process_of_forecast_uses_the_same_cluster(desk: Desk, context: str, says: str, code: int) -> None:
     desk.server.seed(a_node("n1"))
     with server_in_thread() as elsewhere:
         elsewhere.seed(a_node("n9"))
@@ -339,7 +339,7 @@ TWO = (
 )
 
 
-def test_nodes_forecast_together_do_not_receive_each_others_pods(desk: Desk) -> None:
+def test_a_forecast_of_several_nodes_places_no_pod_on_these_nodes(desk: Desk) -> None:
     desk.server.seed(*TWO)
     output = desk.ok("forecast", "n1", "n2")
     first, second = output.split("\n\nIf ")
@@ -356,7 +356,7 @@ def test_the_forecast_of_several_nodes_lists_each_node_once(desk: Desk) -> None:
 
 
 def test_forecast_of_several_nodes_exits_with_the_code_of_the_worst_node(desk: Desk) -> None:
-    """The pods of each node alone would fit on the other node; n3 has room for one."""
+    """If only n1 or only n2 is drained, its pod fits on another node. If both are drained, n3 has room for one pod."""
     desk.server.seed(
         a_node("n1"),
         a_node("n2"),
@@ -462,7 +462,7 @@ def test_forecast_says_how_many_more_nodes_are_needed_or_that_they_do_not_help(
     assert told in " ".join(output.stdout.split())
 
 
-def test_the_json_contains_the_effect_of_more_nodes(desk: Desk) -> None:
+def test_forecast_as_json_contains_the_effect_of_more_nodes(desk: Desk) -> None:
     desk.server.seed(*a_full_cluster())
     told = json.loads(desk.run("forecast", "n1", "--with-nodes=n2=1", "--output=json").stdout)["moreNodes"]
     assert set(told["placed"].values()) == {"n2-new-1"}
@@ -526,7 +526,7 @@ def test_invalid_options_for_more_nodes_are_refused(desk: Desk, wanted: str, why
 
 
 @pytest.mark.parametrize("text", ["[]", "kind: Pod", "a: [", "kind: Node\napiVersion: v1\nmetadata: 7", "\x00"])
-def test_a_file_without_a_node_is_refused(desk: Desk, tmp_path: Path, text: str) -> None:
+def test_a_template_file_without_a_node_is_refused(desk: Desk, tmp_path: Path, text: str) -> None:
     desk.server.seed(*a_full_cluster())
     path = tmp_path / "no.yaml"
     path.write_text(text)

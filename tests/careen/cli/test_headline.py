@@ -184,7 +184,7 @@ def test_status_does_not_show_the_next_window_if_settings_are_unreadable(desk: D
     assert "and the time of its opening could not be read" in headline(desk)
 
 
-def test_status_shows_the_holder_for_which_a_node_waits_and_its_phase(desk: Desk) -> None:
+def test_status_shows_which_holder_a_node_waits_for_and_its_phase(desk: Desk) -> None:
     waits(desk, "n1")
     waits(desk, "n2")
     desk.node("n3", "Draining", reason="evicting 3 pods", label="in-progress", since=ago(hours=1, minutes=0.5))

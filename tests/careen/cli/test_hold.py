@@ -46,7 +46,7 @@ def test_hold_refuses_an_end_time_that_the_agent_could_not_read(desk: Desk) -> N
     assert keys.HOLD not in desk.annotations("n1")
 
 
-def test_a_hold_given_as_a_duration_ends_that_long_after_now(desk: Desk) -> None:
+def test_hold_adds_a_given_duration_to_the_current_time(desk: Desk) -> None:
     desk.node("n1")
     before = datetime.now(UTC).replace(microsecond=0)
     desk.ok("hold", "n1", "--reason", "disk swap", "--until", "1h30m")

@@ -180,7 +180,7 @@ def steady(value: Any) -> Any:
 
 
 def test_the_test_clusters_fill_the_optional_fields(answers: dict[str, list[tuple[Any, Any]]]) -> None:
-    """Otherwise the tests above would always pass."""
+    """Otherwise the tests of this file would always pass."""
     told = {path for name in NAMES for value, _ in answers[name] for path, each in walked(value) if each is not None}
     for path in (".nodes[].refusals[].remedy", ".pauseReason", ".holders[].overdue.phase", ".moves[].open", ".why"):
         assert path in told, path

@@ -68,7 +68,7 @@ def test_drain_and_maintenance_write_no_request_on_a_failed_node(desk: Desk) -> 
     assert "then run `careen retry n1` first" in result.output
 
 
-def test_a_request_given_with_an_end_time_contains_it(desk: Desk) -> None:
+def test_a_maintenance_request_contains_the_given_end_time(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     desk.ok("maintenance", "n1", "--reason", "x", "--until", "2100-01-01T00:00:00Z", "--no-wait")

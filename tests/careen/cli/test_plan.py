@@ -231,7 +231,7 @@ def test_plan_counts_a_rebooting_node_as_not_started(desk: Desk) -> None:
     assert plan["moves"][0]["to"] == "n2"
 
 
-def test_plan_accepts_the_names_of_some_nodes(desk: Desk) -> None:
+def test_plan_of_named_nodes_contains_only_these_nodes(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2", labels={keys.REBOOT_LABEL: "required"}), a_node("n3"))
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n2"]
     assert desk.json("plan", *START, "n3", "n1")["nodes"] == ["n3", "n1"]

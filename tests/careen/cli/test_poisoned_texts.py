@@ -257,7 +257,9 @@ def test_the_report_page_of_a_plan_is_safe_to_display(poisoned: Desk, tmp_path: 
     assert "<b>markup" not in page
 
 
-def test_a_dump_of_a_poisoned_cluster_is_as_harmless_as_the_cluster(poisoned: Desk, tmp_path: Path) -> None:
+def test_the_output_of_commands_on_a_dump_of_a_poisoned_cluster_is_safe_to_display(
+    poisoned: Desk, tmp_path: Path
+) -> None:
     dump = str(tmp_path / "dump.gz")
     assert unfit(called(poisoned, tmp_path, "snapshot", "--file", dump).output) == []
     with gzip.open(dump, "rt") as file:
@@ -304,7 +306,7 @@ def test_a_servers_error_message_is_made_safe_to_display(
 
 
 def test_the_output_of_an_agent_before_its_logging_starts_is_safe_to_display() -> None:
-    """The agent runs in a separate process because it ends its process."""
+    """The agent ends its process, so it runs in a separate process."""
     flag = POISON.replace("\0", "")  # no command line can hold it
     done = run([sys.executable, "-m", "careen", "agent", "--node-id", "n1", "--period", flag])
     assert done.returncode == 2

@@ -110,7 +110,7 @@ def test_shadow_reports_agreement_with_a_scheduler_of_the_same_rules(town: Desk)
     assert said["disagreements"] == []
 
 
-def test_shadow_names_the_causes_of_the_decisions_of_a_scheduler_with_other_rules(town: Desk) -> None:
+def test_shadow_names_why_a_scheduler_with_other_rules_decides_differently(town: Desk) -> None:
     with scheduling(town, the_worst):
         done = town.run("shadow", "--once", "--bindings", "40", "--for", "600", "--last", "2", "--output", "json")
     assert done.exit_code == 3, done.output

@@ -200,7 +200,7 @@ def test_why_as_json_has_the_same_content(desk: Desk) -> None:
     }
 
 
-def test_why_shows_a_waiting_node_the_claim_of_a_missing_node(desk: Desk) -> None:
+def test_why_of_a_waiting_node_mentions_the_claim_of_a_missing_node(desk: Desk) -> None:
     desk.node("n2", "Waiting", reason="it waits in line", label="ready", progress={"version": 1, "phase": "Waiting"})
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created=SINCE),), max_owners=1))
     assert "  stray claim: a claim is held by n9, but there is no Node n9." in desk.ok("why", "n2")
@@ -209,7 +209,7 @@ def test_why_shows_a_waiting_node_the_claim_of_a_missing_node(desk: Desk) -> Non
     assert [each["why"] for each in desk.json("why", "n2")["strayClaims"]] == ["another-node"]
 
 
-def test_why_does_not_show_an_idle_node_the_claim_of_a_missing_node(desk: Desk) -> None:
+def test_why_of_an_idle_node_does_not_mention_the_claim_of_a_missing_node(desk: Desk) -> None:
     desk.node("n2")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created=SINCE),), max_owners=1))
     assert "stray" not in desk.ok("why", "n2")

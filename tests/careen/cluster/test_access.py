@@ -65,7 +65,7 @@ async def test_checking_complete_rights_costs_two_requests() -> None:
         (LOCK, {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"]}, True),
     ],
 )
-async def test_a_rule_grants_a_right_as_in_the_authorizer_and_a_doubt_costs_a_review(
+async def test_a_right_that_the_rules_do_not_clearly_grant_is_checked_by_a_review(
     right: Right, rule: dict[str, list[str]], is_shown: bool
 ) -> None:
     namespaces = 2 if right.namespace else 1

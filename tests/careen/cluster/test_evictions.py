@@ -110,7 +110,7 @@ async def test_an_eviction_refused_by_a_budget_is_not_sent_again(cluster: Cluste
     assert len(cluster.wire.asked) == 1
 
 
-async def test_an_eviction_of_a_pod_with_two_budgets_is_refused_with_that_reason(cluster: Cluster) -> None:
+async def test_an_eviction_is_refused_if_two_budgets_select_the_pod(cluster: Cluster) -> None:
     cluster.put_pod("a", metadata={"uid": "u1", "labels": {"app": "db"}})
     put_budget(cluster, "one", allowed=1)
     put_budget(cluster, "two", allowed=1)

@@ -168,7 +168,7 @@ async def test_a_pod_with_a_deletion_time_centuries_ahead_is_terminating(end: st
         ({"operator": "Equal"}, False),
     ],
 )
-async def test_a_pod_tolerates_a_cordon_if_the_scheduler_would_say_so(
+async def test_a_pod_tolerates_a_cordon_if_its_tolerations_match_as_in_the_scheduler(
     toleration: dict[str, str], tolerates: bool
 ) -> None:
     written = {
@@ -240,7 +240,7 @@ async def test_the_node_name_in_an_owners_pod_template_is_read(cluster: Cluster)
     assert [(owner.name, owner.bound_to) for owner in found] == [("free", ""), ("pinned", "n1")]
 
 
-async def test_a_pod_with_a_configmap_volume_has_no_owner_and_no_empty_dir(cluster: Cluster) -> None:
+async def test_a_bare_pod_with_a_configmap_volume_has_no_owner_and_no_empty_dir(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"volumes": [{"name": "v", "configMap": {"name": "c"}}]})
     (pod,) = await list_pods_on(cluster.api, "n1")
     assert (pod.owner_kind, pod.has_empty_dir, pod.is_mirror, pod.is_ready, pod.is_terminating) == (

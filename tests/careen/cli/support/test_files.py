@@ -78,7 +78,7 @@ def test_a_command_refuses_an_unwritable_file_before_it_reads_anything(
 
 
 @pytest.mark.parametrize(("command", "option"), WRITTEN)
-def test_a_refused_command_creates_no_file_and_keeps_an_older_one(
+def test_a_refused_command_creates_no_file_and_keeps_an_existing_file(
     shop: Desk, tmp_path: Path, command: str, option: str
 ) -> None:
     older = tmp_path / "older"

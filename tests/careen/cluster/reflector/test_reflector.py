@@ -69,7 +69,7 @@ class Following:
 
 
 def seen(snapshot: Snapshot) -> Any:
-    """All objects that the feed knows, in no order."""
+    """All objects that the feed knows, in any order."""
     pods = [*snapshot.placed_pods, *snapshot.pending, *snapshot.ghosts]
     return (
         {node.name: node for node in snapshot.nodes},

@@ -113,7 +113,7 @@ def test_a_watch_line_that_is_not_an_event_of_its_kind_is_refused(line: bytes) -
         ("٩", "10", True),  # digits, but not those of an API server
     ],
 )
-def test_the_position_of_a_watch_does_not_go_back_if_versions_can_be_compared(
+def test_the_position_of_a_watch_never_decreases_if_versions_are_comparable(
     version: str, than: str, further: bool
 ) -> None:
     assert is_further(version, than) is further

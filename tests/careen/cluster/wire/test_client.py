@@ -117,7 +117,7 @@ async def test_a_request_is_sent_with_method_path_and_body(serve, transport_to) 
     assert sent.endswith("\r\n\r\n{}")
 
 
-async def test_a_request_on_a_refused_connection_was_certainly_not_sent(transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_a_request_on_a_refused_connection_is_reported_as_not_sent(transport_to) -> None:  # type: ignore[no-untyped-def]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(NotSent, match=r"PATCH /api/v1/nodes/n1: .*refused"):
@@ -140,7 +140,7 @@ async def test_a_request_to_a_silent_server_is_unclear_after_the_deadline(serve,
     assert server.requests == 1
 
 
-async def test_a_request_is_unclear_after_the_total_deadline_if_the_answer_drips(
+async def test_a_request_is_unclear_if_its_answer_is_incomplete_at_the_total_deadline(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     """Each byte arrives within the read deadline, but the answer never ends."""
@@ -229,7 +229,7 @@ async def test_the_deadline_of_a_request_starts_when_it_is_sent(
     assert (await first).status == 200
 
 
-async def test_a_request_was_certainly_not_sent_if_no_thread_can_start(
+async def test_a_request_is_reported_as_not_sent_if_no_thread_can_start(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda connection: connection.sendall(OK))

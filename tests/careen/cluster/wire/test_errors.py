@@ -75,7 +75,7 @@ def test_retry_after_is_read_as_seconds_or_as_a_date(header: str, seconds: float
     assert errors.retry_after(answer(429, retry_after=header), now=NOW) == seconds
 
 
-def test_a_request_with_a_lost_answer_may_have_landed_and_an_unsent_request_has_not() -> None:
+def test_an_error_says_whether_the_request_may_have_taken_effect() -> None:
     assert errors.Unclear("").may_have_landed
     assert errors.UnreadableAnswer("").may_have_landed
     assert not errors.NotSent("").may_have_landed
