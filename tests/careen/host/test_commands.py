@@ -24,7 +24,7 @@ async def test_a_command_returns_its_output_errors_and_exit_code() -> None:
     assert outcome == Exited(code=3, output="out", errors="err")
 
 
-async def test_a_missing_program_was_certainly_not_started() -> None:
+async def test_a_missing_program_is_reported_as_not_started() -> None:
     outcome = await run_on_host(["/no/such"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)
 
@@ -78,7 +78,9 @@ async def test_a_reboot_command_is_not_killed_when_its_caller_is_cancelled(tmp_p
 
 
 def no_pipe_is_open() -> bool:
-    """Whether asyncio holds no child process any more. Otherwise a later test would report it."""
+    """Whether asyncio has closed the pipes of every child process. A pipe that is still open would be reported in a
+    later test.
+    """
     left = [each for each in gc.get_objects() if isinstance(each, asyncio.base_subprocess.BaseSubprocessTransport)]
     return all(each._proc is None for each in left)
 

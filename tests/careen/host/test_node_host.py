@@ -66,7 +66,7 @@ def test_node_host_returns_the_boot_id_and_uptime_of_the_host(tmp_path: Path) ->
     assert 0 < here.uptime() <= here.uptime()
 
 
-async def test_a_host_passes_its_self_test_without_a_reboot(tmp_path: Path) -> None:
+async def test_the_self_test_of_a_working_host_passes_and_reboots_nothing(tmp_path: Path) -> None:
     marker = tmp_path / "rebooted"
     assert await replace(host(tmp_path), reboot_command=f"touch {marker}").test_reboot() == SelfTest()
     assert not marker.exists()

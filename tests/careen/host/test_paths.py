@@ -31,7 +31,7 @@ def test_relative_symlinks_and_parent_steps_stay_inside_the_host_root(tmp_path: 
     assert under_root(tmp_path, "/../../etc/passwd") == tmp_path / "etc/passwd"
 
 
-def test_a_symlink_in_the_last_component_is_not_followed(tmp_path: Path) -> None:
+def test_a_symlink_in_the_last_component_of_a_path_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "sentinel").symlink_to("/nowhere")
     assert under_root(tmp_path, "/sentinel") == tmp_path / "sentinel"
 

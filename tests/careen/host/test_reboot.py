@@ -46,11 +46,11 @@ async def test_a_missing_reboot_command_certainly_causes_no_reboot() -> None:
 
 
 @pytest.mark.parametrize("script", ["kill -TERM $$", "kill -KILL $$", "exit 143", "exit 137"])
-async def test_a_reboot_command_killed_by_a_signal_leaves_the_reboot_possible(script: str) -> None:
+async def test_a_reboot_command_killed_by_a_signal_may_still_cause_a_reboot(script: str) -> None:
     assert isinstance(await by(script), RebootUnclear)
 
 
-async def test_a_reboot_command_that_does_not_end_leaves_the_reboot_possible() -> None:
+async def test_a_reboot_command_that_does_not_end_may_still_cause_a_reboot() -> None:
     assert isinstance(await by("sleep 30", 0.2), RebootUnclear)
 
 
@@ -102,7 +102,7 @@ async def test_a_reboot_command_whose_program_exists_passes_the_check(program: s
 @pytest.mark.parametrize(
     "line", [["sh", "-c", "/no/such/program now"], ["env", "A=b", "/no/such"], ["nsenter", "--", "/no/such"]]
 )
-async def test_the_check_ignores_the_arguments_of_a_wrapper_program(line: list[str]) -> None:
+async def test_the_reboot_check_ignores_the_arguments_of_a_wrapper_program(line: list[str]) -> None:
     if shutil.which(line[0]):
         assert await why_not(*line) == ""
 
@@ -119,7 +119,7 @@ async def test_the_check_ignores_the_arguments_of_a_wrapper_program(line: list[s
         ("{folder}/with space and 'quote", ""),
     ],
 )
-async def test_the_check_reports_a_program_that_cannot_run(tmp_path: Path, program: str, words: str) -> None:
+async def test_the_reboot_check_reports_a_program_that_cannot_run(tmp_path: Path, program: str, words: str) -> None:
     (tmp_path / "plain").write_text("#!/bin/sh\n")
     (tmp_path / "dangling").symlink_to(tmp_path / "gone")
     (tmp_path / "with space and 'quote").write_text("#!/bin/sh\n")
@@ -129,7 +129,7 @@ async def test_the_check_reports_a_program_that_cannot_run(tmp_path: Path, progr
     assert bool(found) is bool(words)
 
 
-async def test_the_check_searches_a_program_in_the_whole_path(
+async def test_the_reboot_check_looks_for_a_program_in_the_whole_path(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -144,14 +144,14 @@ async def test_the_check_searches_a_program_in_the_whole_path(
     assert await why_not("goes-down") == ""
 
 
-async def test_the_check_is_inconclusive_on_a_host_without_a_shell(
+async def test_the_reboot_check_is_inconclusive_on_a_host_without_a_shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert await why_not("/no/such/program") == ""
 
 
-async def test_the_check_is_inconclusive_on_a_slow_host() -> None:
+async def test_the_reboot_check_is_inconclusive_on_a_slow_host() -> None:
     assert await reboot.why_not_by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=0.0) == ""
 
 
@@ -172,7 +172,7 @@ def nsenter_that(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> 
         ('shift; shift; exec "$@"', "the host has no program /no/such/program"),
     ],
 )
-async def test_the_check_distinguishes_a_failing_nsenter_from_a_missing_shell(
+async def test_the_reboot_check_distinguishes_a_failing_nsenter_from_a_missing_shell(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     script: str,
@@ -207,7 +207,7 @@ BIT = 1 << (39 - 1)
         ("", ""),
     ],
 )
-def test_the_check_reports_a_process_1_without_a_handler_for_the_signal(
+def test_the_reboot_check_reports_a_process_1_without_a_signal_handler(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     status: str,
@@ -220,14 +220,14 @@ def test_the_check_reports_a_process_1_without_a_handler_for_the_signal(
     assert bool(found) is bool(words)
 
 
-def test_the_check_is_inconclusive_if_the_process_state_is_unreadable(
+def test_the_reboot_check_is_inconclusive_if_the_process_state_is_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
     assert reboot.why_not_by_signal(39, proc=tmp_path) == ""
 
 
-def test_the_check_reports_a_missing_right_to_send_the_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reboot_check_reports_a_missing_right_to_send_the_signal(monkeypatch: pytest.MonkeyPatch) -> None:
     def kill(pid: int, number: int) -> None:
         raise PermissionError(1, "Operation not permitted")
 

@@ -75,7 +75,7 @@ def test_a_sentinel_file_in_a_forbidden_folder_makes_the_need_unknown(tmp_path: 
 
 
 def test_a_file_system_error_makes_the_need_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same case as a forbidden folder, which a test that runs as root cannot produce."""
+    """Root can read every folder. When the tests run as root, this test replaces the test of a forbidden folder."""
 
     def refused(self: Path) -> os.stat_result:
         raise PermissionError(13, "Permission denied", str(self))
@@ -110,7 +110,7 @@ class Hanging:
 async def test_a_hanging_file_system_is_not_checked_again_until_it_responds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With one thread for each check, every five seconds, no thread would be left."""
+    """Each check would occupy one more thread, every five seconds, until no thread is left."""
     files = Hanging(monkeypatch)
     look = file_look(host(tmp_path), deadline_seconds=0.05)
     before = threading.active_count()

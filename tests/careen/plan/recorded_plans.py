@@ -1,7 +1,7 @@
 """Plans and forecasts of generated clusters, and their recorded results.
 
 `python -m tests.careen.plan.recorded_plans` writes `recorded_plans.json` again. An optimisation must not change that
-file. If the author of a change can explain the changed lines, the change may alter decisions.
+file. A change of a decision may, if its author can explain each changed line.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 from careen.plan.few_collections import few_collections
 
 
-def test_the_garbage_collector_runs_rarely_within_the_block_and_as_usual_after_it() -> None:
+def test_the_garbage_collector_runs_rarely_during_a_simulation_and_as_usual_after_it() -> None:
     before = gc.get_threshold()
     with few_collections():
         assert gc.get_threshold()[0] == 100_000
@@ -17,7 +17,7 @@ def test_the_garbage_collector_runs_rarely_within_the_block_and_as_usual_after_i
     assert gc.get_threshold() == before
 
 
-def test_an_error_in_the_block_restores_the_garbage_collector() -> None:
+def test_an_error_during_a_simulation_restores_the_garbage_collector() -> None:
     before = gc.get_threshold()
     with pytest.raises(RuntimeError), few_collections():
         raise RuntimeError

@@ -169,7 +169,7 @@ def test_in_a_plan_a_requested_reboot_does_not_wait_for_the_interval() -> None:
     assert (second.node, (second.start - first.end).total_seconds()) == ("n2", DURATIONS.handover)
 
 
-def test_the_order_zone_takes_nodes_of_one_zone_down_at_a_time() -> None:
+def test_the_order_zone_has_nodes_down_in_only_one_zone_at_a_time() -> None:
     nodes = [in_zone(f"{zone}{number}", zone) for zone in "ab" for number in range(3)]
     timeline = plan(nodes, replace(POLICY, concurrency=2, order=Order.ZONE))
     assert order(timeline) == ["a0", "a1", "a2", "b0", "b1", "b2"]
@@ -239,7 +239,7 @@ def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS,
         (Unforeseen("the moon"), ALWAYS, False, False, False),
     ],
 )
-def test_a_plan_evaluates_a_new_gate_as_it_declares(
+def test_the_declaration_of_a_new_gate_decides_when_a_plan_evaluates_it(
     monkeypatch: pytest.MonkeyPatch,
     foresight: Foreseen | Unforeseen,
     when: frozenset[When],
@@ -406,7 +406,7 @@ def test_a_plan_waits_for_the_end_of_a_hold() -> None:
     assert visit.start == datetime(2026, 3, 4, 15, 0, tzinfo=UTC)
 
 
-def test_a_node_with_reboot_now_starts_outside_the_window() -> None:
+def test_a_node_with_the_annotation_reboot_now_starts_outside_the_window() -> None:
     hurried = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"})
     timeline = plan([a_node("n1"), hurried], replace(POLICY, window=NIGHT))
     assert [(visit.node, visit.start.hour) for visit in timeline.visits] == [("n2", 12), ("n1", 22)]
@@ -539,7 +539,7 @@ def policies(draw: st.DrawFn) -> Policy:
 
 @given(fleet=fleets(), policy=policies(), drawn=st.data())
 @settings(max_examples=150, deadline=None)
-def test_a_budget_check_of_some_nodes_refuses_as_a_check_of_all_nodes(
+def test_checking_budgets_on_fewer_nodes_gives_the_same_refusals(
     fleet: list[NodeView], policy: Policy, drawn: st.DataObject
 ) -> None:
     policy = replace(policy, order=Order.OLDEST)  # by zone, not every claim would be let into the lock

@@ -36,7 +36,7 @@ def test_only_plugins_whose_scores_differ_have_a_column() -> None:
     assert header == ["NODE", "TOTAL", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "VERDICT"]
 
 
-def test_a_random_choice_among_equal_nodes_is_reported() -> None:
+def test_explain_reports_a_random_choice_among_equal_nodes() -> None:
     assert explain_text(record(a_node("n1"), a_node("n2"), a_pod())).splitlines()[0] == (
         "shop/p (not on a node, requests 1000m cpu and 1024Mi memory) would go to n1, drawn among the equal "
         "n1, n2; 2 of 2 nodes can hold it."

@@ -23,7 +23,7 @@ def waiting(name: str, *rows: tuple[str, str, str, str]) -> NodeView:
     return a_node(name, annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps(refusals)})
 
 
-def test_a_common_refusal_counts_from_its_start_on_the_last_node() -> None:
+def test_the_headline_counts_from_when_the_last_node_was_refused() -> None:
     nodes = [
         waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T09:00:00Z")),
         waiting(

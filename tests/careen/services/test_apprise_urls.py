@@ -67,7 +67,7 @@ def test_an_apprise_url_is_passed_to_the_library_unchanged(url: str) -> None:
         ("ntfy://ntfy.example.com/alerts", "ntfy://ntfy.example.com/alerts"),
     ],
 )
-def test_a_url_that_both_libraries_know_is_read_as_shoutrrrs_unless_marked(url: str, own: str) -> None:
+def test_a_url_that_both_libraries_know_is_read_as_shoutrrrs_without_the_prefix_apprise(url: str, own: str) -> None:
     assert not parse(url).is_native
     chosen = parse(f"apprise+{url}")
     assert (chosen.url, chosen.is_native, chosen.service) == (own, True, url.partition(":")[0])
@@ -103,7 +103,7 @@ def test_the_refusal_of_an_https_url_names_the_scheme_generic() -> None:
         parse("https://example.com/hook")
 
 
-def test_the_list_of_apprise_schemes_equals_the_librarys() -> None:
+def test_careens_list_of_apprise_schemes_equals_the_list_of_apprise() -> None:
     """After an update of apprise this test names the added and removed schemes. Then change the list."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -74,6 +74,6 @@ def test_a_fifo_in_place_of_a_file_of_receivers_is_not_opened(tmp_path: Path) ->
     assert read([f"{tmp_path}/pipe"]).unread == (f"{tmp_path}/pipe cannot be read: it is not a regular file",)
 
 
-def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
+def test_a_byte_order_mark_in_a_file_of_receivers_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "urls").write_bytes(b"\xef\xbb\xbfjson://a")
     assert [target.url for target in read([f"{tmp_path}/urls"]).targets] == ["json://a"]

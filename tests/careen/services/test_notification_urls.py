@@ -119,7 +119,7 @@ def test_a_documented_url_is_accepted_by_apprise(url: str, expected: list[str]) 
     assert [piece for piece in expected if piece not in text] == []
 
 
-def test_teams_workflow_urls_are_posted_to_without_apprise() -> None:
+def test_messages_to_teams_workflows_are_sent_without_apprise() -> None:
     target = parse("teams://group@tenant/alternative/owner?host=example.webhook.office.com")
     assert (target.way, target.message_key) == (DeliveryMethod.JSON, "text")
     assert target.url == "https://example.webhook.office.com/webhookb2/group@tenant/IncomingWebhook/alternative/owner"

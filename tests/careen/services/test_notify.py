@@ -81,13 +81,13 @@ async def test_without_targets_no_child_process_is_started(monkeypatch: pytest.M
     assert await send("x", [parse("logger://")], seconds=1) == ()
 
 
-async def test_a_child_process_that_cannot_start_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_process_that_cannot_start_is_reported_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     (outcome,) = await send("x", [parse("generic://h")], seconds=LONG_SECONDS)
     assert outcome.why == "the sending process could not be started: No such file or directory"
 
 
-async def test_a_child_process_that_dies_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_process_that_dies_is_reported_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     (outcome,) = await send("x", [parse("generic://h")], seconds=LONG_SECONDS)
     assert outcome.why == "the sending process ended with exit code 1"

@@ -211,7 +211,7 @@ async def test_an_answer_that_is_not_a_list_of_silences_is_unknown(
 
 
 @pytest.mark.parametrize(("status", "body"), [*HOSTILE, pytest.param(200, b'{"silenceID": ""}', id="no id")])
-async def test_a_silence_is_unknown_if_it_was_not_certainly_created(
+async def test_a_silence_is_unknown_if_its_creation_is_uncertain(
     server: FakeAlertmanager, status: int, body: bytes
 ) -> None:
     server.answers["POST"] = (status, body)

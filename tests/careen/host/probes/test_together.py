@@ -36,7 +36,7 @@ def test_without_probes_the_need_is_unknown() -> None:
     assert together([]).answer is UNKNOWN
 
 
-def test_a_package_manager_that_any_probe_finds_counts() -> None:
+def test_a_package_manager_found_by_one_probe_is_reported() -> None:
     assert together([Need(answer=YES), Need(answer=NO, package_manager="rpm")]).package_manager == "rpm"
 
 

@@ -79,12 +79,12 @@ def test_the_report_of_little_agreement_names_its_causes() -> None:
         ({"nodes": 20}, "other score plugins, weights or arguments"),
     ],
 )
-def test_a_feature_that_disagreements_share_names_the_cause(more: dict[str, object], cause: str) -> None:
+def test_the_report_names_the_cause_that_disagreements_have_in_common(more: dict[str, object], cause: str) -> None:
     (found,) = many(0, 40, **more).causes()
     assert cause in found
 
 
-def test_the_report_names_plugins_that_refuse_the_schedulers_nodes() -> None:
+def test_the_report_names_plugins_that_refuse_the_nodes_that_the_scheduler_chose() -> None:
     made = tally(*[one(AgreementReason.REFUSED_NODE, plugin="NodeAffinity")] * 40)
     (found,) = made.causes()
     assert found.startswith("the plugin NodeAffinity refuses 40 of the 40 nodes that the scheduler took")
