@@ -13,7 +13,7 @@ import pytest
 from bench.accuracy import few_searches as bench
 
 
-def test_each_cluster_size_is_judged_with_the_fewest_and_with_all_searches(
+def test_each_cluster_size_is_scored_with_the_fewest_and_the_most_searches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bench, "LEAST_SEARCHES", 4)
@@ -50,7 +50,7 @@ def test_half_of_the_searches_use_an_unknown_node_order() -> None:
     assert {search.workers for search in searches} == {1, 2, 4, 8, 16}
 
 
-def test_the_page_marks_the_number_of_searches_that_a_forecast_follows() -> None:
+def test_the_page_marks_the_default_number_of_searches() -> None:
     found = [
         bench.Counted(nodes=nodes, searches=searches, drains=1, landings=200, inside=190, mean_set=4.25)
         for nodes, searches in ((1000, 32), (1000, 160), (5000, 32))

@@ -55,7 +55,7 @@ def test_bindings_in_other_namespaces_are_counted_per_second() -> None:
     assert others(a_record("n1")) == (0, 0.0)
 
 
-def test_what_was_learned_does_not_count_after_the_cluster_was_recreated(
+def test_what_the_bench_learned_does_not_count_after_the_cluster_was_recreated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An interrupted bench creates the cluster again, with a new scheduler."""

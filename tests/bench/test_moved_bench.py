@@ -69,7 +69,7 @@ def test_the_table_of_moves_has_a_row_for_each_seed() -> None:
     ]
 
 
-def test_roll_outs_of_some_nodes_have_their_own_tables_without_the_minimum() -> None:
+def test_roll_outs_of_some_and_of_all_nodes_have_separate_tables() -> None:
     some = [a_run("with", 1, 0, asking=8), a_run("without", 1, 9, asking=8)]
     all_of_them, part = tables([*some, *RUNS], AGENTS, 12).split("### 8 of the 12 nodes ask")
     assert all_of_them.startswith("### All 12 nodes ask")

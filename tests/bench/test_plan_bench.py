@@ -11,7 +11,7 @@ import pytest
 from bench.plan import __main__ as bench
 
 
-def test_the_bench_has_a_row_for_each_order_in_which_all_nodes_reboot(
+def test_the_bench_has_a_row_for_each_order_and_all_nodes_reboot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["bench.plan", "--nodes", "4", "--folder", str(tmp_path)])

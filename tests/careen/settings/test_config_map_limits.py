@@ -118,7 +118,7 @@ def test_a_forbidden_config_map_setting_is_refused_even_if_a_flag_overrides_it()
 
 
 @pytest.mark.parametrize("power", Power)
-def test_the_config_map_cannot_set_the_flags_that_trust_it(power: Power) -> None:
+def test_the_config_map_cannot_set_the_flags_that_lift_its_limits(power: Power) -> None:
     with pytest.raises(BadSettings, match="give it as a flag or in the environment"):
         settle({flag(power): True, "reboot-command": "x"}, flags_for(""))
 
@@ -284,7 +284,7 @@ def restored(text: str, flags: dict[str, tuple[str, ...]]) -> last_good.LastGood
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_settings_stored_on_the_node_have_the_limits_of_the_config_map(name: str) -> None:
+def test_settings_stored_on_the_node_have_the_same_limits_as_the_config_map(name: str) -> None:
     text = annotation(**{name: HARM[name], "concurrency": "3"})
     back = restored(text, flags_for(name))
     assert getattr(back.resolved.settings, name) == DEFAULTS[name]

@@ -181,7 +181,7 @@ def test_labels_are_validated_as_by_the_api_server(text: str, label: tuple[str, 
 @pytest.mark.parametrize(
     "text", ["a", "a-", "=b", "a=b=c", "a=b c", "-a=b", "a/b/c=d", "", "A.com/x=1", f"{'a' * 64}=b"]
 )
-def test_values_that_crash_kured_after_the_reboot_are_refused_at_start(text: str) -> None:
+def test_labels_that_crash_kured_after_the_reboot_are_refused_at_start(text: str) -> None:
     with pytest.raises(ValueError, match="key=value"):
         kinds.label(text)
 

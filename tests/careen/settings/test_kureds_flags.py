@@ -146,7 +146,7 @@ def settled(flags: dict[str, tuple[str, ...]], environment: dict[str, str] | Non
 
 
 def held(resolved: Resolved, name: str) -> Any:
-    """The value of a setting. For a secret or a compiled expression, a text that identifies it."""
+    """Return the value of a setting. For a secret or a compiled expression, return a text that identifies the value."""
     value = getattr(resolved.settings, name.replace("-", "_"))
     if name == "alert-filter-regexp":
         return value.text if value else None

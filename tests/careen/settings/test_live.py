@@ -284,7 +284,7 @@ def test_a_repaired_config_map_may_equal_the_stored_settings() -> None:
     assert there.policy.settings_problem == ""
 
 
-def test_stored_settings_are_kept_while_they_apply_and_change_with_valid_edits() -> None:
+def test_stored_settings_stay_on_the_node_until_a_valid_edit_changes_them() -> None:
     there = LiveSettings(TRUSTED, None, config_map_name="careen/careen", instead=older("concurrency: 2", TRUSTED))
     assert json.loads(there.policy.kept_settings)["settings"] == {"concurrency": ["2"]}
     there.offer(config("concurrency: 3\nreboot-command: /sbin/reboot"))

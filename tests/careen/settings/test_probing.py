@@ -59,7 +59,7 @@ def test_probes_that_need_host_access_are_refused_with_the_signal_method(name: s
 
 
 @pytest.mark.parametrize("name", [name for name, reach in PROBES.items() if reach is HostAccess.FILES])
-def test_a_file_probe_without_host_files_is_refused(name: str) -> None:
+def test_a_file_probe_is_refused_if_the_agent_cannot_read_files_of_the_host(name: str) -> None:
     assert "give --host-root=/proc/1/root" in refused(reboot_probes=(name,))
     settle(reboot_probes=(name,), host_exec=("direct",))
 

@@ -63,7 +63,7 @@ def test_the_source_with_the_highest_precedence_counts_and_is_named(
 SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
-def test_the_start_reports_which_of_a_flag_and_a_variable_applies() -> None:
+def test_the_start_reports_whether_a_flag_or_a_variable_applies() -> None:
     assert settle({"period": "1m"}, {"KURED_PERIOD": "3m"}).notes == (
         "--period is given as a flag (1m) and as KURED_PERIOD (3m): the flag is used (kured would use the variable)",
     )
@@ -71,7 +71,7 @@ def test_the_start_reports_which_of_a_flag_and_a_variable_applies() -> None:
     assert settle({}, {"KURED_PERIOD": "1m"}).notes == ()
 
 
-def test_the_report_of_two_different_secrets_shows_neither() -> None:
+def test_the_report_of_two_different_secrets_shows_neither_secret() -> None:
     notes = settle({"notify_url": SLACK}, {"KURED_NOTIFY_URL": SLACK.replace("T0", "T1")}).notes
     assert [note[:32] for note in notes] == ["--notify-url is given as a flag ", "--notify-url contains a secret a"]
     assert "SECRET" not in "".join(notes)
@@ -368,7 +368,9 @@ def test_service_variables_of_kubernetes_are_not_settings() -> None:
 def test_variables_of_a_service_named_like_careen_do_not_stop_the_start(
     prefix: str, service: str, address: str
 ) -> None:
-    """Kubernetes sets CAREEN_METRICS_PORT for a Service `careen-metrics`. It is also the variable of --metrics-port."""
+    """Kubernetes sets CAREEN_METRICS_PORT for a Service `careen-metrics`. The variable of --metrics-port has the same
+    name.
+    """
     link = f"{prefix}_{service}"
     url = f"tcp://[{address}]:8080" if ":" in address else f"tcp://{address}:8080"
     environment = {
@@ -421,7 +423,7 @@ def test_a_valid_but_suspicious_setting_causes_a_warning(flags: dict[str, str], 
     assert words in note
 
 
-def test_before_the_config_map_is_read_only_the_node_name_is_required() -> None:
+def test_only_the_node_name_is_required_before_the_config_map_is_read() -> None:
     resolve(flags={"node_id": ("n1",), "alert_firing_only": ("true",)}, environment={}, is_whole=False)
     with pytest.raises(BadSettings, match="which Node it serves"):
         resolve(flags={}, environment={}, is_whole=False)
@@ -474,7 +476,7 @@ def test_a_teams_connector_causes_a_warning_with_its_remedy() -> None:
         ("message_template_blocked", "{since}", "{since}"),
     ],
 )
-def test_an_unknown_field_of_a_message_template_is_refused_with_the_known_fields(
+def test_an_unknown_field_of_a_message_template_is_refused_and_known_fields_are_listed(
     name: str, template: str, field: str
 ) -> None:
     (problem,) = problems(flags={name: template})

@@ -44,7 +44,7 @@ def test_the_replacement_of_a_drained_pod_does_not_count_towards_the_rate(
 
 @pytest.mark.parametrize(("seconds", "counted"), [(1.0, 0), (400.0, 0), (601.0, 1)])
 def test_a_replacement_may_come_ten_minutes_after_its_pod_has_left(seconds: float, counted: int) -> None:
-    """A StatefulSet's comes when the pod is gone, a Job's up to minutes later."""
+    """A StatefulSet replaces a pod as soon as the pod is gone. A Job may need minutes."""
     others = after_a_drain(cluster())
     others.bound(a_new_pod(*WEB), 100.0 + seconds)
     assert others.per_second(100.0 + seconds) * 600.0 == pytest.approx(counted, abs=0.2)
@@ -81,7 +81,7 @@ def test_one_binding_right_after_the_start_does_not_give_a_high_rate() -> None:
     assert others.per_second(100.0) == pytest.approx(1 / 60)
 
 
-def test_a_rate_of_more_bindings_than_are_stored_uses_a_shorter_time() -> None:
+def test_with_many_bindings_the_rate_is_computed_over_a_shorter_time() -> None:
     others = OtherPods(0.0)
     comer = a_new_pod()
     for number in range(20_000):

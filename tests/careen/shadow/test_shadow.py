@@ -82,14 +82,14 @@ def pod(
 NO_ROOM = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
 
 
-def test_a_binding_to_the_best_node_agrees() -> None:
+def test_a_binding_to_the_best_node_counts_as_agreement() -> None:
     town = Town()
     town.comes("web")
     town.bound("web", "n2")
     assert town.said() == {"default-scheduler first": 1}
 
 
-def test_a_binding_to_another_node_disagrees_and_both_nodes_are_recorded() -> None:
+def test_a_binding_to_another_node_counts_as_disagreement_and_both_nodes_are_recorded() -> None:
     town = Town()
     town.comes("web")
     town.bound("web", "n1")
@@ -109,7 +109,7 @@ def test_a_binding_to_a_node_that_a_plugin_refuses_names_the_plugin() -> None:
     assert (kept.plugin, kept.why) == ("NodeResourcesFit", "NodeResourcesFit: Insufficient cpu")
 
 
-def test_a_binding_of_a_pod_that_fits_nowhere_disagrees() -> None:
+def test_a_binding_of_a_pod_that_fits_nowhere_counts_as_disagreement() -> None:
     town = Town({"n1": "1"})
     town.comes("web", cpu="2")
     town.bound("web", "n1", cpu="2")
@@ -234,7 +234,7 @@ def test_bindings_beyond_the_shadows_capacity_are_counted_without_comparison(mon
 # ---- doubts ----
 
 
-def test_a_binding_is_open_if_an_earlier_decision_may_be_bound_later() -> None:
+def test_the_comparison_is_undecided_if_an_earlier_decision_may_be_bound_later() -> None:
     """n1 is better for `web` if `big` is already on n2. The shadow cannot see whether it was when the scheduler
     decided.
     """
@@ -256,7 +256,7 @@ def test_a_binding_is_compared_if_the_order_of_bindings_changes_nothing() -> Non
     assert town.said() == {"default-scheduler other-node": 1, "default-scheduler first": 1}
 
 
-def test_a_binding_long_after_another_was_decided_after_it() -> None:
+def test_a_binding_long_after_another_binding_was_also_decided_after_it() -> None:
     town = Town()
     town.comes("big", cpu="6")
     town.comes("web")
@@ -266,7 +266,7 @@ def test_a_binding_long_after_another_was_decided_after_it() -> None:
     assert town.said()["default-scheduler other-node"] == 1
 
 
-def test_an_earlier_pod_of_lower_priority_is_decided_later() -> None:
+def test_the_scheduler_decides_an_earlier_pod_of_lower_priority_later() -> None:
     town = Town()
     low, high = pod("big", cpu="6"), pod("web")
     low["spec"]["priority"], high["spec"]["priority"] = 0, 1000
@@ -277,7 +277,7 @@ def test_an_earlier_pod_of_lower_priority_is_decided_later() -> None:
     assert town.said()["default-scheduler other-node"] == 1
 
 
-def test_a_binding_is_open_if_a_node_changed_after_the_pod_was_created() -> None:
+def test_the_comparison_is_undecided_if_a_node_changed_after_the_pod_was_created() -> None:
     """The scheduler chose n1 before it saw that n2 had become larger."""
     town = Town({"n1": "8", "n2": "4"})
     town.comes("web")
@@ -311,7 +311,7 @@ def test_a_heartbeat_of_a_node_does_not_affect_the_comparison() -> None:
     assert town.said() == {"default-scheduler other-node": 1}
 
 
-def test_a_binding_is_open_if_a_pod_was_deleted_meanwhile() -> None:
+def test_the_comparison_is_undecided_if_a_pod_was_deleted_meanwhile() -> None:
     town = Town()
     town.comes("big", cpu="7")
     town.bound("big", "n2", cpu="7")
