@@ -71,7 +71,9 @@ def test_careens_own_alerts_never_block_a_reboot(name: str) -> None:
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
 def test_each_alert_fires_once_per_node_whatever_the_number_of_pods(alert: dict[str, Any]) -> None:
-    """If the alert kept the labels pod, container or instance, it would start again with each new pod of the agent."""
+    """If the alert kept the labels pod, container or instance, the alert would start again with each new pod of the
+    agent.
+    """
     left = outside_of_aggregations(alert["expr"])
     assert "careen_" not in left, left
     assert set(re.findall(r"\w+", " ".join(re.findall(r"\bby \(([^)]*)\)", alert["expr"])))) <= {

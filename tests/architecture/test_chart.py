@@ -100,14 +100,14 @@ def test_the_chart_accepts_every_value_of_kureds_chart(name: str) -> None:
         found = found[part]
 
 
-def test_each_flag_of_kured_is_a_value_with_the_same_name() -> None:
+def test_each_flag_of_kured_is_a_value_of_the_chart_with_the_same_name() -> None:
     kureds = {key(name) for name, setting in SETTINGS.items() if setting.is_kureds and place(name) != "chart"}
     kureds.add("useRebootSentinelHostPath")
     assert len(kureds) == 41
     assert kureds <= VALUES["configuration"].keys()
 
 
-def test_each_setting_is_a_value_unless_the_chart_sets_it() -> None:
+def test_each_setting_is_a_value_of_the_chart_unless_the_chart_sets_it() -> None:
     assert VALUES["configuration"].keys() == {key(name) for name in OF_SETTINGS} | {"useRebootSentinelHostPath"}
 
 

@@ -133,7 +133,7 @@ def test_the_example_of_the_shadows_page_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("code", list(Code), ids=str)
-def test_a_test_names_each_reason_code(code: Code) -> None:
+def test_each_reason_code_occurs_in_a_test(code: Code) -> None:
     spellings = (f"Code.{code.name}", f'"{code.value}"')
     tests = [path for path in (ROOT / "tests").rglob("test_*.py") if "architecture" not in path.parts]
     assert any(spelling in path.read_text() for path in tests for spelling in spellings)

@@ -1,5 +1,5 @@
-"""Tests the image without a container runtime: they remove what the Dockerfile removes from a copy of the installed
-packages.
+"""Tests the image without a container runtime. They copy the installed packages and remove what the Dockerfile
+removes.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ def test_every_import_contract_holds() -> None:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Return the modules that import each other, directly or through other modules. Removes modules that import no
-    remaining module until none is left to remove.
+    """Return the modules that import each other, directly or through other modules. Repeatedly removes the modules that
+    import no remaining module.
     """
     left = {name: {other for other in wanted if other in graph and other != name} for name, wanted in graph.items()}
     while free := {name for name, wanted in left.items() if not wanted & left.keys()}:
@@ -155,7 +155,7 @@ def test_each_import_contract_rejects_a_violation(copy: Path, contract: str, fil
         ),
     ],
 )
-def test_only_the_listed_modules_import_the_library(library: str, importers: set[str], why: str) -> None:
+def test_a_library_is_imported_only_in_its_listed_modules(library: str, importers: set[str], why: str) -> None:
     assert {module.name for module in modules("careen") if library in module.imported_libraries()} == importers, why
 
 
@@ -208,7 +208,7 @@ def test_the_resident_agent_imports_neither_numpy_nor_typed_models() -> None:
     assert loaded_after(everything_resident, *HEAVY) == set()
 
 
-def test_the_check_for_heavy_libraries_finds_them() -> None:
+def test_the_check_finds_heavy_libraries() -> None:
     assert loaded_after("import numpy, rich", *HEAVY) == {"numpy", "rich"}
 
 

@@ -162,7 +162,7 @@ def test_the_settings_file_names_the_flag_that_allows_each_setting_that_gives_ro
     }
 
 
-def test_the_installed_daemonset_has_no_flag_that_trusts_the_config_map_with_root() -> None:
+def test_the_installed_daemonset_lets_the_config_map_set_nothing_that_gives_root() -> None:
     given = " ".join([*CONTAINER["args"], *(each["name"] for each in CONTAINER["env"])])
     assert "may" not in given.lower()
 
@@ -229,8 +229,8 @@ def test_the_default_daemonset_mounts_no_host_path() -> None:
 
 
 def test_the_default_daemonset_has_only_the_capabilities_that_nsenter_needs() -> None:
-    """Each of the three was tested on a kubelet. Without SYS_PTRACE `/proc/1/ns/mnt` cannot be opened. Without one of
-    the other two it cannot be entered.
+    """Each of the three capabilities was tested on a kubelet. Without SYS_PTRACE `/proc/1/ns/mnt` cannot be opened.
+    Without one of the other two it cannot be entered.
     """
     assert CONTAINER["securityContext"] == {
         "runAsUser": 0,

@@ -127,13 +127,13 @@ LONG = 450
 
 
 def test_every_long_file_is_listed_with_a_reason() -> None:
-    """A long file is allowed if somebody recorded why it contains one idea."""
+    """A long file is allowed if the list says why it contains one idea."""
     listed = set(re.findall(r"^\| `([\w./]+\.py)` \|", (ROOT / "docs" / "known-gaps.md").read_text(), re.MULTILINE))
     long = {module.where for module in all_modules() if len(module.path.read_text().splitlines()) > LONG}
     assert long == listed
 
 
-def test_every_suppressed_check_is_named() -> None:
+def test_every_suppression_comment_names_the_suppressed_check() -> None:
     nameless = re.compile(r"# noqa(?!:)|# type: ignore(?!\[)")
     found = [module.where for module in all_modules() if nameless.search(module.path.read_text())]
     assert found == []
@@ -149,7 +149,7 @@ def test_there_is_no_leftover_code() -> None:
     assert found == []
 
 
-def test_no_module_has_a_name_without_meaning() -> None:
+def test_no_module_is_called_utils_or_helpers() -> None:
     empty = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "data"}
     assert {module.where for module in all_modules() if module.path.stem in empty} == set()
 

@@ -221,7 +221,7 @@ def a_host_event(at: float, what: str, boot: str = "b1") -> HostEvent:
 ROW = {"nodeID": "n1", "id": "c1"}
 
 
-def test_a_reboot_is_without_a_claim_if_the_node_does_not_have_the_claim_id() -> None:
+def test_the_checker_reports_a_reboot_of_a_node_without_the_claim_id() -> None:
     writes = (a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(2, "nodes", "n1", {}, a_node(claim="c2")))
     assert "claim" in broken(*writes, log=(a_host_event(0, "need"), a_host_event(3, "asked")))
 
@@ -313,7 +313,7 @@ def test_an_agent_may_remove_a_ghost_but_not_the_claim_of_a_working_holder() -> 
     assert broken(a_write(1, "nodes", "n1", {}, a_node()), *lock) == []
 
 
-def test_a_node_that_is_down_without_a_reboot_counts_after_a_delay() -> None:
+def test_a_node_down_for_another_reason_counts_as_down_after_a_delay() -> None:
     away = a_write(0, "nodes", "n2", a_node(), a_node(ready=False), actor="system:kubelet")
     assert broken(away, a_write(20, "nodes", "n1", a_node(), a_node(cordoned=True))) == ["nodes-down"]
     assert broken(away, a_write(5, "nodes", "n1", a_node(), a_node(cordoned=True))) == []
@@ -347,7 +347,7 @@ def test_the_checker_reports_a_missing_taint_even_if_no_write_follows() -> None:
 
 
 @pytest.mark.parametrize("key", ["careen.dev/retry", "careen.dev/reboot-now"])
-def test_an_agent_may_remove_a_persons_request_after_it_has_served_it(key: str) -> None:
+def test_an_agent_may_remove_a_persons_request_that_it_has_served(key: str) -> None:
     asked = a_node()
     asked["metadata"]["annotations"][key] = "now"
     assert (

@@ -215,7 +215,7 @@ def test_kubectl_delete_removes_objects_and_namespaces(kubectl: Kubectl, nodes: 
     ) == (None, None, None)
 
 
-def test_kubectl_scale_and_auth_can_i_work(kubectl: Kubectl, server: RunningServer) -> None:
+def test_kubectl_scale_and_kubectl_auth_can_i_are_supported(kubectl: Kubectl, server: RunningServer) -> None:
     kubectl("apply", "-f", "-", text=DEPLOYMENT)
     kubectl("scale", "deployment", "web", "--replicas=5")
     assert (server.get("deployments", "web") or {})["spec"]["replicas"] == 5

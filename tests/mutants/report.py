@@ -1,4 +1,4 @@
-"""Prints the results of the mutants: a line for each mutant, and the page that the documentation quotes."""
+"""Formats the results of the mutants: a line for each mutant, and the page that the documentation quotes."""
 
 from __future__ import annotations
 

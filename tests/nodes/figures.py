@@ -42,7 +42,7 @@ def seconds_from_need_to_release(story: Story, machine: Machine) -> float:
 
 
 def idle(machine: Machine) -> list[str]:
-    """Print memory and processor time of the agent's cgroup, as the kubelet sees it."""
+    """Return lines with memory and processor time of the agent's cgroup, as the kubelet sees them."""
     pid = machine.run("pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /opt/careen/bin/careen").split()[0]
     groups = dict(line.split(":", 2)[1:] for line in machine.run("cat", f"/proc/{pid}/cgroup").splitlines())
     read = _of_all_together if has_unified_cgroups() else _of_each_controller

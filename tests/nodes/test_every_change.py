@@ -40,7 +40,7 @@ def test_kureds_manifests_with_only_the_image_changed_reboot_three_nodes(story: 
     story.judge()
 
 
-def test_an_agent_killed_during_a_drain_continues_it_and_reboots_its_node_once(story: Story) -> None:
+def test_an_agent_killed_during_a_drain_continues_the_drain_and_reboots_once(story: Story) -> None:
     machine = story.machines[0]
     slow = deployment("slow", 2, containers=[before_stop(8)], **on_node(machine.name))
     story.workloads(slow)

@@ -19,7 +19,7 @@ spec:
 """
 
 
-def test_with_concurrency_two_the_limits_on_nodes_and_pods_are_kept(story: Story) -> None:
+def test_with_concurrency_two_at_most_two_nodes_are_down_and_the_budget_is_kept(story: Story) -> None:
     story.workloads()
     story.install(concurrency=2)
     story.want_reboot()

@@ -408,10 +408,8 @@ def of_a_set(manifest: Json, **metadata: Any) -> Json:
 
 
 @pytest.mark.parametrize(("is_cordoned", "others"), [(True, 1), (False, 2)])
-def test_a_replacement_that_comes_after_its_pod_has_left_a_cordoned_node_is_not_another_pod(
-    is_cordoned: bool, others: int
-) -> None:
-    """The first binding of the cluster is another pod in both cases."""
+def test_a_late_replacement_of_a_drained_pod_is_not_counted_as_another_pod(is_cordoned: bool, others: int) -> None:
+    """In both cases the first binding of the cluster counts, because no drain displaced its pod."""
     town = learned_town()
     town.event("ADDED", of_a_set(pod("db-0", on="n001")))
     drained = node("n001")

@@ -378,7 +378,7 @@ def test_a_disruption_budget_without_pods_allows_no_disruption(world: World) -> 
     assert world.status("poddisruptionbudgets", "web")["disruptionsAllowed"] == 0
 
 
-def test_a_granted_eviction_without_a_deletion_counts_for_two_minutes(world: World) -> None:
+def test_a_granted_eviction_without_a_deletion_counts_against_its_budget_for_two_minutes(world: World) -> None:
     world.create("deployments", "web", workload(2))
     world.create("poddisruptionbudgets", "web", {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}})
     world.settle()

@@ -92,7 +92,7 @@ def test_items_of_a_list_have_no_kind_and_api_version() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.booleans()), max_size=30))
-def test_an_object_can_be_read_as_of_any_version(steps: list[tuple[str, bool]]) -> None:
+def test_an_object_can_be_read_as_it_was_at_any_version(steps: list[tuple[str, bool]]) -> None:
     """For every version, `items_at` returns what `items` returned at that version."""
     store = a_store()
     seen: dict[int, list[tuple[str, Any]]] = {store.version: []}

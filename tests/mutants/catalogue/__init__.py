@@ -1,4 +1,4 @@
-"""The catalogue of mutants. Each is one mistake, named by its effect."""
+"""The catalogue of mutants. Each mutant is one mistake, named by its effect."""
 
 from __future__ import annotations
 

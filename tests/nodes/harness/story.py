@@ -66,7 +66,9 @@ class Story:
         self.agents_are_ready()
 
     def workloads(self, *items: Object) -> None:
-        """Create four pods `web` with a disruption budget of one, and these pods. Return when all are ready."""
+        """Create four pods `web` with a disruption budget of one, and the given workloads. Return when all pods are
+        ready.
+        """
         if not self.lab.plane.admin.find(f"/api/v1/namespaces/{SHOP}"):
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
         self.create(web(), budget("web", max_unavailable=1), *items)
