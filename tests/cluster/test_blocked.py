@@ -103,7 +103,7 @@ def test_a_lock_that_a_person_takes_pauses_every_node_at_any_concurrency(story: 
     story.judge(concurrency=concurrency)
 
 
-def test_a_disruption_budget_that_never_allows_keeps_its_node_in_service(story: Story) -> None:
+def test_a_disruption_budget_that_allows_no_eviction_keeps_its_node_in_service(story: Story) -> None:
     stuck, free = story.nodes(2)
     story.workloads(
         deployment("precious", 1, **on_node(stuck.name)),

@@ -29,7 +29,7 @@ def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out(story: 
 
 
 def test_a_daemonset_pod_that_becomes_unready_halts_the_roll_out(story: Story) -> None:
-    """A pod that the new boot has broken."""
+    """Here the new boot has broken the pod."""
     first, second = story.nodes(2, "--verify-timeout=6s", change=lambda host: setattr(host, "pods_after_seconds", 25.0))
     story.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}},

@@ -69,7 +69,7 @@ def confirms(host: Host) -> Callable[[Call], bool]:
 
 def test_agents_suspended_in_any_phase_break_no_rule_when_they_resume(story: Story) -> None:
     """Three agents freeze at the same time, each in another phase. A person holds the node that was about to reboot, so
-    it must not reboot any more.
+    the node must not reboot any more.
     """
     hosts = story.nodes(4, "--concurrency=3", change=story.behind_proxy)
     story.workloads(deployment("web", 8))

@@ -159,7 +159,7 @@ def test_both_forms_of_kureds_arguments_start_the_agent(kureds: InKuredsPlace, c
     assert kureds.denied() == []
 
 
-def test_a_node_that_is_down_counts_although_agents_cannot_list_nodes(kureds: InKuredsPlace) -> None:
+def test_agents_that_cannot_list_nodes_still_count_a_node_that_is_down(kureds: InKuredsPlace) -> None:
     first, second = kureds.install(2)
     kureds.cordon(second)
     kureds.need_reboot([first])

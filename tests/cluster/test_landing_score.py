@@ -66,14 +66,14 @@ def test_replacements_are_matched_with_the_forecasts_of_their_owner() -> None:
     assert (made.drains_in_order, made.single_in_order, made.single_equal_in_order) == (1, 1, 1)
 
 
-def test_a_replacement_outside_the_forecast_nodes_is_a_miss_that_shows_both() -> None:
+def test_a_replacement_outside_the_forecast_nodes_is_a_miss_that_names_all_nodes() -> None:
     made = score(a_drain([moves("a", "n2"), moves("b", "n2")], *IN_ORDER))
     assert (made.pods, made.inside, made.single_equal) == (2, 1, 1)
     (miss,) = made.misses
     assert (miss.said, miss.went, miss.reason) == ((("n2",), ("n2",)), ("n2", "n3"), "not explained")
 
 
-def test_a_replacement_of_another_owner_is_no_hit() -> None:
+def test_a_replacement_of_another_owner_does_not_count_as_a_hit() -> None:
     made = score(
         a_drain(
             [moves("a", "n2", app="api")],
@@ -87,7 +87,7 @@ def test_a_replacement_of_another_owner_is_no_hit() -> None:
     assert (made.pods, made.inside) == (1, 0)
 
 
-def test_a_pod_that_was_not_replaced_in_time_is_no_miss() -> None:
+def test_a_pod_that_was_not_replaced_in_time_does_not_count_as_a_miss() -> None:
     made = score(a_drain([moves("a", "n2", kind="Job")], "evicted a web", kind="Job"))
     assert (made.pods, made.superseded, made.misses) == (0, 1, [])
 

@@ -152,12 +152,12 @@ def test_the_observer_reads_holders_from_each_form_of_the_lock(text: str | None,
     assert LockSeen(at=0, uid="d", text=text).holders == holders
 
 
-def test_a_node_is_down_from_cordon_or_loss_until_ready_and_schedulable() -> None:
+def test_a_node_counts_as_down_until_it_is_ready_and_schedulable_again() -> None:
     assert down_spans(a_good_story().nodes, END) == [Span(start=10, end=40)]
     assert down_spans([node(0), node(5, ready=False)], END) == [Span(start=5, end=END)]
 
 
-def test_spans_that_only_touch_do_not_overlap() -> None:
+def test_time_spans_that_only_touch_do_not_overlap() -> None:
     assert most_at_once([Span(start=1, end=2), Span(start=2, end=3)]) == 1
     assert most_at_once([Span(start=1, end=2.5), Span(start=2, end=3), Span(start=2.4, end=9)]) == 3
 

@@ -28,8 +28,8 @@ def wait_tainted(story: Story, hosts: list[Host]) -> None:
 
 
 def test_the_taint_of_a_waiting_node_is_removed_with_the_need_even_without_a_record(story: Story) -> None:
-    """The record of one node is removed while its agent runs, that of the second is corrupted, and that of the third is
-    removed while it has no agent.
+    """While their agents run, the record of one node is removed and the record of another is corrupted. The record of
+    the third node is removed while the node has no agent.
     """
     wiped, spoilt, alone = hosts = story.nodes(3)
     foreign = {"key": "example.com/theirs", "effect": "PreferNoSchedule"}
