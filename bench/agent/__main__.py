@@ -107,7 +107,15 @@ def compile_as_the_image(folder: Path) -> dict[str, str]:
     paths = sysconfig.get_paths()
     for sources in (paths["stdlib"], paths["purelib"], ROOT / "operator", ROOT / "scheduler_core"):
         subprocess.run(
-            [sys.executable, ROOT / "mk/image/bytecode.py", "--keep", "/careen/cli/", "--skip", NOT_NEEDED, sources],
+            [
+                sys.executable,
+                ROOT / "mk/image/bytecode.py",
+                "--keep",
+                "/(careen/cli|numpy)/",
+                "--skip",
+                NOT_NEEDED,
+                sources,
+            ],
             env={**os.environ, **environment},
             stdout=subprocess.DEVNULL,
             check=True,

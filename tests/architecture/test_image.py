@@ -28,6 +28,10 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 INSTALLED = Path(sysconfig.get_paths()["purelib"])
 
 
+# numpy imports some of its parts only when a function is called: `unique` and `isin` need numpy.ma.
+CALLS_OF_NUMPY = "import numpy as np; a = np.arange(99) * 10**12; print(np.isin(a, np.unique(a[::2])).sum())"
+
+
 def removals() -> list[str]:
     """The paths below site-packages that the Dockerfile removes, as shell patterns."""
     (text,) = re.findall(r"site-packages && rm -rf((?: \\\n {6}[^\\\n]*[^\\\s])+)", DOCKERFILE)
@@ -117,9 +121,7 @@ OF_THE_TOOLS = {"pip", "pip-*.dist-info", "pkg_resources", "setuptools", "setupt
 
 
 def test_the_forecast_works_without_the_modules_that_the_image_removes(slim: Path) -> None:
-    """numpy imports some of its parts only when a function is called: `unique` and `isin` need numpy.ma."""
-    program = "import numpy as np; a = np.arange(99) * 10**12; print(np.isin(a, np.unique(a[::2])).sum())"
-    done = run_in_the_image(slim, program)
+    done = run_in_the_image(slim, CALLS_OF_NUMPY)
     assert (done.stdout, done.stderr) == ("50\n", "")
 
 

@@ -15,6 +15,7 @@ import pytest
 import scheduler_core
 from drydock.server.testing import server_in_thread, write_kubeconfig
 from scheduler_core.snapshot.dump import Header, write_dump
+from tests.architecture.test_image import CALLS_OF_NUMPY
 from tests.image.conftest import BASE, ROOT, Container, buildah, printed
 from tests.patience import run
 
@@ -109,6 +110,10 @@ def test_a_forecast_in_the_image_runs_in_its_child_process(container: Container,
     done = container.run("forecast", "n1", "--from", "/tmp/dump.json.gz", volumes={path: "/tmp/dump.json.gz"})
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"shop/p\b.*\bn2\b", done.stdout), done.stdout
+
+
+def test_the_forecasts_calls_of_numpy_work_in_the_image(container: Container) -> None:
+    assert container.ok("python", "-c", CALLS_OF_NUMPY) == "50\n"
 
 
 def test_scheduler_core_is_installed_as_a_separate_package(container: Container) -> None:
