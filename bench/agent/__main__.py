@@ -30,6 +30,7 @@ from typing import Any
 from drydock.server.testing import RunningServer, server_in_thread
 
 ROOT = Path(__file__).parents[2]
+WITH_DOCSTRINGS = "/(careen/cli|numpy)/"
 NOT_NEEDED = "/(tests?|idlelib|lib2to3|site-packages/(mypy|mypyc|pip|hypothesis|scipy|kubernetes/aio))/"
 NODE = "bench-node"
 NAMESPACE = "careen"
