@@ -1,7 +1,6 @@
-"""Carries out a decision's actions in order, one small function each; stops at the first that did not certainly
-succeed.
+"""Applies a decision's actions in order, and stops at the first action that did not certainly succeed.
 
-Records the actions' answers in the memory and decides nothing: after a stop the next turn observes the actual state.
+It records the actions' answers in the memory and decides nothing: after a stop the next turn observes the actual state.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ EVENT_PAUSES_SECONDS = (2.0, 5.0, 15.0, 40.0)
 
 
 class Stop(Value):
-    """Ends the turn. `is_refusal`: a person must act, and an immediate retry is useless. `is_stale`: another writer was
-    faster, so a new observation is enough."""
+    """Why a turn ended early. `is_refusal`: a person must act, and an immediate retry is useless. `is_stale`: another
+    writer was faster, so a new observation is enough."""
 
     why: str
     is_refusal: bool = False
@@ -69,28 +68,29 @@ class Stop(Value):
 
 
 class Applied(Value, kw_only=True):
-    """The outcome of the actions: the memory with their answers, the Node as last seen, and why the rest was
-    skipped."""
+    """The outcome of the actions: the memory with their answers, the Node as last seen, and why the remaining actions
+    were skipped."""
 
     memory: Memory
     is_node_written: bool = False
     node: NodeView | None = None
-    """The Node after the last write; None if it must be read: nothing was written, or other writers are changing it."""
+    """The Node after the last write. None: the next turn must read the Node, because nothing was written or other
+    clients are changing it."""
     node_written_at: float = 0.0
-    """When that write began; the answer may lack later changes."""
+    """When the last write of the Node began. The answer may lack later changes."""
     lock: LockReading | None = None
     """The lock after the last write; None if nothing was written."""
     lock_written_at: float = 0.0
-    """When that write began."""
+    """When the last write of the lock began."""
     stop: Stop | None = None
     is_told: bool = True
-    """Whether Event and messages were sent, or there were none; also true if the actions stopped after a write that
+    """Whether Event and messages were sent, or there were none. True too if the actions stopped after a write that
     landed."""
     owed: Owed | None = None
 
 
 class Owed(Value, kw_only=True):
-    """What to report if a patch of the Node landed although its answer did not confirm it."""
+    """The Events and messages to send if a patch of the Node landed although its answer did not confirm it."""
 
     patch: PatchNode
     tellings: tuple[PostEvent | Notify, ...]
@@ -101,7 +101,7 @@ async def _no_silence() -> None:
 
 
 class Hands(Value, kw_only=True):
-    """Everything that actions need."""
+    """Everything that `Applier` needs to apply actions."""
 
     node_name: str
     api: ClusterApi
@@ -115,10 +115,11 @@ class Hands(Value, kw_only=True):
 
 
 class Applier:
-    """Applies one decision. Each turn uses a new one, because a confirmation is valid only within its turn."""
+    """Applies one decision. Each turn uses a new Applier, because a confirmation of the claim is valid only within its
+    turn."""
 
     def __init__(self, hands: Hands, memory: Memory, *, node_uid: str, remember: Callable[[Memory], None]) -> None:
-        """`remember` is called at once after an action that must not be forgotten if the turn is cancelled."""
+        """`remember` stores the memory at once after an action that must not be forgotten if the turn is cancelled."""
         self._hands = hands
         self._memory = memory
         self._node_uid = node_uid
@@ -133,7 +134,7 @@ class Applier:
         self._jitter = hands.chance()  # one for all evictions, so that pods refused together are retried together
 
     async def apply(self, actions: tuple[Action, ...]) -> Applied:
-        """Carries out all actions, or those up to the first that did not certainly succeed."""
+        """Applies all actions, or those up to the first that did not certainly succeed."""
         for number, action in enumerate(actions):
             if stop := await self._do(action):
                 return self._stopped(stop, action, tellings_of(actions[number:]))
@@ -147,8 +148,8 @@ class Applier:
         )
 
     def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
-        """The result when an action fails. If a write has already succeeded, its messages are still sent: the next turn
-        finds the write done and sends none."""
+        """Returns the result when an action fails. If a write has already landed, sends its Event and messages: the
+        next turn finds the write done and sends none."""
         if self._is_anything_written:
             self.tell(rest)
         owed = Owed(patch=at, tellings=rest) if isinstance(at, PatchNode) and not self._is_anything_written else None
@@ -249,8 +250,8 @@ class Applier:
         return None
 
     async def _evict(self, batch: Evict) -> Stop | None:
-        """Evicts the pods that fit into the turn's share of time; the next turn requests the others after a fresh
-        observation."""
+        """Evicts pods until the turn's share of time is used up. The next turn requests the other evictions after a
+        fresh observation."""
         clock, waiting = self._hands.api.clock, iter(batch.pods)
         until = clock.monotonic() + EVICTIONS_SECONDS
 
@@ -319,7 +320,7 @@ class Applier:
 
 
 def tellings_of(actions: tuple[Action, ...]) -> tuple[PostEvent | Notify, ...]:
-    """The reports of these actions, without messages about a reboot that was not confirmed."""
+    """Returns the Events and messages of these actions, without messages about a reboot that was not confirmed."""
     is_asked = any(isinstance(each, ConfirmClaim | AskReboot) for each in actions)
     return tuple(each for each in actions if isinstance(each, PostEvent) or (isinstance(each, Notify) and not is_asked))
 

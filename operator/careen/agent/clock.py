@@ -1,4 +1,4 @@
-"""The wall clock."""
+"""The real clock of the agent."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 
 
 class SystemClock:
-    """The `Clock` port on the system's own clocks."""
+    """Implements the `Clock` port with the system's own clocks."""
 
     def now(self) -> datetime:
-        """Now, in UTC."""
+        """Returns the present time, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds that never go backwards."""
+        """Returns seconds of a clock that never goes backwards."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Waits for `seconds`."""
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Concurrent requests of one turn: all finish, or the first error cancels the rest."""
+"""Runs concurrent requests of one turn: all finish, or the first error cancels the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 
 async def all_or_none(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Waits for all. If one raises or the turn is cancelled, cancels the others, so that none outlives its turn."""
+    """Waits for all coroutines. If one raises or the turn is cancelled, cancels the others, so that none outlives its
+    turn."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         await asyncio.gather(*tasks)

@@ -1,9 +1,8 @@
 """Follows the settings' ConfigMap with kopf. No other module imports kopf.
 
 kopf runs in its own thread and event loop. When it ends, it cancels every younger task of its loop, and it may end at
-any time (a revoked right); it must not cancel a turn during a drain. Only `on.event` is used, because every other
-handler writes annotations or finalizers on the object.
-"""
+any time (after a revoked right, for example); that must not cancel a turn during a drain. careen uses only `on.event`,
+because every other handler writes annotations or finalizers on the object."""
 
 from __future__ import annotations
 
@@ -35,10 +34,11 @@ _LONGEST_PAUSE_SECONDS = 60.0
 
 
 class Forever:
-    """Unlimited pauses between retries. kopf's own list ends after 54 s, and then the operator ends."""
+    """An endless sequence of pauses between retries. kopf's own sequence ends after 54 s, and then the operator
+    ends."""
 
     def __iter__(self) -> Iterator[float]:
-        """1, 2, 4, … 30, 30, …"""
+        """Yields 1, 2, 4, … 30, 30, …"""
         pause = 1.0
         while True:
             yield pause
@@ -46,8 +46,7 @@ class Forever:
 
 
 class FewRetries(logging.Filter):
-    """kopf logs each failed attempt as an error. This filter logs the fifth in a row and every hundredth as a
-    warning."""
+    """Logs only the fifth failed attempt in a row and every hundredth, as a warning. kopf logs each as an error."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is logged."""
@@ -68,10 +67,10 @@ def follow_config_map(
     credentials: Callable[[], Credentials],
     on_change: Callable[[SeenConfigMap | None], None],
 ) -> None:
-    """Starts a daemon thread that reports the ConfigMap's data at first sight and at each change; None when it is gone.
+    """Starts a daemon thread that calls `on_change` with the ConfigMap's data at first sight and at each change, and
+    with None when the ConfigMap is gone.
 
-    `on_change` is called in that thread.
-    """
+    `on_change` runs in that thread."""
     threading.Thread(
         target=_follow_for_ever, args=(namespace, name, credentials, on_change), name="kopf", daemon=True
     ).start()
@@ -132,8 +131,8 @@ async def _follow(
 
 
 def _is_named(body: Mapping[str, Any], name: str) -> bool:
-    """Whether this is the ConfigMap, and complete: an object without uid or resourceVersion did not come from an API
-    server."""
+    """Whether this is the named ConfigMap, and complete: an object without uid or resourceVersion did not come from an
+    API server."""
     metadata = body.get("metadata") or {}
     return metadata.get("name") == name and bool(metadata.get("uid")) and bool(metadata.get("resourceVersion"))
 
@@ -148,11 +147,10 @@ def _seen(body: Mapping[str, Any]) -> SeenConfigMap:
 
 
 def _bound_retry_after() -> None:
-    """Limits the wait after a 429 to a minute. kopf sleeps as long as the answer says, and ends if the answer has a
-    date.
+    """Limits kopf's wait after a 429 to a minute. Without this limit kopf sleeps as long as the answer says, and ends
+    if the answer has a date.
 
-    kopf has no setting for that. If another release has moved its error class, this does nothing.
-    """
+    kopf has no setting for that. If another release of kopf has moved its error class, this does nothing."""
     try:
         from kopf._cogs.clients.errors import APITooManyRequestsError
     except ImportError:
@@ -172,11 +170,10 @@ def _bound_retry_after() -> None:
 
 
 def _bound_discovery() -> None:
-    """Limits kopf's discovery to one API group. kopf lists the resources of four before it watches anything, which is
-    five requests per start of an agent; ConfigMaps and namespaces are in the first.
+    """Limits kopf's discovery to one API group. kopf lists the resources of four groups before it watches anything,
+    which is five requests per start of an agent; ConfigMaps and namespaces are in the first group.
 
-    kopf has no setting for that. If another release has moved its function, this does nothing.
-    """
+    kopf has no setting for that. If another release of kopf has moved its function, this does nothing."""
     try:
         from kopf._cogs.clients import scanning
 

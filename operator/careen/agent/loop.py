@@ -1,4 +1,4 @@
-"""Runs one turn after another: each at the time that the last decision named, or sooner if the sentinel or the settings
+"""Runs one turn after another. Each starts when the last decision said, or sooner if the sentinel or the settings
 changed."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHORTEST_PAUSE_SECONDS = 0.02
 
 
 class Loop:
-    """Runs until stopped. A turn that raises is logged and repeated: an agent never ends by itself."""
+    """Runs turns until it is stopped. A turn that raises is logged and repeated: an agent never ends by itself."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class Loop:
         after_turn: Callable[[Turned], None] = lambda _: None,
         other_deadlines_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`other_deadlines_seconds`: what a turn may wait for besides the API server. `after_first_turn` is
-        called once, when the first turn has ended, however it did; `after_turn` after each that did not
-        break."""
+        """`other_deadlines_seconds`: how long a turn may wait for anything other than the API server.
+        `after_first_turn` is called once, when the first turn has ended in any way; `after_turn` after each turn that
+        did not raise."""
         self._mind = mind
         self._policy = policy
         self._need = need
@@ -64,10 +64,10 @@ class Loop:
         self._is_stopping = False
         self._wakes = False
         self.is_turning = False
-        """True within a turn; a stop then waits briefly for its end."""
+        """True during a turn. A stop then waits briefly for the turn to end."""
 
     async def run(self) -> None:
-        """Turn, wait, and again, until `stop`."""
+        """Makes turns, with a pause after each, until `stop` is called."""
         pause = await self._one_turn()
         is_rest_started = self._starts_the_rest()
         while not self._is_stopping:
@@ -88,7 +88,7 @@ class Loop:
         return REQUESTS_SECONDS + self._other_deadlines_seconds()
 
     async def _one_turn(self) -> float:
-        """Makes a turn; returns how long to wait before the next."""
+        """Makes a turn; returns how long to wait before the next one."""
         self._heartbeat.expect_within(self._longest_turn_seconds(), "a turn")
         self.is_turning = True
         started = self._clock.monotonic()
@@ -107,11 +107,12 @@ class Loop:
             self._after_turn(turned)
             return self._after(turned)
         except Exception:
-            _LOG.exception("the work after a turn broke")
+            _LOG.exception("the work after a turn failed")
             return self._broken()
 
     def _starts_the_rest(self) -> bool:
-        """Whether it started; otherwise it is tried again after the next turn."""
+        """Starts the work that waits for the first turn. Returns whether it started; otherwise the loop tries again
+        after the next turn."""
         try:
             self._after_first_turn()
         except Exception:
@@ -120,12 +121,12 @@ class Loop:
         return True
 
     async def _rescue(self, error: Exception) -> None:
-        """Reports the error on the Node, and gives the node back after several such turns. A rescue that raises, too,
-        is repeated after the next turn."""
+        """Reports the error on the Node, and after several such turns puts the node back into service. A rescue that
+        raises too is repeated after the next broken turn."""
         try:
             await self._mind.broke(error)
         except Exception:
-            _LOG.exception("the rescue after a broken turn broke")
+            _LOG.exception("the rescue after a broken turn failed")
 
     def _after(self, turned: Turned) -> float:
         self._tell(turned)
@@ -152,7 +153,7 @@ class Loop:
         return longest * (0.5 + 0.5 * self._chance())
 
     def _tell(self, turned: Turned) -> None:
-        """Updates log and metrics; logs a line only if phase or reason changed."""
+        """Updates log and metrics. Logs a line only if phase or reason changed."""
         decision, node = turned.decision, self._place.node
         self._metrics.show_need(turned.observation.need)
         if turned.phase is not None:
@@ -177,7 +178,7 @@ class Loop:
             _LOG.info("refused by %s (%s): %s", refusal.gate, refusal.code.value, refusal.sentence)
 
     async def _wait(self, seconds: float) -> None:
-        """Sleeps, and reads the sentinel every few seconds."""
+        """Sleeps until the next turn, and reads the sentinel every few seconds."""
         # Zero means "at once"; a short pause still separates turns, or a bug would flood the API server.
         until = self._clock.monotonic() + max(seconds, _SHORTEST_PAUSE_SECONDS)
         self._heartbeat.expect_within(seconds + self._longest_turn_seconds(), "waiting")

@@ -1,4 +1,5 @@
-"""Messages to people: kured's three and four more, with texts from the settings; logged, and sent in the background.
+"""Sends messages to people: kured's three and four more, with texts from the settings. The agent logs each message and
+sends it in the background.
 
 A message that cannot be sent is logged and counted; no turn waits for it."""
 
@@ -40,7 +41,7 @@ class Messenger:
         send: Callable[..., Awaitable[Sequence[Delivery]]] = send,
         figures: Callable[[], Awaitable[Figures | None]] | None = None,
     ) -> None:
-        """`figures` reads the figures of a roll-out; called only if a message about its end is sent."""
+        """`figures` reads the figures of a roll-out. It is called only for a message about the end of a roll-out."""
         self._node = node
         self._settings = settings
         self._metrics = metrics
@@ -55,8 +56,8 @@ class Messenger:
         metrics.show_receivers(self._services())
 
     def tell(self, message: Notify) -> None:
-        """Logs the message and sends it to the receivers in the settings, if these include the occasion. Returns at
-        once."""
+        """Logs the message and sends it to the receivers in the settings, if the settings include the message's
+        occasion. Returns at once."""
         if message.occasion not in self._settings().notify_on or self._is_told(message):
             return
         targets = self._receivers()
@@ -72,32 +73,33 @@ class Messenger:
         self._in_background(self._deliver(message, "" if is_looked_up else self._worded(message), targets))
 
     def is_wanted(self, occasion: Occasion) -> bool:
-        """Whether the settings name the occasion, and a receiver, a file of receivers or kured's old hook."""
+        """Whether the settings name this occasion, and a receiver, a file of receivers or kured's old hook."""
         settings = self._settings()
         is_anybody_told = settings.notify_url or settings.notify_url_file or settings.slack_hook_url
         return occasion in settings.notify_on and bool(is_anybody_told)
 
     def _worded(self, message: Notify, found: Figures | None = None) -> str:
-        """The text of the message, which the log gets as well."""
+        """Returns the text of the message, and logs it."""
         text = wording(message, self._settings(), self._node, found)
         _LOG.info("message to people: %s", text, extra={"occasion": message.occasion.value})
         return text
 
     def _receivers(self) -> tuple[Target, ...]:
-        """The receivers in the settings and their files now. A problem with a file counts as a failed message."""
+        """Returns the receivers that the settings and their files name now. A problem with a file counts as a failed
+        message."""
         settings = self._settings()
         found = notification_files.read(settings.notify_url_file)
         self._count([Delivery(service="file", why=why) for why in (*found.unread, *found.refused)])
         return receivers(settings, found.targets)
 
     def _services(self) -> set[str]:
-        """The services that messages may go to, and `file` where files name them."""
+        """Returns the services that messages may go to, and `file` if the settings name a file."""
         settings = self._settings()
         targets = receivers(settings, notification_files.read(settings.notify_url_file).targets)
         return {target.service for target in targets} | ({"file"} if settings.notify_url_file else set())
 
     def _is_told(self, message: Notify) -> bool:
-        """Whether a message for this occasion of this claim was sent before. Remembers only the newest claim."""
+        """Whether a message for this occasion of this claim was sent before. Only the newest claim is remembered."""
         event = (message.occasion, message.claim)
         if not message.claim or event in self._told:
             return bool(message.claim)
@@ -130,7 +132,8 @@ class Messenger:
 
 
 def receivers(settings: Settings, in_files: tuple[Target, ...] = ()) -> tuple[Target, ...]:
-    """The receivers in the settings, each once; as in kured, the deprecated flag counts only without the others."""
+    """Returns the receivers in the settings, each once. As in kured, the deprecated flag counts only without the other
+    flags."""
     if settings.notify_url or settings.notify_url_file:
         found: list[Target] = []
         for target in (*settings.notify_url, *in_files):
@@ -151,14 +154,14 @@ _TEMPLATES = {
 
 
 def wording(message: Notify, settings: Settings, node: str, figures: Figures | None = None) -> str:
-    """The text: the template for the occasion, or the message's own sentence if there is no template."""
+    """Returns the text: from the template for the occasion, or the message's own sentence if there is no template."""
     template = getattr(settings, _TEMPLATES[message.occasion]) if message.occasion in _TEMPLATES else ""
     values = _values(message, settings, node, figures)
     return lines(filled(template, values) or _own_words(message, values, figures))
 
 
 def _values(message: Notify, settings: Settings, node: str, figures: Figures | None) -> dict[str, str]:
-    """The value of each field of a template; an unknown value becomes `unknown`."""
+    """Returns the value of each field of a template; an unknown value becomes `unknown`."""
     seconds = figures.seconds if figures is not None else message.seconds
     found = {name: str(getattr(figures, name)) if figures is not None else "unknown" for name in FIGURES}
     values = {

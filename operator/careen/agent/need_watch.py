@@ -1,7 +1,6 @@
-"""The host's need: files are read for each question, commands run once per period.
+"""Reads the host's need: files at each question, commands once per period.
 
-A slow read blocks nothing: the last answer counts until the read ends, at the latest at its deadline.
-"""
+A slow read blocks nothing: the last answer counts until the read ends, at the latest at its deadline."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from careen.core.facts.observation import Need, NeedAnswer
 from careen.host.probes.said import together
 
 FILE_SECONDS = 2.0
-"""How often the loop looks at the sentinel file between turns: the taint must follow within ten seconds."""
+"""How often the loop reads the sentinel file between turns: the taint must follow within ten seconds."""
 
 # During a claim or a drain, a "yes" that is an hour old is not sufficient to drain a node.
 _COMMAND_AGE_WHEN_NEEDED_SECONDS = 60.0
@@ -26,12 +25,12 @@ Look = Callable[[], Awaitable[Need]]
 
 
 class NeedWatch:
-    """The combined answer of all sources, and the last reported one."""
+    """Combines the answers of all sources of the need, and remembers the answer that it gave last."""
 
     def __init__(
         self, files: Look | None, clock: Clock, *, commands: Look | None = None, period_seconds: Callable[[], float]
     ) -> None:
-        """`files` is cheap and read each time, `commands` run once per period; one of them may be missing."""
+        """`files` is cheap and read each time; `commands` run once per period. One of them may be missing."""
         always = [_Watched(files, clock, good_for=lambda _: 0.0)] if files else []
         seldom = (
             [_Watched(commands, clock, good_for=lambda last: _good_for(last, period_seconds()))] if commands else []
@@ -40,13 +39,13 @@ class NeedWatch:
         self._told: Need | None = None
 
     async def read(self) -> Need:
-        """The need: each source's last answer while it is fresh or while a new read is running."""
+        """Returns the need, from each source's last answer while that is fresh or while a new read is running."""
         said = [await each.read() for each in self._watched]
         self._told = together(said) if len(said) > 1 else said[0]
         return self._told
 
     async def has_changed(self) -> bool:
-        """Whether the sources' answer differs from the last one that was reported."""
+        """Whether the sources' answer differs from the answer that `read` returned last."""
         before = self._told
         return before is not None and (await self.read()).answer is not before.answer
 
@@ -58,7 +57,7 @@ def _good_for(last: Need | None, period_seconds: float) -> float:
 
 
 class _Watched:
-    """One source: its last answer and the time of the question."""
+    """One source: its last answer, and when it was asked."""
 
     def __init__(self, look: Look, clock: Clock, *, good_for: Callable[[Need | None], float]) -> None:
         self._ask = look
@@ -77,11 +76,11 @@ class _Watched:
             left = None if self._last is None else max(0.0, self._began_at + _WAIT_SECONDS - self._clock.monotonic())
             await asyncio.wait({self._under_way}, timeout=left)
             self._end_look()
-        assert self._last is not None, "waits for the first answer"
+        assert self._last is not None, "`read` waits for the first answer of a source"
         return self._last
 
     def _end_look(self) -> None:
-        """Takes the result of a finished read; its error is raised to the next caller."""
+        """Takes the result of a finished read. If the read raised an error, raises it to the caller."""
         look = self._under_way
         if look is not None and look.done():
             self._under_way = None

@@ -1,8 +1,8 @@
-"""Handles turns that raise: reports them on the Node, in a metric and in an Event, and gives back a node that claims or
-drains.
+"""Handles turns that raise: reports them on the Node, in a metric and in an Event. Puts a node that claims or drains
+back into service.
 
-Uses only the transport and the clock; `core/rescue.py` composes the patches. Everything else is optional and may fail.
-"""
+It uses only the transport and the clock; `core/rescue.py` composes the patches. Everything else is optional and may
+fail."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Rescue:
         self._is_event_posted = False
 
     async def worked(self, node: NodeView | Gone | Unknown) -> bool:
-        """Call after a successful turn: removes the report of broken turns from `node`. True if the Node was
+        """Removes the report of broken turns from `node`, after a successful turn. Returns whether the Node was
         written."""
         self._count, self._told_at, self._is_event_posted = 0, None, False
         self._show()
@@ -58,8 +58,8 @@ class Rescue:
         return patch is not None and await self._lands(patch)
 
     async def broke(self, error: Exception, policy: Policy | None) -> bool:
-        """Call after a turn that raised: reports it, and after several undoes the claim or drain. True if the node was
-        given back."""
+        """Reports a turn that raised, and after several such turns undoes the claim or drain. Returns whether the node
+        is back in service."""
         self._count_one_more()
         fault, sent = fault_of(error), ""
         for _ in range(_ATTEMPTS):
@@ -91,7 +91,8 @@ class Rescue:
     # ---- when to undo ----
 
     async def _why_undo(self, node: dict[str, Any], fault: str) -> str:
-        """The reason to undo a claim or a drain now; empty if there is none. A hold or a pause undoes it at once."""
+        """Returns the reason to undo a claim or a drain now; empty if there is none. A hold or a pause is a reason at
+        once."""
         if not rescue.is_under_way(node):
             return ""
         held = rescue.hold_of(node)
@@ -137,7 +138,7 @@ class Rescue:
             self._post(node, f"a turn of the agent broke: {fault}; see its log")
 
     def _gave_back(self, node: dict[str, Any], sentence: str) -> bool:
-        _LOG.error("the claim was given back outside of a turn: %s", sentence)
+        _LOG.error("the claim was released outside of a turn: %s", sentence)
         self._told_at = self._hands.api.clock.monotonic()
         self._post(node, sentence)
         self._hands.notify(Notify(occasion=Occasion.FAILED, sentence=f"Node {self._hands.node_name}: {sentence}"))
@@ -162,7 +163,7 @@ class Rescue:
     # ---- the server ----
 
     async def _read(self) -> dict[str, Any] | None:
-        """The agent's own Node as it is now; None if it cannot be read."""
+        """Reads the agent's own Node; None if it cannot be read."""
         response = await self._send(Request(method="GET", path=self._path, timeout_seconds=_REQUEST_SECONDS))
         if response is None or response.status != 200:
             return None
@@ -173,7 +174,8 @@ class Rescue:
         return node if rescue.is_node(node, self._hands.node_name) else None
 
     async def _lands(self, patch: dict[str, Any]) -> bool:
-        """Whether the patch certainly landed. Its version guards it: a late one conflicts."""
+        """Sends the patch, and returns whether it certainly landed. The patch has a resourceVersion, so a late one gets
+        a conflict."""
         response = await self._send(
             Request(
                 method="PATCH",
@@ -205,7 +207,7 @@ class Rescue:
 
 
 def fault_of(error: BaseException) -> str:
-    """The error's class and place, without its message, which may contain a secret or be long."""
+    """Returns the error's class and place, without its message, which may contain a secret or be long."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     frames = [(frame.f_globals.get("__name__", "?"), line) for frame, line in traceback.walk_tb(error.__traceback__)]
@@ -219,7 +221,7 @@ def _is_over(hold: str, now: datetime) -> bool:
 
 
 def _hint(ask: Callable[[], T], otherwise: T) -> T:
-    """Calls a function that may itself fail."""
+    """Calls a function that may itself fail; returns `otherwise` if it does."""
     try:
         return ask()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The self-test of the reboot method. Its result is cached, so that a waiting node repeats it only every few
+"""Runs the self-test of the reboot method. Its result is cached, so that a waiting node repeats it only every few
 minutes."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LONGEST_PAUSE_SECONDS = 600.0  # a repaired host is noticed within ten minutes
 
 
 class SelfTests:
-    """The last result, and when the next test is due. Logs findings when they change."""
+    """The last result of the self-test, and when the next test is due. Logs findings when they change."""
 
     def __init__(self, host: Host, clock: Clock) -> None:
         self._host = host
@@ -28,10 +28,10 @@ class SelfTests:
         self._failures = 0
         self._told = SelfTest()
         self.last: SelfTest | None = None
-        """None before the first test."""
+        """The last result; None before the first test."""
 
     async def read(self) -> SelfTest:
-        """The last result while it is fresh enough, else a new one."""
+        """Returns the last result while it is fresh enough, otherwise a new one."""
         async with self._one_at_a_time:
             if self.last is None or self._clock.monotonic() >= self._due:
                 self._take(await self._host.test_reboot())
@@ -39,7 +39,8 @@ class SelfTests:
             return self.last
 
     def news(self) -> SelfTest:
-        """New findings since the last call, each once until it disappears and returns."""
+        """Returns the findings that are new since the last call. A finding is returned once, until it disappears and
+        comes back."""
         last, told = self.last or SelfTest(), self._told
         self._told = last
         return SelfTest(

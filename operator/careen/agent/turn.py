@@ -28,7 +28,7 @@ _MOST_DEBTS = 3
 
 
 class Turned(Value, kw_only=True):
-    """The turn's outcome."""
+    """The outcome of one turn."""
 
     decision: Decision
     observation: Observation
@@ -41,7 +41,7 @@ class Turned(Value, kw_only=True):
 
 
 class _Debt(Value, kw_only=True):
-    """A decision's unsent reports, and their Node."""
+    """The unsent Events and messages of a decision, and the Node that they are about."""
 
     owed: Owed
     decision: Decision
@@ -53,8 +53,8 @@ class NeverDecided(Exception):
 
 
 class Mind:
-    """The state between turns: the memory and the phase. It ends with the process, and correctness does not depend on
-    it."""
+    """The agent's state between turns: the memory and the phase. It ends with the process, and correctness does not
+    depend on it."""
 
     def __init__(self, observer: Observer, hands: Hands) -> None:
         self._observer = observer
@@ -88,7 +88,7 @@ class Mind:
         return Turned(decision=decision, observation=seen, stop=applied.stop, phase=self.phase, is_told=applied.is_told)
 
     async def broke(self, error: Exception) -> None:
-        """Call after a turn that raised or could not begin. The last view of the Node may be outdated."""
+        """Handles a turn that raised or could not begin. The last view of the Node may be outdated."""
         self._observer.saw_node(None, 0.0)
         if await self._rescue.broke(error, self._policy):
             self.phase = Phase.FAILED
@@ -106,7 +106,7 @@ class Mind:
         raise NeverDecided(f"still wants {', '.join(sorted(decision.wants))} after {_MOST_ROUNDS} rounds")
 
     def _told(self, decision: Decision, applied: Applied, uid: str) -> None:
-        """Remembers the sent reports, and the ones to send if an unclear patch of the Node landed."""
+        """Remembers which Events and messages were sent, and which to send if an unclear patch of the Node landed."""
         is_node_told = applied.is_node_written or applied.stop is None
         if applied.is_told:
             self.memory = having_said(self.memory, decision.memory, is_node_told=is_node_told)
@@ -116,7 +116,8 @@ class Mind:
             self._debts = (*self._debts[1 - _MOST_DEBTS :], _Debt(owed=applied.owed, decision=decision, node_uid=uid))
 
     def _pay(self, node: NodeView | Gone | Unknown) -> None:
-        """Sends the reports of an unclear patch if the Node shows that it landed. If not, this turn decides again."""
+        """Sends the Events and messages of an unclear patch if the Node shows that it landed. If not, this turn decides
+        again."""
         if not isinstance(node, NodeView):
             return
         landed = [each for each in self._debts if node.uid == each.node_uid and stands(each.owed.patch, node)]

@@ -1,5 +1,4 @@
 """The API server: everything careen reads from it and writes to it.
 
-`client.py` is the only file of careen that imports the Kubernetes client; the others use the `Transport` port, so the
-same code runs against an API server in the same process.
-"""
+`client.py` is the only file of careen that imports the Kubernetes client. All other files use the `Transport` port, so
+the same code also runs against an API server in the same process."""

@@ -1,9 +1,9 @@
-"""The rights an agent needs, each with the call that needs it, and which of them are missing.
+"""Lists the rights that an agent needs, each with the call that needs it, and finds out which of them are missing.
 
-The list is the source of `manifests/rbac.yaml`. The agent checks its rights when it starts, because a missing one would
-otherwise be noticed only during a drain: first its rules as a whole (SelfSubjectRulesReview, two requests), then each
-right that they do not grant (SelfSubjectAccessReview), because the rules may be incomplete if RBAC is not the only
-authorizer."""
+The list is the source of `manifests/rbac.yaml`. The agent checks its rights when it starts, because otherwise a missing
+right would be noticed only during a drain. It first reads its rules as a whole (SelfSubjectRulesReview, two requests).
+Then it asks for each right that the rules do not grant (SelfSubjectAccessReview), because the rules may be incomplete
+if RBAC is not the only authorizer."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class OptionalRight(StrEnum):
 
 
 class Right(Value, kw_only=True):
-    """One verb on one resource. An empty `namespace` means all namespaces, an empty `name` every object. `part` names
-    the feature that is off without the right; None: the agent does not start without it."""
+    """One verb on one resource. An empty `namespace` means all namespaces, an empty `name` every object.
+
+    `part` names the feature that is off without the right; None: the agent does not start without the right."""
 
     verb: str
     resource: str
@@ -59,7 +60,7 @@ class Right(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """`create pods/eviction`, `patch daemonsets.apps careen/careen`."""
+        """The right as text, such as `create pods/eviction` or `patch daemonsets.apps careen/careen`."""
         resource = f"{self.resource}.{self.group}" if self.group else self.resource
         resource = f"{resource}/{self.subresource}" if self.subresource else resource
         which = "/".join(part for part in (self.namespace, self.name) if part)
@@ -70,7 +71,7 @@ _VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete
 
 
 def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str, forecast: bool) -> tuple[Right, ...]:
-    """Every right that an agent needs, in the order of a node's phases."""
+    """Returns every right that an agent needs, in the order of a node's phases."""
     rights = (
         Right(verb="get", resource="nodes", name=node, because="each turn begins with a read of the agent's own Node"),
         Right(
@@ -206,8 +207,8 @@ class _Rule(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     resource_names: list[str] = []
 
     def gives(self, right: Right) -> bool:
-        """Whether the rule grants the right, as RBAC's authorizer decides it:
-        pkg/apis/rbac/v1/evaluation_helpers.go."""
+        """Whether the rule grants the right, by the logic of RBAC's authorizer
+        (pkg/apis/rbac/v1/evaluation_helpers.go)."""
         resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
         return (
             _has(self.verbs, right.verb)
@@ -237,7 +238,8 @@ class _Review(msgspec.Struct, gc=False, frozen=True):
 
 
 async def missing_rights(api: ClusterApi, rights: tuple[Right, ...]) -> tuple[Right, ...]:
-    """The members of `rights` that this account does not have. Raises `ClusterError` if the server does not answer."""
+    """Returns the rights among `rights` that this account does not have. Raises `ClusterError` if the server does not
+    answer."""
     rules = {
         namespace: await _rules(api, namespace)
         for namespace in sorted({"default", *(right.namespace for right in rights if right.namespace)})
@@ -248,8 +250,8 @@ async def missing_rights(api: ClusterApi, rights: tuple[Right, ...]) -> tuple[Ri
 
 
 def _is_given(right: Right, rules: dict[str, list[_Rule]]) -> bool:
-    """Whether the rules grant the right. A right for all namespaces must be granted in each: a grant in one may come
-    from a Role."""
+    """Whether the rules grant the right. A right for all namespaces must be granted in each: a grant in one namespace
+    may come from a Role."""
     where = [right.namespace] if right.namespace else list(rules)
     return all(any(rule.gives(right) for rule in rules[namespace]) for namespace in where)
 
@@ -259,7 +261,7 @@ def _has(listed: list[str], wanted: str) -> bool:
 
 
 async def _rules(api: ClusterApi, namespace: str) -> list[_Rule]:
-    """This account's rules in the namespace; none if the server does not return them."""
+    """Reads this account's rules in the namespace; none if the server does not return them."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}
     try:
         return (await api.review(RULES, body, _RulesReview)).status.resource_rules or []

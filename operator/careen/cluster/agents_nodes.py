@@ -1,4 +1,4 @@
-"""The Nodes that agents run on, for an agent that may get but not list Nodes, as with kured's roles.
+"""Finds the Nodes that agents run on, for an agent that may get but not list Nodes, as with kured's roles.
 
 The agents' pods in the DaemonSet's namespace name the Nodes. A node without an agent is not found."""
 
@@ -19,10 +19,10 @@ _AT_ONCE = 8  # half of the client's threads
 
 
 class AgentsNodes:
-    """Lists Nodes by the agents' pods."""
+    """Lists the Nodes; without the right to list them, reads the Nodes that the agents' pods name."""
 
     def __init__(self, api: ClusterApi, *, own: str, namespace: str, daemonset: str) -> None:
-        """`own` is this agent's node; its pod may be missing in the list."""
+        """`own` is this agent's node. The list of pods may lack its pod."""
         self._api = api
         self._own = own
         self._namespace = namespace
@@ -30,11 +30,11 @@ class AgentsNodes:
 
     @property
     def may_be_listed(self) -> bool:
-        """False: only a list of all Nodes proves that a Node does not exist."""
+        """Whether the agent may list all Nodes. Only such a list proves that a Node does not exist."""
         return not self._api.withheld(Request(method="GET", path=NODES))
 
     async def read(self, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
-        """Every Node, or those whose reboot label has one of the given values. Raises `ClusterError`."""
+        """Returns every Node, or those whose reboot label has one of the given values. Raises `ClusterError`."""
         try:
             return await list_nodes(self._api, reboot_label=reboot_label)
         except Withheld:

@@ -1,5 +1,5 @@
-"""Kubernetes Events on the agent's Node, ConfigMap and DaemonSet. Texts come from the core; posting is best effort and
-delays nothing."""
+"""Posts Kubernetes Events on the agent's Node, ConfigMap and DaemonSet. Texts come from the core; posting is best
+effort and delays nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_NOTE = 1_000  # bytes; the server refuses more than 1,024
 
 
 class Subject(Value, kw_only=True):
-    """The object an Event is about."""
+    """The object that an Event is about."""
 
     kind: str
     name: str
@@ -41,7 +41,7 @@ async def post_event(
     once: str = "",
     pauses: Sequence[float] = (),
 ) -> str:
-    """Posts one Event; the empty text, or why it could not be posted.
+    """Posts one Event. Returns the empty text, or why the Event could not be posted.
 
     Events about a subject with the same `once` have the same name, so the server keeps only the first. With `pauses`
     the Event is posted again after each pause until the server answers; the name prevents duplicates."""
@@ -73,7 +73,7 @@ async def post_event(
 
 async def is_first(api: ClusterApi, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:
     """Posts this warning and returns whether it is the first with its name, so that only one of many agents sends the
-    message. Without the server's answer it counts as the first: two messages are better than none."""
+    message. Without the server's answer the warning counts as the first: two messages are better than none."""
     at = rfc3339(api.clock.now())
     body = event(subject, reason=reason, sentence=sentence, is_warning=True, host=host, at=at, once=once)
     try:
@@ -97,7 +97,7 @@ def _may_pass(error: ClusterError) -> bool:
 def event(
     subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, at: str, once: str = ""
 ) -> dict[str, Any]:
-    """The core/v1 Event that is posted."""
+    """Returns the core/v1 Event to post."""
     involved = {"kind": subject.kind, "name": subject.name, "uid": subject.uid, "apiVersion": subject.api_version}
     if subject.namespace:
         involved["namespace"] = subject.namespace
@@ -119,7 +119,8 @@ def event(
 
 
 def _name(subject: Subject, reason: str, once: str) -> dict[str, str]:
-    """A name that the server generates, or one that every agent derives alike."""
+    """Returns the metadata for a name: one that every agent derives alike from `once`, or one that the server
+    generates."""
     if not once:
         return {"generateName": f"{subject.name}."}
     return {"name": f"{subject.name}.{hashlib.sha256(f'{subject.uid}/{reason}/{once}'.encode()).hexdigest()[:16]}"}

@@ -1,9 +1,8 @@
-"""Requests an eviction (policy/v1) and returns one of a closed set of outcomes; also reads how many evictions the
-budgets allow.
+"""Requests an eviction (policy/v1) and returns one of a closed set of outcomes. Also reads how many evictions the
+disruption budgets allow.
 
 The request carries the pod's UID, so that it cannot evict a pod that was recreated under the same name. With `dry_run`
-the server consults budgets and webhooks and evicts nothing.
-"""
+the server consults budgets and webhooks and evicts nothing."""
 
 from __future__ import annotations
 
@@ -59,7 +58,8 @@ class Evicted(Value, kw_only=True):
 
 
 async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evicted:
-    """Sends one request. Every answer of the server, and a lost one, is an outcome; it does not raise."""
+    """Sends one eviction request. Every answer of the server is an outcome, and so is a lost answer; the function does
+    not raise."""
     path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     query = {"dryRun": "All"} if dry_run else {}
     try:
@@ -79,13 +79,14 @@ async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evi
 
 
 async def allowed_disruptions(api: ClusterApi) -> dict[str, int]:
-    """How many evictions each disruption budget currently allows, by namespace/name. Raises `ClusterError`."""
+    """Returns how many evictions each disruption budget currently allows, by namespace/name. Raises `ClusterError`."""
     found = await api.items(_BUDGETS, objects.DisruptionBudget)
     return {f"{each.metadata.namespace}/{each.metadata.name}": each.status.disruptions_allowed for each in found}
 
 
 def _judged(error: Refused) -> EvictAnswer:
-    """The source of a refusal: a budget, admission, the authorizer or a proxy, or none that examined the eviction."""
+    """Returns an answer that says who refused: a budget, admission, or a part that did not examine the eviction, such
+    as the authorizer or a proxy."""
     if isinstance(error, TooManyRequests) and _BUDGET.search(error.message):
         return EvictAnswer.BUDGET
     if OWN_POLICY in error.message:
@@ -101,7 +102,7 @@ def _judged(error: Refused) -> EvictAnswer:
 
 
 def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
-    """The Eviction object that is posted."""
+    """Returns the Eviction object to post."""
     options: dict[str, Any] = {"preconditions": {"uid": pod.uid}}
     if pod.grace_seconds is not None:
         options["gracePeriodSeconds"] = pod.grace_seconds
@@ -116,8 +117,8 @@ def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
 
 
 async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: NotFound | NotServed) -> Evicted:
-    """A server or proxy without the eviction API answers 404, too; only a 404 for the pod itself proves that it is
-    gone."""
+    """Finds out what a 404 means. A server or proxy without the eviction API answers 404 too; only a 404 for the pod
+    itself proves that the pod is gone."""
     try:
         head = await api.get(path, objects.ObjectHead)
     except NotFound:
@@ -130,7 +131,8 @@ async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: N
 
 
 def _explain_conflict(error: Conflict) -> Evicted:
-    """A 409 that mentions the UID means that another pod has the name. Any other conflict is a race in the server."""
+    """Finds out what a 409 means. If it mentions the UID, another pod has the name. Any other conflict is a race in the
+    server."""
     if "uid" in error.message.lower():
         return Evicted(answer=EvictAnswer.GONE, detail="another pod has this name now")
     return _said(EvictAnswer.UNCLEAR, error)

@@ -1,9 +1,9 @@
-"""Other reboot coordinators in the cluster: one whose pods run, or the lock of a kured that was removed while a node
-held it.
+"""Finds other reboot coordinators in the cluster: one whose pods run, or the lock of a kured that was removed while a
+node held the lock.
 
-Every tenant who may create a DaemonSet can give it kured's image name or annotation. Such an object counts only while
-it has pods. `kube-system/kured` belongs to the administrators: there desired pods count before they start, and a claim
-counts without pods, because a node may be down under it."""
+Every tenant who may create a DaemonSet can give it kured's image name or annotation. So such an object counts only
+while it has pods. `kube-system/kured` belongs to the administrators: there desired pods count before they start, and a
+claim counts without pods, because a node may be down under it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ _SHOWN_HOLDERS = 3
 
 
 async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[str, ...]:
-    """A sentence for each foreign coordinator; `namespace` and `name` are the agents' own DaemonSet, which does not
-    count.
+    """Returns a sentence for each foreign coordinator. `namespace` and `name` are the agents' own DaemonSet, which does
+    not count.
 
-    Finds DaemonSets with pods whose image is named kured, and kured's lock with a claim or a pause in it.
-    """
+    Finds DaemonSets with pods whose image is named kured, and kured's lock with a claim or a pause in it."""
     found: list[str] = []
     for each in await _daemonsets(api):
         place = (each.metadata.namespace, each.metadata.name)
@@ -49,7 +48,7 @@ async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[s
 
 
 async def _daemonsets(api: ClusterApi) -> list[objects.DaemonSet]:
-    """All DaemonSets; without the right to list them, only `kube-system/kured`."""
+    """Lists all DaemonSets; without the right to list them, reads only `kube-system/kured`."""
     try:
         return await api.items(DAEMONSETS, objects.DaemonSet)
     except Withheld:
@@ -61,27 +60,27 @@ async def _daemonsets(api: ClusterApi) -> list[objects.DaemonSet]:
 
 
 class Pods(Value, kw_only=True):
-    """The number of nodes with pods of a DaemonSet, and whether the pods are kured's."""
+    """On how many nodes a DaemonSet has pods, and whether the pods are kured's."""
 
     number: int
     are_kureds: bool
 
 
 async def pods_of(api: ClusterApi, *, namespace: str, name: str) -> Pods:
-    """The pods of this DaemonSet. Raises `NotFound` where it does not exist."""
+    """Reads how many pods this DaemonSet has. Raises `NotFound` if it does not exist."""
     path = f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets/{quote(name, safe='')}"
     daemonset = await api.get(path, objects.DaemonSet)
     return Pods(number=_pods(daemonset), are_kureds=_has_kureds_image(daemonset))
 
 
 def _pods(daemonset: objects.DaemonSet) -> int:
-    """The number of nodes with its pods, including nodes that the DaemonSet no longer selects. A pod that is not ready
-    counts: it may start at any moment."""
+    """Returns on how many nodes the DaemonSet has pods, including nodes that it no longer selects. A pod that is not
+    ready counts: it may start at any moment."""
     return max(0, daemonset.status.current_number_scheduled) + max(0, daemonset.status.number_misscheduled)
 
 
 def _held(annotation: str | None) -> str:
-    """The lock's state in words; empty if it has no holder. Kured leaves an empty list of claims."""
+    """Returns the lock's state in words; empty if the lock has no holder. Kured leaves an empty list of claims."""
     content = parse(annotation)
     if isinstance(content, Garbage):
         return "it cannot be understood"
@@ -99,5 +98,5 @@ def _has_kureds_image(daemonset: objects.DaemonSet) -> bool:
 
 
 def _image_name(image: str) -> str:
-    """`kured` for `ghcr.io/kubereboot/kured:1.23.0`."""
+    """Returns `kured` for `ghcr.io/kubereboot/kured:1.23.0`."""
     return image.rsplit("/", 1)[-1].split("@", 1)[0].split(":", 1)[0]

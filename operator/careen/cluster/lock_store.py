@@ -1,7 +1,7 @@
-"""The lock annotation on the agents' DaemonSet: read consistently, written by compare-and-swap on resourceVersion.
+"""Reads the lock annotation on the agents' DaemonSet consistently, and writes it by compare-and-swap on the
+resourceVersion.
 
-`core/lock/content.py` parses and composes the annotation.
-"""
+`core/lock/content.py` parses and composes the annotation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from careen.core.facts.observation import LockReading
 
 
 class LockStore:
-    """One annotation of one DaemonSet."""
+    """Reads and writes one annotation of one DaemonSet."""
 
     def __init__(self, api: ClusterApi, *, namespace: str, name: str, annotation: str) -> None:
         self._api = api
@@ -26,11 +26,12 @@ class LockStore:
         self._annotation = annotation
 
     async def read(self) -> LockReading:
-        """The lock as it is now. Raises `ClusterError`; a missing DaemonSet is `NotFound`, not a free lock."""
+        """Reads the lock. Raises `ClusterError`; a missing DaemonSet is `NotFound`, not a free lock."""
         return self._reading(await self._api.get(self._path, objects.LockObject))
 
     async def write(self, wanted: WriteLock) -> Written[LockReading]:
-        """Replaces the annotation that was read at the expected version with `wanted.content`; None removes it."""
+        """Replaces the annotation with `wanted.content`, if the DaemonSet still has the expected version. None removes
+        the annotation."""
 
         async def write(version: str) -> LockReading:
             try:
@@ -50,8 +51,8 @@ class LockStore:
         return await write_guarded(version=wanted.expected_resource_version, write=write, read=read, stands=stands)
 
     async def _replace(self, version: str, wanted: WriteLock) -> objects.LockObject:
-        """Writes as kured does, whose Role has `update` and no `patch`. All other fields are sent as they were read,
-        with the version that the decision saw, so that the write overwrites no other change."""
+        """Writes the whole DaemonSet as kured does, whose Role has `update` and no `patch`. All other fields are sent
+        as they were read, with the version that the decision saw, so that the write overwrites no other change."""
         whole: dict[str, Any] = await self._api.get(self._path, dict)
         annotations = {**(whole["metadata"].get("annotations") or {}), self._annotation: wanted.content}
         whole["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value is not None}

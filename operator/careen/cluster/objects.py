@@ -84,7 +84,8 @@ class Node(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedFields(msgspec.Struct, gc=False, frozen=True, rename={"fields": "fieldsV1"}):
-    """The managers of an object's fields: the server's own record, with paths such as `f:spec` → `f:unschedulable`."""
+    """One manager of an object's fields, from the server's own record, with paths such as `f:spec` →
+    `f:unschedulable`."""
 
     manager: str = ""
     subresource: str = ""
@@ -96,7 +97,7 @@ class ManagedMeta(Meta, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedNode(Node, gc=False, frozen=True, rename="camel"):
-    """A Node with its managed fields; for single Nodes, because they double its size."""
+    """A Node with its managed fields. Only for single Nodes, because managed fields double the size of a Node."""
 
     metadata: ManagedMeta
 
@@ -158,7 +159,7 @@ class BoundTemplate(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedPod(Pod, gc=False, frozen=True, rename="camel"):
-    """A Pod with its managed fields; for the pods of one node, because they double its size."""
+    """A Pod with its managed fields. Only for the pods of one node, because managed fields double the size of a Pod."""
 
     metadata: ManagedMeta
 
@@ -175,7 +176,7 @@ class ReplicasStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class Workload(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """A controller of pods, whichever kind it is."""
+    """A controller of pods, of any kind."""
 
     metadata: Meta
     spec: ReplicasSpec
@@ -187,7 +188,7 @@ class DisruptionStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class DisruptionBudget(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """A PodDisruptionBudget; without a status (no controller has processed it yet) it allows nothing."""
+    """A PodDisruptionBudget. Without a status (no controller has processed it yet) it allows no eviction."""
 
     metadata: Meta
     status: DisruptionStatus = DisruptionStatus()
@@ -234,8 +235,8 @@ class LockObject(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
-    """The core's view of a Node. Bulk lists keep only careen's and kured's annotations, without the history: no
-    decision needs it, and for thousands of Nodes it is megabytes."""
+    """Returns the core's view of a Node. Lists of many Nodes keep only careen's and kured's annotations, without the
+    history: no decision needs the history, and for thousands of Nodes it takes megabytes."""
     annotations = node.metadata.annotations or _NOTHING
     if not all_annotations:
         annotations = {
@@ -262,7 +263,7 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
 
 
 def _set_by(node: Node, field: str) -> tuple[str, ...]:
-    """The managers of this field of the spec; empty if the server does not record them."""
+    """Returns the managers of this field of the spec; empty if the server does not record them."""
     if not isinstance(node, ManagedNode):
         return ()
     return tuple(
@@ -273,7 +274,7 @@ def _set_by(node: Node, field: str) -> tuple[str, ...]:
 
 
 def signed_node(node: ManagedNode) -> SignedNode:
-    """The Node with the managers of each of its labels and annotations, as far as the server records them."""
+    """Returns the Node with the managers of each of its labels and annotations, as far as the server records them."""
     labels: dict[str, set[str]] = {}
     annotations: dict[str, set[str]] = {}
     for each in node.metadata.managed_fields or ():
@@ -304,7 +305,7 @@ def _sets(managed: ManagedFields, field: str) -> bool:
 
 
 def pod_view(pod: Pod) -> PodView:
-    """The core's view of a pod."""
+    """Returns the core's view of a pod."""
     meta = pod.metadata
     owner = controller_of(meta)
     return PodView(
@@ -329,8 +330,8 @@ def pod_view(pod: Pod) -> PodView:
 
 
 def _end(at: datetime | None) -> datetime | None:
-    """When the pod should be gone. A pod with a grace period of centuries is terminating, too, so the instant is never
-    None for it."""
+    """Returns when the pod should be gone. For a terminating pod it is never None, even if the grace period lasts for
+    centuries."""
     return None if at is None else bounded(at) or LATEST
 
 
@@ -342,8 +343,8 @@ _LONGEST_GRACE_SECONDS = 100 * 365 * 86_400.0  # the pod's creator chooses it, u
 
 
 def _came_bound(pod: Pod) -> bool | None:
-    """Whether the pod's creator set `spec.nodeName`. A scheduler sets it through `pods/binding`, which records no
-    manager (pkg/registry/core/pod/storage/storage.go)."""
+    """Whether the pod's creator set `spec.nodeName`; None if unknown. A scheduler sets it through `pods/binding`, which
+    records no manager (pkg/registry/core/pod/storage/storage.go)."""
     if not isinstance(pod, ManagedPod) or not pod.metadata.managed_fields:
         return None
     return any(not each.subresource and _sets(each, "f:nodeName") for each in pod.metadata.managed_fields)
@@ -364,13 +365,13 @@ _NO_OWNER = OwnerReference(kind="", name="", uid="")
 
 
 def controller_of(meta: Meta) -> OwnerReference:
-    """The owner reference that is marked as the controller; an empty one if there is none."""
+    """Returns the owner reference that is marked as the controller; an empty reference if there is none."""
     return next((each for each in meta.owner_references or () if each.controller), _NO_OWNER)
 
 
 def owner_health(kind: str, workload: Workload) -> OwnerHealth:
-    """How many replicas the controller wants and has. The API's default for `replicas` is 1, a Job's
-    `parallelism` likewise."""
+    """Returns how many replicas the controller wants and has. The API's default is 1, for `replicas` and for a Job's
+    `parallelism`."""
     wanted = workload.spec.parallelism if kind == "Job" else workload.spec.replicas
     ready = workload.status.ready if kind == "Job" else workload.status.ready_replicas
     return OwnerHealth(

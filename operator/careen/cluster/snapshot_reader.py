@@ -1,4 +1,5 @@
-"""Everything that kube-scheduler considers, as raw pages of lists. scheduler_core builds a `Snapshot` from them.
+"""Reads everything that kube-scheduler considers, as raw pages of lists. scheduler_core builds a `Snapshot` from the
+pages.
 
 Pages are passed on one by one and never kept. Kinds that no pod refers to are not listed: a cluster without volumes or
 devices costs nine requests."""
@@ -57,7 +58,7 @@ _ON_REFERENCE = (
 
 
 async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
-    """The result of `read`, which iterates over all of `pages`.
+    """Returns the result of `read`, which iterates over all of `pages`.
 
     If a list expires between two of its pages (410), everything is read again from the start, once: pages of two reads
     cannot be combined."""
@@ -68,7 +69,8 @@ async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
 
 
 async def pages(api: ClusterApi) -> AsyncIterator[bytes]:
-    """Raw list bodies, nodes first. Raises `ClusterError`: a snapshot with a hole would be a wrong forecast."""
+    """Yields raw list bodies, nodes first. Raises `ClusterError` if any list fails: an incomplete snapshot would give a
+    wrong forecast."""
     referred: set[str] = set()
     for path in ALWAYS:
         async for page in api.pages(path):
@@ -81,13 +83,13 @@ async def pages(api: ClusterApi) -> AsyncIterator[bytes]:
 
 
 def _referred_to(page: bytes) -> set[str]:
-    """The lists that the pods of this page refer to."""
+    """Returns the lists that the pods of this page refer to."""
     return {path for marks, paths in _ON_REFERENCE if any(mark in page for mark in marks) for path in paths}
 
 
 async def _served_pages(api: ClusterApi, path: str) -> AsyncIterator[bytes]:
-    """Pages of the list; for an API with several versions, of the first that the server serves; none if it serves
-    none."""
+    """Yields the pages of the list. If the API has several versions, it takes the first one that the server serves;
+    without a served version it yields nothing."""
     if "{version}" not in path:
         async for page in api.pages(path):
             yield page
@@ -106,5 +108,5 @@ class _Version(msgspec.Struct, gc=False, frozen=True, rename={"git_version": "gi
 
 
 async def server_version(api: ClusterApi) -> str:
-    """The cluster's release, such as `v1.36.3`."""
+    """Reads the cluster's release, such as `v1.36.3`."""
     return (await api.get_plain("/version", _Version)).git_version

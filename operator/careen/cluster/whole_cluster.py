@@ -1,8 +1,7 @@
-"""A snapshot of the whole cluster, read page by page. Each page is dropped after parsing, while the next one is being
+"""Reads a snapshot of the whole cluster page by page. Each page is dropped after parsing, while the next one is
 fetched.
 
-Separate from snapshot_reader.py, which the agent's own process may import, because this file loads numpy.
-"""
+This file loads numpy. So it is separate from snapshot_reader.py, which the agent's own process may import."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 
 async def read_cluster(api: ClusterApi) -> Snapshot:
-    """The cluster as its lists show it. Raises `ClusterError` if any list fails: a partial cluster would give a wrong
-    answer."""
+    """Returns the cluster as its lists show it. Raises `ClusterError` if any list fails: a partial cluster would give a
+    wrong answer."""
     return await again_if_expired(lambda: _read(api))
 
 
@@ -29,7 +28,7 @@ async def _read(api: ClusterApi) -> Snapshot:
 
 
 async def _one_ahead(source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same pages, with the next one requested while the current one is decoded."""
+    """Yields the same pages, and requests the next page while the current one is decoded."""
     following = asyncio.ensure_future(_next(source))
     try:
         while (page := await following) is not None:

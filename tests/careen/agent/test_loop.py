@@ -258,7 +258,7 @@ async def test_an_error_after_a_turn_does_not_end_the_loop(caplog: pytest.LogCap
     stage = Stage(5.0, 5.0, 1.0)
     stage.loop._after_turn = lambda _: 1 / 0  # type: ignore[assignment, return-value]
     assert len(await stage.run()) == 3
-    assert "the work after a turn broke" in caplog.text
+    assert "the work after a turn failed" in caplog.text
 
 
 async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -> None:

@@ -279,7 +279,7 @@ async def test_a_failing_rescue_does_not_end_the_loop(
     monkeypatch.setattr(turn, "decide", lambda *_: 1 / 0)
     monkeypatch.setattr(Rescue, "broke", lambda *_: 1 / 0)
     await loop_for(shell, Mind(shell.observer(), shell.hands), 90)
-    assert "the rescue after a broken turn broke" in caplog.text
+    assert "the rescue after a broken turn failed" in caplog.text
     assert shell.clock.seconds >= 90
 
 

@@ -1,1 +1,1 @@
-"""The forecast of one drain: computed in a child process, stored, and compared with the outcome."""
+"""The forecast of one drain: computed in a child process, stored, and compared with where the pods landed."""

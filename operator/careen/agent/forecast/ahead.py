@@ -1,8 +1,8 @@
-"""The child process of the next forecast, started before its request: loading Python and numpy takes longer than the
+"""Starts the child process of the next forecast before its request. Loading Python and numpy takes longer than the
 forecast of a small cluster, and all waiting nodes wait for it.
 
-There is at most one, only on a node that may go next within seconds (`Decision.starts_soon`). If it fails, the
-forecast starts a process of its own."""
+There is at most one such process, and only on a node that may start within seconds (`Decision.starts_soon`). If it
+fails, the forecast starts a process of its own."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ AGAIN_SECONDS = 60.0  # after a process that ended without a request: the node h
 
 
 class Ahead:
-    """Holds the waiting process, if any."""
+    """Holds the process that waits for a request, if there is one."""
 
     def __init__(self, start: Callable[[], Awaitable[Process | None]], clock: Clock) -> None:
-        """`start` returns None if it cannot start a process."""
+        """`start` starts a process; it returns None if it cannot."""
         self._start = start
         self._clock = clock
         self._process: Process | None = None
@@ -28,7 +28,7 @@ class Ahead:
         self._one_at_a_time = asyncio.Lock()
 
     async def keep(self, *, is_wanted: bool) -> None:
-        """Starts the process if one is wanted, and ends it otherwise."""
+        """Starts the process if one is wanted; otherwise ends it."""
         async with self._one_at_a_time:
             self._forget_the_dead()
             if not is_wanted:
@@ -38,7 +38,7 @@ class Ahead:
                 self._not_before = 0.0 if self._process else self._clock.monotonic() + AGAIN_SECONDS
 
     async def take(self) -> Process | None:
-        """Hands over the process for one request; None if none is alive."""
+        """Returns the process, to be used for one request; None if no process is alive."""
         async with self._one_at_a_time:
             self._forget_the_dead()
             process, self._process = self._process, None

@@ -1,7 +1,6 @@
 """Checks after a drain whether the pods landed where the forecast said. Hits and misses are a metric.
 
-The forecast was written on the Node with the cordon; the replacements run by the time the claim is given back.
-"""
+The agent wrote the forecast on the Node with the cordon. The replacement pods run by the time it releases the claim."""
 
 from __future__ import annotations
 
@@ -25,10 +24,12 @@ Landings = Mapping[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Counts of the pods whose landing was forecast: inside their set, outside of it, or superseded.
+    """Counts of the pods whose landing was forecast: hits landed in their forecast set, misses outside of it, and
+    superseded pods have no result.
 
-    `superseded`: the controller has not replaced the pod yet (it was scaled down, deleted, or waits as Jobs do), or the
+    `superseded`: the controller has not replaced the pod yet (it was scaled down, deleted, or waits as Jobs do). Or the
     pod landed on a node that a longer list might have named: the stored set was cut, or not all courses were simulated.
+
     `firsts` are the hits on the node that was named first."""
 
     hits: int
@@ -37,13 +38,13 @@ class Score(NamedTuple):
     firsts: int = 0
 
     def plus(self, other: Score) -> Score:
-        """The sum of both."""
+        """Returns the sum of both scores."""
         return Score(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class EndedDrain(NamedTuple):
-    """A finished drain: the forecast landings, the owners of the moved pods, and its start. `sampled` are the pods for
-    which the scheduler examined only a part of the nodes."""
+    """A finished drain: the forecast landings, the owners of the moved pods, and when the drain began. `sampled` are
+    the pods for which the scheduler examined only a part of the nodes."""
 
     landings: Landings
     owners: tuple[OwnerHealth, ...]
@@ -52,7 +53,7 @@ class EndedDrain(NamedTuple):
 
 
 def finished_drain(turned: Turned) -> EndedDrain | None:
-    """The drain whose claim this turn gave back; None for every other turn, and if no forecast was written."""
+    """Returns the drain whose claim this turn released; None for any other turn, or if no forecast was written."""
     node = turned.observation.node
     if (
         turned.stop is not None
@@ -75,7 +76,8 @@ def finished_drain(turned: Turned) -> EndedDrain | None:
 
 
 async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str) -> None:
-    """Reads where the replacements are and counts. Raises `ClusterError`; no turn waits for this."""
+    """Reads where the replacement pods run, and counts hits and misses. Raises `ClusterError`; no turn waits for
+    this."""
     for is_sampled, score in (await scores_of(api, drain)).items():
         sampled = str(is_sampled).lower()
         metrics.forecast_pods.labels(node, "hit", sampled).inc(score.hits)
@@ -86,8 +88,8 @@ async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str)
 
 
 async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
-    """Counts separately the pods for which the scheduler examined only a part of the nodes (True) and the others. Lists
-    the pods of each namespace once."""
+    """Returns one score for the pods for which the scheduler examined only a part of the nodes (True), and one for the
+    other pods (False). Lists the pods of each namespace once."""
     by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)
     for owner in drain.owners:
         by_namespace[owner.namespace].append(owner)
@@ -105,7 +107,7 @@ async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
 
 
 def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Score:
-    """`places` has an entry for each replacement, empty for one without a node."""
+    """Returns the score of one owner's pods. `places` has the node of each replacement pod, empty if it has none."""
     whole = [nodes for nodes in said if keys.AND_OTHERS not in nodes]
     hits = most_matches(said, places)
     not_replaced = max(0, len(said) - len(places))
@@ -115,9 +117,10 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """The size of a maximum matching between forecasts and replacements. Replacements of one owner are interchangeable,
-    so the matching favours the forecast, but each counts once. (Augmenting paths; both sides are
-    a node's pods at most.)"""
+    """Returns the size of a maximum matching between forecasts and replacement pods. Replacements of one owner are
+    interchangeable, so the matching favours the forecast, but each replacement counts once.
+
+    The algorithm is augmenting paths; each side has at most the pods of one node."""
     taken_by: dict[int, int] = {}
 
     def finds_place(forecast: int, tried: set[int]) -> bool:
@@ -133,15 +136,15 @@ def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
 
 
 def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> bool:
-    """Whether the pod was this owner's, by its name: controllers name pods `<owner>-…`, and the longest owner's
-    name wins."""
+    """Whether the pod was this owner's, by its name: controllers name pods `<owner>-…`. If several owners fit, the one
+    with the longest name wins."""
     namespace, _, name = title.partition("/")
     named = [each for each in owners if name.startswith(f"{each.name}-")]
     return namespace == owner.namespace and bool(named) and max(named, key=lambda each: len(each.name)) is owner
 
 
 def _landings(text: str | None) -> Landings:
-    """The forecast nodes from the annotation, by `namespace/name`; none if it is unreadable."""
+    """Returns the forecast nodes from the annotation, by `namespace/name`; empty if it is unreadable."""
     pods = object_of(text).get("pods")
     found = (
         {title: _nodes(said) for title, said in pods.items()}
@@ -152,7 +155,7 @@ def _landings(text: str | None) -> Landings:
 
 
 def _nodes(said: object) -> tuple[str, ...]:
-    """The node names in `said`; empty if it contains none."""
+    """Returns the node names in `said`; empty if it contains none."""
     if isinstance(said, str):
         return (said,)
     return tuple(said) if isinstance(said, list) and all(isinstance(node, str) for node in said) else ()

@@ -50,8 +50,8 @@ _NEEDED = (
 
 
 def main() -> int:
-    """Reads the request, prints `{"forecasts": […]}`, `{"unknown": sentence}`, or `{"mistake": sentence}` for an
-    invalid request."""
+    """Reads the request and prints the answer: `{"forecasts": […]}`, `{"unknown": sentence}`, or for an invalid request
+    `{"mistake": sentence}`."""
     if sys.argv[1:2] == [AHEAD]:
         _get_ready(int(sys.argv[2]))
     order = ForecastRequest.from_json(sys.stdin.read())
@@ -69,8 +69,8 @@ def main() -> int:
 
 
 def _get_ready(memory_bytes: int) -> None:
-    """Starts before the request and loads all modules in the meantime. The process ends by itself if no request comes,
-    and when the agent ends."""
+    """Loads all modules while the process waits for its request. The process ends by itself if no request comes, and
+    when the agent ends."""
     signal.alarm(WAITS_SECONDS)
     _die_with_parent()
     _go_first()
@@ -82,7 +82,8 @@ def _get_ready(memory_bytes: int) -> None:
 
 
 def _is_want_of_memory(error: BaseException | None) -> bool:
-    """Whether memory ran out. While a library loads, that is an ImportError with the loader's message."""
+    """Whether the process ran out of memory. While a library loads, that is an ImportError with the loader's
+    message."""
     if error is None:
         return False
     return (
@@ -105,8 +106,8 @@ def _go_first() -> None:
 
 
 def _die_with_parent() -> None:
-    """Ends this process with the agent, because nothing waits for its answer any more. Linux only; elsewhere the
-    deadline ends it."""
+    """Makes the kernel end this process with the agent, because then nothing waits for its answer. Linux only;
+    elsewhere the deadline ends it."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -170,7 +171,7 @@ def _rule_of(selector: str) -> StaysBecause:
 def _learnt_searches(
     learnt: object, snapshot: Snapshot, configuration: Configuration | None, version: str
 ) -> tuple[Likely, ...] | None:
-    """The scheduler's likely searches, if a shadow that has learned them wrote the dump."""
+    """Returns the scheduler's likely searches, if the dump comes from a shadow that has learned them."""
     if learnt is None:
         return None
     from scheduler_core.cycle import Scheduler
@@ -189,7 +190,7 @@ def _from_dump(path: str) -> tuple[Snapshot, str, str, object]:
 
 
 def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
-    """The cluster as its API server lists it, its release, and the instant of the first request."""
+    """Returns the cluster as its API server lists it, the server's release, and the instant of the first request."""
     import asyncio  # only needed to read a cluster, not a dump
 
     load_lean_client()
@@ -215,7 +216,7 @@ def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
 
 
 def supported(version: str) -> tuple[str, str]:
-    """The release whose scheduler the simulation reproduces, and a note if the cluster runs another one."""
+    """Returns the release whose scheduler the simulation reproduces, and a note if the cluster runs another release."""
     from scheduler_core.config.kube_version import NEWEST, KubeVersion, UnsupportedKubeVersionError
 
     try:
@@ -229,7 +230,8 @@ def supported(version: str) -> tuple[str, str]:
 
 
 class _NoConfigurationError(Exception):
-    """The text is not a valid configuration; the agent checks short ones itself, when it reads its settings."""
+    """The text is not a valid scheduler configuration. The agent checks short texts itself, when it reads its
+    settings."""
 
 
 def _configuration(order: ForecastRequest) -> Configuration:
@@ -245,7 +247,7 @@ def _configuration(order: ForecastRequest) -> Configuration:
     except yaml_text.BadYaml as error:
         raise _NoConfigurationError(str(error)) from None
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError):
-        raise _NoConfigurationError("it is not written as one") from None
+        raise _NoConfigurationError("its structure is a different one") from None
 
 
 def _run() -> NoReturn:

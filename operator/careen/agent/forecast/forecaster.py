@@ -1,5 +1,5 @@
-"""Runs the simulation of a drain in a child process. If it is killed, slow, out of memory or unreadable, the forecast
-is unknown."""
+"""Runs the simulation of a drain in a child process. If the child is killed, slow or out of memory, or its answer is
+unreadable, the forecast is unknown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GAVE_UP = b"OpenBLAS error: Memory allocation"
 
 
 class Limits(Value, kw_only=True):
-    """The limits and settings of a simulation. Some are live settings, so they are read each time."""
+    """The limits and settings of a simulation. Some are live settings, so they are read for each forecast."""
 
     seconds: float
     memory_bytes: int
@@ -44,13 +44,13 @@ class Limits(Value, kw_only=True):
 
 
 class Mistake(Value):
-    """The request itself is invalid: the file is not a dump, or a node is not in it. `why` is a sentence."""
+    """The request itself is invalid: the file is not a dump, or the dump lacks a node. `why` is a sentence."""
 
     why: str
 
 
 class ChildForecaster:
-    """The agent's forecasts of its own node, counted."""
+    """Makes the agent's forecasts of its own node, and counts them."""
 
     def __init__(
         self, *, kubeconfig: str, limits: Callable[[], Limits | Unknown], clock: Clock, metrics: Metrics
@@ -98,8 +98,10 @@ async def forecast_together(
     dump: str = "",
     process: Process | None = None,
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """Simulates in a separate process the drain of several nodes at once; one forecast each, in the given order. `dump`
-    names a file to use as the cluster. `process`: one that was started ahead."""
+    """Simulates the drain of several nodes at once in a child process; returns one forecast for each node, in the given
+    order.
+
+    `dump` names a file to use as the cluster. `process`: a child that was started before the request."""
     return await _run(
         ForecastRequest(
             nodes=tuple(nodes),
@@ -121,7 +123,7 @@ async def forecast_together(
 async def _run(
     order: ForecastRequest, seconds: float, ahead: Process | None
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """Runs the child; if a process that was started ahead fails, it starts another within the same deadline."""
+    """Runs the child. If a child that was started before the request fails, starts another within the same deadline."""
     until = asyncio.get_running_loop().time() + seconds
     answer = await _answer(ahead, order, until) if ahead is not None else None
     if ahead is None or (answer is not None and answer[0] != 0):
@@ -152,7 +154,7 @@ async def _started(*arguments: str) -> Process:
 
 
 async def _answer(process: Process, order: ForecastRequest, until: float) -> tuple[int | None, bytes, bytes] | None:
-    """Exit code, output and errors; None at the deadline."""
+    """Returns exit code, output and errors; None at the deadline."""
     try:
         async with asyncio.timeout_at(until):
             output, errors = await process.communicate(order.to_json())

@@ -1,5 +1,5 @@
-"""The effect of additional nodes on the pods that a drain leaves without room: for a person who asks, or as a note in a
-forecast."""
+"""Simulates what additional nodes would do for pods that a drain leaves without room: for a person who asks, or as a
+note in a forecast."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from scheduler_core.what_if.node_template import NodeTemplate, like_node, of_man
 
 
 class NoTemplateError(ValueError):
-    """The template names no Node, or its manifest is not a Node: the caller's mistake."""
+    """The template names no Node of the cluster, or its manifest is not a Node: the caller's mistake."""
 
 
 def nodes_asked(
     order: ForecastRequest, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
 ) -> dict[str, Any]:
-    """The additions to each forecast: `moreNodes` if the request names nodes, otherwise `notes` on what would help.
-    Raises NoTemplateError."""
+    """Returns the additions to each forecast: `moreNodes` if the request names nodes, otherwise `notes` on which nodes
+    would help. Raises NoTemplateError."""
     import msgspec
 
     scheduler = Scheduler(configuration, version)

@@ -1,5 +1,5 @@
-"""The request to a forecast's child process, sent through its standard input. Separate from the child, so that the
-caller loads none of its modules."""
+"""The request to a forecast's child process, sent through its standard input. This module is separate from the child,
+so that the caller loads none of the child's modules."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from scheduler_core.values import Value
 
 AHEAD = "--ahead"
-"""The argument of a child that is started before its request; its memory limit in bytes follows."""
+"""The argument of a child that is started before its request. The child's memory limit in bytes follows."""
 
 
 class NodesToAdd(Value):
-    """`count` additional nodes like the named one, or as in the manifest."""
+    """`count` additional nodes, each like the named Node or as in the manifest."""
 
     count: int
     name: str = ""
@@ -30,13 +30,13 @@ class ForecastRequest(Value, kw_only=True):
     scheduler_config: str
     """The text of a KubeSchedulerConfiguration; empty for the default profile."""
     may_name_files: bool = False
-    """Whether that text may name certificate files, which the child opens."""
+    """Whether `scheduler_config` may name certificate files, which the child opens."""
     context: str = ""
-    """The kubeconfig's context; empty for its current one."""
+    """The kubeconfig's context; empty for its current context."""
     dump: str = ""
-    """Path of a file of `careen snapshot`, which then replaces the API server."""
+    """Path of a file of `careen snapshot`, to be read instead of the API server."""
     drain_pod_selector: str = ""
-    """Only pods that match are evicted; empty: all that a drain moves."""
+    """The drain evicts only pods that match; empty: all pods that a drain moves."""
     more_nodes: NodesToAdd | None = None
     """The nodes to add in the simulation, for the pods that find no room."""
     suggests_nodes: bool = False
@@ -51,7 +51,7 @@ class ForecastRequest(Value, kw_only=True):
         )
 
     def to_json(self) -> bytes:
-        """The JSON for the child's stdin."""
+        """Returns the JSON for the child's stdin."""
         return json.dumps(
             {
                 "nodes": self.nodes,
@@ -70,7 +70,7 @@ class ForecastRequest(Value, kw_only=True):
 
     @classmethod
     def from_json(cls, text: str) -> ForecastRequest:
-        """The request from the child's stdin."""
+        """Parses the request from the child's stdin."""
         order = json.loads(text)
         return cls(
             nodes=tuple(order["nodes"]),

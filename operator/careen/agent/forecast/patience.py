@@ -1,4 +1,5 @@
-"""Warns about a forecast that has refused for longer than `--forecast-patience`: a person has to make room."""
+"""Warns about a forecast that has refused for longer than `--forecast-patience`, because then a person has to make
+room."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ class ForecastPatience:
     def look(
         self, refusals: tuple[Refusal, ...], now: datetime, phase: Phase | None = Phase.WAITING
     ) -> tuple[bool, str]:
-        """Whether the patience is over, and the sentence to report now; empty if there is none or it was reported
-        before."""
+        """Returns whether the patience is over, and the sentence to report now. The sentence is empty if there is
+        nothing to report or if it was reported before."""
         standing = next((each for each in refusals if each.code in _OF_THE_FORECAST and each.since is not None), None)
         if self._is_over(phase, now):
             self._since = self._seen_at = None
@@ -48,6 +49,6 @@ class ForecastPatience:
         return self._told_since
 
     def _is_over(self, phase: Phase | None, now: datetime) -> bool:
-        """Whether the node went on, or no forecast was refused for a while."""
+        """Whether the refusal has ended: the node went on, or the forecast has not refused for a while."""
         is_waiting = phase in (Phase.WAITING, Phase.CLAIMING, None)
         return not is_waiting or (self._seen_at is not None and now - self._seen_at > _GAP)

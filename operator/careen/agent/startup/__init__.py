@@ -1,1 +1,2 @@
-"""The start of an agent: the lock's DaemonSet, the settings, a recorded claim, and the composition of the parts."""
+"""The start of an agent: the lock's DaemonSet, the settings, a recorded claim, and the composition of the agent's
+parts."""

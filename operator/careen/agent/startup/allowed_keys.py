@@ -1,9 +1,9 @@
-"""Whether the admission policies allow the keys in the settings. Checked when the settings are read, because otherwise
-a denied write would reveal it during a roll-out.
+"""Checks whether the admission policies allow the keys in the settings. The agent checks this when it reads the
+settings: otherwise only a denied write during a roll-out would show it.
 
 The policies read the allowed keys from annotations of the DaemonSet (manifests/admission/parameters.yaml). An agent may
-not read policies, so a DaemonSet without these annotations means that there are none. Loaded only if a setting names a
-key that is not careen's own."""
+not read policies, so a DaemonSet without these annotations means that there are none. The agent loads this module only
+if a setting names a key that is not careen's own."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _LOG = logging.getLogger("careen.rights")
 
 PREFIX = "admission.careen.dev/"
 _OWN = (keys.DEFAULT_TAINT_KEY, keys.REBOOT_LABEL, keys.LOCK_ANNOTATION)
-"""What the policies allow by themselves."""
+"""The keys that the policies always allow."""
 _AGAIN_SECONDS = 60.0
 
 
 def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
-    """The keys that the agent will write and that the policies do not allow by default, by list and setting."""
+    """Returns the keys that the agent will write and that the policies do not allow by default, by list and setting."""
     found = {
         ("taints", "prefer_no_schedule_taint"): [settings.prefer_no_schedule_taint],
         ("labels", "pre_reboot_node_labels"): [key for key, _ in settings.pre_reboot_node_labels],
@@ -41,7 +41,7 @@ def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
 
 
 def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[str, str], daemonset: str) -> str:
-    """A sentence with the keys that the policies would refuse and the remedy; empty if there are none."""
+    """Returns a sentence with the keys that the policies would refuse, and the remedy; empty if they refuse none."""
     if not any(key.startswith(PREFIX) for key in annotations):
         return ""
     problems = []
@@ -67,8 +67,8 @@ class AllowedKeys:
         self._wanted: dict[tuple[str, str], list[str]] = {}
 
     async def check(self, settings: Settings) -> None:
-        """Retries until the API server answers or newer settings are checked. Without the right to read the DaemonSet
-        it reports nothing."""
+        """Checks the settings. Retries until the API server answers or newer settings are checked. Without the right to
+        read the DaemonSet it reports nothing."""
         wanted = needed(settings)
         if wanted == self._wanted:
             return
@@ -94,7 +94,7 @@ class AllowedKeys:
         return await self._api.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}", objects.LockObject)
 
     async def _tell(self, sentence: str, uid: str) -> None:
-        """Reports it in the log, and as one Event of the DaemonSet for the whole fleet."""
+        """Reports the sentence in the log, and as one Event of the DaemonSet for the whole fleet."""
         if not sentence:
             return
         _LOG.warning("%s", one_line(sentence))

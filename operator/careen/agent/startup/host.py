@@ -1,4 +1,4 @@
-"""The agent's own host, from the settings."""
+"""Builds the agent's own host from the settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNT_AGAIN_SECONDS = 10.0
 
 
 def host_of(settings: Settings) -> LocalHost:
-    """The host that these settings describe."""
+    """Returns the host that these settings describe."""
     how, root, packages = HostExec(settings.host_exec), Path(settings.host_root or "/"), settings.reboot_packages
     sources = Sources(
         files=settings.reboot_sentinel,
@@ -42,6 +42,7 @@ def host_of(settings: Settings) -> LocalHost:
 
 
 async def count_soft_reboots(host: LocalHost, sleep: Callable[[float], Awaitable[None]]) -> None:
-    """Waits until the number is known: until then the boot is unknown, and a node with a claim waits."""
+    """Waits until the number of soft reboots is known. Until then the boot is unknown, and a node with a claim
+    waits."""
     while host.soft_reboots is not None and isinstance(await host.soft_reboots.read(), Unknown):
         await sleep(_COUNT_AGAIN_SECONDS)

@@ -14,7 +14,7 @@ from scheduler_core.values import Value
 
 
 class LockPlace(Value):
-    """A DaemonSet."""
+    """The DaemonSet that carries a lock."""
 
     namespace: str
     name: str
@@ -24,27 +24,29 @@ class LockPlace(Value):
 
     @property
     def flags(self) -> str:
-        """The flags that name it."""
+        """The flags that name this DaemonSet."""
         return f"--ds-namespace={self.namespace} --ds-name={self.name}"
 
 
 class OwnPod(Value):
-    """The pod that this process runs in, from its own files and environment."""
+    """The pod that this process runs in, as its own files and environment name it."""
 
     namespace: str
     name: str
 
 
 class Judged(Value):
-    """`refusal` ends the start, `remark` is logged; both are empty if the DaemonSet is right."""
+    """The result of the check. `refusal` ends the start; `remark` is logged. Both are empty if the DaemonSet is
+    right."""
 
     refusal: str = ""
     remark: str = ""
 
 
 async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
-    """`is_given`: both flags were given, none is a default. `pod` None: no pod. Raises `ClusterError` if the server
-    gives no answer."""
+    """Checks the DaemonSet that the settings name. Raises `ClusterError` if the server gives no answer.
+
+    `is_given`: both flags were given, neither is a default. `pod` None: this process runs in no pod."""
     if pod is None and is_given:
         return Judged()  # without the DaemonSet every refusal names that cause anyway
     own = await _own_place(api, pod) if pod else None

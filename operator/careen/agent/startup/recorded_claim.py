@@ -1,5 +1,5 @@
-"""The claim recorded on the agent's Node, for a start without settings or lock: such a node must be given back
-first."""
+"""Reads the claim recorded on the agent's Node, for a start without settings or lock: a node with a claim must first
+come back into service."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from scheduler_core.values import Value
 
 
 class RecordedClaim(Value, kw_only=True):
-    """A claim on the Node.
+    """A claim recorded on the Node.
 
-    `settings`: as `last_good.py` wrote them; `lock_annotation`: where the claim's lock is kept.
-    """
+    `settings`: as `last_good.py` wrote them. `lock_annotation`: the annotation that holds the claim's lock."""
 
     id: str
     node_uid: str
@@ -24,7 +23,8 @@ class RecordedClaim(Value, kw_only=True):
 
 
 def claim_of(node: NodeView) -> RecordedClaim | None:
-    """The claim in the Node's record; also None if the record is unreadable: then the agent must not act on it."""
+    """Returns the claim in the Node's record; None if there is none, or if the record is unreadable. With an unreadable
+    record the agent must not act."""
     record = node.written
     if not isinstance(record, Progress) or not record.claim:
         return None
@@ -37,6 +37,6 @@ def claim_of(node: NodeView) -> RecordedClaim | None:
 
 
 async def own_node(api: ClusterApi, name: str) -> NodeView | None:
-    """The Node; None if there is none. Raises `ClusterError`."""
+    """Reads the Node; None if it does not exist. Raises `ClusterError`."""
     found = await read_node(api, name)
     return found if isinstance(found, NodeView) else None

@@ -1,9 +1,10 @@
-"""The agent's rights: reviewed when it starts, before a missing one causes a failure, and reported once.
+"""Reviews the agent's rights when it starts, before a missing right causes a failure, and reports each missing right
+once.
 
-With kured's own roles the agent switches off the features whose rights they lack, because kured works without them: it
-sends no such requests and uses a fallback. With other roles a missing right is a mistake, and protections stay on: the
-agent keeps trying, so that it notices a right that is granted later, and the node waits. The same holds for a feature
-that a person has configured."""
+With kured's own roles the agent switches off the features that need rights which these roles lack, because kured works
+without them. It sends no such requests and uses a fallback. With other roles a missing right is a mistake, and
+protections stay on: the agent keeps trying, so that it notices a right that is granted later, and the node waits. The
+same holds for a feature that a person has configured."""
 
 from __future__ import annotations
 
@@ -38,21 +39,21 @@ _DOES_WITHOUT: dict[OptionalRight, str] = {
 }
 
 _PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING})
-"""Switched off with any roles."""
+"""Features that are switched off with any roles if their rights are missing."""
 
 _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRight.OWNERS, "budget": OptionalRight.NODES}
-"""The features that these settings request."""
+"""The feature that each of these settings requests."""
 
 
 def asked_for_by(origins: Mapping[str, Supplied]) -> frozenset[OptionalRight]:
-    """The features that the settings request, whatever their source."""
+    """Returns the features that the settings request, whatever the source of a setting."""
     return frozenset(
         part for name, part in _BY_SETTING.items() if name in origins and origins[name].source is not Source.DEFAULT
     )
 
 
 class Rights:
-    """The result of the review, and its consequences."""
+    """The result of the review of the agent's rights, and the features that the agent therefore switches off."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Rights:
 
     @property
     def is_known(self) -> bool:
-        """Whether the API server has answered."""
+        """Whether the API server has answered the review."""
         return self._missing is not None
 
     @property
@@ -88,7 +89,7 @@ class Rights:
         return self._missing == ()
 
     async def review(self) -> None:
-        """Reviews the rights, and switches off optional features without their rights."""
+        """Reviews the rights, and switches off optional features whose rights are missing."""
         try:
             self._missing = await self._ask()
         except ClusterError as error:
@@ -97,13 +98,13 @@ class Rights:
         self._switch_off()
 
     def keep(self, parts: Collection[OptionalRight]) -> None:
-        """Keeps features on that a person has requested."""
+        """Keeps these features on, because a person has requested them."""
         self._kept |= {*parts}
         self._switch_off()
 
     def tell(self, *, besides: Collection[OptionalRight] = ()) -> None:
-        """Logs each missing right once and sets the metric; `besides` are features that the settings do not use, or
-        that are reported later."""
+        """Logs each missing right once and sets the metric. `besides`: features that the settings do not use, or that
+        are reported later."""
         missing = [right for right in self._missing or () if right.part not in besides]
         self._metrics.missing_rights.labels(self._node).set(len(missing))
         self._log([right for right in missing if right not in self._told])
@@ -160,7 +161,7 @@ def _needed_after_all(right: Right, patch: Right) -> Right:
 
 
 def rules(rights: Iterable[Right]) -> str:
-    """RBAC rules that grant the rights, ready to be copied, and the kind of role for each."""
+    """Returns RBAC rules that grant the rights, ready to be copied, with the kind of role for each rule."""
     verbs: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
     for right in rights:
         resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource

@@ -1,4 +1,4 @@
-"""The servers in the settings that provide alerts, answer health queries and keep silences."""
+"""Builds the clients of the servers that provide alerts, answer health queries and keep silences."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from careen.services.silences import Silences
 
 _SILENCES_TIMEOUT_SECONDS = 2.5
-"""The reboot waits for twice that at the most."""
+"""The timeout of one request for a silence. The reboot waits for twice that at the most."""
 
 
 def alert_source(settings: Settings) -> AlertSource | None:
-    """Prometheus, Alertmanager, or both; None when neither is given."""
+    """Returns the configured source of alerts: Prometheus, Alertmanager, or both; None if neither is configured."""
     prometheus = metric_source(settings)
     sources: list[AlertSource] = []
     if prometheus is not None:
@@ -36,7 +36,7 @@ def alert_source(settings: Settings) -> AlertSource | None:
 
 
 def silences(settings: Settings) -> Silences:
-    """This node's silences in the Alertmanager of the settings."""
+    """Returns this node's silences in the configured Alertmanager."""
     from careen.services.silences import Silences  # few agents have one
 
     return Silences(
@@ -56,7 +56,7 @@ def _alertmanager_access(settings: Settings) -> Access:
 
 
 def metric_source(settings: Settings) -> Prometheus | None:
-    """The Prometheus of the settings; None without one."""
+    """Returns the configured Prometheus; None if there is none."""
     if not settings.prometheus_url:
         return None
     from careen.services.asking import Access

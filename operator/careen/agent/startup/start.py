@@ -1,9 +1,8 @@
-"""The start of an agent: which lock and settings it uses, and what it does if it cannot read them.
+"""Starts an agent: finds its lock and its settings, and decides what to do if it cannot read them.
 
 In that case an agent without a claim ends or waits for the API server's answer. A node with a claim is cordoned, and
-the others wait for it, so its agent still gives it back, with the settings stored with the claim, and begins nothing
-new.
-"""
+the other nodes wait for it. So its agent releases the claim with the settings that were stored with it, and begins
+nothing new."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 @dataclass(kw_only=True)
 class Start:
-    """Reads first the lock, then the settings; keeps the problems found."""
+    """Reads first the lock, then the settings; keeps the problems that it finds."""
 
     given: Invocation
     basics: Settings
@@ -73,12 +72,12 @@ class Start:
     lock_problem: str = field(default="", init=False)
     """Why the lock may differ from the other agents' lock."""
     node_read: tuple[NodeView, float] | None = field(default=None, init=False)
-    """The agent's Node, if it was read, and when."""
+    """The agent's Node and when it was read; None if it was not read."""
     rights: Rights = field(init=False)
     allowed_keys: AllowedKeys | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """The flags and the environment determine the requests to the API server."""
+        """Prepares the review of rights: the flags and the environment determine the requests to the API server."""
         basics = self.basics
         needed = needed_rights(
             node=basics.node_id,
@@ -97,10 +96,10 @@ class Start:
         return f"{self.basics.ds_namespace}/{self.basics.config_map}"
 
     async def make_sure_of_the_lock(self) -> None:
-        """Call before the first write: an agent with a different lock would not see the others' claims.
+        """Makes sure, before the first write, that the lock is the one that the other agents use: with a different lock
+        the agent would not see their claims.
 
-        Raises `BadSettings`.
-        """
+        Raises `BadSettings`."""
         named, began, tries = self._lock_place, self.clock.monotonic(), 0
         while True:
             self.heartbeat.expect_within(120.0, f"checking whose lock {named} carries")
@@ -144,7 +143,7 @@ class Start:
         self._tell_of_standing_in(claim, self.lock_problem)
 
     async def judge_lock_again(self, live: LiveSettings, then: Callable[[], None]) -> None:
-        """Waits until the lock is known to be the agents' own; then the agent works normally."""
+        """Waits until the lock is known to be the agents' own. Then the agent works normally."""
         while self.lock_problem:
             await self.clock.sleep(_LOCK_AGAIN_SECONDS)
             try:
@@ -181,19 +180,21 @@ class Start:
             return live
 
     async def review_rights(self) -> None:
-        """Reviews the rights before the first is needed; features that the settings may not use are reported once the
-        settings are known."""
+        """Reviews the rights before the first is needed. Missing rights of features that the settings may not use are
+        reported once the settings are known."""
         self.heartbeat.expect_within(120.0, "asking which rights the agent has")
         await self.rights.review()
         self.rights.tell(besides=(OptionalRight.FORECAST,))
 
     async def _review_rights_after(self, error: ClusterError) -> None:
-        """Reviews again: a role may have been bound since."""
+        """Reviews the rights again after a denied request: a role may have been bound since."""
         if isinstance(error, Forbidden):
             await self.review_rights()
 
     async def _settings_or_last_good(self) -> LiveSettings:
-        """Raises `ClusterError`, and `BadSettings` on a node without a claim."""
+        """Reads the settings. On a node with a claim, unusable settings are replaced by those stored with the claim.
+
+        Raises `ClusterError`, and `BadSettings` on a node without a claim."""
         seen, name = await self._read_config_map(), self.config_map
         if seen is None and self.basics.config_map:
             claim = await self._claim()
@@ -210,8 +211,8 @@ class Start:
         return live
 
     async def _judge_messages(self, live: LiveSettings) -> None:
-        """Only logs bad URLs if the node has a claim: no decision depends on messages, and nothing would end
-        the use of the last good settings."""
+        """Checks the receivers of messages. On a node with a claim it only logs bad URLs: no decision depends on
+        messages, and nothing would end the use of the last good settings."""
         try:
             await message_urls.judge(live.resolved)
         except BadSettings as error:
@@ -221,7 +222,7 @@ class Start:
                 _LOG.error("no message can be sent there: %s", problem)
 
     def _stand_in(self, claim: RecordedClaim, seen: SeenConfigMap | None, why: str) -> LiveSettings:
-        """Settings for giving back the claimed node."""
+        """Returns older settings, with which the agent finishes the claim of this node."""
         instead = last_good.restore(
             claim.settings,
             f"{why[:_LONGEST_PROBLEM]}: the node finishes its claim with older settings and takes no new one",
@@ -255,14 +256,14 @@ class Start:
         )
 
     async def _claim(self) -> RecordedClaim | None:
-        """The claim on the agent's Node. Raises `ClusterError`."""
+        """Reads the claim on the agent's Node. Raises `ClusterError`."""
         asked_at = self.clock.monotonic()
         node = await own_node(self.api, self.basics.node_id)
         self.node_read = (node, asked_at) if node else None
         return claim_of(node) if node else None
 
     async def _claim_after_patience(self, began: float) -> RecordedClaim | None:
-        """The claim, once the start has waited long enough; also None if the Node cannot be read."""
+        """Returns the claim, once the start has waited long enough; None before that, or if the Node cannot be read."""
         if self.clock.monotonic() - began < PATIENCE_SECONDS:
             return None
         try:
@@ -271,11 +272,10 @@ class Start:
             return None
 
     def policy_of(self, live: LiveSettings) -> Policy:
-        """The policy of decisions.
+        """Returns the policy for decisions.
 
-        With a possibly wrong lock nothing new begins, and no drain is finished. A forecast that no setting requests is
-        not made without its rights.
-        """
+        While the lock may be the wrong one, nothing new begins and no drain is finished. A forecast that no setting
+        requests is switched off if its rights are missing."""
         policy = live.policy
         if OptionalRight.FORECAST in self.rights.without - asked_for_by(live.resolved.origins):
             policy = replace(policy, forecast=ForecastPolicy.OFF)
@@ -319,10 +319,9 @@ class Start:
         )
 
     def tell_bad_settings(self, live: LiveSettings, seen: SeenConfigMap | None, sentence: str) -> None:
-        """An Event of the ConfigMap.
+        """Posts an Event of the ConfigMap.
 
-        Every agent of the fleet sees the same edit; the first one posts the Event.
-        """
+        Every agent of the fleet sees the same edit; only the first one posts the Event."""
         uid = seen.uid if seen else live.config_map_uid
         subject = Subject(kind="ConfigMap", name=self.basics.config_map, namespace=self.basics.ds_namespace, uid=uid)
         once = f"{uid}/{seen.resource_version if seen else 'deleted'}"
@@ -340,15 +339,15 @@ class Start:
 
 
 def _pause_seconds(error: ClusterError, tries: int) -> float:
-    """The pause before a retry: short if the server does not answer, long if a right is missing and a person must
-    act."""
+    """Returns the pause before a retry: short if the server does not answer, long if a right is missing and a person
+    must act."""
     if not isinstance(error, Forbidden):
         return _RETRY_SECONDS
     return min(_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), _LONGEST_RETRY_SECONDS)
 
 
 def _own_pod(environment: Mapping[str, str]) -> lock_place.OwnPod:
-    """The pod: its namespace from the service account's files, its name from POD_NAME or the host name."""
+    """Returns the pod: its namespace from the service account's files, its name from POD_NAME or the host name."""
     try:
         namespace = _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
     except OSError:

@@ -2,8 +2,8 @@
 
 The order of the start: node name and API server (flags, environment) → the lock's DaemonSet → rights → the ConfigMap's
 settings, with a wait until they are read → the host's lock for agents → turns. kopf starts after the first turn, so
-that a node that has just rebooted is given back first. If lock or settings cannot be read, a node with a claim is given
-back with the settings stored with the claim, and begins nothing new."""
+that a node that has just rebooted comes back into service first. If lock or settings cannot be read, the agent of a
+node with a claim releases the claim with the settings stored with it, and begins nothing new."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Agent:
     """One agent, from its start to SIGTERM."""
 
     def __init__(self, given: Invocation) -> None:
-        """Raises `BadSettings` and `CannotReachCluster`, both for exit code 2."""
+        """Raises `BadSettings` and `CannotReachCluster`; both lead to exit code 2."""
         self._given = given
         # Before the ConfigMap is read, only the settings needed to read it are validated.
         resolved = resolve(flags=given.flags, environment=given.environment, is_whole=False)
@@ -126,7 +126,7 @@ class Agent:
             self._transport.close()
 
     async def _end(self, work: asyncio.Task[None]) -> None:
-        """Lets the current turn finish if that is soon; otherwise cancels it. The next start continues from there."""
+        """Lets the current turn finish if it ends soon; otherwise cancels it. The next process continues from there."""
         if self._loop is not None:
             self._loop.stop()
             if self._loop.is_turning:
@@ -210,8 +210,8 @@ class Agent:
         return server
 
     async def _become_only_agent(self, settings: Settings) -> single_agent.Held | None:
-        """Waits for another agent of this host to end. If the host offers no lock, only the API's resource versions
-        protect."""
+        """Waits for another agent of this host to end. If the host offers no lock for agents, only the API's resource
+        versions protect against a second agent."""
         has_told = False
         while settings.host_lock_dir:
             self._heartbeat.expect_within(60.0, "waiting for another agent of this node to end")
@@ -274,7 +274,7 @@ class Agent:
             self._stopping.set()
 
     async def _test_host(self, host: Host, need: NeedWatch, tests: SelfTests) -> None:
-        """Reports at the start the problems that would otherwise appear on the day of the reboot."""
+        """Reports at the start the problems of the host that would otherwise appear on the day of the reboot."""
         asked, boot = await need.read(), host.read_boot_id()
         problems = [asked.detail] if asked.answer is NeedAnswer.UNKNOWN else []
         problems += [boot.why] if isinstance(boot, Unknown) else []
@@ -291,8 +291,8 @@ class Agent:
         self._rights.tell(besides=() if live.settings.forecast != "off" else (OptionalRight.FORECAST,))
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
-        """Reviews again while rights are missing and nothing is in progress. New rights count in the next process,
-        which follows its ConfigMap from the first turn on."""
+        """Reviews the rights again while some are missing and nothing is in progress. New rights count in the next
+        process, which follows its ConfigMap from the first turn on."""
         while not self._rights.is_whole:
             await self._clock.sleep(AGAIN_SECONDS if self._rights.is_known else UNKNOWN_SECONDS)
             if mind.phase not in (None, Phase.IDLE, Phase.WAITING):
@@ -366,7 +366,7 @@ class Agent:
         return await figures_of_rollout(self._api)
 
     def _look_further(self, live: LiveSettings, messages: Messenger, turned: Turned) -> None:
-        """Reports a node that is held back, and silences its alerts. An idle agent loads neither module."""
+        """Reports a node that gates hold back, and silences its alerts. An idle agent loads neither module."""
         if turned.decision.refusals and messages.is_wanted(Occasion.BLOCKED):
             if self._teller is None:
                 from careen.agent.telling.teller import Teller
@@ -429,7 +429,8 @@ class Agent:
             self._in_background(self._quietly(forecast_check.check(self._api, drain, self._metrics, self._node)))
 
     def _tell_self_test(self, tests: SelfTests, node: NodeView) -> None:
-        """Reports them as Events of the Node, before there is a need, and in the metrics."""
+        """Reports the self-test's findings as Events of the Node, even before the host needs a reboot, and in the
+        metrics."""
         if tests.last is None:
             return
         self._metrics.show_self_test(tests.last)
@@ -452,7 +453,7 @@ class Agent:
                 )
 
     async def _quietly(self, work: Coroutine[Any, Any, object]) -> None:
-        """Runs optional work: a server that does not answer is not reported."""
+        """Runs optional work. A server that does not answer is only logged, at the level debug."""
         try:
             await work
         except ClusterError as error:
@@ -464,7 +465,7 @@ class Agent:
 
 
 def _deadlines_of(settings: Settings) -> float:
-    """How long a turn may wait for anything but the API server."""
+    """Returns how long a turn may wait for anything other than the API server."""
     return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
 
 

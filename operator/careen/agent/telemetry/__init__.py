@@ -1,1 +1,1 @@
-"""An agent's telemetry: logs, metrics, and the port for both probes."""
+"""An agent's telemetry: logs, metrics, and the port for metrics and probes."""

@@ -1,7 +1,7 @@
-"""/metrics, /healthz and /readyz on one port, in a thread of its own.
+"""Serves /metrics, /healthz and /readyz on one port, in a thread of its own.
 
 Health depends on the loop's progress, not on the open port: the loop announces when its next heartbeat is due, and a
-probe fails if it is late."""
+probe fails if the heartbeat is late."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from careen.core.plain_text import one_line
 
 
 class Heartbeat:
-    """The loop's heartbeat. Safe to read from another thread."""
+    """The heartbeat of the agent's loop. Another thread may read it."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -30,11 +30,11 @@ class Heartbeat:
         self._held = ""
 
     def expect_within(self, seconds: float, doing: str) -> None:
-        """The next heartbeat is due within `seconds`; `doing` names the work until then."""
+        """Announces that the next heartbeat is due within `seconds`. `doing` names the work until then."""
         self._due, self._doing = self._monotonic() + seconds, doing
 
     def ready(self) -> None:
-        """Call after a complete turn."""
+        """Notes that the agent has completed a turn."""
         self._is_ready = True
 
     def hold_readiness(self, why: str) -> None:
@@ -45,32 +45,31 @@ class Heartbeat:
         self._held = why
 
     def health(self) -> tuple[bool, str]:
-        """Whether the loop makes progress, and what it is doing."""
+        """Returns whether the loop makes progress, and what it is doing."""
         late = self._monotonic() - self._due
         return late <= 0, f"{self._doing}: {span(round(late))} overdue" if late > 0 else self._doing
 
     def readiness(self) -> tuple[bool, str]:
-        """Whether the agent has completed a turn and still makes progress."""
+        """Returns whether the agent has completed a turn and still makes progress, and otherwise why it is not
+        ready."""
         alive, doing = self.health()
         return alive and self._is_ready and not self._held, self._held or doing
 
 
 class HttpServer:
-    """Serves until the process ends."""
+    """Serves the port until the process ends."""
 
     def __init__(self, host: str, port: int, *, heartbeat: Heartbeat, exposition: Callable[[], bytes]) -> None:
-        """`host` is an address of either family, `[::1]` as well, or a name; empty: all addresses of both
-        families that the host has.
+        """`host` is an IPv4 or IPv6 address (`[::1]` too) or a name; empty: all addresses of the host.
 
-        Raises OSError, with a sentence, if the address cannot be had.
-        """
+        Raises OSError, with a sentence, if the server cannot listen on the address."""
         handler = type("Handler", (_Handler,), {"heartbeat": heartbeat, "exposition": staticmethod(exposition)})
         self._server = _listening(host, port, handler)
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
 
     @property
     def port(self) -> int:
-        """The port, also if any free one was asked for."""
+        """The number of the port, also if the settings left the choice to the system."""
         return int(self._server.server_address[1])
 
     def close(self) -> None:
@@ -124,7 +123,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
-    """Listens on the first usable address; an address in use is an error."""
+    """Listens on the first usable address. An address in use is an error."""
     refused: OSError | None = None
     for family, address in _addresses(host, port):
         try:
@@ -177,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "careen"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Probes every ten seconds are not logged."""
+        """Logs nothing: the probes come every ten seconds."""
 
     def _say(self, good: bool, text: str) -> None:
         self._answer(200 if good else 503, f"{one_line(text)}\n".encode())

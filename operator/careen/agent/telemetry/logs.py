@@ -1,4 +1,4 @@
-"""Log lines, as text or as JSON, each with the node, its phase and the reason for the phase."""
+"""Formats log lines as text or as JSON, each with the node, its phase and the reason for the phase."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class LogContext(logging.Filter):
         self.reason = ""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Never drops a line."""
+        """Adds the context to the line, and never drops it."""
         record.node, record.phase, record.reason = self.node, self.phase, self.reason
         return True
 
 
 class TextFormat(logging.Formatter):
-    """`2026-11-21T08:12:28.123Z INFO  n1 Waiting(refused) message key=value`."""
+    """Formats a line as `2026-11-21T08:12:28.123Z INFO  n1 Waiting(refused) message key=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, followed by the traceback, if any: indented, so that its lines cannot be mistaken for log
-        entries."""
+        """Returns one line, followed by the traceback if there is one. The traceback is indented, so that its lines
+        cannot be mistaken for log entries."""
         where = f"{_of(record, 'phase')}({_of(record, 'reason')})" if _of(record, "reason") else ""
         place = " ".join(part for part in (_of(record, "node"), where) if part)
         fields = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
@@ -53,10 +53,10 @@ class TextFormat(logging.Formatter):
 
 
 class JsonFormat(logging.Formatter):
-    """One JSON object per line."""
+    """Formats each line as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Returns the line as JSON."""
         line: dict[str, object] = {
             "time": _time(record),
             "level": record.levelname.lower(),
@@ -95,7 +95,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _ends(text: str) -> str:
-    """The first and the last part of a text that is too long for a log."""
+    """Returns the first and the last part of a text that is too long for a log."""
     half = _LONGEST_ENTRY // 2
     return text if len(text) <= _LONGEST_ENTRY else f"{text[:half]}\n…\n{text[-half:]}"
 

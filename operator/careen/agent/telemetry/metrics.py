@@ -1,7 +1,7 @@
-"""Counters and gauges of one agent, named after phases and reasons.
+"""The metrics of one agent: counters and gauges, named after phases and reasons.
 
 Each agent exports only its own node. `kured_reboot_required` keeps kured's name, because alerts and dashboards use it.
-`http_server.py` serves them."""
+`http_server.py` serves the metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from careen.core.facts.times import from_rfc3339
 
 
 class Metrics:
-    """All metrics."""
+    """All metrics of one agent."""
 
     def __init__(self, node: str) -> None:
         registry = CollectorRegistry()
@@ -95,7 +95,7 @@ class Metrics:
             "careen_evictions", "Eviction requests, by answer.", ["node", "answer"], registry=registry
         )
         self.reboots_asked = Counter(
-            "careen_reboots_asked", "Reboots asked of the host, by outcome.", ["node", "outcome"], registry=registry
+            "careen_reboots_asked", "Reboot requests to the host, by outcome.", ["node", "outcome"], registry=registry
         )
         self.reasons = Counter(
             "careen_changes_of_mind", "How often the reason changed to this one.", ["node", "code"], registry=registry
@@ -126,7 +126,7 @@ class Metrics:
         )
         self.forecast_first = Counter(
             "careen_forecast_first",
-            "The same pods, by whether they went to the first node of the forecast: hit, miss.",
+            "Pods of careen_forecast_pods, by whether they went to the first node of the forecast: hit, miss.",
             ["node", "result", "sampled"],
             registry=registry,
         )
@@ -138,7 +138,7 @@ class Metrics:
         )
         self._config_ok = Gauge(
             "careen_config_ok",
-            "0 while the ConfigMap cannot be used, was deleted, or names no lock of ours; the last good "
+            "0 while the ConfigMap cannot be used or was deleted, or the lock may be the wrong one; the last good "
             "settings stay in force.",
             ["node"],
             registry=registry,
@@ -175,8 +175,8 @@ class Metrics:
         self._begin_at_zero()
 
     def _begin_at_zero(self) -> None:
-        """Creates the series of the rare counters. Prometheus sees no increase in a series that begins with its first
-        event, and the process may end before the second."""
+        """Creates the series of the rare counters with the value 0. Prometheus sees no increase in a series that begins
+        with its first event, and the process may end before the second event."""
         for answer in EvictAnswer:
             self.evictions.labels(self._node, answer.value)
         for outcome in (RebootOutcome.ACCEPTED, RebootOutcome.FAILED, RebootOutcome.UNCLEAR):
@@ -198,20 +198,20 @@ class Metrics:
                 self.messages.labels(self._node, service, result)
 
     def show_need(self, need: Need) -> None:
-        """Sets the sentinel's answer. Unknown does not change kured's gauge, which has no third value."""
+        """Shows the sentinel's answer. Unknown does not change kured's gauge, which has no third value."""
         if need.answer is not NeedAnswer.UNKNOWN:
             self._required.labels(self._node).set(need.answer is NeedAnswer.YES)
         self._need_unknown.labels(self._node).set(need.answer is NeedAnswer.UNKNOWN)
 
     def show_need_since(self, since: float | None) -> None:
-        """Sets since when the Node has recorded the need; removes the series if it has none."""
+        """Shows since when the Node has recorded the need; removes the series if it has none."""
         self._need_since.clear()
         if since is not None:
             self._need_since.labels(self._node).set(since)
 
     def show_phase(self, phase: Phase, *, at: float, recorded: float | None = None) -> None:
-        """Sets the node's phase, since `recorded`, which outlives the process, or else since `at`, when this process
-        first showed it."""
+        """Shows the node's phase, since `recorded`, which outlives the process. Without `recorded` it shows the phase
+        since `at`, when this process first showed it."""
         if phase is not self._shown_phase:
             for each in Phase:
                 self._phase.labels(self._node, each.value).set(each is phase)
@@ -221,7 +221,7 @@ class Metrics:
             self._phase_since.labels(self._node).set(recorded)
 
     def show_refusals(self, refusals: Iterable[Refusal]) -> None:
-        """Sets the gates that refuse now, and removes the series of the others."""
+        """Shows the gates that refuse now, and removes the series of all other gates."""
         self._refused.clear()
         self._refused_since.clear()
         self._refused_longest.clear()
@@ -234,27 +234,27 @@ class Metrics:
             self._refused.labels(*labels).set(1)
 
     def show_overdue(self, holders: Iterable[tuple[str, str]]) -> None:
-        """Sets the overdue holders, each with since when (RFC 3339), and removes the series of the others."""
+        """Shows the overdue holders, each with since when (RFC 3339), and removes the series of all other holders."""
         self._overdue.clear()
         for holder, since in holders:
             if (at := from_rfc3339(since)) is not None:
                 self._overdue.labels(self._node, holder).set(at.timestamp())
 
     def show_config(self, *, ok: bool) -> None:
-        """Whether the ConfigMap's settings are in force."""
+        """Shows whether the ConfigMap's settings are in force."""
         self._config_ok.labels(self._node).set(ok)
 
     def show_self_test(self, test: SelfTest, *, besides: int | None = None) -> None:
-        """Sets the number of problems that the self-test found; `besides`: how many other problems the start found,
+        """Shows the number of problems that the self-test found. `besides`: how many other problems the start found,
         kept for later calls."""
         self._problems_besides = self._problems_besides if besides is None else besides
         self._self_test_problems.labels(self._node).set(self._problems_besides + bool(test.obstacle))
         self._shutdown_unheard.labels(self._node).set(bool(test.warning))
 
     def show_only_agent(self, value: int) -> None:
-        """Whether this process is the only agent of the host."""
+        """Shows whether this process is the only agent of the host."""
         self._single.labels(self._node).set(value)
 
     def exposition(self) -> bytes:
-        """The text that Prometheus scrapes."""
+        """Returns the text that Prometheus scrapes."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""The metrics of a shadow. Each scrape reads the tally, so they agree with the report."""
+"""The metrics of a shadow. Each scrape reads the tally, so the metrics agree with the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler_core.values import Value
 
 
 class Traffic(Value, kw_only=True):
-    """The traffic of following the cluster so far, and its present state."""
+    """How much the shadow has received from the API server so far, and what it holds in memory now."""
 
     events: int
     bytes: int
@@ -39,11 +39,11 @@ class ShadowMetrics(Collector):
         self._registry.register(self)
 
     def exposition(self) -> bytes:
-        """The text that Prometheus scrapes."""
+        """Returns the text that Prometheus scrapes."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Called by the registry at each scrape."""
+        """Yields the metrics; the registry calls it at each scrape."""
         yield self._pods()
         agreement = GaugeMetricFamily(
             "careen_shadow_agreement",
@@ -55,7 +55,8 @@ class ShadowMetrics(Collector):
             yield agreement
         yield GaugeMetricFamily(
             "careen_shadow_other_configuration",
-            "1 while the two agree so rarely that the scheduler probably has another configuration.",
+            "1 while scheduler_core and the scheduler agree so rarely that the scheduler probably has another "
+            "configuration.",
             value=float(self._tally.is_too_low),
         )
         yield CounterMetricFamily(

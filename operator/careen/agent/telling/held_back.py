@@ -1,7 +1,7 @@
 """Decides when to report a node that gates have held back for too long.
 
-The instants of the reports follow from the begin of the refusal, so a restarted process continues them; Events in the
-API server keep two processes or agents from sending the same report."""
+The times of the reports follow from the start of the refusal, so a restarted process continues them. Events in the API
+server keep two processes or agents from sending the same report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FRESH = timedelta(minutes=45)
 
 
 class HeldBack(Value, kw_only=True):
-    """A message that is due."""
+    """A report that is due."""
 
     message: Notify
     refusal: Refusal
@@ -47,7 +47,7 @@ class HeldBack(Value, kw_only=True):
 def due(
     node: str, refusals: Iterable[Refusal], phase: Phase | None, now: datetime, *, after_seconds: float
 ) -> HeldBack | None:
-    """The report that is due now; None if there is none. `after_seconds` 0: never."""
+    """Returns the report that is due now; None if there is none. `after_seconds` 0: never."""
     oldest = _oldest(refusals)
     if oldest is None or not after_seconds or phase not in (Phase.WAITING, Phase.CLAIMING):
         return None
@@ -71,8 +71,8 @@ def due(
 
 
 def is_told_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
-    """Whether the same refusal has held back another of the waiting nodes for so much longer that its agent has told
-    it within the last week.
+    """Whether the agent of another waiting node has sent this report within the last week. It has if the same refusal
+    has held its node back for much longer.
 
     An Event prevents a repetition for an hour only, and each node has begun to wait at another time. A node that is not
     ready does not count: its agent may be dead, and its refusals may be old."""
@@ -87,7 +87,7 @@ def is_told_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
 
 
 def _oldest(refusals: Iterable[Refusal]) -> Refusal | None:
-    """The oldest refusal among those that people want to know of; None if there is none."""
+    """Returns the oldest refusal among those that people want to know of; None if there is none."""
     standing = [each for each in refusals if each.since is not None and each.code not in _EXPECTED]
     return min(standing, key=lambda each: (_begun(each), each.gate), default=None)
 

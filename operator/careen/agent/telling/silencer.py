@@ -1,7 +1,7 @@
 """Requests, extends and ends the silence of the node's own alerts while it reboots.
 
-Best effort: without a silence the agent says so, and the reboot goes on. A silence ends by itself even if this process
-dies; the next process finds it by its comment."""
+This is best effort: without a silence the agent says so, and the reboot goes on. A silence ends by itself even if this
+process dies; the next process finds it by its comment."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Silencer:
         self._subject: Subject | None = None
 
     async def begin(self) -> None:
-        """Requests the silence, or extends it; returns after a few seconds at most, even if that failed."""
+        """Requests the silence, or extends it. Returns after a few seconds at most, even if the request failed."""
         settings, clock = self._settings(), self._api.clock
         if not settings.alertmanager_silence:
             return
@@ -76,7 +76,8 @@ class Silencer:
             self._start(self._end())
 
     def _is_due(self) -> bool:
-        """Whether to extend it: after two thirds of its time, and at once in a process that has not requested it."""
+        """Whether to extend the silence: after two thirds of its time, and at once in a process that has not requested
+        it."""
         seconds = self._settings().alertmanager_silence
         age = None if self._asked_at is None else self._api.clock.monotonic() - self._asked_at
         return bool(seconds) and (age is None or age > seconds * 2 / 3)
@@ -109,7 +110,7 @@ class Silencer:
         self._in_background(alone())
 
     def _tell(self, sentence: str) -> None:
-        """Posts an Event of the Node; once, until a silence succeeds again."""
+        """Posts an Event of the Node, only once until a silence succeeds again."""
         if self._is_told or self._subject is None:
             return
         self._is_told = True

@@ -24,7 +24,7 @@ _LOG = logging.getLogger("careen.messages")
 
 
 async def figures_of_rollout(api: ClusterApi) -> Figures | None:
-    """The figures, from one list of the Nodes; None if the list fails."""
+    """Returns the figures of the last roll-out, from one list of the Nodes; None if the list fails."""
     from careen.core.people.rollout import figures  # once in a roll-out
 
     try:
@@ -35,7 +35,7 @@ async def figures_of_rollout(api: ClusterApi) -> Figures | None:
 
 
 class Teller:
-    """Reports a node that is held back, by the refusals of each turn."""
+    """Reports a node that gates hold back, by the refusals of each turn."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Teller:
         self._told = ""
 
     def look(self, turned: Turned) -> None:
-        """Call after each turn. Sends no request unless a message is due."""
+        """Checks after each turn whether a report is due. Sends no request otherwise."""
         settings, seen = self._settings(), turned.observation
         node = seen.node
         if not isinstance(node, NodeView) or not self._messages.is_wanted(Occasion.BLOCKED):
@@ -65,7 +65,7 @@ class Teller:
             self._in_background(self._tell_if_first(found, self._subject(found, node, seen), node.name))
 
     def _subject(self, found: HeldBack, node: NodeView, seen: Observation) -> Subject:
-        """The subject of the Event: the Node, or the lock's DaemonSet for a refusal of every node."""
+        """Returns the subject of the Event: the Node, or the lock's DaemonSet for a refusal of every node."""
         if not found.is_cluster_wide or not isinstance(seen.lock, LockReading):
             return Subject(kind="Node", name=node.name, uid=node.uid)
         settings = self._settings()
@@ -85,8 +85,8 @@ class Teller:
             self._messages.tell(found.message)
 
     async def _is_told_by_another(self, found: HeldBack) -> bool:
-        """Whether another agent has told it, judged by one list of the waiting Nodes. No if the list fails: a
-        repetition is better than silence."""
+        """Whether another agent has sent this report, judged by one list of the waiting Nodes. No if the list fails: a
+        second report is better than none."""
         try:
             waiting = await list_nodes(self._api, reboot_label=("ready", "required"))
         except ClusterError as error:

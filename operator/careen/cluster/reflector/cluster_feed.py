@@ -1,4 +1,5 @@
-"""One cache for all kinds, which a reflector for each kind updates in the order of the events."""
+"""Feeds one cache with objects of all kinds. Each kind has a reflector, which updates the cache in the order of the
+events."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class ClusterFeed:
     ) -> None:
         self.cache = cache
         self.troubles: dict[str, ClusterError] = {}
-        """By kind, why it cannot be followed at the moment."""
+        """By kind: why this kind cannot be followed at the moment."""
         self.events = 0
         self.bytes = 0
         self.lists = 0
@@ -69,7 +70,7 @@ class ClusterFeed:
         return frozenset(self._missing)
 
     async def complete(self) -> None:
-        """Returns when every kind has been listed once."""
+        """Returns once every kind has been listed."""
         await self._is_complete.wait()
 
     async def news(self) -> None:
@@ -80,8 +81,8 @@ class ClusterFeed:
     # ---- calls of the reflectors ----
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
-        """See `Sink`. The next page is requested while a thread adds the last one to the cache, so that few pages are
-        in memory at once."""
+        """Implements `Sink.listed`: replaces all objects of a kind. The next page is requested while a thread adds the
+        last one to the cache, so that few pages are in memory at once."""
         async with self.one_at_a_time:
             self._audience.before_list(kind)
             loop = asyncio.get_running_loop()
@@ -93,7 +94,7 @@ class ClusterFeed:
         self.heard(kind)
 
     async def changed(self, kind: str, line: bytes) -> None:
-        """See `Sink`."""
+        """Implements `Sink.changed`: applies one event of a watch."""
         async with self.one_at_a_time:
             self._audience.before(kind, line)
             self._audience.after(kind, has_changed=self.cache.apply(line))
@@ -101,18 +102,18 @@ class ClusterFeed:
         self.bytes += len(line)
 
     def heard(self, kind: str) -> None:
-        """See `Sink`."""
+        """Implements `Sink.heard`: the kind is up to date."""
         self.troubles.pop(kind, None)
         self._has_news.set()
 
     def troubled(self, kind: str, error: ClusterError) -> None:
-        """See `Sink`."""
+        """Implements `Sink.troubled`: remembers why the kind is not followed."""
         self.troubles[kind] = error
         self._has_news.set()
 
 
 def _from(pages: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """The same pages, for use in a thread."""
+    """Yields the same pages to a thread."""
     while (page := asyncio.run_coroutine_threadsafe(_next(pages), loop).result()) is not None:
         yield page
 

@@ -1,9 +1,9 @@
 """Follows one kind of object: one list, then watches that start at the list's version.
 
-After any failure the result is that of a fresh list. A watch that broke continues at its last version, because the
-server repeats the missed events. If the server no longer has them (410), or several watches in a row brought nothing
-useful, the reflector lists again. Pauses double up to half a minute, with random jitter, so that clients do not return
-at the same moment."""
+After any failure the sink ends up with the same objects as after a fresh list. A watch that broke continues at its last
+version, because the server repeats the missed events. If the server no longer has these events (410), or several
+watches in a row brought nothing useful, the reflector lists again. Pauses double up to half a minute, with random
+jitter, so that clients do not return at the same moment."""
 
 from __future__ import annotations
 
@@ -38,34 +38,35 @@ MOST_USELESS_WATCHES: Final = 3
 
 
 class WatchedKind(Value, kw_only=True):
-    """A kind of object and its paths, of which the reflector uses the first that the server serves."""
+    """A kind of object and its paths. The reflector uses the first path that the server serves."""
 
     kind: str
     paths: tuple[str, ...]
 
 
 class Sink(Protocol):
-    """Receives the lists and events of a reflector. Raises ValueError for a line or a page that it cannot use."""
+    """Receives the lists and events of a reflector. Its methods raise ValueError for a line or a page that they cannot
+    use."""
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
-        """All objects of a kind. If `pages` raises, the list is incomplete."""
+        """Takes all objects of a kind. If `pages` raises, the list is incomplete."""
         ...
 
     async def changed(self, kind: str, line: bytes) -> None:
-        """One event of a watch."""
+        """Takes one event of a watch."""
         ...
 
     def heard(self, kind: str) -> None:
-        """The server has sent all events up to now."""
+        """Notes that the server has sent all events up to now."""
         ...
 
     def troubled(self, kind: str, error: ClusterError) -> None:
-        """The kind is not followed at the moment; the reflector tries again."""
+        """Notes that the kind is not followed at the moment. The reflector tries again."""
         ...
 
 
 class Reflector:
-    """Follows one kind for ever."""
+    """Follows one kind of object for ever."""
 
     def __init__(
         self, source: WatchedKind, api: ClusterApi, streams: Streams, sink: Sink, *, chance: Callable[[], float]
@@ -78,7 +79,7 @@ class Reflector:
         self._failures = 0
 
     async def run(self) -> None:
-        """Ends only when cancelled."""
+        """Lists and watches the kind until cancelled."""
         while True:
             try:
                 path, position = await self._list()
@@ -93,7 +94,7 @@ class Reflector:
     # ---- the list ----
 
     async def _list(self) -> tuple[str, str]:
-        """The served path, and the version of the list."""
+        """Lists the kind. Returns the path that the server serves, and the version of the list."""
         for path in self._source.paths:
             pages = _Pages(self._api.pages(path))
             try:
@@ -111,7 +112,7 @@ class Reflector:
     # ---- watches ----
 
     async def _follow(self, path: str, position: str) -> None:
-        """Returns when a new list is needed."""
+        """Watches the kind. Returns when a new list is needed."""
         useless = 0
         while useless < MOST_USELESS_WATCHES:
             watch = _Watch(path, position, self)
@@ -141,7 +142,8 @@ class Reflector:
         await self._api.clock.sleep(asked + longest * (0.5 + 0.5 * self._chance()))
 
     def request(self, path: str, position: str) -> Request:
-        """The request of a watch. Its timeout is random, so that watches that began together do not end together."""
+        """Returns the request of a watch. Its timeout is random, so that watches that began together do not end
+        together."""
         return Request(
             method="GET",
             path=path,
@@ -155,7 +157,7 @@ class Reflector:
         )
 
     async def take(self, request: Request, position: str) -> AsyncGenerator[str, None]:
-        """The version after each line of one watch."""
+        """Passes each change of one watch to the sink, and yields the version after each line."""
         what = f"GET {request.path}?watch"
         asked = asked_for(request.path)
         async for line in lines_of(self._streams.chunks(request), what):
@@ -227,7 +229,7 @@ class _Pages:
         self.version = msgspec.json.decode(self._first, type=_ListHead).metadata.resource_version
 
     async def all(self) -> AsyncGenerator[bytes, None]:
-        """All pages in order. All have the version of the first one."""
+        """Yields all pages in order. All have the version of the first page."""
         first, self._first = self._first, b""
         yield first
         del first

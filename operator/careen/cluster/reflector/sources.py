@@ -1,4 +1,4 @@
-"""The kinds of objects that kube-scheduler watches and scheduler_core reads."""
+"""Lists the kinds of objects that kube-scheduler watches and scheduler_core reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from careen.cluster.wire.answers import asked_for
 
 
 def sources() -> tuple[WatchedKind, ...]:
-    """The kinds in the order of their lists: nodes, then pods, then the rest."""
+    """Returns the kinds in the order in which they are listed: nodes, pods, then all other kinds."""
     plain = [WatchedKind(kind=asked_for(path).kind, paths=(path,)) for path in (*ALWAYS, *VOLUMES)]
     devices = [tuple(path.format(version=version) for version in DEVICE_VERSIONS) for path in DEVICES]
     return (*plain, *(WatchedKind(kind=asked_for(paths[0]).kind, paths=paths) for paths in devices))

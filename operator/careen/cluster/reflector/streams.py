@@ -1,4 +1,4 @@
-"""Reads the bytes of a watch as they come, over a connection and in a thread of its own."""
+"""Reads the bytes of a watch as they come, over a connection of its own and in a thread of its own."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Streams(Protocol):
     """Opens requests whose answers do not end."""
 
     def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """The chunks of the body as they come, until the server ends it. Raises a `ClusterError` for a refusal, a
-        broken connection, and a silence longer than the request's `timeout_seconds`."""
+        """Yields the chunks of the body as they come, until the server ends it. Raises a `ClusterError` for a refusal,
+        a broken connection, and a silence longer than the request's `timeout_seconds`."""
         ...
 
 
@@ -36,7 +36,7 @@ class ClientStreams:
         self._now = now
 
     async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """See `Streams`."""
+        """Yields the chunks of the body as they come; see `Streams.chunks`."""
         thread = _Reading(self._transport, request, self._now)
         thread.start()
         try:
@@ -62,7 +62,7 @@ class _Reading(threading.Thread):
         self._answer: OpenAnswer | None = None
 
     async def next(self) -> bytes | None:
-        """The next chunk; None at the end. Raises the error that ended it."""
+        """Returns the next chunk; None at the end. Raises the error that ended the answer."""
         while True:
             with self._room:
                 if self._read:
@@ -89,7 +89,7 @@ class _Reading(threading.Thread):
         return sum(len(each) for each in self._read if isinstance(each, bytes))
 
     def run(self) -> None:
-        """The thread."""
+        """Reads the answer, in the thread."""
         end: ClusterError | None = None
         try:
             self._read_all()
@@ -108,7 +108,7 @@ class _Reading(threading.Thread):
                 self._hand_over(chunk)
 
     def _hand_over(self, what: bytes | ClusterError | None) -> None:
-        """Adds the chunk to the queue, and waits for room; returns at once after `give_up`."""
+        """Adds the chunk to the queue, and waits for room. After `give_up` it does not wait."""
         with self._room:
             while not self._is_given_up and self._held > _MOST_BYTES:
                 self._room.wait(_LOOK_SECONDS)

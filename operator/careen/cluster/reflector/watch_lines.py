@@ -25,7 +25,7 @@ class Said(StrEnum):
 
 
 class WatchLine(Value, kw_only=True):
-    """One line. `version`: where the next watch continues; None if the line has none."""
+    """One line of a watch. `version`: where the next watch continues; None if the line has none."""
 
     said: Said
     version: str | None = None
@@ -56,8 +56,8 @@ _GONE: Final = 410
 
 
 async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[bytes, None]:
-    """The complete lines. An incomplete line at the end is dropped, because the next watch brings it again. Raises
-    UnreadableAnswer for a line that no API server sends."""
+    """Yields the complete lines. An incomplete line at the end is dropped, because the next watch brings it again.
+    Raises UnreadableAnswer for a line that no API server sends."""
     rest: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -74,7 +74,7 @@ async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[by
 
 
 def read_line(line: bytes, kind: str, api_version: str, what: str) -> WatchLine:
-    """The event in a line of a watch of this kind. Raises UnreadableAnswer if it is none."""
+    """Parses the event in a line of a watch of this kind. Raises UnreadableAnswer for a line without such an event."""
     try:
         event = _EVENT.decode(line)
     except (ValueError, RecursionError) as error:
@@ -98,7 +98,7 @@ def _error(status: _Object) -> WatchLine:
 
 
 def is_further(version: str, than: str) -> bool:
-    """Whether a version is not older than another one. A version that is no number cannot be compared and counts as
+    """Whether `version` is not older than `than`. A version that is no number cannot be compared and counts as
     newer."""
     if not (version.isascii() and version.isdecimal() and than.isascii() and than.isdecimal()):
         return True

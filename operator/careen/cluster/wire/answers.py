@@ -43,7 +43,7 @@ KINDS = {
     "storageclasses": "StorageClass",
     "volumeattachments": "VolumeAttachment",
 }
-"""All requested kinds. An answer of another kind could not be distinguished from a proxy's page."""
+"""All kinds that careen requests. For any other kind, an answer could not be distinguished from a proxy's page."""
 
 
 class RequestedObject(Value):
@@ -56,7 +56,7 @@ class RequestedObject(Value):
 
 
 def asked_for(path: str) -> RequestedObject:
-    """The object or collection at the path. Raises KeyError for a resource that `KINDS` does not know."""
+    """Returns the object or collection at the path. Raises KeyError for a resource that `KINDS` does not know."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     version, rest = (parts[1], parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
     namespace = ""
@@ -84,7 +84,7 @@ class _Kind(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class _Item(msgspec.Struct, gc=False, frozen=True):
-    """A real server sends list items without a kind."""
+    """An item of a list. A real server sends list items without a kind."""
 
     metadata: _Meta
 
@@ -110,7 +110,7 @@ class _Success(msgspec.Struct, gc=False, frozen=True):
 
 
 def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
-    """The object at `path`, or the one just created in that collection."""
+    """Returns the object at `path`, or the object just created in that collection."""
     asked, head = asked_for(path), decoded(body, _Object, what)
     _same_kind(head, asked.kind, asked, what)
     _same_object(head.metadata, asked, what)
@@ -118,15 +118,15 @@ def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
 
 
 def the_review(body: bytes, path: str, kind: type[T], what: str) -> T:
-    """A review's answer: no object of the cluster, so it has neither name nor version."""
+    """Returns the answer to a review. It is no object of the cluster, so it has no name and no version."""
     asked = asked_for(path)
     _same_kind(decoded(body, _Kind, what), asked.kind, asked, what)
     return decoded(body, kind, what)
 
 
 def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
-    """The token that continues the list behind this page; empty when it is the last one. `after` is the token
-    that asked for it."""
+    """Returns the token that continues the list after this page; empty for the last page. `after` is the token with
+    which this page was requested."""
     asked, head = asked_for(path), decoded(body, _List, what)
     _same_kind(head, f"{asked.kind}List", asked, what)
     if not head.metadata.resource_version:
@@ -140,7 +140,7 @@ def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
 
 def is_evicted(body: bytes, what: str) -> None:
     """Accepts the server's answer to an eviction that it carried out: a Status, created like an object
-    (registry/core/pod/storage/eviction.go)."""
+    (registry/core/pod/storage/eviction.go). Raises `UnreadableAnswer` for any other answer."""
     said = decoded(body, _Success, what)
     if said.kind != "Status" or said.status != "Success" or said.code not in (None, 0, 201):
         raise UnreadableAnswer(
@@ -149,8 +149,8 @@ def is_evicted(body: bytes, what: str) -> None:
 
 
 def decoded(body: bytes, kind: type[T], what: str) -> T:
-    """`body` as a `kind`. Raises `UnreadableAnswer` for a page of a proxy, a field of the wrong type, or one
-    that is missing."""
+    """Returns `body` as a `kind`. Raises `UnreadableAnswer` for a proxy's page, and for a field that is missing or has
+    the wrong type."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (ValueError, OverflowError, RecursionError) as error:
@@ -158,7 +158,7 @@ def decoded(body: bytes, kind: type[T], what: str) -> T:
 
 
 def list_of(kind: type[T]) -> type[Any]:
-    """The struct that decodes a list of `kind`; made once per kind."""
+    """Returns the struct that decodes a list of `kind`; it is made once per kind."""
     if kind not in _LISTS:
         _LISTS[kind] = msgspec.defstruct(f"{kind.__name__}List", [("items", list[kind])], gc=False, frozen=True)  # type: ignore[valid-type]
     return _LISTS[kind]

@@ -1,4 +1,4 @@
-"""Requests to the API server: JSON in and out, with retries if they are safe.
+"""Sends requests to the API server: JSON in and out, with retries if they are safe.
 
 A read is retried after every error that may be temporary, including an answer about another object (`answers.py`). A
 write is retried only if it certainly had no effect. The caller handles an unclear write (`nodes.py`, `lock_store.py`),
@@ -55,24 +55,24 @@ class ClusterApi:
         self.clock_skew_seconds: float | None = None
         """The local clock minus the server's, by the last answer with a Date header; accurate to about a second."""
         self.withheld: Callable[[Request], str] = lambda _: ""
-        """Why a request is not sent: the answer is known to be 403; empty for all others."""
+        """Returns why a request is not sent (its answer is known to be 403); empty for a request that is sent."""
         self._chance = chance
         self._observer = observer
 
     async def get(
         self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None, timeout_seconds: float = 15.0
     ) -> T:
-        """The object at `path`, read consistently: a GET without resourceVersion is served at the latest state."""
+        """Reads the object at `path`, consistently: a GET without resourceVersion is served at the latest state."""
         request = Request(method="GET", path=path, query=query or {}, timeout_seconds=timeout_seconds)
         return await self._read(request, lambda body: the_object(body, path, kind, f"GET {path}"))
 
     async def get_plain(self, path: str, kind: type[T]) -> T:
-        """The answer at a `path` that is not a resource, such as `/version`; `kind` lists the required fields."""
+        """Reads the answer at a `path` that is not a resource, such as `/version`. `kind` lists the required fields."""
         return await self._read(Request(method="GET", path=path), lambda body: decoded(body, kind, f"GET {path}"))
 
     async def ask(self, request: Request) -> Response:
-        """The response to a read of a path that is not an object, whatever its status. It is sent once: an error status
-        is an answer. Raises `NotSent` or `Unclear`."""
+        """Reads a path that is not an object, and returns the response whatever its status. The request is sent once,
+        because an error status is an answer too. Raises `NotSent` or `Unclear`."""
         try:
             response = await self.transport.send(request)
         except ClusterError:
@@ -89,11 +89,11 @@ class ClusterApi:
         timeout_seconds: float = 30.0,
         page_size: int = PAGE_SIZE,
     ) -> AsyncGenerator[bytes, None]:
-        """The raw bodies of a list, page after page. Consistent: no resourceVersion is sent, so the first page is a
-        quorum read and the following ones continue at its version.
+        """Yields the raw bodies of a list, page after page. Consistent: no resourceVersion is sent, so the first page
+        is a quorum read and the following pages continue at its version.
 
-        Raises `Expired` if the pages took so long that the server no longer has that version: start again.
-        """
+        Raises `Expired` if the pages took so long that the server no longer has that version. The caller then starts
+        again."""
         wanted, token = {**(query or {}), "limit": str(page_size)}, ""
 
         def believed(body: bytes) -> tuple[bytes, str]:
@@ -108,7 +108,7 @@ class ClusterApi:
             wanted = {**wanted, "continue": token}
 
     async def items(self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None) -> list[T]:
-        """All items of a list, each decoded as `kind`. A list whose pages expired is started again, once."""
+        """Returns all items of a list, each decoded as `kind`. A list whose pages expired is started again, once."""
         return await self.views(path, kind, lambda item: item, query=query)
 
     async def views(
@@ -139,8 +139,10 @@ class ClusterApi:
         timeout_seconds: float = 15.0,
         wait_when_busy: bool = True,
     ) -> Response:
-        """One write. It is sent again only after `NotSent` and, with `wait_when_busy`, after 429; never after an answer
-        that was lost. Raises `Refused` (nothing changed), `Unclear` or `ServerFailed` (look again)."""
+        """Sends one write. It is sent again only after `NotSent` and, with `wait_when_busy`, after 429; never after an
+        answer that was lost.
+
+        Raises `Refused` (nothing changed), or `Unclear` or `ServerFailed` (the write may have landed: read again)."""
         request = Request(
             method=method,
             path=path,
@@ -157,7 +159,8 @@ class ClusterApi:
     async def merge_patch(
         self, path: str, patch: object, kind: type[T], *, query: Mapping[str, str] | None = None
     ) -> T:
-        """A JSON merge patch (null removes a key, lists are replaced whole); the object as it is afterwards."""
+        """Sends a JSON merge patch (null removes a key, lists are replaced whole). Returns the object as it is
+        afterwards."""
         response = await self.write("PATCH", path, patch, content_type=MERGE_PATCH, query=query)
         return the_object(response.body, path, kind, f"PATCH {path}")
 
@@ -167,7 +170,7 @@ class ClusterApi:
         return the_object((await self.write("PUT", path, body)).body, path, kind, f"PUT {path}")
 
     async def post(self, path: str, body: object, kind: type[T], *, query: Mapping[str, str] | None = None) -> T:
-        """Creates an object; the object as the server made it."""
+        """Creates an object, and returns it as the server made it."""
         return the_object((await self.write("POST", path, body, query=query)).body, path, kind, f"POST {path}")
 
     async def review(self, path: str, body: object, kind: type[T]) -> T:
@@ -195,8 +198,8 @@ class ClusterApi:
         return await retrying(attempt)
 
     def _pause(self, state: RetryCallState) -> float:
-        """The pause doubles from a quarter of a second, with full jitter, and is never shorter than the server
-        requests."""
+        """Returns the pause before a retry. It doubles from a quarter of a second, with jitter, and is never shorter
+        than the server requests."""
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after_seconds or 0.0 if isinstance(error, Refused) else 0.0
         longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** (state.attempt_number - 1))

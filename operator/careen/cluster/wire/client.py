@@ -1,7 +1,8 @@
-"""The real transport: the Kubernetes client's connection pool, used raw.
+"""The real transport: it sends requests through the Kubernetes client's connection pool.
 
-Uses only its configuration (in-cluster files, kubeconfig) and its pool of connections. Its retries are off: they resend
-a PUT whose answer was lost, which causes a false conflict on the lock. Typed models are never loaded."""
+It uses only the client's configuration (in-cluster files, kubeconfig) and its pool of connections. The pool's retries
+are off: they resend a PUT whose answer was lost, which causes a false conflict on the lock. The client's typed models
+are never loaded."""
 
 from __future__ import annotations
 
@@ -43,11 +44,13 @@ CONNECTIONS = 16
 
 
 class CannotReachCluster(Exception):
-    """No usable credentials: neither in-cluster files nor the kubeconfig could be read. A person must correct them."""
+    """There are no usable credentials: neither in-cluster files nor the kubeconfig could be read. A person must correct
+    them."""
 
 
 class NoSuchContext(CannotReachCluster):
-    """The kubeconfig has no context of this name (empty: it names no current one); `names` are those it has."""
+    """The kubeconfig has no context of this name; an empty name means that it names no current context. `names` are the
+    contexts that it has."""
 
     def __init__(self, kubeconfig: Path, name: str, names: Sequence[str]) -> None:
         super().__init__(
@@ -69,7 +72,7 @@ class Credentials(Value, kw_only=True):
 
 
 def user_agent(part: str) -> str:
-    """`careen-agent/0.1.0`: identifies these requests in an audit log."""
+    """Returns the user agent, such as `careen-agent/0.1.0`, which identifies these requests in an audit log."""
     try:
         return f"careen-{part}/{version('careen')}"
     except PackageNotFoundError:
@@ -77,10 +80,10 @@ def user_agent(part: str) -> str:
 
 
 def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -> Configuration:
-    """The client's configuration, from `kubeconfig` if given, else from the files that Kubernetes puts into a pod.
+    """Returns the client's configuration, from `kubeconfig` if given, otherwise from the files that Kubernetes puts
+    into a pod.
 
-    Raises `CannotReachCluster` with a sentence for a person.
-    """
+    Raises `CannotReachCluster` with a sentence for a person."""
     configuration = Configuration()
     configuration.retries = False
     configuration.connection_pool_maxsize = CONNECTIONS
@@ -110,7 +113,7 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
 
 
 def current_context(kubeconfig: Path) -> str:
-    """The name of a kubeconfig's current context; empty if it cannot be read."""
+    """Returns the name of a kubeconfig's current context; empty if it cannot be read."""
     try:
         merged = KubeConfigMerger(str(kubeconfig)).config.value  # type: ignore[no-untyped-call]
         return str(merged.get("current-context") or "")
@@ -131,8 +134,8 @@ def _look_for_context(kubeconfig: Path, wanted: str | None) -> None:
 
 
 def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
-    """The error in words about the file. The library passes Python's own errors through and calls a missing file
-    invalid."""
+    """Returns the error in words about the file. The library passes Python's own errors through, and calls a missing
+    file invalid."""
     if isinstance(error, (AttributeError, KeyError, TypeError, RecursionError)):
         return "it is not written as a kubeconfig"
     # KUBECONFIG may name several files, of which some may be missing.
@@ -142,14 +145,14 @@ def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
 
 
 class Turnstile:
-    """Decides between the thread that sends a request and the caller that gives it up: only the first proceeds.
-    Thread-safe."""
+    """Decides between the thread that sends a request and the caller that abandons the request: only the first of the
+    two proceeds. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     def pass_once(self) -> bool:
-        """True for the first caller only."""
+        """Returns True for the first caller only."""
         return self._lock.acquire(blocking=False)
 
 
@@ -174,9 +177,11 @@ class ClientTransport:
         return response
 
     def open(self, request: Request) -> OpenAnswer:
-        """The answer as soon as its headers have come, with any status: the caller reads its body and closes it. For
-        watches, in a thread of their own, because it blocks; `timeout_seconds` is the longest silence. Raises as
-        `send`."""
+        """Sends the request and returns its answer, with any status, as soon as the headers have come. The caller reads
+        the body and closes the answer. Raises the same errors as `send`.
+
+        It is for watches: it blocks, so each call needs a thread of its own, and `timeout_seconds` is the longest
+        silence."""
         answer = self._begin(self._rest, request, is_read=False)
         if answer.status == 401 and self._reload():
             answer.close()
@@ -184,7 +189,8 @@ class ClientTransport:
         return OpenAnswer(answer, f"{request.method} {request.path}", self.server)
 
     def credentials(self) -> Credentials:
-        """What kopf needs to open its own connections; read afresh, so that a rotated token is picked up."""
+        """Returns what kopf needs to open its own connections. It is read afresh, so that a rotated token is
+        picked up."""
         configuration = self._load()
         return Credentials(
             server=configuration.host,
@@ -201,7 +207,7 @@ class ClientTransport:
         self._rest.close()
 
     async def _send_once(self, request: Request) -> Response:
-        """The deadline starts when the request is sent. A request that gets no thread is never sent."""
+        """Sends the request once. The deadline starts when it is sent. A request that gets no thread is never sent."""
         what = f"{request.method} {request.path}"
         turn, begun = Turnstile(), asyncio.Event()
         loop, rest = asyncio.get_running_loop(), self._rest
@@ -266,7 +272,7 @@ class ClientTransport:
         return headers
 
     def _reload(self) -> bool:
-        """Reads the credentials again after a 401; False if they were just read or cannot be read."""
+        """Reads the credentials again after a 401. Returns False if they were just read or cannot be read."""
         if time.monotonic() - self._loaded_at < RELOAD_SECONDS:
             return False
         self._loaded_at = time.monotonic()
@@ -288,8 +294,8 @@ class OpenAnswer:
         self._server = server
 
     def read(self, most: int) -> bytes:
-        """The next bytes, at most so many; waits for them. Empty at the end. Raises `Unclear` if the connection breaks,
-        or if no byte comes for too long."""
+        """Waits for the next bytes and returns at most `most` of them; empty at the end. Raises `Unclear` if the
+        connection breaks, or if no byte comes for too long."""
         try:
             return self._answer.read1(most, decode_content=True)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
@@ -309,8 +315,8 @@ class OpenAnswer:
 def connect(
     kubeconfig: Path | None, *, part: str, context: str | None = None, connections: int = CONNECTIONS
 ) -> ClientTransport:
-    """A transport to the cluster of `kubeconfig`, or of the pod we run in; `connections` are kept open. Raises
-    `CannotReachCluster`."""
+    """Returns a transport to the cluster of `kubeconfig`, or of the pod that this process runs in. It keeps up to
+    `connections` connections open. Raises `CannotReachCluster`."""
 
     def load() -> Configuration:
         configuration = load_configuration(kubeconfig, context=context)

@@ -1,9 +1,8 @@
-"""Errors of requests to the API server, named for the caller's next step.
+"""Errors of requests to the API server. Their names say what the caller has to do next.
 
 This file and `client.py` translate errors of the client library, of the network and HTTP statuses; no other package
 sees the originals. The main distinction is between *certain* failures (the server refused, or the request was never
-sent: nothing changed) and *unclear* ones (the write may have landed, or may still land).
-"""
+sent: nothing changed) and *unclear* ones (the write may have landed, or may still land)."""
 
 from __future__ import annotations
 
@@ -36,7 +35,8 @@ class NotSent(ClusterError):
 
 
 class Unclear(ClusterError):
-    """The answer was lost. A write may have landed or may land late: read again before you rely on either."""
+    """The answer was lost. A write may have landed, or may land later. The caller must read again before its next
+    step."""
 
     may_have_landed = True
 
@@ -139,10 +139,10 @@ def raise_unless_ok(request: Request, response: Response, *, now: datetime) -> N
 
 
 def retry_after(response: Response, *, now: datetime) -> float | None:
-    """The wait that the server requests, in seconds, from either form of the Retry-After header; None without one.
+    """Returns the wait that the server requests, in seconds, from either form of the Retry-After header; None without
+    one.
 
-    At most a minute: a header that is wrong must not keep an agent from its node for years.
-    """
+    It is at most a minute: a header that is wrong must not keep an agent from its node for years."""
     text = response.headers.get("retry-after", "").strip()
     if re.fullmatch(r"[0-9]+", text):
         return LONGEST_RETRY_AFTER_SECONDS if len(text) > _DIGITS else min(float(text), LONGEST_RETRY_AFTER_SECONDS)
@@ -151,7 +151,7 @@ def retry_after(response: Response, *, now: datetime) -> float | None:
 
 
 def http_date(text: str) -> datetime | None:
-    """The instant of an HTTP date; None for a text that is none, or that lies outside the years that
+    """Returns the instant of an HTTP date; None for any other text, and for an instant outside the years that
     `core/facts/times.py` reads."""
     try:
         return bounded(email.utils.parsedate_to_datetime(text))

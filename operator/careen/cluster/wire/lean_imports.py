@@ -1,8 +1,8 @@
-"""Every measure by which the agent loads less of its libraries. `make bench-tricks` writes the savings of each to
+"""Makes the agent load less of its libraries. `make bench-tricks` writes the savings of each measure to
 bench/agent/tricks.md; `make bench-agent` measures the remaining memory.
 
-Callers apply them before they import `cluster/wire/client.py` or kopf: the agent, its forecast child and the commands
-for people. A command loads the whole client if its kubeconfig may need the OAuth flows."""
+Callers apply the measures before they import `cluster/wire/client.py` or kopf: the agent, its forecast child and the
+commands for people. A command loads the whole client if its kubeconfig may need the OAuth flows."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ TRICKS = {
     "no-wsgi": "prometheus_client comes without wsgiref; the agent serves its metrics itself",
     **{f"on-use:{name}": f"`{name}` is loaded when something uses it" for name in ON_USE},
 }
-"""Each measure's name and effect. `bench.agent.tricks` switches them off one at a time."""
+"""The name and the effect of each measure. `bench.agent.tricks` switches them off one at a time."""
 
 switched_off: set[str] = set()
 
 
 @contextmanager
 def lean_start() -> Iterator[None]:
-    """Call first, before importing the agent's command."""
+    """Keeps imports lean within this context. It must be entered before the agent's command is imported."""
     _load_on_use()
     with without_collections():
         yield
@@ -71,8 +71,8 @@ def load_lean_client() -> None:
     """Imports the parts of `kubernetes` that `cluster/wire/client.py` uses; does nothing if the whole client is already
     loaded.
 
-    The packages stay in `sys.modules` without what their `__init__` would have imported: a later `from
-    kubernetes.client import CoreV1Api` in this process is an ImportError."""
+    The packages stay in `sys.modules` without the names that their `__init__` would have imported: a later `from
+    kubernetes.client import CoreV1Api` in this process raises ImportError."""
     if "kubernetes" in sys.modules:
         return
     if _is_on("no-missing-path"):
@@ -90,7 +90,8 @@ def load_lean_metrics() -> None:
 
 
 def load_lean_kopf() -> None:
-    """Imports kopf without its probes and webhooks. Call `load_lean_client` first: kopf imports the whole client."""
+    """Imports kopf without its probes and webhooks. The caller must call `load_lean_client` first, because kopf imports
+    the whole client."""
     with (
         without_collections(),
         _if_on("no-multipart", _standing_in("aiohttp.multipart")),
@@ -157,8 +158,7 @@ def _load_on_use() -> None:
 class _OnUse:
     """Finds these modules like any others, but runs their code only when one of their names is first used.
 
-    `importlib.util.LazyLoader` runs it already when a second module imports them.
-    """
+    `importlib.util.LazyLoader` would run the code as soon as a second module imports them."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = frozenset(names)
@@ -171,7 +171,7 @@ class _OnUse:
 
 
 class _Later:
-    """The loader of such a module."""
+    """The loader of a module that runs on first use."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -203,7 +203,7 @@ class _NotYetLoaded(ModuleType):
 
 
 class _StandIn(ModuleType):
-    """A module with any attribute; its attributes can only be imported."""
+    """A module with any attribute. Its attributes can be imported, but not used."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -224,8 +224,8 @@ def _refuse(self: object, *_: object, **__: object) -> NoReturn:
 
 @contextmanager
 def _standing_in(*names: str) -> Iterator[None]:
-    """A context in which these modules, unless already loaded, are imported as stand-ins; later imports get the real
-    ones."""
+    """Returns a context in which these modules are imported as stand-ins, if they are not loaded already. Later imports
+    get the real modules."""
     with _bound({name: _StandIn(name) for name in names}):
         yield
 
@@ -251,8 +251,8 @@ def _no_web_server(aiohttp: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def _no_system_certificates() -> Iterator[None]:
-    """A context in which a default TLS context of this thread trusts no certificate: a connection with it would fail,
-    not go unchecked."""
+    """Returns a context in which a default TLS context of this thread trusts no certificate: a connection with it would
+    fail, not go unchecked."""
     ours, real = threading.get_ident(), ssl.create_default_context
 
     def create(*arguments: Any, **named: Any) -> ssl.SSLContext:

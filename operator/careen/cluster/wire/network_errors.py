@@ -1,4 +1,4 @@
-"""Network errors as sentences about the server, without names and objects of the client library.
+"""Describes network errors in sentences about the server, without names and objects of the client library.
 
 The error's class in `errors.py` tells whether the request may have landed; this file gives only the sentence."""
 
@@ -28,7 +28,7 @@ _LOGIN = re.compile(r"(?<=://)[^/?#]*@")
 
 
 def told(error: BaseException, server: str) -> str:
-    """`https://10.0.0.1:6443 refused the connection`: what went wrong with a request to this server."""
+    """Returns what went wrong with a request to this server, such as `https://10.0.0.1:6443 refused the connection`."""
     server = _LOGIN.sub("", server)
     if any(isinstance(each, exceptions.ProxyError) for each in _chain(error)):
         return f"the proxy on the way to {server} {_cause(error)}"
@@ -52,8 +52,8 @@ def was_surely_not_sent(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    """The sentence for the underlying error of the system or of TLS, if there is one; else for the outermost known
-    class of the library."""
+    """Returns the sentence for the underlying error of the system or of TLS, if there is one; otherwise for the
+    outermost known class of the library."""
     chain = _chain(error)
     found = (*map(_of_the_system, chain), *map(_of_the_library, reversed(chain)))
     return next((words for words in found if words), _of_the_proxy(chain) or "gave no usable answer")
@@ -106,7 +106,7 @@ def _of_tls(error: ssl.SSLError) -> str:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The causes of the error, the deepest first, and the error itself."""
+    """Returns the error and its causes, the deepest cause first."""
     found: list[BaseException] = []
     waiting: list[BaseException] = [error]
     while waiting:

@@ -44,11 +44,10 @@ class Transport(Protocol):
     """Carries one request to the API server and its response back. It never sends a request twice."""
 
     async def send(self, request: Request) -> Response:
-        """The response, whatever its status.
+        """Sends the request and returns the response, whatever its status.
 
-        Raises `errors.NotSent` if the request certainly did not reach the server and `errors.Unclear` if it may have:
-        the caller then reads again before it believes anything.
-        """
+        Raises `errors.NotSent` if the request certainly did not reach the server, and `errors.Unclear` if it may have.
+        After `Unclear` the caller reads again before its next step."""
         ...
 
 
@@ -56,11 +55,11 @@ class Clock(Protocol):
     """Reads the time, and waits."""
 
     def now(self) -> datetime:
-        """The wall clock, aware of its zone (UTC)."""
+        """Returns the wall-clock time, with its zone (UTC)."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go backwards; only differences mean anything."""
+        """Returns seconds that never go backwards; only differences between them mean anything."""
         ...
 
     async def sleep(self, seconds: float) -> None:

@@ -1,9 +1,8 @@
-"""One guarded write and its outcome: landed, conflict, rejected or still unclear.
+"""Makes one guarded write, and tells its outcome: landed, conflict, rejected or still unclear.
 
-A guarded write carries the resourceVersion that was read. When its answer is lost it may still land; so the object is
-read again, and if the change is not there the write is sent once more *with the version just read*: it changes the
-object, so whichever of the two lands first turns the other into a conflict.
-"""
+A guarded write carries the resourceVersion that was read. If its answer is lost, the write may still land, so the
+object is read again. If the change is not in the object, the write is sent once more *with the version just read*. The
+second write changes the object too, so whichever of the two lands first turns the other into a conflict."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ class Rejected(Value):
 
 
 class StillUnclear(Value):
-    """Unknown, or certainly not sent: in either case read again before the next step."""
+    """The outcome is unknown, or the write was certainly not sent. In both cases read again before the next step."""
 
     why: str
 
@@ -53,10 +52,11 @@ async def write_guarded(
     read: Callable[[], Awaitable[tuple[str, T]]],
     stands: Callable[[T], bool],
 ) -> Written[T]:
-    """Writes with `version`; after a lost answer reads until the outcome is known, a few times at most.
+    """Writes with `version`. After a lost answer it reads until the outcome is known, a few times at most.
 
-    `write(version)` sends the change, `read()` returns the current version and object, `stands(object)` tells whether
-    the change is in it. A `Stale` answer after a lost one may be caused by the same write: then the object decides."""
+    `write(version)` sends the change, `read()` returns the current version and object, and `stands(object)` tells
+    whether the change is in the object. A conflict after a lost answer may be caused by the lost write itself: then the
+    object decides."""
     lost_before = False
     for _ in range(_ATTEMPTS):
         if not version:
@@ -84,7 +84,7 @@ async def write_guarded(
 
 
 def _ended(error: ClusterError, *, lost_before: bool) -> Stale | Rejected | StillUnclear | None:
-    """The outcome of a failed write, or None if only the object can tell."""
+    """Returns the outcome of a failed write; None if only the object can tell."""
     if error.may_have_landed:
         return None
     if isinstance(error, Conflict | NotFound):
