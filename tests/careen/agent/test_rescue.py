@@ -202,7 +202,7 @@ async def test_an_undo_whose_response_was_lost_is_read_back_and_reported_once(sh
     setattr(shell.wire, moment, lose)
     assert await Rescue(shell.hands).broke(a_break(), POLICY)
     assert not is_cordoned(shell)
-    assert sum("given back" in event for event in await events(shell)) == 1
+    assert sum("the claim is released" in event for event in await events(shell)) == 1
 
 
 async def test_a_rescue_without_the_api_server_is_repeated_in_the_next_turn(shell: Shell) -> None:
