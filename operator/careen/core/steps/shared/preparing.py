@@ -99,7 +99,7 @@ def annotation(situation: Situation) -> dict[str, str | None]:
     if prepared is None:
         return {keys.PREPARED: None} if keys.PREPARED in situation.node.annotations else {}
     age = f"{span(round(situation.seen.uptime - prepared.at))}"
-    return {keys.PREPARED: f"thrown away: {why}" if why else f"used the forecast and the dry runs of {age} before"}
+    return {keys.PREPARED: f"thrown away: {why}" if why else f"the forecast and the dry runs of {age} before were used"}
 
 
 def why_not(situation: Situation) -> str | None:

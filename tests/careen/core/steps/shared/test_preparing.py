@@ -201,7 +201,7 @@ def test_a_valid_preparation_is_used_and_recorded_on_the_node() -> None:
     before = replace(prepared(), at=UPTIME - 4)
     decision = our_turn(before)
     assert decision.phase is Phase.CLAIMING
-    assert the_patch(decision).annotations[keys.PREPARED] == "used the forecast and the dry runs of 4s before"
+    assert the_patch(decision).annotations[keys.PREPARED] == "the forecast and the dry runs of 4s before were used"
     assert decision.memory.claiming.forecast is None, "under the claim the inputs are compared once more"
     assert decision.memory.prepared == before
     cordoned = claimed(before)
