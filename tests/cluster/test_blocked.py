@@ -15,7 +15,9 @@ pytestmark = pytest.mark.cluster
 
 
 def is_tainted_and_says(story: Story, host: Host, code: str, *words: str) -> None:
-    """The node has its taint, the Node and `careen why` give this reason, and it has no cordon and no claim."""
+    """Wait until the node has its taint, and check that the Node and `careen why` give this reason and that the node
+    has no cordon and no claim.
+    """
     story.wait_for(f"{host.name} is tainted", lambda: story.is_tainted(host), 40)
     story.wait_for(f"{host.name} says {code}", lambda: code in story.refusals(host), 40)
     sentence = story.refusals(host)[code]

@@ -120,7 +120,7 @@ def is_answered(story: Story, prometheus: Prometheus, hosts: list[Host]) -> None
 
 
 def has_data(story: Story, prometheus: Prometheus, panel: Panel, query: str, begun: float) -> None:
-    """Whether the query returns data. Sends it like Grafana: over time if the panel shows time. A fallback to zero is
+    """Wait until the query returns data. Queries like Grafana: over time if the panel shows time. A fallback to zero is
     no data.
     """
     asked = query.removesuffix(" or vector(0)")

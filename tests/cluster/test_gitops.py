@@ -49,8 +49,8 @@ def changed(folder: Path, image: str) -> Path:
 
 @pytest.mark.parametrize("tool", APPLIES)
 def test_kubectl_apply_keeps_the_lock(story: Story, tmp_path: Path, tool: str) -> None:
-    """The client-side apply adopts an object created in another way. The server-side apply has its own field manager
-    and last state.
+    """The first apply adopts an object that another client created. The second apply finds the tool's own managed
+    fields or last applied state.
     """
     story.write_lock(CLAIM)
     for image in ("1", "2"):

@@ -55,7 +55,7 @@ def test_twelve_nodes_reboot_one_after_another_and_workloads_stay_available(stor
 
 
 def tainted_before_cordon(story: Story, name: str) -> None:
-    """Check that each node had its soft taint before its cordon, also the first node."""
+    """Check that the node had its soft taint before its cordon."""
     history = story.observer.node_history(name)
     cordon = next(seen for seen in history if seen.unschedulable)
     before = [seen for seen in history if seen.at < cordon.at]

@@ -37,7 +37,7 @@ def free_port() -> int:
 
 
 class Guardian:
-    """A process that knows every live process group, and kills the groups when this process ends."""
+    """A helper process that knows every live process group, and kills the groups when the test process ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,8 +103,8 @@ class Program:
         return self._process.poll()
 
     def processor_seconds(self) -> float:
-        """The processor time of the program and of the descendants that it waited for. Still known after the program
-        was killed.
+        """The processor time of the program and its descendants, including ended descendants. Still known after the
+        program was killed.
         """
         if self.exit_code() is None:
             self._used = max(self._used, sum(map(processor_seconds, descendants(self.pid))))
