@@ -70,8 +70,8 @@ def _isolate() -> None:
 
 _isolate()
 
-# A slow machine makes an example slow, never wrong. The same tree has the same examples: a failure meets whoever
-# caused it. `make hunt` tries other ones.
+# A slow machine makes an example slow, never wrong. The same commit always runs the same examples, so a test fails in
+# the change that broke it. `make hunt` tries other examples.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("hunt", **_PATIENT, print_blob=True)
 settings.register_profile("patient", **_PATIENT, derandomize=True)

@@ -17,9 +17,9 @@ from typing import Any
 
 from drydock.rollout.patience import TimeLimit
 
-# Longer than any awaited condition here, and shorter than the patience of a person who watches a hanging test.
+# Longer than any condition here takes, and short enough for a person who watches a hanging test.
 SECONDS = 120.0
-# For deadlines of the code under test that are not the test's subject: never the reason why a test ends.
+# For deadlines of the tested code that the test is not about. They must never end a test.
 LONG_SECONDS = 3000.0
 
 

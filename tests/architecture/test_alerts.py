@@ -134,8 +134,8 @@ def test_promtool_accepts_the_alert_rules(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-# Minute by minute, with the clock at 0 when a test begins; `_` is a scrape that finds nothing. An agent is
-# replaced at each `|`: its pod's name, and so every series, is a new one from there on.
+# One value for each minute from the start of a test; `_` is a scrape that finds nothing. At each `|` a new pod replaces
+# the agent's pod, so every series is new from there on.
 DAY, HOUR = 24 * 60, 60
 
 

@@ -256,7 +256,7 @@ SAMPLES = [
     'node="$NODE"',
 ]
 
-# If no pattern can express it, the agent reports it at start: expressions, selectors, zones, numbers as texts.
+# No pattern can express expressions, selectors, zones and numbers as texts. The agent checks them when it starts.
 SAID_BY_THE_AGENT = {
     "REGEXP", "SELECTOR", "ZONE", "GROUP=N", "TIME", "NUMBER", "MEMORY", "URL", "KEY=VALUE,…", "TEXT", "PATH", "YAML",
     "MATCHERS",
@@ -313,7 +313,7 @@ def test_the_schema_accepts_an_empty_text_where_the_agent_accepts_it(name: str) 
     try:
         resolve(flags={"node_id": ["n1"], name: [""]}, environment={})
     except BadSettings as refused:
-        # Two that depend on others: without a file, and without a host's way to it.
+        # Two settings that depend on other settings.
         assert name == "boot_id_file", refused.problems  # noqa: PT017 - which one it is, is the point
 
 

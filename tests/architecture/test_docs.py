@@ -34,7 +34,7 @@ PAGES = sorted(
 ids = [str(path.relative_to(ROOT)) for path in PAGES]
 
 
-# Not docs/decisions/: a record of a choice has no output to show.
+# Except docs/decisions/: the record of a decision has no output to show.
 READ_BY_USERS = [page for page in PAGES if page.parent == ROOT / "docs"]
 
 

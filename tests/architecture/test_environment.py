@@ -12,7 +12,7 @@ from tests.patience import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# One of each kind that once made tests fail, and others that the programs under test read.
+# Variables that once made tests fail, and other variables that the programs under test read.
 HOSTILE = {
     "CAREEN_PERIOD": "nonsense",
     "CAREEN_CONCURRENCY": "0",

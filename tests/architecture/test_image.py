@@ -71,7 +71,7 @@ def slim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_in_the_image(slim: Path, program: str) -> subprocess.CompletedProcess[str]:
-    # -S: nothing of the real site-packages comes in by a side door.
+    # -S keeps Python from adding the real site-packages.
     path = os.pathsep.join(map(str, (ROOT / "operator", ROOT, slim)))
     return run([sys.executable, "-S", "-c", program], env={"PYTHONPATH": path, "PATH": "/nonexistent"}, cwd=slim)
 

@@ -64,7 +64,7 @@ def granted(role: dict[str, Any]) -> Iterator[Grant]:
 
 def needed(right: Right) -> Grant:
     resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
-    # Granted once for every node, so a right on the own Node covers all: RBAC cannot express "own".
+    # RBAC cannot express "the agent's own Node", so a right on that Node is granted for every Node.
     everywhere = right.resource in {"nodes", "events"}
     return right.verb, right.group, resource, "" if everywhere else right.namespace, "" if everywhere else right.name
 
@@ -246,7 +246,7 @@ def test_the_default_daemonset_has_only_the_capabilities_that_nsenter_needs() ->
 def test_the_metrics_port_of_the_manifest_equals_the_agents_default() -> None:
     assert CONTAINER["ports"] == [{"name": "metrics", "containerPort": DEFAULTS["metrics_port"]}]
     assert {CONTAINER[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {"metrics"}
-    # One that comes before the first turn is made fails for nothing, and costs the pod a whole period.
+    # A probe before the end of the first turn would fail, and the pod would wait for a whole period.
     assert 4 <= CONTAINER["readinessProbe"]["initialDelaySeconds"] < CONTAINER["readinessProbe"]["periodSeconds"]
 
 
@@ -368,8 +368,8 @@ def test_the_signal_component_mounts_three_narrow_folders_and_no_socket(tmp_path
         argument(container, "host-lock-dir"): "write",
     }
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == {f"{root}{path}" for path in mounted}
-    # A socket would have to lie in one of them, and the sentinel is no mount of its own: of a missing file a runtime
-    # makes a folder.
+    # A socket could only be in one of these folders. The sentinel file is not mounted itself, because a runtime
+    # would create a folder in place of a missing file.
     assert not {"/run", "/var/run", "/"} & set(mounted)
     assert {each["type"] for each in sources.values()} <= {"Directory", "DirectoryOrCreate"}
 

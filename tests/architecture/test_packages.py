@@ -229,7 +229,7 @@ def test_make_install_uses_the_local_scheduler_core(index: type[Index], empty: P
     )
     words = installed_words()
     until = words.index("--group")
-    # The build tools are those installed here: the index has none of them.
+    # The index has no build tools, so the installed ones are used.
     done = pip(empty, index, "install", "--no-build-isolation", *words[:until], cwd=copy)
     assert done.returncode == 0, done.stdout + done.stderr
     said = run(

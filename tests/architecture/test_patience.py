@@ -53,8 +53,7 @@ def test_pytests_timeout_shows_where_a_test_hangs() -> None:
     assert (options["timeout_method"], options["faulthandler_timeout"] < options["timeout"]) == ("signal", True)
 
 
-# What would end a test by the wall clock: a limit for a child process, an answer, a thread or an event of the
-# tests' own.
+# Calls that would end a test by the wall clock: limits for a child process, an answer, a thread or an event.
 _LIMITS = re.compile(
     r"(?<![\w-])(?:timeout=\d|asyncio\.timeout\(|asyncio\.wait_for\(|mark\.timeout\([1-9]|\.(?:join|wait)\(\d)"
 )

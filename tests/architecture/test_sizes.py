@@ -15,7 +15,7 @@ from tests.architecture.source_tree import Module, all_modules
 CORE = "operator/careen/core/"
 MOST_PARAMETERS = {"": 12, CORE: 8}
 
-# Lists of like things, one line each, which are read one by one.
+# Lists of similar things with one line each.
 LISTS = {
     "operator/careen/settings/tree.py:Settings": "one field for each setting",
     "operator/careen/core/facts/policy.py:Policy": "one field for each setting that decisions obey",
@@ -78,7 +78,7 @@ def test_the_sizes_command_prints_the_largest_of_each_size(capsys: pytest.Captur
     assert f"| {sizes.lines()['careen']:,} | careen |" in shown
 
 
-# How a sentence ends that names a few and counts the rest, and the places that may write it.
+# The end of a sentence that names some items and counts the others, and the modules that may write it.
 COUNTS_THE_REST = " and _ more"
 WRITES_IT = {
     "scheduler_core/sentences.py": "the one place",

@@ -41,7 +41,7 @@ ROADS: dict[str, dict[str, str]] = {
     r"\w+\.write_text": {
         "careen.cli.plan": "the page of report/page",
     },
-    # What is written through the API server, beside reviews and evictions, which hold no sentence.
+    # Writes through the API server, except reviews and evictions, which contain no sentence.
     r".*api\.(post|write|merge_patch)|.*transport\.send": {
         "careen.cluster.events": "an Event, whose message is made fit there",
         "careen.cluster.nodes": "a PatchNode, whose annotations are fit",

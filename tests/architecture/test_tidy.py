@@ -46,13 +46,13 @@ def test_every_module_is_used() -> None:
         for name in module.imports():
             wanted |= {name, name.rpartition(".")[0]} - {module.name}
         wanted |= {text for text in module.strings() if text.startswith(("careen.", "scheduler_core."))}
-    # Shipped for users' tests with the library, and for careen's own tests in several folders.
+    # Part of the library for the tests of its users, and used by careen's tests in several folders.
     public = {"scheduler_core.testing", "scheduler_core.testing.builders", "drydock.server.testing"}
     packages = {module.name for module in all_modules() if module.path.name == "__init__.py"}
     assert {module.name for module in all_modules()} - wanted - packages - public == set()
 
 
-# Ordered lists of like things, which may be long: a newcomer reads one of them and knows the others.
+# Lists of similar modules, which may be long: a reader of one module understands the others.
 LISTS = {"operator/careen/cli", "operator/careen/core/gates", "scheduler_core/plugins"}
 MOST_FILES = 12
 
@@ -74,7 +74,7 @@ def test_every_module_has_a_docstring() -> None:
     assert [module.where for module in all_modules() if module.tree.body and not ast.get_docstring(module.tree)] == []
 
 
-# One file each reads the wall clock and random numbers; all others get them as arguments.
+# One module reads the wall clock and one draws random numbers. All other modules get both as arguments.
 BANNED = {
     r"(datetime\.)?datetime\.(now|utcnow|today)": "what time it is",
     r"(datetime\.)?date\.today": "what time it is",

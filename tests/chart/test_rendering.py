@@ -68,7 +68,7 @@ def test_a_chart_in_another_release_and_namespace_equals_kustomize_with_prefix_a
     agent["spec"]["template"]["metadata"] = theirs["spec"]["template"]["metadata"]
     for (kind, _), each in wanted.items():
         if kind.startswith("ValidatingAdmission"):
-            del each["metadata"]["namespace"]  # which they cannot have, and the API server ignores
+            del each["metadata"]["namespace"]  # which these objects cannot have, and the API server ignores
     assert found == wanted
 
 
@@ -160,7 +160,7 @@ def settled(found: Objects) -> Any:
     return resolve(flags=flags, environment=environment, config_map=lines_of(found), config_map_name="careen")
 
 
-# One for each setting, other than its default, and such that all of them can be used together.
+# A value for each setting that differs from its default. All of these values can be used together.
 GIVEN: dict[str, Any] = {
     "configMapMayRunCommands": True,
     "configMapMayNameFiles": True,

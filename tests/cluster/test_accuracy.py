@@ -34,8 +34,8 @@ def test_evicted_pods_of_an_ordered_drain_land_on_their_forecast_nodes(plane: Co
         sweep(plane.admin, NAMESPACE)
     print(*table([("all", total)]), *total.misses, sep="\n")
     assert total.single_in_order > 10, "so few pods prove nothing"
-    # On a busy machine replacements come later than forecasts count on; such drains are told apart, and judged
-    # by the bench.
+    # On a busy machine, replacements come later than forecasts assume. Such drains are left out here, and the bench
+    # judges them.
     assert not [miss for miss in total.misses if miss.reason == "not explained"]
     assert total.single_equal_in_order >= 0.95 * total.single_in_order
     assert total.mean_size <= 1.5

@@ -60,6 +60,6 @@ def test_a_roll_out_completes_under_the_admission_policies(story: Story) -> None
         story.need_reboot(hosts)
         story.finishes(hosts)
     assert all(story.state(host).labels.get("example.org/rebooted") == "yes" for host in hosts)
-    # A drain may ask before the API server has heard of the claim; nothing else is ever refused.
+    # A drain may request an eviction before the policies know the claim. No other request is refused.
     assert [each for each in story.forbidden() if not each.endswith("/eviction")] == []
     story.judge()

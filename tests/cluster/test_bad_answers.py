@@ -24,7 +24,7 @@ NONSENSE = {
     "no items": b'{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":""},"items":null}',
     "a login page": b'{"login":"https://sso.example.com/","message":"please log in"}',
 }
-OFTEN = 1  # each request of each phase gets so many bad answers before a correct one
+OFTEN = 1  # the number of bad answers to each request of each phase before a correct one
 
 
 class Nonsense:

@@ -30,7 +30,7 @@ def is_tainted_and_says(story: Story, host: Host, code: str, *words: str) -> Non
     for word in words:
         assert word in answer.stdout
     state = story.state(host)
-    # Ready means that its own, cheap gates pass: so it is while what every node would meet (an alert) refuses.
+    # The label "ready" means that the cheap gates of the node pass. It stays while alerts refuse every node.
     assert state.labels["careen.dev/reboot"] in ("required", "ready")
     assert not state.unschedulable
     assert host.name not in story.holders()

@@ -83,7 +83,7 @@ def test_cleanup_after_an_interrupted_roll_out_removes_everything(story: Story) 
     assert all(interrupted[host.name] != before[host.name] for host in (done, draining, waiting))
     assert draining.name in (lock_of(story) or "")
 
-    # An uninstall: the DaemonSet goes, and with it the agents and the lock.
+    # An uninstallation deletes the DaemonSet, and with it the agents and the lock.
     story.admin.delete(CAREEN.path, {"propagationPolicy": "Foreground"})
     story.wait_for("the DaemonSet and its pods are gone", lambda: CAREEN.daemonset not in daemon_sets(story))
     shown = story.command("cleanup")
@@ -110,6 +110,6 @@ def test_cleanup_while_the_daemonset_exists_needs_the_flag_even_with_agents(stor
     done = story.command("cleanup", "--yes", "--even-with-agents")
     assert done.returncode == 0, done
     assert (nodes(story), lock_of(story)) == (before, None)
-    # What comes next finds a node without a record and without a claim.
+    # The next agents find a node without a record and a claim.
     story.start_agents()
     assert story.is_home(host)

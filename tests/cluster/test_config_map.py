@@ -92,7 +92,7 @@ def test_a_rebooted_node_returns_to_service_despite_an_invalid_config_map(story:
     for host in hosts:
         host.crashes = [
             each for each in host.crashes if each[1] != 2
-        ]  # at home, a wrong setting may end an agent that starts
+        ]  # without a claim, an agent that starts with a wrong setting may exit
     story.judge()
 
 

@@ -24,8 +24,7 @@ def test_a_node_that_does_not_come_back_halts_the_roll_out(story: Story) -> None
     for host in others:
         assert story.is_tainted(host)
         assert not story.state(host).unschedulable
-        # What the others do is not told on the Node, where it would cost every waiting node a write: the
-        # command tells it.
+        # The command shows what other nodes do. On the Node, that would cost a write of every waiting node.
         why = story.command("why", host.name)
         assert (why.returncode, lost.name in why.stdout) == (0, True), why.stdout
     for host in hosts:
@@ -137,7 +136,7 @@ def test_a_pod_bound_to_its_node_by_name_does_not_delay_other_nodes(story: Story
     story.judge()
 
 
-def test_a_failing_reboot_command_is_tried_three_times_and_then_undone(story: Story) -> None:
+def test_a_failing_reboot_command_is_tried_three_times_before_the_undo(story: Story) -> None:
     broken, fine = story.nodes(2, "--failure-backoff=1s")
     broken.reboot_fails()
     story.need_reboot([broken, fine])

@@ -15,7 +15,7 @@ from tests.cluster.harness.workloads import deployment
 
 pytestmark = pytest.mark.cluster
 
-FROZEN_SECONDS = 65.0  # longer than anything an agent may rest a step on
+FROZEN_SECONDS = 65.0  # longer than any read on which an agent may base a step
 
 
 class Freezer:

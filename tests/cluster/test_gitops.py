@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 MANIFEST = REPOSITORY / "manifests" / "daemonset.yaml"
-# Each with the field manager of its tool, and as that tool asks for it.
+# The arguments of kubectl that act like each tool, with the tool's field manager.
 APPLIES = {
     "Argo CD, server-side": ("apply", "--server-side", "--field-manager=argocd-controller", "--force-conflicts"),
     "Flux": ("apply", "--server-side", "--field-manager=kustomize-controller", "--force-conflicts"),
@@ -58,7 +58,7 @@ def test_kubectl_apply_keeps_the_lock(story: Story, tmp_path: Path, tool: str) -
         annotations = story.admin.get(story.identity.path)["metadata"]["annotations"]
         assert annotations["example.org/version"] == image
         assert annotations[LOCK_ANNOTATION] == CLAIM
-    # A claim that came after the tool's last look is kept as well.
+    # A claim that was written after the tool's last read is kept as well.
     other = CLAIM.replace("n00", "n01")
     story.write_lock(other)
     kubectl(story, *APPLIES[tool], "-f", str(changed(tmp_path, "3")))

@@ -16,7 +16,7 @@ from tests.cluster.harness.workloads import deployment
 
 pytestmark = pytest.mark.cluster
 
-# An agent without manners: reboots whenever the sentinel is there.
+# An agent without claim and cordon: it reboots whenever the sentinel exists.
 RUDE = 'while :; do [ -e "$1" ] && { "$2"; sleep 60; }; sleep 0.1; done'
 
 

@@ -21,7 +21,7 @@ NAMESPACE, RELEASE, NAME = "reboots", "our", "our-careen"
 DAEMONSET = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{NAME}"
 CONFIG_MAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}"
 CLAIM = '{"maxOwners":1,"locks":[{"nodeID":"n00","created":"2026-03-04T12:00:00Z","TTL":0}]}'
-# A Helm 3 knows the three-way merge alone; Helm 4 takes the server's apply for what it installs itself.
+# Helm 3 has only the three-way merge. Helm 4 uses server-side apply for releases that it installs.
 IS_HELM_3 = any(PROGRAM.parent.glob(".helm-v3*"))
 WAYS = ["three-way"] if IS_HELM_3 else ["three-way", "server-side"]
 

@@ -37,7 +37,7 @@ def test_an_agent_killed_while_its_node_waits_keeps_waiting(story: Story) -> Non
 def test_an_agent_killed_during_a_drain_continues_and_reboots_the_node_once(story: Story) -> None:
     hosts = story.nodes(3)
     story.workloads(deployment("slow", 3, stop_seconds=8, **on_node(hosts[0].name)))
-    # Its pods come back to the node they were on: the selector allows no other.
+    # The node selector allows only this node, so its pods return to it.
     story.need_reboot(hosts[:1])
     story.reaches(hosts[0], "Draining")
     story.wait_for(

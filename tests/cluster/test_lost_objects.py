@@ -33,7 +33,7 @@ def test_an_api_server_outage_of_a_minute_during_a_drain_breaks_no_rule(story: S
     story.plane.stop_api_server()
     time.sleep(60)
     story.plane.start_api_server()
-    story.finishes_one(holder, 150)  # controllers and scheduler come back in their own time
+    story.finishes_one(holder, 150)  # controllers and scheduler need some time to continue
     story.finishes(hosts, 180)
     story.judge()
     story.is_clean(hosts)

@@ -159,7 +159,7 @@ def test_an_agents_token_can_evict_with_a_claim_and_dry_run_evictions_without_a_
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("guest", scene.own))
     evict(scene.agent, "shop", "guest", **dry)
     scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: lock_of(scene.own)}))
-    # The API server hears of the claim a moment later; an agent asks again as it does after a webhook's no.
+    # The policies learn of the claim a moment later. An agent repeats the request as after a webhook's refusal.
     story.wait_for("the claim is seen", lambda: not refusal(lambda: evict(scene.agent, "shop", "guest")))
     story.write_lock(None)
 

@@ -63,7 +63,7 @@ def test_every_command_works_with_only_its_role(scene: Story, role: str) -> None
     def run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return scene.command(*(names.get(word, word) for word in words), kubeconfig=kubeconfig)
 
-    # The shadow may not read the lock; its one command changes nothing, so it can be tried.
+    # The role of the shadow may not read the lock. Its only command changes nothing, so the test can run it.
     harmless = COMMANDS[role][0] if role == "careen-shadow" else ("lock", "show")
     scene.wait_for("the role is in force", lambda: "forbidden" not in (done := run(harmless)).stdout + done.stderr)
     for words in COMMANDS[role]:

@@ -35,7 +35,7 @@ def test_a_raised_concurrency_takes_effect_without_a_restart(story: Story) -> No
     story.judge(concurrency=3)
     assert most_down(story, until=changed) == 1
     assert most_down(story) > 1
-    assert sum(host.starts for host in hosts) == 12  # no agent was restarted except by the reboots
+    assert sum(host.starts for host in hosts) == 12  # agents started again only after reboots
 
 
 def test_after_lowering_the_concurrency_no_node_starts_until_enough_nodes_are_back(story: Story) -> None:

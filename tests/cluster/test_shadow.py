@@ -22,7 +22,7 @@ pytestmark = pytest.mark.cluster
 
 SEED = 31
 NODES = 120
-# As the harness starts the scheduler; the one that looks at a part of the nodes is Kubernetes' default.
+# The configuration with which the harness starts the scheduler. By default, kube-scheduler scores a part of the nodes.
 TOLD = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 percentageOfNodesToScore: 100
@@ -75,5 +75,5 @@ def test_a_shadow_agrees_with_a_scheduler_of_the_same_configuration(plane: Contr
     assert right["agreed"] + right["disagreed"] >= 30, "so few pods prove nothing"
     assert (code, right["agreement"] >= 0.95) == (0, True), right
     assert right["cannotSay"] <= right["agreed"]
-    # Told nothing, it takes the scheduler for one that looks at a part of the nodes, and names more of them.
+    # Without a configuration, the shadow assumes that the scheduler scores a part of the nodes, and names more nodes.
     assert other["meanSet"] > right["meanSet"]

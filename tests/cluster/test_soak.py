@@ -53,7 +53,7 @@ def storm(story: Story, hosts: list[Host], chance: random.Random, needs: int) ->
             story.plane.start_api_server()
             continue
         running = [host for host in hosts if host.up and host.agent is not None]
-        with contextlib.suppress(AssertionError):  # it went down by itself in this very moment
+        with contextlib.suppress(AssertionError):  # the machine has just gone down by itself
             story.the_fleet().kill_agent(chance.choice(running or hosts))
 
 

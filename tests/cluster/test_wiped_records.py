@@ -50,7 +50,7 @@ def test_the_taint_of_a_waiting_node_is_removed_with_the_need_even_without_a_rec
     story.annotate_node(wiped, "careen.dev/hold", None)
     story.wait_for("no mark of careen is left on them", lambda: story.is_home(wiped) and story.is_home(alone), 60)
     assert ("example.com/theirs", "PreferNoSchedule") in story.state(wiped).taints
-    story.annotate_node(spoilt, RECORD, None)  # a record that cannot be read is for a person to remove
+    story.annotate_node(spoilt, RECORD, None)  # a person has to remove an unreadable record
     story.wait_for("no mark of careen is left on the last one", lambda: story.is_home(spoilt), 60)
     assert not any(host.reboots for host in hosts)
     story.judge()

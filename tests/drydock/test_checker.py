@@ -138,7 +138,7 @@ class ModelAgent:
         ]
         for stored in left:
             if "deletionTimestamp" not in stored.content["metadata"] and controller_uid(stored.content):
-                # A budget's 429 is tried again in the next round.
+                # An eviction that a budget refused with 429 is repeated in the next round.
                 with contextlib.suppress(ApiError):
                     evict(self.cluster.api.verbs, *stored.key, DeleteOptions(), actor=self.user)
         return bool(left)
@@ -156,7 +156,7 @@ async def test_the_checker_finds_nothing_in_a_correct_roll_out_and_counts_it(tmp
             await asyncio.sleep(0.1)
             for agent in agents:
                 agent.taint()
-            # The node that is held comes last: its hold ends while the roll-out runs.
+            # The held node reboots last, because its hold ends during the roll-out.
             for agent in sorted(agents, key=lambda a: a.name == "node-03"):
                 while "careen.dev/hold" in (
                     rollout.cluster.api.verbs.read(NODES, "", agent.name).content["metadata"].get("annotations") or {}

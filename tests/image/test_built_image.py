@@ -190,7 +190,7 @@ def test_only_modules_of_commands_keep_their_docstrings_in_the_image(container: 
 def test_the_image_contains_no_file_of_the_build_machine(container: Container) -> None:
     found = container.program("ls", "-d", "/source", "/tmp/wheel", "/opt/build")
     assert found.stdout == ""
-    # mk/image/build mounts a pip.conf where the computer has one; the place where it was is left, and empty.
+    # mk/image/build mounts the computer's pip.conf, if there is one. An empty file remains at that path.
     assert container.program("cat", "/etc/pip.conf").stdout == ""
     assert container.ok("ls", "/opt/careen/bin").split() == sorted(
         {"python", "python3", "python3.11", *PROJECT["scripts"]}

@@ -99,8 +99,8 @@ def codes(mutant: Mutant) -> tuple[CodeType, CodeType]:
 
 
 def _with_and_without(mutant: Mutant, place: Place) -> tuple[str, str]:
-    """The source of the function alone, at its lines of the file. Compiling whole files would take half a minute for
-    all mutants.
+    """Return the source of the function alone, without and with the mistake, at its line numbers in the file. Compiling
+    whole files would take half a minute for all mutants.
     """
     text = _text(mutant.file)
     offsets = _line_offsets(text)
@@ -141,8 +141,8 @@ def _function_lines(text: str, mutant: Mutant) -> tuple[int, int]:
 
 @cache
 def _pattern(words: str) -> re.Pattern[str]:
-    """A pattern for the same tokens with any white space and comments between them. It accepts a formatter's comma
-    before a closing bracket.
+    """A regular expression for the same tokens, with any white space and comments between them. It accepts a
+    formatter's comma before a closing bracket.
     """
     gap, found = r"(?:\s|#[^\n]*\n)*", ""
     for token in _tokens(words):

@@ -22,8 +22,8 @@ from tests.mutants.mutant import PACKAGE, ROOT, Mutant, place_of
 
 RECORD = ROOT / ".cache" / "mutants" / "reach.json"
 TESTS = ROOT / "tests" / "careen"
-# The tests that name what they expect. Left out are those that start processes or another server, where the mistake is
-# not made, and whole fleets: what only a fleet notices has no test that says what is wrong.
+# The tests that state what they expect. Tests that start processes or another server are left out, because those run
+# without the mistake. Tests of whole fleets are left out, because their failure does not say what is wrong.
 PUT_TO = (
     "core",
     "cluster",

@@ -75,7 +75,10 @@ class MutantRunner:
         """Turn off hypothesis' shrinking, because the first failing example suffices, and its randomness, so that each
         run kills the same mutants.
         """
-        from hypothesis import Phase, settings  # pytest warns when it is there before its own configuration
+        from hypothesis import (
+            Phase,
+            settings,
+        )  # imported here, because pytest warns if hypothesis is imported before pytest is configured
 
         settings.register_profile(
             "mutants", settings(derandomize=True, database=None, phases=(Phase.explicit, Phase.generate))

@@ -29,7 +29,7 @@ def test_every_mutant_applies_and_uses_only_known_names() -> None:
         except NoLongerApplies as error:
             wrong.append(f"{mutant.name}: {error}")
             continue
-        # The running function takes the code, so it has to keep its closure.
+        # The code replaces that of an existing function, so its closure must stay the same.
         assert before.co_freevars == after.co_freevars, mutant.name
         assert unknown_names(mutant) == set(), mutant.name
     assert wrong == [], "update tests/mutants/catalogue: move the mistake to its new place, or remove it"

@@ -43,7 +43,7 @@ def test_an_agent_killed_in_every_phase_continues_and_reboots_its_node_once(stor
         if phase != "home" and story.kill_agent(machine):
             killed.append(phase)
     assert "Draining" in killed
-    # On a fast machine one of them is over before the next look; the pods of `slow` make the other one last.
+    # On a fast machine a phase may be over before the next check. The pods of `slow` make the drain last.
     assert {"Verifying", "Settling"} & set(killed)
     story.finishes(machine)
     story.judge(machine)

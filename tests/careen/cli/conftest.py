@@ -17,7 +17,7 @@ from careen.core.facts import keys
 from careen.core.lock.content import LockContent, parse, render
 from drydock.server.testing import RunningServer, server_in_thread
 
-# The whole of it, so that a command that runs in this process does not leave the lean one to other tests.
+# The full client, so that a command which runs in this process does not leave the lean client to other tests.
 assert kubernetes.client.CoreV1Api
 
 

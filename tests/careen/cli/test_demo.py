@@ -68,7 +68,7 @@ def agents_of(folder: Path) -> list[int]:
 
 def test_agents_of_the_demo_reboot_every_node_and_break_no_rule(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "3", "--seed", "7")
-    output, _ = process.communicate()  # its own patience follows the machine's load, and its message says more
+    output, _ = process.communicate()  # the demo's time limit follows the machine's load, and its message says more
     assert process.returncode == 0, output
     assert re.search(
         r"^3 of 3 nodes rebooted in \d+ s, \d+ pods moved, \d+ twice, forecast \d+ of \d+, every rule held$",

@@ -42,7 +42,7 @@ ASKED = (
     ("shadow", "--once", "--for", "1"),
 )
 
-# Their keys are names of the cluster, not careen's: settings, plugins, outcomes.
+# Objects whose keys are names of settings, plugins and outcomes instead of field names.
 OPEN = (".counts", ".settings", ".scores", ".verdicts", ".comparison")
 
 

@@ -105,7 +105,7 @@ def test_plan_lists_the_nodes_in_order_with_start_end_and_moves(shop: Desk) -> N
 def test_plan_uses_the_agents_settings_unless_an_option_overrides_them(shop: Desk) -> None:
     shop.lock(flags=["--concurrency=2"])
     assert [start[-9:] for _, start in starts(shop.json("plan", *START))] == ["22:00:00Z", "22:00:00Z", "22:04:35Z"]
-    # Three at a time: the third has nowhere to send its pod until the first is back, and need not wait for a place.
+    # Three nodes at a time: the pod of the third node fits nowhere until the first node is back.
     assert [start[-9:] for _, start in starts(shop.json("plan", *START, "--set", "concurrency=3"))] == [
         "22:00:00Z",
         "22:00:00Z",
@@ -122,7 +122,7 @@ def test_a_plan_does_not_move_pods_that_the_agents_selector_excludes(shop: Desk)
             "kind": "PodDisruptionBudget",
             "metadata": {"name": "db", "namespace": "shop"},
             "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}},
-            # Not for ever: one of two is missing. So the forecast does not refuse, the rehearsal does.
+            # One of two pods is missing, so only the dry run of the eviction refuses.
             "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 2},
         },
     )

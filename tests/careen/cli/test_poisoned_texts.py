@@ -307,7 +307,7 @@ def test_a_servers_error_message_is_made_safe_to_display(
 
 def test_the_output_of_an_agent_before_its_logging_starts_is_safe_to_display() -> None:
     """The agent ends its process, so it runs in a separate process."""
-    flag = POISON.replace("\0", "")  # no command line can hold it
+    flag = POISON.replace("\0", "")  # a command line cannot contain this text
     done = run([sys.executable, "-m", "careen", "agent", "--node-id", "n1", "--period", flag])
     assert done.returncode == 2
     assert MARK in done.stderr

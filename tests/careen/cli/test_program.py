@@ -34,7 +34,7 @@ from tests.patience import run
         ("careen", [], []),
     ],
 )
-def test_the_word_agent_is_added_before_flags(called_as: str, given: list[str], meant: list[str]) -> None:
+def test_flags_without_a_command_run_the_agent_command(called_as: str, given: list[str], meant: list[str]) -> None:
     assert with_command(called_as, given) == meant
 
 

@@ -65,8 +65,8 @@ def granted(role: dict[str, Any]) -> Iterator[Grant]:
         yield from product(rule["verbs"], rule["apiGroups"], rule["resources"], rule.get("resourceNames", [""]))
 
 
-# The other place of the lock, for agents in kured's; and what is read only for pods with volumes or devices, which
-# the embedded server does not know: the real one is asked in tests/cluster/test_people.py.
+# Rights for kured's DaemonSet, and for kinds that are read only for pods with volumes or devices. The embedded server
+# does not have these kinds; tests/cluster/test_people.py uses the real server.
 SELDOM = {(verb, "apps", "daemonsets", "kured") for verb in ("get", "patch")} | {
     (verb, path.split("/")[2] if path.startswith("/apis/") else "", path.rsplit("/", 1)[-1], "")
     for verb in ("list", "watch")

@@ -54,7 +54,7 @@ async def test_a_background_process_with_open_pipes_does_not_block_the_caller(tm
             break
     assert outcome == TimedOut(seconds)
     os.kill(int(pid_file.read_text()), signal.SIGKILL)
-    await until(no_pipe_is_open)  # by its end, while there is a loop to see it
+    await until(no_pipe_is_open)  # wait for its end while the event loop still runs
 
 
 async def test_a_command_is_killed_when_its_caller_is_cancelled(tmp_path: Path) -> None:

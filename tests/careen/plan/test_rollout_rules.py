@@ -542,7 +542,7 @@ def policies(draw: st.DrawFn) -> Policy:
 def test_checking_budgets_on_fewer_nodes_gives_the_same_refusals(
     fleet: list[NodeView], policy: Policy, drawn: st.DataObject
 ) -> None:
-    policy = replace(policy, order=Order.OLDEST)  # by zone, not every claim would be let into the lock
+    policy = replace(policy, order=Order.OLDEST)  # with the order zone, the lock would refuse some of the claims
     claimed = drawn.draw(
         st.lists(st.sampled_from([node.name for node in fleet]), max_size=policy.concurrency, unique=True)
     )

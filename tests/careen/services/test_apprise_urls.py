@@ -9,7 +9,7 @@ import pytest
 from careen.services.apprise_urls import is_scheme
 from careen.services.notification_urls import DeliveryMethod, is_native, parse
 
-# The library imports a module for its picture types that Python is about to drop.
+# apprise imports a deprecated module of Python for picture types.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
 
 SLACK = "T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
@@ -54,7 +54,7 @@ def test_an_apprise_url_is_passed_to_the_library_unchanged(url: str) -> None:
 
     target = parse(url)
     assert (target.url, target.way, target.is_native) == (url, DeliveryMethod.APPRISE, True)
-    if not url.startswith("o365"):  # its form of 2.2 requires more than is visible
+    if not url.startswith("o365"):  # since apprise 2.2 it requires more than the URL shows
         assert apprise.Apprise.instantiate(url) is not None
     assert repr(target).count("/") == 0, "only the service is shown"
 
@@ -83,7 +83,7 @@ def test_a_url_that_both_libraries_know_is_read_as_shoutrrrs_without_the_prefix_
         "slack+json://SECRETWORD",
         "file:///etc/SECRETWORD",
         "dbus://SECRETWORD",  # it needs a desktop
-        "xmpp://user:SECRETWORD@host",  # it needs a package that the image does not carry
+        "xmpp://user:SECRETWORD@host",  # it needs a package that the image does not contain
         "https://example.com/SECRETWORD",
         "http://hooks.slack.com/services/SECRETWORD",
         "https://",

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from careen.services.notification_urls import DeliveryMethod, Target, parse, secrets_of, slack_hook
 
-# The library imports a module for its picture types that Python is about to drop.
+# apprise imports a deprecated module of Python for picture types.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
 
-# The form of shoutrrr's documentation → what of it has to stand in the library's address.
+# Each form in shoutrrr's documentation, and the parts of it that must occur in apprise's URL.
 KNOWN = [
     ("bark://:devicekey@bark.example.com", ["barks://bark.example.com/devicekey"]),
     (

@@ -199,7 +199,7 @@ async def test_a_client_certificate_is_sent_from_one_or_two_files(tmp_path: Path
             == SLOW
         )
         assert await ask(server, certificate_file=str(both)) == SLOW
-        # The server ends the handshake; how that looks here depends on when its end is read.
+        # The server ends the handshake. The error depends on when the client reads that.
         assert re.search("ended the TLS handshake|closed the connection|gave no usable answer", await why(server))
 
 

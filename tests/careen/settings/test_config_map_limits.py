@@ -36,7 +36,7 @@ HARM: dict[str, str] = {
     "scheduler_config": "/proc/1/root/etc/shadow",
     "notify_url_file": "/proc/1/root/etc/shadow",
 }
-# Settings that some of them need in order to be valid.
+# Settings that some of the tested settings require.
 BESIDE = {
     "prometheus_password_file": {"prometheus_username": ("x",)},
     "prometheus_client_key_file": {"prometheus_client_certificate_file": ("/x",)},

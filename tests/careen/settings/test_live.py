@@ -18,7 +18,7 @@ from careen.settings.sources import BadSettings
 GIVEN = Invocation(flags={"node_id": ("n1",), "drain_timeout": ("5m",)}, environment={})
 
 
-# The ConfigMap is trusted with everything.
+# Flags that permit every setting in the ConfigMap.
 TRUSTED = Invocation(
     flags={**GIVEN.flags, "config_map_may_run_commands": ("true",), "config_map_may_name_files": ("true",)},
     environment={},

@@ -58,7 +58,7 @@ KURED = {
 }
 DIFFERENT_ON_PURPOSE = {
     "prefer-no-schedule-taint": "careen.dev/reboot",  # on unless switched off
-    "notify-url": (),  # kured takes one; here there may be several
+    "notify-url": (),  # kured accepts one; careen accepts several
     "slack-hook-url": None,
     "reboot-days": (0, 1, 2, 3, 4, 5, 6),  # the same seven days, Monday first
 }

@@ -61,7 +61,7 @@ class Machine:
     certificate_authority: bytes
     reboots: list[Reboot] = field(default_factory=list)
     crashes: list[tuple[float, int]] = field(default_factory=list)
-    by_hand: bool = False  # a story reboots it itself: the next reboot is not the agent's
+    by_hand: bool = False  # the story reboots the machine itself, so the next reboot is not the agent's
     _wanted: bool = True
     _process: subprocess.Popen[bytes] | None = None
 

@@ -13,7 +13,7 @@ from tests.cluster.harness.workloads import SHOP
 
 
 def left_without_eviction(seen: Seen) -> list[str]:
-    """Pods of the namespace `shop` that left a cordoned node without an eviction."""
+    """One sentence for each pod of the namespace `shop` that left a cordoned node without an eviction."""
     return [
         f"{life.name} left {life.node} without an eviction"
         for life in _shop(seen)
@@ -22,8 +22,8 @@ def left_without_eviction(seen: Seen) -> list[str]:
 
 
 def budget_was_kept(seen: Seen, app: str, *, replicas: int, unavailable: int) -> list[str]:
-    """The finding that fewer pods were in service than the disruption budget requires, after all of them had been in
-    service. Empty if the budget was kept.
+    """A sentence if fewer pods were in service than the disruption budget requires, after all of them had been in
+    service.
     """
     lives = [life for life in _shop(seen) if life.labels.get("app") == app]
     changes = [(life.ready_at, 1) for life in lives if life.ready_at]
@@ -37,7 +37,7 @@ def budget_was_kept(seen: Seen, app: str, *, replicas: int, unavailable: int) ->
 
 
 def rebooted_often(seen: Seen, expected: Mapping[str, int]) -> list[str]:
-    """Nodes whose number of new boot ids differs from the expected number."""
+    """One sentence for each node whose number of new boot ids differs from the expected number."""
     sentences = []
     for name, count in expected.items():
         boots = [one.boot_id for one in seen.nodes if one.name == name and one.boot_id]

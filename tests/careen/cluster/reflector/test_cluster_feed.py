@@ -77,7 +77,7 @@ async def agrees(server: RunningServer, feed: ClusterFeed, folder: Path) -> None
     try:
         api = ClusterApi(transport, Impatient(), chance=lambda: 0.5)
         fresh = seen(load_pages([page async for page in pages(api)]))
-        # The first two parts: nodes, and pods with all that is in them.
+        # The first two parts of a snapshot: nodes, and pods with their fields.
         await until(lambda: seen(feed.cache.snapshot())[:4] == fresh[:4], lambda: f"{feed.troubles}\n{fresh[:2]}")
     finally:
         transport.close()
@@ -129,4 +129,4 @@ async def test_the_feed_sends_only_get_requests(tmp_path: Path) -> None:
         await until(lambda: len({each.resource for each in server.api.requests if each.verb == "watch"}) >= 8)
         assert {each.verb for each in server.api.requests} <= {"list", "watch", "get", ""}
         asked: Callable[[str], int] = lambda verb: sum(each.verb == verb for each in server.api.requests)  # noqa: E731
-        assert asked("list") <= len(sources()) + 4  # the device classes are asked for by three versions
+        assert asked("list") <= len(sources()) + 4  # device classes are requested in three versions

@@ -12,7 +12,7 @@ import pytest
 from careen.cluster.wire.lean_imports import ON_USE as ON_USE_NAMES
 from tests import patience
 
-# As the agent loads the client, then a request that is really sent, then what is refused.
+# Loads the client as the agent does, sends a request, and then tries what the lean client lacks.
 CLIENT = """
 import asyncio, json, sys
 from pathlib import Path
@@ -100,7 +100,7 @@ print(json.dumps({
 }))
 """
 
-# The import of one such module and its first use: which other such modules have been used by then?
+# Imports one lazily loaded module, uses it, and prints which other lazily loaded modules were used meanwhile.
 ALONE = """
 import sys
 from importlib import import_module

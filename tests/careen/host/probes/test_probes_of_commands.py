@@ -58,7 +58,7 @@ NEW_SIZE=282041956
 
 
 def exited(code: int, output: str = "", errors: str = "") -> Outcome:
-    # As `host/commands.py` hands it over: stripped at both ends.
+    # `host/commands.py` returns the output without white space at both ends.
     return Exited(code=code, output=output.strip(), errors=errors.strip())
 
 

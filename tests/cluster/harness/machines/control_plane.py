@@ -27,12 +27,11 @@ from tests.cluster.harness.machines.processes import Guardian, Program, free_por
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 BINARIES = REPOSITORY / ".cache" / "bin"
-# `make test-cluster-versions` tells the stories on other releases, "1.33" say.
+# `make test-cluster-versions` runs the stories on other releases, such as "1.33".
 RELEASE = os.environ.get("CLUSTER_KUBERNETES", "")
 CONTROL_PLANE = BINARIES / (f"v{RELEASE}" if RELEASE else ".") / "controlplane"
 
-# Everything that is not the load under test acts as a cluster administrator: who may do what is a question that
-# only the agents' own ServiceAccount is asked.
+# Everything except the agents acts as a cluster administrator, so only the agents' ServiceAccount needs RBAC rights.
 USERS = ("admin", "controllers", "scheduler", "kwok")
 
 # Deciding on one thread over all nodes makes the scheduler repeat itself, apart from ties.
@@ -207,8 +206,8 @@ class ControlPlane:
             *(str(CONTROL_PLANE), "kcm", f"--kubeconfig={self.folder / 'controllers.kubeconfig'}"),
             *("--leader-elect=false", "--secure-port=0", f"--root-ca-file={self.certificate_authority}"),
             f"--service-account-private-key-file={self.folder / 'service-accounts.key'}",
-            # Hosts go down when a story says so. Without this, an API server that pauses for a minute makes every
-            # node look dead to the controllers, and no simulated kubelet says otherwise.
+            # Hosts go down only when a story says so. Without this, every node would count as dead after a pause of the
+            # API server of one minute.
             "--node-monitor-grace-period=15m",
             # client-go's defaults of 20/30 requests a second starve 100 pods that all move at once.
             *("--kube-api-qps=200", "--kube-api-burst=400"),

@@ -72,7 +72,7 @@ class Host:
     agent_wanted: bool = True
     restart_seconds: float = 1.0  # a crashed agent is started again after this
     flags: list[str] = field(default_factory=list)  # for this host's agent alone
-    api_server: str = ""  # as its agent is to see it: a proxy's URL; empty: the server's own
+    api_server: str = ""  # the URL that the agent uses, such as a proxy's; empty: the server's own
     alias: str = ""  # distinguishes the files of a second agent from those of the first
 
     boot_id: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -381,7 +381,7 @@ class Fleet:
         while not self._ended.wait(0.1):
             for host in list(self.hosts.values()):
                 with self._lock:
-                    # An API server that is away is a thing that happens; the kubelet tries again.
+                    # The API server may be down. The kubelet tries again.
                     try:
                         host.step(time.time(), self._connect(), self._observer, self._start)
                     except (ApiError, urllib3.exceptions.HTTPError) as error:

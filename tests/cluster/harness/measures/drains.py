@@ -39,7 +39,7 @@ from tests.cluster.harness.measures.varied import NAMESPACE
 
 # Other changes in the cluster are not caused by the drain.
 PODS, JOBS = f"/api/v1/namespaces/{NAMESPACE}/pods", f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
-_JOB_SECONDS = 12.0  # a first replacement is waited for, later ones take too long
+_JOB_SECONDS = 12.0  # wait for the first replacement; later ones take too long
 
 Engine = Callable[["Drainer", str], None]
 
@@ -148,7 +148,7 @@ class Happened:
     pages: list[bytes]
     lacking: Mapping[str, int] = field(
         default_factory=dict
-    )  # owner -> pods of drains before that it had still to replace when this one began
+    )  # for each owner: the pods of earlier drains that it had not replaced when this drain began
     events: list[PodEvent] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -160,7 +160,7 @@ class Drain:
     node: str
     pages: list[bytes]
     forecast: Forecast
-    budgeted: frozenset[str] = frozenset()  # pods that a budget covers: they may be refused, and asked again later
+    budgeted: frozenset[str] = frozenset()  # pods under a budget: their eviction may be refused and repeated later
     lacking: Mapping[str, int] = field(default_factory=dict)
     events: list[PodEvent] = field(default_factory=list)
     seconds: float = 0.0
@@ -235,7 +235,7 @@ class Drainer:
             if time.monotonic() < jobs_until and not self._jobs_are_back():
                 since = time.monotonic()
             if time.monotonic() - max(since, watch.changed) > quiet_seconds:
-                # A watch may lag behind: its events count once a list shows the same.
+                # A watch may be late. Its events count once a list shows the same state.
                 if watch.knows(self.admin.list(PODS)):
                     return
                 since = time.monotonic()

@@ -51,7 +51,7 @@ class Moves:
 
     total: int  # pods made after the start
     repeat: int  # deletions of a pod that was itself such a replacement
-    floor: int  # pods at the start + pods of the emptiest node: the first drain has nowhere better to go
+    floor: int  # pods at the start + pods of the emptiest node, because the pods of the first drain must move twice
     pending_seconds: float  # from creation to ready, summed over the pods made after the start
     unscheduled_seconds: float  # the part of it before the scheduler found a node
 
