@@ -1,7 +1,9 @@
-"""kube-scheduler's decisions as a library: from a snapshot of a cluster and a pod to the node and all reasons.
+"""Makes kube-scheduler's decisions as a library: for a snapshot of a cluster and a pod, returns the node and all
+reasons.
 
-Importing this package loads no heavy library: modules that need numpy are imported when one of the names below is first
-used."""
+Importing this package loads no heavy library. Modules that need numpy are imported when one of the names below is first
+used.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m scheduler_core judge`: the command line."""
+"""The command line: `python -m scheduler_core judge`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _CASES_AT_A_TIME = 8
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Reads cases from standard input and writes answers to standard output, in order. Returns 2 if a line was not a
-    valid case."""
+    """Reads cases from standard input and writes the decisions to standard output, in order. Returns 2 if a line was
+    not a valid case."""
     parser = argparse.ArgumentParser(
         prog="python -m scheduler_core", description="kube-scheduler's decisions, reproduced."
     )
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--processes",
         type=int,
         default=os.cpu_count() or 1,
-        help="how many Python processes share the work (default: one per core)",
+        help="number of Python processes (default: one per core)",
     )
     options = parser.parse_args(arguments)
     if options.processes < 1:
@@ -58,7 +58,7 @@ def _answered(lines: Iterator[str], processes: int) -> Iterator[tuple[str, str]]
 
 
 def answer_line(line: str) -> tuple[str, str]:
-    """The answer to one case, or the error in it."""
+    """Returns the decisions of one case as a line, or a line with the error."""
     from scheduler_core.config.fields import ConfigurationError
     from scheduler_core.judge.answer import judge
     from scheduler_core.judge.cases import CaseError, read_case, write_answers

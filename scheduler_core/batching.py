@@ -1,9 +1,10 @@
-"""Whether kube-scheduler places pods in batches: a pod that follows an identical pod within half a second, and does not
-fit on the same node, then gets the next node of the first pod's list, without its own search.
+"""Decides whether kube-scheduler places pods in batches. In a batch, a pod that follows an identical pod within half a
+second and does not fit on the same node gets the next node of the first pod's list, without its own search.
 
-The default profile never does so, because PodTopologySpread signs no pod while it has default constraints. Sources:
+The default profile has no batches, because PodTopologySpread signs no pod while it has default constraints. Sources:
 computeBatchablePlugins and SignPod in pkg/scheduler/framework/runtime/framework.go, batch.go in the same folder, and
-SignPod of the plugins, v1.36."""
+SignPod of the plugins, v1.36.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _REFUSES: Final[Mapping[str, Callable[[Any, Pod], bool]]] = {
 
 
 def batches(scheduler: Scheduler, pod: Pod) -> bool:
-    """Whether pods like this one may be placed in batches. Out-of-tree plugins are assumed to sign no pod."""
+    """Whether the scheduler may place pods like this one in batches. Out-of-tree plugins are assumed to sign no pod."""
     if scheduler.extenders or not scheduler.kube_version.opportunistic_batching:
         return False
     try:

@@ -55,7 +55,7 @@ class NoProfileError(LookupError):
 class Scheduler:
     """kube-scheduler's decisions under one configuration and for one Kubernetes release.
 
-    It keeps nothing between calls: the same snapshot and pod give the same answer.
+    It keeps nothing between calls: the same snapshot and pod give the same result.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class Scheduler:
         plugins: Mapping[str, Factory] | None = None,
         transport: Callable[[ExtenderSettings], ExtenderTransport] | None = None,
     ) -> None:
-        """`plugins` are factories of out-of-tree plugins by name; a profile must enable them. `transport` connects to
-        each extender, by default over HTTP.
+        """Creates a scheduler. `plugins` maps out-of-tree plugins to their factories; a profile must enable them.
+        `transport` connects to an extender, by default over HTTP.
 
         Raises ConfigurationError if the configuration names plugins that do not exist or do not serve a point,
         ExtenderError if an extender's address or certificates cannot be used.
@@ -109,7 +109,7 @@ class Scheduler:
         return self._runners
 
     def runner(self, pod: Pod) -> Runner:
-        """The plugins that serve this pod; raises NoProfileError if no profile has its schedulerName."""
+        """Returns the plugins that serve this pod. Raises NoProfileError if no profile has the pod's schedulerName."""
         runner = self._runners.get(pod.spec.scheduler_name)
         if runner is None:
             raise NoProfileError(f"pod {pod.key}: no profile schedules for {pod.spec.scheduler_name!r}")
@@ -125,12 +125,13 @@ class Scheduler:
         search: Search | None = None,
         start: int | None = None,
     ) -> CycleResult:
-        """The node where the pod would go now, and why not to the others. The snapshot does not change.
+        """Returns the node to which the pod would be bound now, and why other nodes refuse it. The snapshot does not
+        change.
 
-        `nominated`: pods that preemption nominated to a node, by node name. `honors_nomination`: the pod's own
-        nominated node is tried first and alone. `search`: how the scheduler searches its nodes; without it every node
-        is checked. `start`: the same with one worker from this position. Raises NoProfileError for another scheduler's
-        pod.
+        `nominated` maps a node to the pods that preemption nominated to it. With `honors_nomination`, the pod's own
+        nominated node is tried first and alone. `search` is how the scheduler searches its nodes; without it every node
+        is checked. `start` is a search with one worker from this position. Raises NoProfileError for another
+        scheduler's pod.
         """
         search = Search(start) if search is None and start is not None else search
         (result,) = self.schedule_each(
@@ -147,7 +148,7 @@ class Scheduler:
         nominated: Nominated = _NOBODY,
         honors_nomination: bool = True,
     ) -> list[CycleResult]:
-        """The result of `schedule` for each of these searches; their common part is computed once."""
+        """Returns the result of `schedule` for each of these searches. Their common part is computed once."""
         if self.extenders and len(searches) > 1:  # an extender's refusals belong to one search
             return [
                 self.schedule(snapshot, pod, nominated=nominated, honors_nomination=honors_nomination, search=each)
@@ -172,21 +173,21 @@ class Scheduler:
             return [failed if each is None else replace(failed, next_start=each.start) for each in searches]
 
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
-        """The number of fitting nodes after which the real scheduler stops, among so many that PreFilter left."""
+        """Returns the number of fitting nodes after which the real scheduler stops, if PreFilter left `nodes` nodes."""
         profile = self.configuration.profile(pod.spec.scheduler_name)
         return self.nodes_wanted_by(profile, searched) if profile else nodes_to_find(searched, 0)
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
-        """The number of `nodes_wanted`, for the pods of one profile; 1 if there are no score plugins and no filtering
-        extender."""
+        """Returns the same number as `nodes_wanted`, for the pods of one profile. It is 1 if there are no score plugins
+        and no filtering extender."""
         runner = self._runners[profile.scheduler_name]
         if not (runner.has_scores or self.extenders.has_prioritizers or self.extenders.has_filters):
             return min(1, searched)
         return nodes_to_find(searched, self.configuration.nodes_percentage(profile))
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
-        """Whether the pod's nominated node, tried first and alone, accepts it. If an extender fails here, the node only
-        loses its priority."""
+        """Whether the pod's nominated node, tried first and alone, accepts the pod. If an extender fails here, the node
+        only loses its precedence."""
         columns = diagnosis.nodes.snapshot.columns
         row = columns.row_of.get(pod.nominated_node_name)
         if row is None or row not in diagnosis.passed:
@@ -194,7 +195,7 @@ class Scheduler:
         return not self.extenders or bool(self.extenders.filter(pod, [columns.nodes[row]]).nodes)
 
     def extender_refusals(self, pod: Pod, columns: Columns, asked: Rows) -> dict[int, Verdict]:
-        """The rows that the extenders refuse; a node that an extender does not mention is refused too."""
+        """Returns the rows that the extenders refuse. They also refuse a node that they do not mention."""
         if not self.extenders:
             return {}
         answer = self.extenders.filter(pod, [columns.nodes[row] for row in asked])
@@ -214,13 +215,13 @@ class Scheduler:
         return ScoreTable(table.nodes, {**table.by_plugin, EXTENDER_NAME: scores}, table.total + scores)
 
     def place(self, snapshot: Snapshot, result: CycleResult) -> Snapshot:
-        """The cluster as the next pod sees it: the pod is on its node, and the volumes chosen for its claims are
-        reserved.
+        """Returns the cluster as the next pod sees it: the pod is on its node, and the volumes chosen for its claims
+        are reserved.
 
         Raises ValueError if the result has no node. framework/binding.py does the real binding.
         """
         if result.node is None or result.state is None:
-            raise ValueError(f"pod {result.pod.key} has no node to be placed on")
+            raise ValueError(f"pod {result.pod.key} cannot be placed: its result has no node")
         for plugin in self.runner(result.pod).reserves:
             plugin.reserve(result.state, result.pod, result.node)
         plan = result.state.find(VolumePlan)
@@ -258,7 +259,7 @@ class _Cycle:
         self._given_up: CycleResult | None = None
 
     def conclude(self, search: Search | None) -> CycleResult:
-        """The rest of the cycle for one search; None checks every node."""
+        """Completes the cycle for one search. With None, checks every node."""
         if search is None:
             result = self._decide(self._passed, is_in_tree_order=False)
             # Where all are equally good, all are named, and it does not matter which of them the scheduler saw.
@@ -277,7 +278,8 @@ class _Cycle:
         return Windows(self._diagnosis, self._wanted, self._scheduler.configuration.parallelism)
 
     def _decide(self, found: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """The rows in the order in which a search found them, or in the snapshot's order."""
+        """Decides for the given rows. They are in the order in which a search found them, or in the snapshot's
+        order."""
         refused = self._scheduler.extender_refusals(self._pod, self._diagnosis.nodes.snapshot.columns, found)
         self._diagnosis = self._diagnosis.with_replaced(refused)
         passed = found if not refused else np.array([row for row in found if int(row) not in refused], dtype=np.intp)
@@ -306,7 +308,7 @@ class _Cycle:
         )
 
     def _choose(self, passed: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """The chosen node; among equal nodes the order in which they were found decides."""
+        """Chooses the node. Among equal nodes, the order in which the search found them decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.snapshot.columns
         rows = table.nodes.rows[table.total == table.total.max()]
@@ -342,7 +344,8 @@ def _over_http(settings: ExtenderSettings) -> ExtenderTransport:
 
 
 class NodeSample(Value):
-    """The real scheduler stops after it has found `looked_at` of the `feasible` nodes."""
+    """The numbers of a search that stops early: the real scheduler stops after it has found `looked_at` of the
+    `feasible` nodes."""
 
     looked_at: int
     feasible: int
@@ -350,12 +353,12 @@ class NodeSample(Value):
 
 @dataclass(frozen=True, kw_only=False)
 class CycleResult:
-    """The result of one pod's cycle. Answers for single nodes are computed on demand.
+    """The result of one pod's cycle. Results for single nodes are computed on demand.
 
-    `node` None: the pod fits nowhere now. `best`: all nodes with the highest total, sorted; which of them the real
-    scheduler takes can be random. `sentence`: the scheduler's message if no node fits. `error`: a plugin failed.
-    `sample`: the real scheduler checks fewer nodes than fit, so it may take one that is not in `best`; None if it
-    checks all.
+    `node` is None if the pod fits nowhere now. `best` has all nodes with the highest total, sorted; the real scheduler
+    may choose among them at random. `sentence` is the scheduler's message if no node fits. `error` says that a plugin
+    failed. `sample` is set if the real scheduler checks fewer nodes than fit, so that it may take a node outside of
+    `best`.
     """
 
     pod: Pod
@@ -372,35 +375,36 @@ class CycleResult:
     next_start: int | None = None  # and where the next search begins then
 
     def without_evidence(self) -> CycleResult:
-        """The same result without its inputs, which contain columns of the whole cluster: for callers that keep many
-        results. Verdicts per node and scores are dropped."""
+        """Returns the result without its inputs, which contain columns of the whole cluster, for callers that keep many
+        results. Drops verdicts per node and scores."""
         return replace(self, diagnosis=_nothing(), table=None, state=None)
 
     @property
     def prefilter(self) -> Verdict | None:
-        """The refusal that applies to every node, if there is one."""
+        """The refusal of every node by PreFilter, or None."""
         return self.diagnosis.prefilter
 
     @property
     def statuses(self) -> Mapping[str, Verdict]:
-        """Node name → verdict, for every node."""
+        """Maps every node to its verdict."""
         return Verdicts(self.diagnosis)
 
     @property
     def preemption(self) -> Nomination | None:
-        """The node where preemption would make room, and its victims; None if it would not help or was not tried."""
+        """The node where preemption would make room, with the victims. None if preemption would not help or was not
+        tried."""
         return self.nomination if self.nomination is not None and self.nomination.node else None
 
     @cached_property
     def unknown(self) -> str:
-        """Why this library cannot decide about some node; then `node` is unreliable, whether set or not. Empty if
+        """Why this library cannot decide about some node. Then `node` is unreliable, also if it is None. Empty if
         everything is known."""
         verdict = self.diagnosis.first_of(VerdictCode.UNKNOWN)
         return verdict.message if verdict else ""
 
     @property
     def scores(self) -> Mapping[str, NodeScores]:
-        """Node name → scores, for the scored nodes: none unless two or more passed."""
+        """Maps each scored node to its scores. Nodes are scored only if two or more passed the filters."""
         return {} if self.table is None else ScoresByName(self.table)
 
     @property
@@ -410,8 +414,8 @@ class CycleResult:
 
     @property
     def runner_up(self) -> tuple[str, int] | None:
-        """The next best node after all of `best`, with its total; the first by name of several, None if there is
-        none."""
+        """The best node outside of `best`, with its total; of equal ones the first by name. None if there is no such
+        node."""
         if self.table is None:
             return None
         total = self.table.total
@@ -424,14 +428,14 @@ class CycleResult:
 
 
 class NodeScores(Value):
-    """One node's total and the weighted scores that it sums."""
+    """One node's total, and the weighted scores of which it is the sum."""
 
     total: int
     by_plugin: Mapping[str, int]
 
 
 class ScoresByName(Mapping[str, NodeScores]):
-    """A table of scores that can be read by node name."""
+    """The scores of a table by node name."""
 
     def __init__(self, table: ScoreTable) -> None:
         self._table = table

@@ -1,9 +1,10 @@
-"""The part of the fitting nodes that kube-scheduler finds if it does not check all nodes.
+"""Finds the nodes at which kube-scheduler stops its search, if it does not check all nodes.
 
-In a cluster of 100 nodes or more it stops when it has found enough. Its start depends on every pod that it scheduled
-before, so it is unknown from outside; the result from a given start can be computed. Sources: findNodesThatPassFilters
-and numFeasibleNodesToFind in pkg/scheduler/schedule_one.go, chunkSizeFor in
-pkg/scheduler/framework/parallelize/parallelism.go, v1.36."""
+In a cluster of 100 nodes or more, the scheduler stops when it has found enough nodes that fit. The start of its search
+depends on every pod that it scheduled before, so it is not known from outside. The result for a given start can be
+computed. Sources: findNodesThatPassFilters and numFeasibleNodesToFind in pkg/scheduler/schedule_one.go, chunkSizeFor in
+pkg/scheduler/framework/parallelize/parallelism.go, v1.36.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ Rows = NDArray[np.intp]
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """The number of nodes to find among those that PreFilter left. `percentage` is percentageOfNodesToScore of the
-    profile; 0 means adaptive."""
+    """Returns how many nodes the scheduler looks for among those that PreFilter left. `percentage` is the profile's
+    percentageOfNodesToScore; 0 means adaptive."""
     if nodes < FEWEST_NODES:
         return nodes
     share = percentage or max(_LEAST_PERCENTAGE, 50 - nodes // 125)
@@ -35,9 +36,10 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
 class Search(Value):
     """How the scheduler searches its nodes in one cycle.
 
-    `start` is its nextStartNodeIndex. `workers` proceed at equal speed: one per processor, at most its `parallelism`.
-    `order` is the index of its node order in `Columns.tree_orders`; with a `shuffle` other than 0 it is the random
-    order of that number (`Columns.shuffled_order`)."""
+    `start` is its nextStartNodeIndex. `workers` proceed at equal speed; there is one per processor, at most
+    `parallelism`. `order` is the position of the node order in `Columns.tree_orders`. A `shuffle` other than 0 means
+    the random order of that number (`Columns.shuffled_order`).
+    """
 
     start: int = 0
     workers: int = 1
@@ -47,16 +49,16 @@ class Search(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The rows that a search found, in that order, and the number of nodes it had processed when it stopped: the next
-    search starts that many positions further."""
+    """The rows that a search found, in the order in which it found them, and how many nodes it had checked when it
+    stopped. The next search starts that many positions later."""
 
     rows: Rows
     processed: int
 
 
 def look(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, parallelism: int) -> Found:
-    """The result of the search among these rows, which are in the scheduler's order; `fits` says by row which nodes
-    pass the filters. The first node that fits beyond `wanted` ends it, and is not counted."""
+    """Runs the search over these rows, which are in the scheduler's order. `fits` says for each row whether the node
+    passes the filters. The search ends at the first node that fits beyond `wanted`, and does not count it."""
     visited = rows[(search.start + _visits(len(rows), search.workers, parallelism)) % max(1, len(rows))]
     fitting = np.flatnonzero(fits[visited])
     end = int(fitting[wanted]) if len(fitting) > wanted else len(visited)
@@ -64,7 +66,7 @@ def look(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, paral
 
 
 class Windows:
-    """The results of searches from different starts, after one pod's filters."""
+    """The results of one pod's filters, for searches from different starts."""
 
     def __init__(self, diagnosis: Diagnosis, wanted: int, parallelism: int) -> None:
         columns = diagnosis.nodes.snapshot.columns
@@ -77,7 +79,7 @@ class Windows:
         self._parallelism = parallelism
 
     def found(self, search: Search) -> Found:
-        """The result of this search. Nothing is processed if PreFilter refused all nodes."""
+        """Returns the result of this search. A search checks no node if PreFilter refused all nodes."""
         rows = self._order(search)
         if self._is_refused:
             return Found(rows[:0], 0)
@@ -92,8 +94,8 @@ class Windows:
 
 @lru_cache(maxsize=256)
 def _visits(nodes: int, workers: int, parallelism: int) -> Rows:
-    """Positions in the order in which the workers reach them: each takes the next chunk when it has finished its
-    own."""
+    """Returns positions in the order in which the workers reach them. A worker takes the next chunk when it has
+    finished its own."""
     chunk = max(1, min(isqrt(nodes), nodes // parallelism + 1))
     places = np.arange(nodes, dtype=np.intp)
     chunks, within = places // chunk, places % chunk

@@ -1,7 +1,7 @@
-"""The base of values: frozen, compared field by field, and cheap to have many classes of.
+"""The base class of values: frozen, compared field by field, and with little cost per class.
 
-A class made by `dataclasses.dataclass` compiles six functions of its own; one made here shares them. The agent's
-memory and the start of every process feel that: `python -m bench.agent.tricks` measures it. A class that needs
+Each class that `dataclasses.dataclass` makes compiles six functions of its own; classes made here share them. This
+saves memory in the agent and time at every start: `python -m bench.agent.tricks` measures both. A class that needs
 `field(init=False)`, `field(metadata=...)` or `cached_property` stays a dataclass.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 
 
 class _Fields:
-    """Provides what `replace`, `asdict` and `fields` of `dataclasses` read from a class; made on demand, with names
+    """Provides what `replace`, `asdict` and `fields` of `dataclasses` read from a class. Created on demand, with names
     only."""
 
     def __init__(self) -> None:
@@ -38,9 +38,10 @@ else:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True):
-    """`class Place(Value):` equals `@dataclass(frozen=True, slots=True)`.
+    """The base of frozen values: `class Place(Value):` equals `@dataclass(frozen=True, slots=True)`.
 
-    The type checker treats it as a dataclass, and `dataclasses.replace` accepts it."""
+    The type checker treats such a class as a dataclass, and `dataclasses.replace` accepts it.
+    """
 
     if not TYPE_CHECKING:  # which knows from `dataclass_transform` that it is there
         __dataclass_fields__ = _Fields()

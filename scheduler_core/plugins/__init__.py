@@ -1,6 +1,7 @@
-"""The in-tree plugins: name → factory. default_profile.py lists the plugins that run by default, in order.
+"""Maps each in-tree plugin's name to its factory. default_profile.py lists the plugins that run by default, in order.
 
-A factory gets the plugin's arguments (typed, or None) and the Kubernetes release."""
+A factory gets the plugin's arguments (typed, or None) and the Kubernetes release.
+"""
 
 from __future__ import annotations
 

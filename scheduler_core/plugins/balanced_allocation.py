@@ -1,4 +1,4 @@
-"""Scores how evenly cpu, memory and other resources would be used, compared with now. Refuses nothing."""
+"""Scores how evenly the pod would use cpu, memory and other resources of a node, compared with now. Refuses nothing."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ Floats = NDArray[np.float64]
 
 
 class BalancedShares(Value):
-    """Resource name → exact request of this pod, for the resources that count."""
+    """Maps a resource to the exact request of this pod, for the resources that count in the score."""
 
     requested: tuple[tuple[str, int], ...]
 
 
 class NodeResourcesBalancedAllocation(Value):
-    """One minus the standard deviation of the used fractions (plugins/noderesources/balanced_allocation.go).
+    """Scores one minus the standard deviation of the used fractions (plugins/noderesources/balanced_allocation.go).
 
-    Since 1.36 the score shows how much the pod improves the balance; 75 means no change."""
+    Since 1.36 the score shows how much the pod improves the balance; 75 means no change.
+    """
 
     args: BalancedAllocationArgs
     kube_version: KubeVersion
@@ -82,7 +83,7 @@ class NodeResourcesBalancedAllocation(Value):
         return scores
 
     def _of_two_everywhere(self, nodes: NodeList, lines: Sequence[tuple[NDArray[np.int64], int, int]]) -> Scores:
-        """The usual case, in few passes: cpu and memory on nodes that all have both."""
+        """Computes the usual case faster: only cpu and memory, on nodes that all have both."""
         whole = [nodes.take(nodes.snapshot.columns.allocatable_floats[line]) for _, _, line in lines]
         taken = [used for used, _, _ in lines]
         with_pod = _balances_of_two([used + amount for used, (_, amount, _) in zip(taken, lines, strict=True)], whole)
@@ -119,7 +120,7 @@ def _in_order(numbers: Sequence[float]) -> float:
 
 
 def _balances(used: Sequence[NDArray[np.int64]], whole: Sequence[NDArray[np.int64]], count: int) -> Scores:
-    """The same for columns; a node counts only the resources that it has."""
+    """Returns the balances of all nodes. Each node counts only the resources that it has."""
     if not whole:
         return np.full(count, MAX_NODE_SCORE, dtype=np.int64)
     has = [amounts > 0 for amounts in whole]

@@ -1,8 +1,9 @@
 """Makes room for an unschedulable pod by evicting pods of lower priority from one node.
 
-Refuses nothing; it returns the node to nominate and the pods to evict, and the caller of the cycle does both. It never
-changes an earlier nomination: the handling of the failed cycle keeps, sets or clears it. The algorithm is in
-preemption/. Source: pkg/scheduler/framework/plugins/defaultpreemption and pkg/scheduler/framework/preemption, v1.36."""
+Refuses nothing. Returns the node to nominate and the pods to evict; the caller of the cycle does both. It never changes
+an earlier nomination: the handling of the failed cycle keeps, sets or clears it. The algorithm is in preemption/.
+Source: pkg/scheduler/framework/plugins/defaultpreemption and pkg/scheduler/framework/preemption, v1.36.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ def _nobody(_pod: Pod) -> bool:
 
 
 class DefaultPreemption(Value):
-    """`is_preempting` tells whether the evictions for a pod are still in progress; such a pod stays out of the queue
-    until they are done."""
+    """Preempts pods for an unschedulable pod. `is_preempting` says whether a pod's evictions are still in progress;
+    such a pod stays out of the queue until they end."""
 
     args: DefaultPreemptionArgs = field(default_factory=DefaultPreemptionArgs)
     extenders: ExtenderChain = field(default_factory=ExtenderChain)
@@ -79,10 +80,11 @@ class DefaultPreemption(Value):
         return PostFilterResult(SUCCESS, Nomination(node=node, victims=to_evict, is_sampled=found.is_sampled))
 
     def find_candidates(self, state: CycleState, pod: Pod, search: FailedSearch) -> Candidates:
-        """The nodes where evictions would make room, in the scheduler's order, until enough are found.
+        """Returns the nodes where evictions would make room, in the scheduler's order, until enough are found.
 
-        The real search starts at a random node and runs in several threads; this one starts at the first, so that the
-        result is deterministic."""
+        The real search starts at a random node and runs in several threads. This search starts at the first node, so
+        that the result is deterministic.
+        """
         rows = search.nodes.snapshot.columns.in_tree_order(search.diagnosis.rows_that_may_be_helped)
         wanted = self._wanted(len(rows))
         candidates: dict[str, Victims] = {}
@@ -119,8 +121,8 @@ class DefaultPreemption(Value):
 
 
 class Candidates(Value):
-    """Nodes with their victims, and the refusals of the other nodes that were tried; if `is_sampled`, not all nodes
-    were tried."""
+    """Nodes with their victims, and the refusals of the other nodes that were tried. If `is_sampled`, some nodes were
+    not tried."""
 
     candidates: dict[str, Victims]
     refusals: tuple[Verdict, ...]
@@ -128,7 +130,7 @@ class Candidates(Value):
 
 
 class _Trial(Value):
-    """The cycle's own filters for a node with other pods on it; pods nominated to it count as usual."""
+    """Runs the cycle's filters for a node with other pods on it. Pods nominated to the node count as usual."""
 
     search: FailedSearch
 
@@ -153,7 +155,7 @@ def _why_ineligible(pod: Pod, search: FailedSearch) -> str:
 
 
 def _sentence(refusals: Sequence[Verdict], node_count: int) -> str:
-    """The search's own `0/N nodes are available: …`; nodes where eviction was not tried are counted together."""
+    """Returns `0/N nodes are available: …` for the search. Nodes where no eviction was tried are counted together."""
     reasons = Counter(reason for verdict in refusals for reason in verdict.reasons)
     if len(refusals) < node_count:
         reasons[_NOT_HELPFUL] += node_count - len(refusals)

@@ -1,6 +1,8 @@
-"""The plugins that run by default, their order and weights, with reasons.
+"""Lists the plugins that run by default, with their order, their weights, and the reasons.
 
-The order within every extension point is this one (pkg/scheduler/apis/config/v1/default_plugins.go, v1.36)."""
+The order within every extension point is the order of this list (pkg/scheduler/apis/config/v1/default_plugins.go,
+v1.36).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from scheduler_core.config.plugin_merge import EnabledPlugin
 
 
 def default_plugins(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
-    """The default MultiPoint list of a release."""
+    """Returns the default MultiPoint list of a release."""
     return (
         EnabledPlugin(name="SchedulingGates"),  # before the queue: gated pods cost nothing
         EnabledPlugin(name="PrioritySort"),  # the queue's order

@@ -1,8 +1,9 @@
 """Refuses nodes that cannot reach the devices already allocated to the pod's resource claims.
 
-Allocating devices is not reproduced: a pod with a claim that still needs it, or with an extended resource that
-only a DeviceClass offers, gets the verdict *unknown*, never a guess. Source:
-pkg/scheduler/framework/plugins/dynamicresources, v1.36 (KEP-4381, KEP-5004)."""
+Allocating devices is not reproduced. A pod gets the verdict *unknown* if one of its claims still needs an allocation,
+or if only a DeviceClass offers an extended resource that it requests. Source:
+pkg/scheduler/framework/plugins/dynamicresources, v1.36 (KEP-4381, KEP-5004).
+"""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ _NOT_ON_THIS_NODE: Final = unresolvable("resourceclaim not available on the node
 
 
 class DevicesOfPod(Value):
-    """The pod's claims, all of them allocated, and the extended resources that a DeviceClass would offer on nodes
-    without their own."""
+    """The pod's claims, which are all allocated, and the extended resources that a DeviceClass would provide on nodes
+    that do not offer them."""
 
     claims: tuple[ResourceClaim, ...] = ()
     extended: tuple[str, ...] = ()
@@ -45,7 +46,7 @@ class DynamicResources(Value):
     name: str = "DynamicResources"
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Keeps a pod out of the queue until its claims from templates are created."""
+        """Keeps a pod out of the queue until the claims from its templates are created."""
         for entry in pod.spec.resource_claims:
             found = _claim_name(pod, entry)
             if isinstance(found, Verdict):
@@ -87,20 +88,21 @@ class DynamicResources(Value):
         return SUCCESS if all(_is_available(claim, node) for claim in devices.claims) else _NOT_ON_THIS_NODE
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Reserves nothing: a pod that gets this far already has its devices."""
+        """Reserves nothing: a pod that reaches this point already has its devices."""
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Does nothing, because nothing was reserved."""
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Does nothing: the real plugin adds the pod to its claims' status, which is the caller's task here."""
+        """Does nothing. The real plugin adds the pod to its claims' status; here the caller does that."""
         return SUCCESS
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """Never makes room by itself, but its message comes before preemption's.
+        """Never makes room, but its message precedes that of preemption.
 
-        The real plugin deallocates a claim that no other pod holds, so that a later cycle may allocate it again."""
+        The real plugin deallocates a claim that no other pod uses, so that a later cycle may allocate it again.
+        """
         devices = state.find(DevicesOfPod)
         if devices is None:
             return PostFilterResult(
@@ -136,7 +138,7 @@ def _is_offered(name: str, offered: set[str | None], objects: ClusterObjects) ->
 
 
 def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> ResourceClaim | Verdict | None:
-    """The claim of an entry; None if none is needed; a verdict if it cannot be used."""
+    """Returns the claim of an entry, None if the entry needs no claim, or a verdict if the claim cannot be used."""
     name = _claim_name(pod, entry)
     if name is None or isinstance(name, Verdict):
         return name
@@ -154,7 +156,7 @@ def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> R
 
 
 def _hopeless_request(claim: ResourceClaim, objects: ClusterObjects) -> Verdict | None:
-    """The refusal of a claim with a request that no device could ever satisfy; None if it has none."""
+    """Returns the refusal of a claim with a request that no device could ever satisfy, or None."""
     for request in claim.requests:
         if request.class_name is None:
             return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
@@ -187,10 +189,11 @@ def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 class ScoringDynamicResources(DynamicResources):
-    """The plugin since 1.35: it also scores, by the rank of the allocated alternatives.
+    """The plugin since 1.35, which also scores nodes by the rank of the allocated alternatives.
 
-    Only the allocation of a prioritized list (`firstAvailable`) distinguishes nodes, and such a pod's nodes are
-    *unknown* here; so every node gets 0."""
+    Only the allocation of a prioritized list (`firstAvailable`) distinguishes nodes, and the nodes of such a pod are
+    *unknown* here. So every node gets 0.
+    """
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
         state.read(DevicesOfPod)  # The real plugin ends the cycle if a profile disables its PreFilter.

@@ -1,4 +1,4 @@
-"""Scores nodes that already have the pod's images, less for images that few nodes have. Refuses nothing."""
+"""Scores nodes that already have the pod's images. An image that few nodes have counts less. Refuses nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_BYTES_PER_CONTAINER: Final = 1000 * 2**20
 
 
 class ImageLocality(Value):
-    """The score is the position of the present image bytes between two thresholds."""
+    """Scores where the bytes of the present images lie between two thresholds."""
 
     kube_version: KubeVersion
     name: ClassVar[str] = "ImageLocality"
@@ -40,14 +40,15 @@ class ImageLocality(Value):
 
 @kept_with_spec
 def images_of(spec: PodSpec, *, with_volumes: bool) -> tuple[str, ...]:
-    """The images that a pod runs or mounts, once per mention, with explicit tags."""
+    """Returns the images that a pod runs or mounts, with explicit tags. An image that the pod names twice is listed
+    twice."""
     named = [c.image for c in (*spec.init_containers, *spec.containers)]
     mounted = [v.image for v in spec.volumes if v.kind == "image"] if with_volumes else []
     return tuple(_with_tag(name) for name in named + mounted)
 
 
 def _with_tag(name: str) -> str:
-    """`:latest` appended if there is neither tag nor digest after the last slash."""
+    """Appends `:latest` if the name has neither a tag nor a digest after the last slash."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 

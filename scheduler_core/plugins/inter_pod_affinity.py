@@ -1,7 +1,8 @@
-"""Refuses nodes by the pods in their zone (host, …): pods that the incoming pod requires or excludes, and pods that
-exclude the incoming pod.
+"""Refuses nodes because of the pods in their domain (zone, host, …): pods that the incoming pod requires or excludes,
+and pods that exclude the incoming pod.
 
-Scores the preferences of the incoming and of the existing pods. The counting is in affinity_counts.py."""
+Scores the preferences of the incoming and of the existing pods. affinity_counts.py counts pods.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _UNWANTED: Final = unschedulable("node(s) didn't satisfy existing pods anti-affi
 
 
 class InterPodAffinity(Value):
-    """Affinity and anti-affinity between pods, required and preferred, in both directions."""
+    """Applies affinity and anti-affinity between pods, required and preferred, in both directions."""
 
     args: InterPodAffinityArgs
     kube_version: KubeVersion
@@ -111,7 +112,7 @@ class InterPodAffinity(Value):
 
 
 def _problem(pod: Pod) -> str:
-    """Why the scheduler would fail to parse the pod's terms; empty if it would not."""
+    """Returns why the scheduler would fail to parse the pod's terms. Empty if it would succeed."""
     both = (pod.spec.pod_affinity, pod.spec.pod_anti_affinity)
     terms = [*(t for a in both for t in a.required), *(w.term for a in both for w in a.preferred)]
     problems = (text for t in terms for text in (t.selector.problem, t.namespace_selector.problem))

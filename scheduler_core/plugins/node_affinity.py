@@ -1,5 +1,5 @@
-"""Refuses nodes that the pod's nodeSelector or required node affinity, or the profile's added affinity, does not
-select; scores preferred terms."""
+"""Refuses nodes that the pod's nodeSelector, its required node affinity, or the profile's added affinity does not
+select. Scores preferred terms."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _CONFLICT: Final = unresolvable("pod affinity terms conflict")
 
 
 class NodeAffinity(Value):
-    """`added` is the profile's addedAffinity: both it and the pod's own rules must select the node."""
+    """Applies node affinity. Both the pod's own rules and `added`, the profile's addedAffinity, must select the
+    node."""
 
     added: NodeAffinityRules | None = None
     name: ClassVar[str] = "NodeAffinity"
@@ -102,7 +103,7 @@ def _required(pod: Pod) -> NodeSelector | None:
 
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
-    """The node names to which every term restricts itself by metadata.name, None as soon as one term does not."""
+    """Returns the node names to which the terms restrict themselves by metadata.name, or None if some term does not."""
     union: frozenset[str] = frozenset()
     for term in required.terms:
         names = _names_in_term(term)

@@ -28,7 +28,7 @@ _NEEDED_BY: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
 
 
 def needed_features(spec: PodSpec) -> frozenset[str]:
-    """Names of the features that a node must declare to run the pod."""
+    """Returns the names of the features that a node must declare to run the pod."""
     return frozenset(feature for feature, is_needed in _NEEDED_BY.items() if is_needed(spec))
 
 
@@ -39,7 +39,7 @@ class NeededFeatures(Value):
 
 
 class NodeDeclaredFeatures(Value):
-    """Skipped for almost every pod: very few require a declared feature."""
+    """Refuses nodes that lack a declared feature of the pod. Skipped for almost every pod, because few require one."""
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
 

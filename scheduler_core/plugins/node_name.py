@@ -1,4 +1,4 @@
-"""Refuses every other node if the pod names one."""
+"""Refuses all nodes but the one that the pod names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _ANOTHER: Final = unresolvable("node(s) didn't match the requested node name")
 
 
 class NodeName(Value):
-    """A pod with spec.nodeName normally bypasses the scheduler; this filter handles those that do not."""
+    """Applies spec.nodeName. A pod with spec.nodeName normally bypasses the scheduler; this filter handles pods that do
+    not."""
 
     name: ClassVar[str] = "NodeName"
 

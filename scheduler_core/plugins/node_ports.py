@@ -26,7 +26,7 @@ class WantedPorts(Value):
 
 
 class NodePorts(Value):
-    """Ports of containers and sidecars; HostPort decides which ones conflict."""
+    """Checks the host ports of containers and sidecars. HostPort decides which ports conflict."""
 
     name: ClassVar[str] = "NodePorts"
 

@@ -1,6 +1,7 @@
-"""Refuses nodes without room for the pod's requests; scores room by strategy.
+"""Refuses nodes without room for the pod's requests, and scores the remaining room by a strategy.
 
-The three strategies are in resource_scoring.py."""
+The three strategies are in resource_scoring.py.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +34,19 @@ _TOO_MANY_PODS: Final = "Too many pods"
 
 
 class PodDemand(Value):
-    """The requests to fit, in the order in which shortages are reported, and whether anything is requested at all.
+    """The requests to fit, in the order in which shortages are reported, and whether the pod requests anything.
 
-    `from_devices` are extended resources that a DeviceClass offers: on nodes without their own, DynamicResources
-    decides."""
+    `from_devices` are extended resources that a DeviceClass provides. On nodes that do not offer them, DynamicResources
+    decides.
+    """
 
     amounts: tuple[tuple[str, int], ...]
     from_devices: frozenset[str]
 
 
 class NodeResourcesFit(Value):
-    """Compares exact requests with the free part of what is allocatable, resource by resource, and with the number of
-    pods."""
+    """Compares the pod's exact requests with the free amount of each resource, and with the number of pods that the
+    node allows."""
 
     args: NodeResourcesFitArgs
     kube_version: KubeVersion
@@ -65,7 +67,8 @@ class NodeResourcesFit(Value):
         return tuple((name, amount) for name, amount in (*whole, *scalars) if amount > 0)
 
     def _is_ignored(self, name: str) -> bool:
-        """Only extended resources can be ignored: by name, or by the prefix before the slash."""
+        """Whether the plugin ignores the resource. Only extended resources can be ignored: by name, or by the prefix
+        before the slash."""
         if not is_extended(name):
             return False
         return name in self.args.ignored_resources or name.partition("/")[0] in self.args.ignored_resource_groups
@@ -90,7 +93,8 @@ class NodeResourcesFit(Value):
         return unresolvable(*short) if for_good else unschedulable(*short)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals | None:  # noqa: ARG002
-        """Codes: bit 0 for the number of pods, bit 1 for an oversized request, then one bit per amount to check."""
+        """Filters all nodes. In a code, bit 0 stands for the number of pods, bit 1 for an oversized request, and each
+        further bit for one resource."""
         demand = state.read(PodDemand)
         if demand.from_devices or len(demand.amounts) > 60:
             return None
@@ -137,7 +141,7 @@ class NodeResourcesFit(Value):
 
 
 class FitShares(Value):
-    """The resources that count in the score of this pod."""
+    """The resources of this pod that count in the score."""
 
     shares: tuple[ResourceShare, ...]
 

@@ -1,7 +1,8 @@
-"""Refuses nodes whose zone (host, …) would have too many matching pods compared with the domain with the fewest; scores
-evenness.
+"""Refuses nodes whose domain (zone, host, …) would have too many matching pods compared with the domain that has the
+fewest. Scores evenness.
 
-The counts per domain are in spread_counts.py."""
+spread_counts.py has the counts per domain.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ Action = Literal["DoNotSchedule", "ScheduleAnyway"]
 
 
 class PodTopologySpread(Value):
-    """`defaults` apply to pods without their own constraints; `defaults_are_systems` accepts nodes without a zone
-    label."""
+    """Spreads pods over domains. `defaults` apply to pods without their own constraints. If `defaults_are_systems`,
+    nodes without a zone label are accepted."""
 
     defaults: tuple[TopologySpreadConstraint, ...] = _SYSTEM_DEFAULTS
     defaults_are_systems: bool = True
@@ -64,8 +65,8 @@ class PodTopologySpread(Value):
         )
 
     def _constraints(self, snapshot: Snapshot, pod: Pod, action: Action) -> tuple[TopologySpreadConstraint, ...]:
-        """The pod's constraints of this kind with their full selectors; the defaults only if it has no
-        constraint of any kind."""
+        """Returns the pod's constraints of this kind with their full selectors. Default constraints apply only if the
+        pod has no constraint of any kind."""
         own = pod.spec.topology_spread
         if own:
             return tuple(with_match_label_keys(c, pod) for c in own if c.when_unsatisfiable == action)
@@ -136,7 +137,8 @@ class PodTopologySpread(Value):
 
 
 def _evened(scores: Scores, ignored: NDArray[np.bool_] | None) -> Scores:
-    """Fewest pods 100, most pods lowest; ignored nodes 0 (NormalizeScore in scoring.go, v1.36)."""
+    """Scales scores: 100 for the fewest pods, lowest for the most pods, 0 for ignored nodes (NormalizeScore in
+    scoring.go, v1.36)."""
     counted = scores if ignored is None else scores[~ignored]
     most = int(counted.max(initial=0))
     evened: Scores = (

@@ -1,4 +1,4 @@
-"""Orders the queue: higher priority first, then the earlier queueing time. Refuses nothing."""
+"""Orders the queue: higher priority first, then the pod that was queued earlier. Refuses nothing."""
 
 from __future__ import annotations
 

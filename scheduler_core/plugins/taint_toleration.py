@@ -1,5 +1,5 @@
-"""Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate; scores nodes with fewer
-soft taints higher."""
+"""Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate. Scores nodes with fewer soft
+taints higher."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from scheduler_core.values import Value
 
 
 class SoftTolerations(Value):
-    """The pod's tolerations; those for PreferNoSchedule count in the score."""
+    """The pod's tolerations. Those for PreferNoSchedule count in the score."""
 
     tolerations: tuple[Toleration, ...]
 
 
 class TaintToleration(Value):
-    """A node without soft taints scores 100, so with the default weight of 3 every node usually gets 300."""
+    """Filters and scores nodes by their taints. A node without soft taints scores 100, so with the default weight of 3
+    nearly every node gets 300."""
 
     kube_version: KubeVersion
     name: ClassVar[str] = "TaintToleration"

@@ -1,8 +1,9 @@
-"""Refuses nodes that the pod's bound volumes cannot reach, and nodes for which its unbound claims find no volume and
-none can be provisioned.
+"""Refuses nodes that the pod's bound volumes cannot reach, and nodes where no volume can be found or provisioned for
+its unbound claims.
 
-Source: pkg/scheduler/framework/plugins/volumebinding (v1.36) and component-helpers/storage/volume. The API calls of the
-real PreBind are not made here: Reserve writes a VolumePlan, and the next snapshot is made from it."""
+Source: pkg/scheduler/framework/plugins/volumebinding (v1.36) and component-helpers/storage/volume. The plugin does not
+make the API calls of the real PreBind: Reserve writes a VolumePlan, and the next snapshot is made from the plan.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ _NANOS = 10**9
 
 
 class ClaimsOfPod(Value):
-    """The pod's claims, bound and waiting for a node, and the volumes that could serve the waiting claims, by class."""
+    """The pod's claims, bound and waiting for a node, and the volumes that the waiting claims could use, by class."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     waiting: tuple[PersistentVolumeClaim, ...]
@@ -68,15 +69,15 @@ class ClaimsOfPod(Value):
 
 
 class Provision(Value):
-    """A volume to be provisioned for a claim; `capacity` is the pool with room for it, None if the driver does not
-    report capacity."""
+    """A volume to be provisioned for a claim. `capacity` is the pool with room for the volume, or None if the driver
+    does not report capacity."""
 
     claim: PersistentVolumeClaim
     capacity: CSIStorageCapacity | None
 
 
 class VolumesOnNode(Value):
-    """How the waiting claims would be served on one node; `reasons` is empty if all of them can be."""
+    """The volumes for the waiting claims on one node. `reasons` is empty if there is a volume for each claim."""
 
     reasons: tuple[str, ...] = ()
     bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
@@ -84,13 +85,13 @@ class VolumesOnNode(Value):
 
 
 class VolumePlan(Value):
-    """Claims and volumes after the pod is bound: assumed volumes, and claims with their selected node."""
+    """The claims and volumes after the pod is bound: assumed volumes, and claims with their selected node."""
 
     claims: tuple[PersistentVolumeClaim, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
 
     def applied_to(self, objects: ClusterObjects) -> ClusterObjects:
-        """The cluster's objects after this plan, so that the volumes are taken for the next pod."""
+        """Returns the cluster's objects after this plan, so that the next pod finds the volumes taken."""
         if not self.claims and not self.volumes:
             return objects
         return replace(
@@ -127,7 +128,7 @@ class VolumeBinding(Value):
         return self._verdict(state.read(ClaimsOfPod), node_info.node)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        """Runs node by node, but without each node's sums, which volumes do not need."""
+        """Filters node by node, but without each node's sums, which this plugin does not need."""
         claims, all_nodes = state.read(ClaimsOfPod), nodes.snapshot.columns.nodes
         return Refusals.of_each(self._verdict(claims, all_nodes[row]) for row in nodes.rows)
 
@@ -135,7 +136,8 @@ class VolumeBinding(Value):
         return SUCCESS if self.kube_version.storage_capacity_scoring else SKIP
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002 -- the point's signature
-        """How full the node's storage would be, through the configured shape; the mean over the storage classes."""
+        """Scores how full the node's storage would be, through the configured shape. The score is the mean over the
+        storage classes."""
         claims = state.find(ClaimsOfPod)
         if claims is None:
             return 0
@@ -148,7 +150,7 @@ class VolumeBinding(Value):
         return int(total / len(storage) + 0.5)  # half away from zero, as Go rounds; scores are not negative
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Assumes volumes for the waiting claims, or selects the node for those to be provisioned; writes the plan to
+        """Assumes volumes for the waiting claims, or selects the node for volumes to be provisioned. Writes the plan to
         the state."""
         claims = state.find(ClaimsOfPod)
         if claims is None or not claims.waiting:
@@ -172,7 +174,7 @@ class VolumeBinding(Value):
         state.write(VolumePlan())
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Does nothing: the real plugin writes the plan to the API and waits, which is the caller's task here."""
+        """Does nothing. The real plugin writes the plan to the API and waits; here the caller does that."""
         return SUCCESS
 
     def _verdict(self, claims: ClaimsOfPod, node: Node) -> Verdict:
@@ -194,7 +196,7 @@ _REASON_ORDER: Final = (_UNREACHABLE, _UNREACHABLE_UNTIL_1_32, _NO_VOLUME, _NO_S
 
 
 def _problem(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str:
-    """Why this claim makes the pod unschedulable; empty if nothing is wrong with it."""
+    """Returns why this claim makes the pod unschedulable. Empty if the claim is usable."""
     if claim is None:
         what = "waiting for ephemeral volume controller to create the " if is_ephemeral else ""
         return f'{what}persistentvolumeclaim "{name}"' + ("" if is_ephemeral else " not found")
@@ -250,7 +252,8 @@ def _bound_problem(claims: ClaimsOfPod, node: Node, *, says_conflict: bool) -> t
 
 
 def _serve(claims: ClaimsOfPod, node: Node, *, counts_attributes_class: bool) -> VolumesOnNode:
-    """A volume for each waiting claim: an existing one that fits, the smallest first, else one to be provisioned."""
+    """Finds a volume for each waiting claim: the smallest existing volume that fits, otherwise one to be
+    provisioned."""
     to_make: list[PersistentVolumeClaim] = []
     to_match: list[PersistentVolumeClaim] = []
     for claim in claims.waiting:
@@ -286,10 +289,12 @@ def smallest_match(
     *,
     counts_attributes_class: bool = True,
 ) -> PersistentVolume | None:
-    """The volume pre-bound to the claim, else the smallest free one that satisfies it; among equals the first.
+    """Returns the volume that is pre-bound to the claim, otherwise the smallest free volume that satisfies the claim;
+    of equal ones the first.
 
-    None if there is none, or if the pre-bound one cannot be reached from the node. The volumes are those of the claim's
-    class."""
+    Returns None if there is no such volume, or if the node cannot reach the pre-bound one. All volumes must be of the
+    claim's class.
+    """
     smallest: PersistentVolume | None = None
     for volume in volumes:
         if not _may_hold(claim, volume, counts_attributes_class=counts_attributes_class):
@@ -307,8 +312,8 @@ def smallest_match(
 
 
 def _may_hold(claim: PersistentVolumeClaim, volume: PersistentVolume, *, counts_attributes_class: bool) -> bool:
-    """Conditions for pre-bound volumes too: not bound to another claim, large enough, of the same mode and attributes
-    class, and not being deleted."""
+    """Whether the volume may be bound to the claim, pre-bound or not: it is not bound to another claim, is large
+    enough, has the same mode and attributes class, and is not being deleted."""
     if volume.claim is not None and not _is_promised_to(volume.claim, claim):
         return False
     attributes = (claim.attributes_class_name or "") if counts_attributes_class else ""
@@ -325,7 +330,7 @@ def _is_promised_to(reference: ClaimReference, claim: PersistentVolumeClaim) -> 
 
 
 def _provision(claim: PersistentVolumeClaim, node: Node, objects: ClusterObjects) -> Provision | str:
-    """How a volume would be provisioned for the claim on this node, or the reason why it cannot be."""
+    """Returns how a volume would be provisioned for the claim on this node, or why none can be."""
     storage_class = objects.storage_classes[claim_class(claim)]
     if storage_class.provisioner in ("", NO_PROVISIONER) or not _is_allowed(storage_class, node):
         return _NO_VOLUME

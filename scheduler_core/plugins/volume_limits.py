@@ -1,6 +1,6 @@
 """Refuses nodes to which no more volumes of a driver can be attached.
 
-The plugin is called NodeVolumeLimits. Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, v1.36.
+The plugin's name is NodeVolumeLimits. Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, v1.36.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class ClusterForLimits(Value):
     """The claims and volumes of the cluster, the attachments of each node, and the volumes that the pod itself would
     attach.
 
-    In-tree disks count only on nodes with a CSINode, hence the two sets."""
+    There are two sets of the pod's volumes, because in-tree disks count only on nodes with a CSINode.
+    """
 
     objects: ClusterObjects
     attached: Mapping[str, frozenset[Handle]]
@@ -48,8 +49,8 @@ class ClusterForLimits(Value):
 
 
 class NodeVolumeLimits(Value):
-    """Counts each driver's distinct volumes: of the pods on the node, of its VolumeAttachments, and of the pod
-    itself."""
+    """Limits the number of volumes per driver. Counts the distinct volumes of the pods on the node, of its
+    VolumeAttachments, and of the pod itself."""
 
     kube_version: KubeVersion
     name: str = "NodeVolumeLimits"
@@ -72,7 +73,7 @@ class NodeVolumeLimits(Value):
         return self._verdict(state.read(ClusterForLimits), node_info.name, node_info.pods)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        """Runs node by node and reads only the pods that have volumes."""
+        """Filters node by node, and reads only the pods that have volumes."""
         cluster, names = state.read(ClusterForLimits), nodes.snapshot.columns.names
         users = nodes.snapshot.tally(VOLUME_USERS).by_row
         return Refusals.of_each(self._verdict(cluster, names[row], users.get(int(row), ())) for row in nodes.rows)
@@ -118,7 +119,8 @@ def _fits(new: set[Handle], there: set[Handle], limits: Mapping[str, int]) -> bo
 
 
 def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle] | Verdict:
-    """The volumes that the pod would attach; a verdict if one of its claims is missing or not its own."""
+    """Returns the volumes that the pod would attach, or a verdict if one of its claims is missing or belongs to another
+    pod."""
     handles = _inline_handles(pod, has_csi_node=has_csi_node)
     for use in claims_used(pod):
         if not use.name:
@@ -135,7 +137,7 @@ def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: boo
 
 
 def _handles_of_running(pods: Iterable[Pod], objects: ClusterObjects) -> set[Handle] | Verdict:
-    """The volumes of the pods on a node with a CSINode; a missing claim is not counted."""
+    """Returns the volumes of the pods on a node with a CSINode. Does not count missing claims."""
     handles: set[Handle] = set()
     for pod in pods:
         handles |= _inline_handles(pod, has_csi_node=True)
@@ -167,7 +169,7 @@ def _handle_of_claim(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
 
 
 def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle]:
-    """A volume to be provisioned counts for its class's provisioner, under the claim's own name."""
+    """Returns a volume to be provisioned as a volume of its class's provisioner, named after the claim."""
     storage_class = objects.storage_classes.get(claim_class(claim))
     if storage_class is None:
         return set()
@@ -178,7 +180,7 @@ def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
 
 
 def _must_be_installed(driver: str, csi_node: CSINode | None, objects: ClusterObjects) -> bool:
-    """Whether the driver requires that it is installed and this node does not have it."""
+    """Whether the driver must be installed on the node and is not."""
     known = objects.csi_drivers.get(driver)
     if known is None or not known.prevent_scheduling_if_missing:
         return False

@@ -1,6 +1,7 @@
-"""Refuses nodes where an unshareable disk is in use, and ReadWriteOncePod claims that another pod uses.
+"""Refuses nodes where a disk that cannot be shared is in use, and ReadWriteOncePod claims that another pod uses.
 
-Source: pkg/scheduler/framework/plugins/volumerestrictions, v1.36; KEP-2485 for ReadWriteOncePod."""
+Source: pkg/scheduler/framework/plugins/volumerestrictions, v1.36; KEP-2485 for ReadWriteOncePod.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _CLAIM_IN_USE_UNTIL_1_33: Final = unschedulable(
 
 
 class ExclusiveClaims(Value):
-    """The pod's ReadWriteOncePod claims by name, and the number of uses by other pods."""
+    """The pod's ReadWriteOncePod claims by name, and how often other pods use them."""
 
     names: frozenset[str]
     conflicts: int
@@ -46,7 +47,8 @@ class ExclusiveClaims(Value):
 
 
 class VolumeRestrictions(Value):
-    """Two rules: legacy disks (GCE, EBS, iSCSI, RBD) shared on one node, and ReadWriteOncePod claims used anywhere."""
+    """Applies two rules: pods of one node cannot share a legacy disk (GCE, EBS, iSCSI, RBD), and only one pod of the
+    cluster can use a ReadWriteOncePod claim."""
 
     kube_version: KubeVersion
     name: str = "VolumeRestrictions"
@@ -101,7 +103,7 @@ class VolumeRestrictions(Value):
 
 
 def disks_clash(pod: Pod, other: Pod) -> bool:
-    """Whether the two pods name a disk that they cannot share on one node."""
+    """Whether both pods name a disk that they cannot share on one node."""
     return any(
         _clash(disk, taken)
         for disk in (volume.legacy_disk for volume in pod.spec.volumes)

@@ -1,7 +1,8 @@
-"""Refuses nodes outside the zone or region in a bound volume's labels.
+"""Refuses nodes outside the zone or region in the labels of a bound volume.
 
-Source: pkg/scheduler/framework/plugins/volumezone, v1.36. VolumeBinding checks a volume's node affinity, the modern way
-to express this."""
+Source: pkg/scheduler/framework/plugins/volumezone, v1.36. Newer volumes have a node affinity instead, which
+VolumeBinding checks.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +32,21 @@ _NO_ZONE: Final = unresolvable("node(s) had no available volume zone")
 
 
 class TopologyOfVolume(Value):
-    """One topology label of a volume, with the values it allows."""
+    """One topology label of a volume, with the values that it allows."""
 
     key: str
     values: frozenset[str]
 
 
 class VolumeTopologies(Value):
-    """The topology labels of all volumes that the pod's claims are bound to."""
+    """The topology labels of all volumes to which the pod's claims are bound."""
 
     topologies: tuple[TopologyOfVolume, ...]
 
 
 class VolumeZone(Value):
-    """A node without any zone or region label is never refused: the cluster then has only one zone."""
+    """Checks volumes' zone and region labels. Never refuses a node without any zone or region label: such a cluster has
+    only one zone."""
 
     name: str = "VolumeZone"
     prepares_late: ClassVar[tuple[str, ...]] = ("filter",)
@@ -77,7 +79,7 @@ def _verdict(node: Node, wanted: VolumeTopologies) -> Verdict:
 
 
 def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
-    """The volume's zone and region labels; `a__b` means either, and a value with an empty part is ignored."""
+    """Returns the volume's zone and region labels. `a__b` means either value; a value with an empty part is ignored."""
     found = []
     for key in _TOPOLOGY_LABELS:
         values = frozenset(value.strip() for value in volume.labels.get(key, "").split("__"))
@@ -87,8 +89,8 @@ def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
 
 
 def _volume_behind(pod: Pod, claim_name: str, objects: ClusterObjects) -> PersistentVolume | Verdict | None:
-    """The volume that the claim is bound to; None if binding waits for the pod; a verdict if the claim cannot be
-    used."""
+    """Returns the volume to which the claim is bound, None if the binding waits for the pod, or a verdict if the claim
+    cannot be used."""
     if not claim_name:
         return unresolvable("PersistentVolumeClaim had no name")
     claim = find_claim(pod, claim_name, objects.claims)

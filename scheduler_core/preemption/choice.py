@@ -1,7 +1,8 @@
-"""Chooses the node for preemption; every tie is broken, the last by name.
+"""Chooses the node for preemption. Every tie is broken, the last one by name.
 
 Source: pickOneNodeForPreemption in pkg/scheduler/framework/preemption/preemption.go, v1.36, where the order of a Go map
-breaks the last tie."""
+breaks the last tie.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +16,15 @@ _ABOVE_EVERY_PRIORITY = 2**31  # makes each victim count, so that many victims o
 
 
 def choose_node(candidates: Mapping[str, Victims]) -> str:
-    """The name of the node whose victims cost least; `candidates` is not empty and each has at least one victim."""
+    """Returns the name of the node whose victims cost least. `candidates` must not be empty, and each must have a
+    victim."""
     return min(candidates, key=lambda name: (*cost(candidates[name]), name))
 
 
 def cost(victims: Victims) -> tuple[int, int, int, int, float]:
-    """The cost of evicting them, compared entry by entry: fewer violated budgets; a lower highest priority; a smaller
-    sum of priorities; fewer victims; and, among the victims of highest priority, a later start of the one that started
-    first."""
+    """Returns the cost of evicting the victims, compared entry by entry: the number of violated budgets, the highest
+    priority, the sum of priorities, the number of victims. Last, among the victims of highest priority, a later start
+    of the oldest one costs less."""
     return (
         victims.budget_violations,
         victims.pods[0].priority,

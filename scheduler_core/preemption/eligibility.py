@@ -1,6 +1,7 @@
-"""Whether this pod may preempt others.
+"""Decides whether a pod may preempt others.
 
-Source: PodEligibleToPreemptOthers in plugins/defaultpreemption/default_preemption.go, v1.36."""
+Source: PodEligibleToPreemptOthers in plugins/defaultpreemption/default_preemption.go, v1.36.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +12,17 @@ from scheduler_core.model.pod import Pod
 
 
 def is_preemptible_by(victim: Pod, pod: Pod) -> bool:
-    """Only pods of lower priority can be preempted; a budget can make that costly but never forbids it."""
+    """Whether the pod has a higher priority than the victim. A budget can make a preemption costly but never forbids
+    it."""
     return victim.priority < pod.priority
 
 
 def why_ineligible(pod: Pod, nominated_verdict: Verdict | None, pods_on_nominated_node: Iterable[Pod]) -> str:
-    """Why the pod may not preempt now; empty if it may.
+    """Returns why the pod may not preempt now. Empty if it may.
 
-    A pod that has already preempted waits until its victims are gone, unless its nominated node (`nominated_verdict`)
-    has become unresolvable: then the room there is of no use and it may try another node."""
+    A pod that has already preempted waits until its victims are gone. If its nominated node has become unresolvable
+    (`nominated_verdict`), the room there is of no use, and the pod may try another node.
+    """
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     if not pod.nominated_node_name:

@@ -1,8 +1,9 @@
 """Sorts as Go's sort.Slice does, including the order of equal items.
 
-Pods of one ReplicaSet often start in the same second: then this order decides which pods preemption spares. Go's sort
-is a pattern-defeating quicksort (Peters 2021, arXiv:2106.05123) and not stable, but it is deterministic: even its
-shuffles are seeded by the length. The parameters below are those of Go's package sort since 1.19."""
+Pods of one ReplicaSet often start in the same second; then this order decides which pods preemption spares. Go's sort
+is a pattern-defeating quicksort (Peters 2021, arXiv:2106.05123). It is not stable, but deterministic: the length seeds
+even its shuffles. The parameters below are those of Go's package sort since 1.19.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ _WORD: Final = 2**64 - 1
 
 
 def go_sorted(items: Iterable[Item], less: Callable[[Item, Item], bool]) -> list[Item]:
-    """The items in Go's order. `less` need not be a consistent order: it is called in the same sequence as by Go."""
+    """Returns the items in Go's order. `less` is called in the same sequence as by Go, so it need not be consistent."""
     run = list(items)
     _Sort(run, less).sort(0, len(run), len(run).bit_length())
     return run
 
 
 class _Sort(Generic[Item]):
-    """One sort in progress; a range is half open, from `start` to `end`."""
+    """The state of one sort. A range is half open, from `start` to `end`."""
 
     def __init__(self, run: list[Item], less: Callable[[Item, Item], bool]) -> None:
         self._run = run
@@ -40,7 +41,8 @@ class _Sort(Generic[Item]):
         self._run[one], self._run[other] = self._run[other], self._run[one]
 
     def sort(self, start: int, end: int, patience: int) -> None:
-        """Sorts the range; `patience` is the number of unbalanced partitions before it falls back to heap sort."""
+        """Sorts the range. `patience` is the number of unbalanced partitions before the sort falls back to heap
+        sort."""
         balanced = partitioned = True
         while end - start > _INSERTION_AT_MOST:
             if patience == 0:
@@ -79,7 +81,7 @@ class _Sort(Generic[Item]):
     # ---- pivots ----
 
     def _choose_pivot(self, start: int, end: int) -> tuple[int, int]:
-        """A position that is probably near the median, and how many of the comparisons found a pair out of order."""
+        """Returns a position that is probably near the median, and how many comparisons found a pair out of order."""
         quarter = (end - start) // 4
         places = [start + quarter, start + 2 * quarter, start + 3 * quarter]
         swaps = 0
@@ -103,8 +105,8 @@ class _Sort(Generic[Item]):
     # ---- partitions ----
 
     def _partition(self, start: int, end: int, pivot: int) -> tuple[int, bool]:
-        """Smaller items before the pivot, the others after it: its position, and whether they were already
-        partitioned."""
+        """Moves smaller items before the pivot and the others after it. Returns the pivot's position, and whether the
+        range was already partitioned."""
         self._swap(start, pivot)
         low, high = self._close_in(start, start + 1, end - 1)
         already = low > high
@@ -122,8 +124,8 @@ class _Sort(Generic[Item]):
         return low, high
 
     def _partition_equal(self, start: int, end: int, pivot: int) -> int:
-        """Moves items equal to the pivot to the front; returns the position after them. No item in the range is smaller
-        than the pivot."""
+        """Moves items equal to the pivot to the front, and returns the position after them. No item in the range may be
+        smaller than the pivot."""
         self._swap(start, pivot)
         low, high = start + 1, end - 1
         while True:
@@ -139,7 +141,7 @@ class _Sort(Generic[Item]):
     # ---- special runs ----
 
     def _repair(self, start: int, end: int) -> bool:
-        """Repairs an almost sorted range; False if too many pairs are out of order."""
+        """Repairs an almost sorted range. Returns False if too many pairs are out of order."""
         place = start + 1
         for _ in range(_REPAIRS):
             while place < end and not self._less(place, place - 1):

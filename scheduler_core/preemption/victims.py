@@ -1,7 +1,8 @@
-"""The victims on one node: all pods of lower priority are removed, then reprieved in descending importance while the
-preemptor fits.
+"""Selects the victims on one node. Removes all pods of lower priority, then adds them back, the most important first,
+while the preemptor still fits.
 
-Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36."""
+Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class NodeTrial(Protocol):
     """Filters one node on which pods were added or removed, and updates the plugins' state."""
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """The verdict of the filters, including pods nominated to the node."""
+        """Returns the verdict of the filters. Pods nominated to the node count too."""
 
     def pod_added(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
         """Updates the plugins' state; `node_info` already contains the pod."""
@@ -42,10 +43,11 @@ class NodeTrial(Protocol):
 def select_victims(
     trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo, budgets: Sequence[DisruptionBudget]
 ) -> Victims | Verdict:
-    """The victims on this node, or the reason why evictions here do not help. Changes `state`: pass a copy.
+    """Returns the victims on this node, or why evictions here do not help. Changes `state`, so pass a copy.
 
-    Not the smallest possible set: more important pods are reprieved first, even if reprieving several small ones would
-    suffice."""
+    The set is not always the smallest: more important pods are spared first, even if sparing several small ones would
+    suffice.
+    """
     candidates = [other for other in node_info.pods if is_preemptible_by(other, pod)]
     if not candidates:
         return unresolvable("No preemption victims found for incoming pod")
@@ -68,7 +70,7 @@ def select_victims(
 
 
 def most_important_first(pods: list[Pod]) -> list[Pod]:
-    """Sorts pods by priority, then by earlier start; equal pods in the order of Go's sort."""
+    """Sorts pods by priority, then by earlier start. Equal pods have the order of Go's sort."""
     importances = [(-pod.priority, pod.start_time) for pod in pods]
     if len(set(importances)) == len(pods):
         return sorted(pods, key=lambda pod: (-pod.priority, math.inf if pod.start_time is None else pod.start_time))
@@ -76,10 +78,11 @@ def most_important_first(pods: list[Pod]) -> list[Pod]:
 
 
 def is_more_important(one: Pod, other: Pod) -> bool:
-    """Whether the first pod is to be reprieved before the second.
+    """Whether to spare the first pod before the second one.
 
-    A pod that has not started counts as starting now, and of two such pods the first argument was evaluated first, so
-    it counts as older (util.GetPodStartTime)."""
+    A pod that has not started counts as starting now. Of two such pods, the first argument counts as older, because it
+    is evaluated first (util.GetPodStartTime).
+    """
     if one.priority != other.priority:
         return one.priority > other.priority
     if one.start_time is None:
@@ -88,11 +91,12 @@ def is_more_important(one: Pod, other: Pod) -> bool:
 
 
 def split_by_budget(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
-    """The pods whose eviction, one after another in this order, would violate a budget, and the others; each in the
-    given order.
+    """Splits the pods into those whose eviction, one after another in this order, would violate a budget, and the
+    others. Each list keeps the order.
 
     Here a budget with an empty selector selects nothing, and no budget selects a pod without labels: the eviction API
-    is stricter."""
+    is stricter.
+    """
     left = [budget.disruptions_allowed for budget in budgets]
     violating: list[Pod] = []
     others: list[Pod] = []
@@ -113,7 +117,7 @@ def _counts_against(budget: DisruptionBudget, pod: Pod) -> bool:
 
 
 class _Node:
-    """The node while pods are removed and added again; keeps the first error of a plugin."""
+    """The node while pods are removed and added again. Keeps the first error of a plugin."""
 
     def __init__(self, trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo) -> None:
         self._trial, self._state, self._pod, self._info = trial, state, pod, node_info
@@ -124,7 +128,7 @@ class _Node:
         self._note(self._trial.pod_removed(self._state, self._pod, other, self._info))
 
     def spare(self, other: Pod) -> bool:
-        """Adds the pod back if the preemptor still fits."""
+        """Adds the pod back if the preemptor still fits. Returns whether it did."""
         self._info = self._info.with_pod(other)
         self._note(self._trial.pod_added(self._state, self._pod, other, self._info))
         if self.verdict().is_success:

@@ -1,6 +1,7 @@
 """The active queue: the next pod, and the events since the pods in flight were popped.
 
-Source: pkg/scheduler/backend/queue/active_queue.go (v1.36), without its locks: one thread owns a queue here."""
+Source: pkg/scheduler/backend/queue/active_queue.go (v1.36), without its locks: here one thread owns a queue.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ QueueOrder = Callable[[QueuedPod, QueuedPod], bool]
 
 
 class Happening(Value):
-    """An event with the objects before and after, numbered in order of arrival."""
+    """An event with the object before and after it, numbered in order of arrival."""
 
     number: int
     event: ClusterEvent
@@ -61,7 +62,8 @@ class ActiveRoom:
         return self._heap.pop()
 
     def begin(self, queued: QueuedPod) -> bool:
-        """Marks the pod as in flight; False if it already is: then this copy of it must be dropped."""
+        """Marks the pod as in flight. Returns False if it already is; then the caller must drop this copy of the
+        pod."""
         queued.attempts += 1
         if identity(queued.pod) in self._in_flight:
             return False
@@ -79,13 +81,13 @@ class ActiveRoom:
         return identity(pod) in self._in_flight
 
     def note(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Records an event for the pods in flight, if there are any."""
+        """Records an event if pods are in flight."""
         if self._in_flight:
             self._happenings.append(Happening(self._count, event, old, new))
             self._count += 1
 
     def happened_since_taken(self, pod: Pod) -> tuple[Happening, ...] | None:
-        """The events since this pod was popped; None if it is not in flight."""
+        """Returns the events since this pod was popped, or None if the pod is not in flight."""
         since = self._in_flight.get(identity(pod))
         return (
             None if since is None else tuple(happening for happening in self._happenings if happening.number >= since)

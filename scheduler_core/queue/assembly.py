@@ -9,7 +9,7 @@ from scheduler_core.queue.scheduling_queue import NamespaceLabels, ProfileInQueu
 
 
 def queue_for(scheduler: Scheduler, *, namespace_labels: NamespaceLabels = no_namespace_labels) -> SchedulingQueue:
-    """An empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin.
+    """Returns an empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin.
 
     `namespace_labels` returns the current labels of a namespace.
     """

@@ -1,6 +1,7 @@
-"""The back-off queue: which pods must wait, and until when; `now` is an argument.
+"""The back-off queue: which pods must wait, and until when. `now` is an argument.
 
-Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times are seconds since the epoch."""
+Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times are seconds since the epoch.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ WINDOW_SECONDS = 1
 
 
 class BackoffPolicy(Value, kw_only=True):
-    """A pod's back-off after its n-th failure: initial·2^(n−1), at most the maximum; a maximum of 0 switches it off.
+    """A pod's back-off after its n-th failure: initial·2^(n−1), at most the maximum. A maximum of 0 disables it.
 
-    `aligned` belongs to early pops from the back-off queue (gate SchedulerPopFromBackoffQ): ends are cut to whole
-    seconds.
+    If `aligned`, the end of a back-off is cut to whole seconds. This belongs to early pops from the back-off queue
+    (gate SchedulerPopFromBackoffQ).
     """
 
     initial_seconds: float = 1
@@ -37,7 +38,8 @@ class BackoffPolicy(Value, kw_only=True):
         return math.floor(instant / WINDOW_SECONDS) * WINDOW_SECONDS if self.aligned else instant
 
     def ends_at(self, queued: QueuedPod) -> float | None:
-        """The end of the pod's back-off; None if it has none. Computed once for each attempt and stored in the pod."""
+        """Returns the end of the pod's back-off, or None if it has none. The end is computed once for each attempt and
+        stored in the pod."""
         failures = queued.consecutive_errors or queued.unschedulable_count
         if self.max_seconds == 0 or failures == 0:
             return None
@@ -46,16 +48,16 @@ class BackoffPolicy(Value, kw_only=True):
         return queued.backoff_until
 
     def is_waiting(self, queued: QueuedPod, now: float) -> bool:
-        """Whether the pod must still wait, including the second in which its back-off ends."""
+        """Whether the pod must still wait. It also waits during the second in which its back-off ends."""
         end = self.ends_at(queued)
         return end is not None and end >= self.align(now)
 
 
 class BackoffRoom:
-    """Pods in back-off: refused pods, and separately pods that failed with an error.
+    """The pods in back-off: refused pods, and separately pods that failed with an error.
 
-    Only refused pods may be popped early: after an error (such as an unreachable API server) an immediate attempt would
-    make it worse.
+    Only refused pods may be popped early. After an error (such as an unreachable API server), an immediate attempt
+    would make things worse.
     """
 
     def __init__(self, policy: BackoffPolicy, goes_before: QueueOrder) -> None:
@@ -85,11 +87,11 @@ class BackoffRoom:
         return self._refused.remove(key) or self._failed.remove(key)
 
     def take_early(self) -> QueuedPod | None:
-        """The refused pod whose back-off ends first; None if there is none."""
+        """Removes and returns the refused pod whose back-off ends first, or None."""
         return self._refused.pop()
 
     def take_finished(self, now: float) -> list[QueuedPod]:
-        """All pods whose back-off is over, refused pods first."""
+        """Removes and returns all pods whose back-off is over, refused pods first."""
         return [*self._finished(self._refused, now), *self._finished(self._failed, now)]
 
     def _finished(self, room: KeyedHeap[QueuedPod], now: float) -> list[QueuedPod]:

@@ -1,4 +1,4 @@
-"""Events in the cluster that might help a waiting pod.
+"""The events in a cluster that might help a waiting pod.
 
 An event is a kind of resource and an action on it. Names and matching follow k8s.io/kube-scheduler/framework/types.go
 and pkg/scheduler/framework/types.go (v1.36). The hints, in hints/, decide which event helps which pod.
@@ -15,7 +15,7 @@ from scheduler_core.values import Value
 
 
 class Action(IntFlag):
-    """The action; the order of the bits is part of the matching rule."""
+    """What happened to an object. The order of the bits is part of the matching rule."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -65,7 +65,7 @@ class ClusterEvent(Value):
         return self.resource is Resource.ANY and self.action == Action.ALL
 
     def matches(self, happened: ClusterEvent) -> bool:
-        """Whether a plugin that registered this event receives the given one."""
+        """Whether a plugin that registered this event receives the given event."""
         if self.is_wildcard:
             return True
         # The second comparison keeps a general update, which sets every update bit, away from plugins that
@@ -90,12 +90,12 @@ def always(_pod: Pod, _old: Any, _new: Any) -> bool:
 
 
 def never(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """The hint of a plugin that registers an event only so that its PreEnqueue is called again."""
+    """The hint of a plugin that registers an event only so that the queue calls its PreEnqueue again."""
     return False
 
 
 class EventHint(Value):
-    """An event that a plugin registered, and its hint: whether one such event helps a pod that the plugin refused."""
+    """An event that a plugin registered, with its hint: whether one such event helps a pod that the plugin refused."""
 
     event: ClusterEvent
     helps: Hint = always

@@ -1,9 +1,9 @@
-"""What happens to a pod whose cycle failed: it goes back into the queue, and its nomination is kept, set or cleared.
+"""Returns a pod whose cycle failed to the queue, and keeps, sets or clears its nomination.
 
-Only this module clears a nomination. Until 1.33 kube-scheduler also cleared it inside
-preemption's search for candidates, where a concurrent update could be lost (kubernetes/kubernetes#131239);
-since 1.34 it does not. Source: handleSchedulingFailure and schedulingAlgorithm in
-pkg/scheduler/schedule_one.go, v1.36."""
+Only this module clears a nomination. Until 1.33 kube-scheduler also cleared it inside preemption's search for
+candidates, where a concurrent update could be lost (kubernetes/kubernetes#131239). Source: handleSchedulingFailure and
+schedulingAlgorithm in pkg/scheduler/schedule_one.go, v1.36.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _EVENT_LIMIT = 1024
 
 
 class FailedCycle(Value, kw_only=True):
-    """The queue that the pod went to, and what the caller has to write to the pod.
+    """The queue to which the pod went, and what the caller must write to the pod.
 
-    `nominated_node` None: the status stays unchanged; empty: the nominated node is to be cleared. `reason` and
-    `message` belong to the condition PodScheduled=False; `event` is the message cut to an Event's limit. `displaced`
-    are pods of lower priority that lose their nomination to this pod's node.
+    If `nominated_node` is None, the caller does not change the status; if it is empty, the caller clears the nominated
+    node. `reason` and `message` belong to the condition PodScheduled=False. `event` is the message cut to an Event's
+    limit. `displaced` are pods of lower priority that lose their nomination to this pod's node.
     """
 
     room: Room
@@ -40,7 +40,7 @@ class FailedCycle(Value, kw_only=True):
 
 
 def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: CycleResult, now: float) -> FailedCycle:
-    """Returns the pod to the queue and updates its nomination; `result` is that of a cycle without a node."""
+    """Returns the pod to the queue and updates its nomination. `result` is the result of a cycle without a node."""
     is_answer = not result.error and len(result.diagnosis.nodes) > 0
     verdicts = result.diagnosis.verdict_counts() if is_answer else ()
     room = queue.add_unschedulable(
@@ -61,7 +61,8 @@ def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: Cycle
 
 
 def nominated_by(result: CycleResult) -> str | None:
-    """The cycle's result for the pod's nominated node: a name, empty to clear it, None to leave it unchanged.
+    """Returns what the cycle's result says about the pod's nominated node: a name, empty to clear it, or None to leave
+    it unchanged.
 
     An error, a cluster without nodes and a profile without PostFilter clear it. Preemption clears it if it helps on no
     node, and leaves it while the pod waits for its victims.
@@ -74,7 +75,7 @@ def nominated_by(result: CycleResult) -> str | None:
 
 
 def _displace(queue: SchedulingQueue, pod: Pod, node: str) -> tuple[Pod, ...]:
-    """Pods of lower priority lose their nomination to this node and must be scheduled again."""
+    """Removes the nomination of pods of lower priority to this node. The scheduler must try these pods again."""
     losers = tuple(other for other in queue.nominations.on(node) if other.priority < pod.priority)
     for loser in losers:
         queue.nominations.add(loser, "")

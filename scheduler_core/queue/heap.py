@@ -37,7 +37,7 @@ class KeyedHeap(Generic[Item]):
         return self._items[0] if self._items else None
 
     def put(self, item: Item) -> None:
-        """Adds the item, or replaces the one with its key, and restores the order."""
+        """Adds the item, or replaces the item with the same key, and restores the order."""
         position = self._position.get(self._key(item))
         if position is not None:
             self._items[position] = item
@@ -48,7 +48,7 @@ class KeyedHeap(Generic[Item]):
         self._up(len(self._items) - 1)
 
     def pop(self) -> Item | None:
-        """Removes and returns the first item; None if the heap is empty."""
+        """Removes and returns the first item, or None if the heap is empty."""
         if not self._items:
             return None
         last = len(self._items) - 1
@@ -57,7 +57,7 @@ class KeyedHeap(Generic[Item]):
         return self._drop_last()
 
     def remove(self, key: str) -> Item | None:
-        """Removes and returns the item with this key; None if there is none."""
+        """Removes and returns the item with this key, or None."""
         position = self._position.get(key)
         if position is None:
             return None

@@ -1,4 +1,4 @@
-"""The pods nominated to each node: they have preempted there and keep the room until they are placed.
+"""The pods nominated to each node. They have preempted pods there and keep the room until they are placed.
 
 Source: pkg/scheduler/backend/queue/nominator.go (v1.36).
 """
@@ -10,14 +10,14 @@ from scheduler_core.queue.queued_pod import identity
 
 
 class Nominations:
-    """Nominated pods by node. The scheduler's own decision counts before the pod object, which may be older."""
+    """Nominated pods by node. The scheduler's own decision takes precedence over the pod object, which may be older."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
 
     def on(self, node_name: str) -> tuple[Pod, ...]:
-        """The pods nominated to this node, in the order of their nomination."""
+        """Returns the pods nominated to this node, in the order of their nomination."""
         return tuple(self._pods.get(node_name, {}).values())
 
     def node_of(self, pod: Pod) -> str | None:
@@ -28,7 +28,7 @@ class Nominations:
         return tuple((pod, node) for node, pods in self._pods.items() for pod in pods.values())
 
     def add(self, pod: Pod, node_name: str | None = None) -> None:
-        """Nominates the pod to `node_name`, or to the node in its status; an empty name withdraws the nomination."""
+        """Nominates the pod to `node_name`, or to the node in its status. An empty name withdraws the nomination."""
         self.remove(pod)
         node = pod.nominated_node_name if node_name is None else node_name
         if node:
@@ -36,10 +36,10 @@ class Nominations:
             self._pods.setdefault(node, {})[identity(pod)] = pod
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Takes over a changed pod.
+        """Replaces a pod that has changed.
 
-        If neither version names a node, an earlier decision stays: this update is older than the patch that will
-        announce it.
+        If neither version names a node, an earlier decision stays: the update is older than the patch that will
+        announce the decision.
         """
         standing = (
             self._node_of.get(identity(old)) if not old.nominated_node_name and not new.nominated_node_name else None

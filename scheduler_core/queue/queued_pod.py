@@ -9,17 +9,18 @@ from scheduler_core.queue.events import ClusterEvent
 
 
 def identity(pod: Pod) -> str:
-    """Distinguishes this pod from a later one of the same name: its uid, or its name if the object has none."""
+    """Returns a key that distinguishes this pod from a later pod of the same name: its uid, or its name if it has no
+    uid."""
     return pod.uid or pod.key
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class QueuedPod:
-    """One pod's stay in the queue; times are seconds since the epoch.
+    """One pod in the queue; times are seconds since the epoch.
 
-    `timestamp` is when it last entered the queue; it is refreshed each time the pod returns as unschedulable, because
-    it orders equal pods. `unschedulable_count` counts refusals, `consecutive_errors` the failures since the last
-    answer; only one of them sets the back-off.
+    `timestamp` is when the pod last entered the queue. It is refreshed when the pod returns as unschedulable, because
+    it orders equal pods. `unschedulable_count` counts refusals, `consecutive_errors` the errors since the last result.
+    Only one of these two sets the back-off.
     """
 
     pod: Pod
@@ -41,10 +42,10 @@ class QueuedPod:
 
     @property
     def is_gated(self) -> bool:
-        """Whether a PreEnqueue plugin keeps it out of the active and back-off queues."""
+        """Whether a PreEnqueue plugin keeps the pod out of the active and back-off queues."""
         return bool(self.gating_plugin)
 
     @property
     def rejectors(self) -> set[str]:
-        """The plugins that refused it or made it wait; empty after an error."""
+        """The plugins that refused the pod or made it wait. Empty after an error."""
         return self.unschedulable_plugins | self.pending_plugins

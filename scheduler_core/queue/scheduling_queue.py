@@ -1,9 +1,10 @@
-"""The scheduling queue with its three parts: active, back-off, and waiting for an event.
+"""The scheduling queue with its three parts: active pods, pods in back-off, and pods that wait for an event.
 
 A pod enters the active queue unless a PreEnqueue plugin gates it. A popped and refused pod waits for an event that may
-help; after one it waits for the rest of its back-off and becomes active again. Source:
-pkg/scheduler/backend/queue/scheduling_queue.go (v1.36). No clock is read here: `now`, in seconds since the epoch, is an
-argument everywhere, and the owner of the queue calls the two flushes regularly."""
+help. After such an event, it waits until its back-off is over and becomes active again. Source:
+pkg/scheduler/backend/queue/scheduling_queue.go (v1.36). The module reads no clock: `now`, in seconds since the epoch,
+is an argument everywhere, and the owner of the queue calls the two flushes regularly.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +36,13 @@ class Room(Enum):
 
 
 class Gatekeeper(Protocol):
-    """A PreEnqueue plugin: whether this pod may enter the active and back-off queues."""
+    """A PreEnqueue plugin: decides whether this pod may enter the active and back-off queues."""
 
     name: str
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Success accepts the pod; any other verdict keeps it gated until an event that this plugin registered."""
+        """Returns SUCCESS to accept the pod. Any other verdict keeps the pod gated until an event that this plugin
+        registered."""
 
 
 class ProfileInQueue(Value, kw_only=True):
@@ -54,14 +56,14 @@ NamespaceLabels = Callable[[str], Mapping[str, str]]
 
 
 def no_namespace_labels(_namespace: str) -> Mapping[str, str]:
-    """Namespace labels for clusters whose pods select no namespaces by label: none."""
+    """Returns no namespace labels. For clusters whose pods select no namespaces by label."""
     return {}
 
 
 class SchedulingQueue:
     """The pods that need a node, and the nominations of preemption.
 
-    `goes_before` is the QueueSort plugin's order; `profiles` are keyed by schedulerName; `namespace_labels` returns a
+    `goes_before` is the QueueSort plugin's order. `profiles` are keyed by schedulerName. `namespace_labels` returns a
     namespace's labels, for the affinity terms of waiting pods.
     """
 
@@ -87,7 +89,8 @@ class SchedulingQueue:
         return len(self._active) + len(self._backoff) + len(self._waiting)
 
     def pods_in(self, room: Room) -> tuple[Pod, ...]:
-        """The pods of one part of the queue; active and back-off pods in heap order, whose first is next."""
+        """Returns the pods of one part of the queue. Active and back-off pods are in heap order: the first one is
+        next."""
         rooms: Mapping[Room, ActiveRoom | BackoffRoom | WaitingRoom] = {
             Room.ACTIVE: self._active,
             Room.BACKOFF: self._backoff,
@@ -96,8 +99,8 @@ class SchedulingQueue:
         return tuple(queued.pod for queued in rooms[room].pods)
 
     def find(self, key: str) -> tuple[Room, QueuedPod] | None:
-        """The part of the queue that contains the pod "namespace/name"; None if none does, perhaps because the pod is
-        in flight."""
+        """Returns the part of the queue that contains the pod "namespace/name". Returns None if no part does, for
+        example because the pod is in flight."""
         for room, queued in (
             (Room.ACTIVE, self._active.get(key)),
             (Room.BACKOFF, self._backoff.get(key)),
@@ -108,7 +111,7 @@ class SchedulingQueue:
         return None
 
     def profile(self, scheduler_name: str) -> ProfileInQueue:
-        """The queue's data about a profile's plugins; a pod without a profile has no PreEnqueue plugins and no
+        """Returns the queue's data about a profile's plugins. A pod without a profile has no PreEnqueue plugins and no
         hints."""
         return self._profiles.get(scheduler_name) or ProfileInQueue()
 
@@ -120,17 +123,17 @@ class SchedulingQueue:
     # ---- coming in, going out ----
 
     def add(self, pod: Pod, now: float) -> Room:
-        """Adds a new pod; a gated one waits outside of the active queue."""
+        """Adds a new pod. A gated pod waits outside of the active queue."""
         room = self._to_active(QueuedPod(pod=pod, timestamp=now), now)
         if room is Room.ACTIVE:
             self.nominations.add(pod)
         return room
 
     def pop(self) -> QueuedPod | None:
-        """The next pod to try; None if there is none. The caller then calls `add_unschedulable` or `done`.
+        """Returns the next pod to try, or None. The caller must then call `add_unschedulable` or `done`.
 
-        If the active queue is empty, the refused pod whose back-off ends first is popped early (gate
-        SchedulerPopFromBackoffQ)."""
+        If the active queue is empty, pops the refused pod whose back-off ends first (gate SchedulerPopFromBackoffQ).
+        """
         while True:
             queued = self._active.take_next()
             if queued is None and self._policy.aligned:
@@ -139,7 +142,7 @@ class SchedulingQueue:
                 return queued
 
     def pop_pod(self, key: str, now: float) -> QueuedPod | None:
-        """Pops this pod, whatever its position; None if it is gated or not in the queue."""
+        """Pops this pod, whatever its position. Returns None if it is gated or not in the queue."""
         self._activate(key, now)
         queued = self._active.remove(key)
         return queued if queued is not None and self._active.begin(queued) else None
@@ -151,14 +154,14 @@ class SchedulingQueue:
     def add_unschedulable(
         self, queued: QueuedPod, now: float, *, refused_by: Iterable[str] = (), pending_for: Iterable[str] = ()
     ) -> Room:
-        """Returns a pod after a failed attempt: with the plugins that refused it or returned Wait, or with none after
-        an error.
+        """Returns a pod to the queue after a failed attempt. Pass the plugins that refused it (`refused_by`) and those
+        that returned Wait (`pending_for`). After an error, pass neither.
 
-        Events since it was popped are handled as if they came now. Raises ValueError if the pod is already in the
+        Events since the pod was popped are handled as if they came now. Raises ValueError if the pod is already in the
         queue, which is a bug of the caller.
         """
         if self.find(queued.key) is not None:
-            raise ValueError(f"pod {queued.key} is in the queue already")
+            raise ValueError(f"pod {queued.key} is already in the queue")
         queued.unschedulable_plugins, queued.pending_plugins = set(refused_by), set(pending_for)
         queued.gating_plugin, queued.gating_events = "", ()
         if queued.rejectors:
@@ -174,9 +177,10 @@ class SchedulingQueue:
         return room
 
     def update(self, old: Pod, new: Pod, changes: Iterable[ClusterEvent], now: float) -> Room | None:
-        """Takes over a changed pending pod; `changes` are the events of the change (see hints.changes.pod_changes).
+        """Replaces a pending pod that has changed. `changes` are the events of the change (see
+        hints.changes.pod_changes).
 
-        None if the pod is in flight: the change is then handled when the pod returns.
+        Returns None if the pod is in flight: then the change is handled when the pod returns.
         """
         if self._active.is_in_flight(new):
             for event in changes:
@@ -204,8 +208,8 @@ class SchedulingQueue:
     def move_all(
         self, event: ClusterEvent, old: Any, new: Any, now: float, *, may_move: Callable[[Pod], bool] | None = None
     ) -> None:
-        """Passes an event to every waiting pod; pods that it may help become active or wait for the rest of their
-        back-off."""
+        """Passes an event to every waiting pod. Pods that the event may help become active, or wait until their
+        back-off is over."""
         if self._is_of_interest(event):
             self._move(
                 [queued for queued in self._waiting.pods if may_move is None or may_move(queued.pod)],
@@ -216,31 +220,31 @@ class SchedulingQueue:
             )
 
     def assigned_pod_added(self, pod: Pod, now: float) -> None:
-        """Handles the binding of a pod, which helps only pods whose rules count other pods."""
+        """Handles the binding of a pod. It helps only pods whose rules count other pods."""
         self._move(self._counting_others(pod), ASSIGNED_POD_ADDED, None, pod, now)
 
     def assigned_pod_updated(
         self, old: Pod, new: Pod, event: ClusterEvent, now: float, *, frees_resources: bool
     ) -> None:
-        """Handles the change of a bound pod; if it requests less now, it may help any pod."""
+        """Handles the change of a bound pod. If the pod requests less now, the change may help any pod."""
         if frees_resources:
             self.move_all(event, old, new, now)
         else:
             self._move(self._counting_others(new), event, old, new, now)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
-        """Makes pods active at once; a pod in flight is tried again when it returns, and an unknown pod is ignored."""
+        """Makes pods active at once. A pod in flight is tried again when it returns; unknown pods are ignored."""
         for pod in pods:
             if not self._activate(pod.key, now) and self._active.is_in_flight(pod):
                 self._active.note(FORCE_ACTIVATE, None, pod)
 
     def flush_backoff(self, now: float) -> None:
-        """Makes pods active whose back-off is over; to be called every second, on the second."""
+        """Makes pods active whose back-off is over. Call it every second, on the second."""
         for queued in self._backoff.take_finished(now):
             self._to_active(queued, now, from_backoff=True)
 
     def flush_waiting(self, now: float) -> None:
-        """Retries pods that have waited for five minutes; to be called every 30 seconds."""
+        """Retries pods that have waited for five minutes. Call it every 30 seconds."""
         stale = self._waiting.out_of_patience(now)
         for queued in stale:
             queued.was_flushed = True
@@ -321,7 +325,7 @@ class SchedulingQueue:
         return Room.WAITING
 
     def _judge_missed(self, queued: QueuedPod) -> Requeue:
-        """The combined effect of the events during the pod's attempt."""
+        """Returns the combined effect of the events that happened during the pod's attempt."""
         happenings = self._active.happened_since_taken(queued.pod)
         if not queued.rejectors or happenings is None:
             return Requeue.AFTER_BACKOFF
@@ -330,8 +334,8 @@ class SchedulingQueue:
         return next((answer for answer in (Requeue.AT_ONCE, Requeue.AFTER_BACKOFF) if answer in answers), Requeue.STAY)
 
     def _counting_others(self, pod: Pod) -> list[QueuedPod]:
-        """Waiting pods with a rule about other pods that this pod may fulfil: spreading, or a required affinity
-        term."""
+        """Returns the waiting pods with a rule about other pods that this pod may fulfil: spreading, or a required
+        affinity term."""
         labels = self._namespace_labels(pod.namespace)
         return [
             queued

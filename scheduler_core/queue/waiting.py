@@ -1,6 +1,7 @@
-"""Pods that wait for an event, and the events that may help them.
+"""The pods that wait for an event, and the events that may help them.
 
-Source: unschedulable_pods.go and isPodWorthRequeuing in pkg/scheduler/backend/queue (v1.36)."""
+Source: unschedulable_pods.go and isPodWorthRequeuing in pkg/scheduler/backend/queue (v1.36).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class Requeue(Enum):
 
 
 class RegisteredHints(Value, kw_only=True):
-    """The registered events of one profile's plugins: plugin name → its registrations."""
+    """Maps each plugin of one profile to the events that it registered."""
 
     by_plugin: Mapping[str, tuple[EventHint, ...]] = field(default_factory=dict)
 
@@ -39,7 +40,7 @@ class RegisteredHints(Value, kw_only=True):
         return tuple(hint.event for hint in self.by_plugin.get(plugin, ()))
 
     def judge(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Requeue:
-        """Whether the event may help this pod: only the plugins that refused it are asked."""
+        """Whether the event may help this pod, according to the plugins that refused it."""
         if not queued.rejectors:
             return Requeue.AFTER_BACKOFF
         if event.is_wildcard:
@@ -65,7 +66,7 @@ def _asked(hint: EventHint, queued: QueuedPod, old: Any, new: Any) -> bool:
 
 
 class WaitingRoom:
-    """Refused pods that wait for an event, and gated pods; in the order of their arrival."""
+    """The refused pods that wait for an event, and the gated pods, in the order of their arrival."""
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}

@@ -1,1 +1,1 @@
-"""Test helpers; shipped with the library and used by its own tests."""
+"""Test helpers, shipped with the library and used by its own tests."""

@@ -1,6 +1,8 @@
-"""a_pod(), a_node(), a_budget(): API objects with defaults, so that a test names only what matters for its outcome.
+"""Builds API objects with defaults (a_pod(), a_node(), a_budget()), so that a test names only what matters for its
+outcome.
 
-Each step gives a new builder, `.manifest` the API object, `.build()` the parsed value."""
+Each step returns a new builder. `.manifest` is the API object, `.build()` returns the parsed value.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ Json = dict[str, Any]
 
 
 def a_pod(name: str = "pod", namespace: str = "default") -> PodBuilder:
-    """A pending pod with one container that requests nothing."""
+    """Returns a pending pod with one container that requests nothing."""
     meta = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}", "labels": {}}
     return PodBuilder(
         {
@@ -36,14 +38,14 @@ def a_pod(name: str = "pod", namespace: str = "default") -> PodBuilder:
 
 
 def a_node(name: str = "node") -> NodeBuilder:
-    """An untainted node with 4 cores, 8 GiB and room for 110 pods, labelled with its host name."""
+    """Returns an untainted node with 4 cores, 8 GiB and room for 110 pods, labelled with its host name."""
     meta = {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name}}
     status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
     return NodeBuilder({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {}, "status": status})
 
 
 def a_budget(name: str = "budget", namespace: str = "default") -> BudgetBuilder:
-    """A budget that selects nothing yet and allows no eviction."""
+    """Returns a PodDisruptionBudget that selects nothing yet and allows no eviction."""
     meta = {"name": name, "namespace": namespace}
     return BudgetBuilder(
         {
@@ -71,7 +73,7 @@ class _Builder:
         return type(self)(manifest)
 
     def labelled(self, **labels: str) -> Self:
-        """Adds labels; double underscores stand for slashes and single ones for dots: topology_kubernetes_io__zone."""
+        """Adds labels. In a name, two underscores stand for a slash and one for a dot: topology_kubernetes_io__zone."""
         return self.with_labels({key.replace("__", "/").replace("_", "."): value for key, value in labels.items()})
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
@@ -79,7 +81,7 @@ class _Builder:
 
 
 class PodBuilder(_Builder):
-    """A pod under construction."""
+    """Builds a pod step by step."""
 
     __slots__ = ()
 
@@ -87,7 +89,8 @@ class PodBuilder(_Builder):
         return pod_from_manifest(self.manifest)
 
     def requesting(self, **amounts: str) -> Self:
-        """Requests of the one container: cpu="500m", memory="1Gi"; other resources through `with_container`."""
+        """Sets the requests of the only container: cpu="500m", memory="1Gi". For other resources, use
+        `with_container`."""
         return self.with_container(
             {
                 "name": "main",
@@ -101,7 +104,7 @@ class PodBuilder(_Builder):
         return self.with_field("spec.containers", list(containers))
 
     def on(self, node_name: str) -> Self:
-        """Makes the pod run on a node."""
+        """Makes the pod run on this node."""
         return self.with_field("spec.nodeName", node_name).with_field("status.phase", "Running")
 
     def terminating(self) -> Self:
@@ -125,7 +128,7 @@ class PodBuilder(_Builder):
         )
 
     def spread_over(self, topology_key: str, **constraint: Any) -> Self:
-        """Adds a topology spread constraint; by default maxSkew 1, DoNotSchedule, over pods with the same `app`
+        """Adds a topology spread constraint: by default maxSkew 1, DoNotSchedule, over pods with the same `app`
         label."""
         full = {
             "topologyKey": topology_key,
@@ -139,7 +142,7 @@ class PodBuilder(_Builder):
         )
 
     def with_affinity(self, **affinity: Any) -> Self:
-        """Fields of spec.affinity: nodeAffinity, podAffinity, podAntiAffinity."""
+        """Sets fields of spec.affinity: nodeAffinity, podAffinity, podAntiAffinity."""
         return self.with_field("spec.affinity", {**self.manifest["spec"].get("affinity", {}), **affinity})
 
     def near(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
@@ -163,7 +166,7 @@ class PodBuilder(_Builder):
         return self.with_affinity(podAntiAffinity={"preferredDuringSchedulingIgnoredDuringExecution": preferred})
 
     def requiring_nodes(self, *terms: Json) -> Self:
-        """Required node affinity: terms of which one must match."""
+        """Adds required node affinity: terms, at least one of which must match."""
         return self.with_affinity(
             nodeAffinity={"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
         )
@@ -183,7 +186,7 @@ def _term(topology_key: str, labels: Mapping[str, str], more: Mapping[str, Any])
 
 
 class NodeBuilder(_Builder):
-    """A node under construction."""
+    """Builds a node step by step."""
 
     __slots__ = ()
 
@@ -191,7 +194,7 @@ class NodeBuilder(_Builder):
         return node_from_manifest(self.manifest)
 
     def offering(self, **amounts: str) -> Self:
-        """Changes what is allocatable: cpu, memory, pods, ephemeral_storage; others through `offering_also`."""
+        """Sets allocatable amounts: cpu, memory, pods, ephemeral_storage. For other resources, use `offering_also`."""
         return self.offering_also({name.replace("_", "-"): amount for name, amount in amounts.items()})
 
     def offering_also(self, amounts: Mapping[str, str]) -> Self:
@@ -216,7 +219,7 @@ class NodeBuilder(_Builder):
 
 
 class BudgetBuilder(_Builder):
-    """A budget under construction."""
+    """Builds a PodDisruptionBudget step by step."""
 
     __slots__ = ()
 
@@ -231,7 +234,7 @@ class BudgetBuilder(_Builder):
 
 
 def manifests(*builders: _Builder | Sequence[_Builder]) -> list[Json]:
-    """The API objects of several builders, ready for load_objects."""
+    """Returns the API objects of several builders, ready for load_objects."""
     found: list[Json] = []
     for builder in builders:
         found.extend([builder.manifest] if isinstance(builder, _Builder) else [b.manifest for b in builder])

@@ -1,1 +1,1 @@
-"""What-if questions: whether more nodes would help pending pods."""
+"""Computes whether more nodes would help pending pods."""

@@ -1,4 +1,4 @@
-"""Whether more nodes would help the pods that find no room when nodes are drained."""
+"""Computes whether more nodes would help the pods that find no room when nodes are drained."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MOST_TEMPLATES: Final = 4
 
 
 class AfterDrain(Value):
-    """The cluster after the drain, and the pods without a node: replacements and earlier pending pods, each with its
-    name for the reader."""
+    """The cluster after the drain, and the pods without a node: replacements and pods that were already pending, each
+    with a readable name."""
 
     world: Snapshot
     homeless: tuple[tuple[str, Pod], ...]
@@ -33,14 +33,15 @@ class AfterDrain(Value):
 def after_drain(
     snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause = moves_all
 ) -> AfterDrain:
-    """The result of the course in which the scheduler's own pick is taken at each tie. Raises UnknownNodeError."""
+    """Simulates the drain. In the simulated course, the scheduler takes its own pick at each tie. Raises
+    UnknownNodeError."""
     drain = run_drain(snapshot, node_names, scheduler, with_details=False, with_pending=True, stays=stays)
     homeless = tuple((each.pod.key, each.replacement) for each in drain.displaced if not (each.landed or each.unknown))
     return AfterDrain(drain.world, homeless, tuple(node_names))
 
 
 def answer(after: AfterDrain, scheduler: Scheduler, template: NodeTemplate, count: int) -> NodesAnswer:
-    """The effect of so many nodes of the template on these pods, and how many would be enough."""
+    """Returns how `count` nodes of the template would help these pods, and how many nodes would be enough."""
     pods = [pod for _, pod in after.homeless]
     found = with_more_nodes(scheduler, after.world, pods, template, count)
     needed = nodes_needed(scheduler, after.world, pods, template)
@@ -59,8 +60,8 @@ def answer(after: AfterDrain, scheduler: Scheduler, template: NodeTemplate, coun
 
 
 def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
-    """ "one more node like node-07 would take all 3 pods that find no room": the first kind of node of which few are
-    enough. Empty if there is none, or if the search would take long."""
+    """Returns, for example, "one more node like node-07 would take all 3 pods that find no room". Names the first kind
+    of node of which a few are enough. Empty if there is none, or if the search would take long."""
     pods = [pod for _, pod in after.homeless]
     if not 0 < len(pods) <= _MOST_PODS_TIMES_NODES // max(1, len(after.world.nodes)):
         return ""
@@ -74,7 +75,7 @@ def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
 
 
 def _templates(after: AfterDrain) -> Iterator[NodeTemplate]:
-    """Nodes like the drained ones, then one of each other size, the most common first."""
+    """Returns templates like the drained nodes, then one of each other size, the most common size first."""
     sizes: dict[object, list[str]] = {}
     for node in after.world.nodes:
         sizes.setdefault((frozenset(node.allocatable.items()), node.taints), []).append(node.name)

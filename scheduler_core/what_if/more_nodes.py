@@ -1,4 +1,4 @@
-"""Whether more nodes of a kind help the pending pods, and how many are needed."""
+"""Computes whether more nodes of a kind help the pending pods, and how many nodes are needed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _GATES: Final = SchedulingGates()  # no node helps a pod that its owner holds ba
 
 
 class MoreNodes(Value, kw_only=True):
-    """The cluster with `count` more nodes. `placed`: each pod that gets a node, in the order of placing. `refused`:
-    each other pod, with the refusal of an empty new node, or that of all nodes in the scheduler's message."""
+    """The cluster with `count` more nodes. `placed` has each pod that gets a node, in the order of placing. `refused`
+    maps each other pod to the refusal by an empty new node, or by all nodes as in the scheduler's message."""
 
     count: int
     new_names: tuple[str, ...] = ()
@@ -35,8 +35,8 @@ class MoreNodes(Value, kw_only=True):
 
 
 class NodesNeeded(Value, kw_only=True):
-    """The answer to "how many". `without`: the cluster as it is. `best`: the smallest number of nodes that places the
-    most pods; `is_enough` if these are all. `tried`: the largest number that was tried."""
+    """How many nodes the pods need. `without` is the cluster as it is. `best` is the smallest number of nodes that
+    places the most pods; `is_enough` says whether it places all. `tried` is the largest number that was tried."""
 
     without: MoreNodes
     best: MoreNodes
@@ -48,15 +48,15 @@ class NodesNeeded(Value, kw_only=True):
 
     @property
     def helps(self) -> bool:
-        """Whether some number of such nodes places more pods than without them."""
+        """Whether some number of such nodes places more pods than the current nodes do."""
         return len(self.best.placed) > len(self.without.placed)
 
 
 def with_more_nodes(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, count: int
 ) -> MoreNodes:
-    """The result of placing these pods, one after another by priority, in the cluster with that many more nodes. No pod
-    is preempted for them. The snapshot does not change. Raises ValueError if `count` is negative."""
+    """Places these pods, one after another by priority, in the cluster with `count` more nodes. Preempts no pod. The
+    snapshot does not change. Raises ValueError if `count` is negative."""
     if count < 0:
         raise ValueError(f"count is {count}: expected the number of nodes to add, 0 or more")
     made = tuple(new_nodes(template, count, snapshot))
@@ -79,11 +79,11 @@ def with_more_nodes(
 def nodes_needed(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, most: int = MOST
 ) -> NodesNeeded:
-    """The smallest number of such nodes with which every pod gets a place, or with which the most do.
+    """Returns the smallest number of such nodes that places every pod, or, if none does, that places the most pods.
 
-    Every number is tried from 0 on, because more nodes may also harm: a spread over hosts counts empty ones. No more
-    nodes than pods are needed, and the search ends when an empty new node refuses every remaining pod for a reason that
-    further nodes do not change.
+    Every number is tried from 0 on, because more nodes may also harm: a spread over hosts counts empty ones. The pods
+    never need more nodes than there are pods. The search ends early when an empty new node refuses every remaining pod
+    for a reason that further nodes do not change.
     """
     without = best = found = with_more_nodes(scheduler, snapshot, pods, template, 0)
     while found.refused and found.count < min(most, len(pods)) and not _is_in_vain(found):
@@ -99,7 +99,7 @@ def nodes_needed(
 
 
 def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
-    """The case that no number of nodes helps: the same result with each pod's refusal by a new node."""
+    """Returns the result for the case that no number of nodes helps, with each pod's refusal by a new node."""
     refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
     return MoreNodes(count=0, placed=best.placed, refused=refused)
 
@@ -120,8 +120,8 @@ def _place(scheduler: Scheduler, world: Snapshot, pod: Pod) -> str | None:
 
 
 def _refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None) -> Verdict:
-    """Why the pod has no place: its scheduling gates, the refusal of an empty new node, or without one, that of all
-    nodes."""
+    """Returns why the pod has no node: its scheduling gates, the refusal by an empty new node, or, without a new node,
+    the refusal by all nodes."""
     if not (gated := _GATES.pre_enqueue(pod)).is_success:
         return gated
     try:

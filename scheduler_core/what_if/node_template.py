@@ -1,5 +1,5 @@
-"""A node that does not exist yet, copied from an existing one or described by a manifest, with the DaemonSet pods that
-would run there."""
+"""Describes a node that does not exist yet, copied from an existing node or read from a manifest, with the DaemonSet
+pods that would run on it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _WANTED_BY: Final = frozenset({"NodeAffinity", "TaintToleration"})
 
 
 class NodeTemplate(Value):
-    """A node and the pods that each node of the kind has from the start. `name` is the prefix of the new names."""
+    """A node, and the pods that each node of this kind has from the start. `name` is the prefix of the new nodes'
+    names."""
 
     name: str
     node: Node
@@ -36,8 +37,8 @@ class NodeTemplate(Value):
 
 
 def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
-    """More nodes like this one, new and empty: without its cordon, temporary taints, images and annotations, and only
-    with its DaemonSet pods. Raises UnknownNodeError if it does not exist."""
+    """Returns a template like this node: new and empty, without its cordon, temporary taints, images and annotations,
+    and only with its DaemonSet pods. Raises UnknownNodeError if the node does not exist."""
     node = snapshot.node(node_name)
     fresh = replace(
         node,
@@ -51,16 +52,16 @@ def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
 
 
 def of_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:
-    """Nodes like this manifest, which is not in the cluster, each with a pod of every DaemonSet that has a pod
-    somewhere and matches such a node."""
+    """Returns a template from this manifest of a node that is not in the cluster. Each node gets a pod of every
+    DaemonSet that has a pod in the cluster and matches such a node."""
     alone = Snapshot.of((node,), objects=snapshot.objects)
     daemons = tuple(pod for pod in _one_of_each_daemon_set(snapshot) if _wants(scheduler, alone, pod))
     return NodeTemplate(node.name or "node", node, daemons)
 
 
 def new_nodes(template: NodeTemplate, count: int, snapshot: Snapshot) -> Iterator[tuple[Node, tuple[Pod, ...]]]:
-    """That many nodes of the template with their pods. Names, uids, the host name label and any label that repeats the
-    name are unique per node."""
+    """Returns `count` nodes of the template with their pods. Names, uids, the host name label and any label that
+    repeats the name are unique per node."""
     taken = snapshot.columns.row_of
     youngest = max((node.created_at for node in snapshot.nodes), default="")
     made, number = 0, 0
@@ -102,8 +103,9 @@ def _wants(scheduler: Scheduler, alone: Snapshot, pod: Pod) -> bool:
 
 
 def _without_its_node(spec: PodSpec) -> PodSpec:
-    """The spec as the DaemonSet's template has it: its controller names the node of each pod in a required affinity
-    (replaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util, v1.36)."""
+    """Returns the spec as in the DaemonSet's template. The DaemonSet controller adds a required affinity that names the
+    node of each pod (replaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util, v1.36); this affinity is
+    removed."""
     affinity = spec.node_affinity
     if affinity is None or affinity.required is None:
         return spec

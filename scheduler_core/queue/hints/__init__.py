@@ -1,7 +1,7 @@
-"""The queueing hints of every default plugin: they tell which event may help a pod.
+"""The queueing hints of every default plugin: they say which event may help a pod.
 
-They are separate from the plugins because the queue asks for them, at another time. A plugin with a method `events`
-gives its own hints; one without it that is not in the table receives every event.
+They are separate from the plugins, because the queue needs them at another time. A plugin with a method `events` has
+its own hints. A plugin without this method that is not in the table receives every event.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 def default_hints(
     profile: Profile, kube_version: KubeVersion, rules: RequestRules
 ) -> Mapping[str, tuple[EventHint, ...]]:
-    """Plugin name → the events that it registers."""
+    """Maps each default plugin to the events that it registers."""
     affinity = profile.plugin_args("NodeAffinity", kube_version)
     assert isinstance(affinity, NodeAffinityArgs)
     return {
@@ -57,8 +57,8 @@ def registered_hints(
     *,
     has_extenders: bool = False,
 ) -> RegisteredHints:
-    """The hints of a profile's plugins: a plugin's own, else the table's, else every event. Extenders receive every
-    event."""
+    """Returns the hints of a profile's plugins: the plugin's own hints, otherwise the table's, otherwise a hint for
+    every event. Extenders receive every event."""
     table = default_hints(profile, kube_version, rules)
     found: dict[str, tuple[EventHint, ...]] = {EXTENDER_NAME: EVERY_EVENT} if has_extenders else {}
     for plugin in plugins:

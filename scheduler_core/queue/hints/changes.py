@@ -1,4 +1,4 @@
-"""The events that an update of a pod or a node causes.
+"""Finds the events that an update of a pod or a node causes.
 
 Source: PodSchedulingPropertiesChange and NodeSchedulingPropertiesChange in pkg/scheduler/framework/events.go, v1.36.
 This library does not read node conditions, so a change of conditions alone causes no event here.
@@ -18,7 +18,7 @@ _TODAYS_RULES: Final = RequestRules()
 
 
 def pod_changes(old: Pod, new: Pod, rules: RequestRules = _TODAYS_RULES) -> tuple[ClusterEvent, ...]:
-    """The events of a pod's update, at least one: a change without its own event is a general update."""
+    """Returns the events of a pod's update, at least one: a change without a specific event is a general update."""
     resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULED_POD
     actions = [
         action
@@ -38,13 +38,13 @@ def pod_changes(old: Pod, new: Pod, rules: RequestRules = _TODAYS_RULES) -> tupl
 
 
 def asks_for_less(old: Pod, new: Pod, rules: RequestRules) -> bool:
-    """Whether the request for some resource decreased or ended."""
+    """Whether the pod's request for some resource decreased or ended."""
     before, after = running_requests(old, rules), running_requests(new, rules)
     return any(before.amount(name) > after.amount(name) for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *before.scalars))
 
 
 def node_changes(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
-    """The events of a node's update; none if nothing changed that scheduling reads.
+    """Returns the events of a node's update; none if nothing changed that scheduling reads.
 
     An uncordon counts as a change of taints, as in the real scheduler.
     """

@@ -1,4 +1,4 @@
-"""Events that help pods that wait for a change of themselves: gates, claims, their own preemption.
+"""The events that help pods which wait for a change of themselves: gates, claims, their own preemption.
 
 Source: EventsToRegister in plugins/{schedulinggates,dynamicresources,defaultpreemption}, v1.36.
 """

@@ -1,4 +1,4 @@
-"""Changes of nodes that help pods which a rule about the node itself refused: name, affinity, taints, cordon, features.
+"""The changes of nodes that help pods which a node rule refused: name, affinity, taints, cordon, features.
 
 Source: isSchedulableAfter… in plugins/{nodeaffinity,tainttoleration,nodeunschedulable,nodename,nodedeclaredfeatures},
 v1.36.

@@ -1,8 +1,8 @@
-"""Changes that help pods which a rule about other pods refused: spreading, affinity and anti-affinity.
+"""The changes that help pods which a rule about other pods refused: spreading, affinity and anti-affinity.
 
 Source: isSchedulableAfter… in plugins/podtopologyspread/plugin.go and plugins/interpodaffinity/plugin.go, v1.36. A pod
-that is spread by a profile's default constraints has no selector here, because that requires the cluster's Services;
-every such change counts as help for it.
+that a profile's default constraints spread has no selector here, because its selector requires the cluster's Services.
+So every such change counts as help for it.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ POD_TOPOLOGY_SPREAD: Final = (
 
 
 def _matches_all(terms: tuple[PodAffinityTerm, ...], pod: Pod) -> bool:
-    """Whether the pod matches every term; without terms no pod matches. The namespace's labels are ignored, as in the
-    real hint."""
+    """Whether the pod matches every term; without terms no pod matches. Ignores the namespace's labels, as the real
+    hint does."""
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)
 
 

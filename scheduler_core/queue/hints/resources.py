@@ -1,4 +1,4 @@
-"""Changes that help pods without room: resources and host ports.
+"""The changes that help pods without room: resources and host ports.
 
 Source: isSchedulableAfter… in plugins/noderesources/fit.go and plugins/nodeports, v1.36.
 """
@@ -20,7 +20,7 @@ _DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
 
 def holds_a_place(pod: Pod) -> bool:
-    """Whether the pod takes room on a node: it is bound or nominated."""
+    """Whether the pod takes room on a node, because it is bound or nominated to the node."""
     return bool(pod.node_name or pod.nominated_node_name)
 
 
@@ -58,7 +58,7 @@ def _frees_what_is_wanted(pod: Pod, old: Pod, new: Pod, rules: RequestRules) -> 
 
 
 def _named(requests: Requests) -> list[str]:
-    """The resources with a request above zero."""
+    """Returns the resources with a request above zero."""
     return [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *requests.scalars) if requests.amount(name) > 0]
 
 

@@ -1,4 +1,4 @@
-"""Changes that help pods without storage.
+"""The changes that help pods without storage.
 
 Source: isSchedulableAfter… in plugins/{volumebinding,volumezone,volumerestrictions,nodevolumelimits}, v1.36.
 """
@@ -35,7 +35,7 @@ def _names_claim(pod: Pod, _old: PersistentVolumeClaim | None, new: PersistentVo
 
 
 def _uses_claim(pod: Pod, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-    """Whether one of the pod's volumes is this claim, or the claim was made for one of them."""
+    """Whether one of the pod's volumes is this claim, or the claim was made for one of the pod's volumes."""
     return pod.namespace == new.namespace and any(use.name == new.name for use in claims_used(pod))
 
 

@@ -70,7 +70,7 @@ def key_of(manifest: Json) -> tuple[str, str]:
 
 
 def seen_in(snapshot: Snapshot) -> Json:
-    """The whole content of a snapshot, by name instead of by row or number."""
+    """Returns the whole content of a snapshot, by name instead of by row or number."""
     columns, names = snapshot.columns, snapshot.node_names
     usage = snapshot.tally(USAGE)
     lines = {
@@ -112,7 +112,7 @@ def answer(snapshot: Snapshot, pending: Json) -> Json:
 
 
 class EventsOfACluster(RuleBasedStateMachine):
-    """Objects are created, changed and deleted, one by one and in lists, with queries and simulations in between."""
+    """Creates, changes and deletes objects, one by one and in lists, with queries and simulations in between."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(drawn=st.data(), kind=st.sampled_from(("Node", "Pod", "Service", "Namespace")), as_bytes=st.booleans())
     def list_comes(self, drawn: st.DataObject, kind: str, as_bytes: bool) -> None:
-        """Deleted nodes leave the tree before new ones join it, in the order of client-go's queue."""
+        """Applies a list. Deleted nodes leave the tree before new nodes join it, in the order of client-go's queue."""
         held = [key for key in self.objects if key[0] == kind]
         for key in held:
             if drawn.draw(st.integers(0, 3)) == 0:
@@ -204,7 +204,7 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(pending=pods("new"))
     def somebody_asks(self, pending: Json) -> None:
-        """Asks for a snapshot: from here on, the cache holds counts and has to update them."""
+        """Asks for a snapshot. From then on the cache has counts and must update them."""
         if self.tree.list():
             answer(self.cache.snapshot(), pending)
 
@@ -257,7 +257,7 @@ class EventsOfACluster(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("changes_per_table", [2048, 3], ids=["one table", "many tables"])
-def test_after_any_events_the_cache_equals_a_snapshot_loaded_from_the_same_objects(
+def test_the_cache_equals_a_loaded_snapshot_after_any_events(
     changes_per_table: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)

@@ -1,4 +1,4 @@
-"""The effect of each event on the cache, including late, repeated, misordered and unreadable ones."""
+"""How each event changes the cache, including late, repeated, misordered and unreadable events."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ def cache_of(*manifests: Json) -> ClusterCache:
 
 
 def where(cache: ClusterCache) -> dict[str, str]:
-    """The node of each pod: a pending pod has none, and an unknown node's name has a question mark."""
+    """Maps each pod to its node. A pending pod has an empty name, and the name of an unknown node has a question
+    mark."""
     snapshot = cache.snapshot()
     placed = {pod.name: pod.node_name for pod in snapshot.placed_pods}
     waiting = {pod.name: "" for pod in snapshot.pending}
     return {**placed, **waiting, **{pod.name: f"{pod.node_name}?" for pod in snapshot.ghosts}}
 
 
-def test_the_cache_follows_a_pod_from_pending_to_deleted() -> None:
+def test_the_cache_follows_a_pod_from_creation_to_deletion() -> None:
     cache = cache_of(node("n1"), pod())
     assert where(cache) == {"web": ""}
     cache.apply({"type": "MODIFIED", "object": pod(on="n1")})
@@ -93,7 +94,7 @@ def test_an_event_is_ignored_only_if_it_is_provably_older(held: str, late: str, 
     assert where(cache) == {"web": "n1" if is_ignored else "n2"}
 
 
-def test_a_late_event_does_not_restore_a_deleted_object() -> None:
+def test_an_event_older_than_the_deletion_does_not_restore_the_object() -> None:
     cache = cache_of(node("n1"), pod(on="n1", version="5"))
     cache.apply({"type": "DELETED", "object": pod(on="n1", version="9")})
     assert not cache.apply({"type": "MODIFIED", "object": pod(on="n1", version="8")})
@@ -103,13 +104,13 @@ def test_a_late_event_does_not_restore_a_deleted_object() -> None:
 
 
 @pytest.mark.parametrize(("uid", "stays"), [("next", False), ("before", True), ("", False)])
-def test_the_deletion_of_a_former_object_does_not_remove_its_successor(uid: str, stays: bool) -> None:
+def test_a_late_deletion_does_not_remove_a_new_object_of_the_same_name(uid: str, stays: bool) -> None:
     cache = cache_of(node("n1"), pod(on="n1", uid="next"))
     cache.apply({"type": "DELETED", "object": pod(on="n1", uid=uid)})
     assert where(cache) == ({"web": "n1"} if stays else {})
 
 
-def test_a_list_replaces_all_objects_even_after_versions_went_back() -> None:
+def test_a_list_replaces_all_objects_even_if_its_versions_are_lower() -> None:
     cache = cache_of(node("n1"), pod("a", on="n1", version="500"), pod("b", on="n1", version="600"))
     cache.apply({"kind": "PodList", "apiVersion": "v1", "items": [pod("a", on="", version="3"), pod("c", version="4")]})
     assert where(cache) == {"a": "", "c": ""}
@@ -173,14 +174,14 @@ def test_an_invalid_event_is_refused_and_changes_nothing(event: Any) -> None:
     ],
     ids=["bookmark", "unused kind", "unused field", "kind of another group"],
 )
-def test_an_event_without_effect_leaves_the_same_snapshot(event: Json) -> None:
+def test_an_event_that_changes_nothing_keeps_the_same_snapshot(event: Json) -> None:
     cache = cache_of(node("n1"), pod(on="n1"))
     before = cache.snapshot()
     assert not cache.apply(event)
     assert cache.snapshot() is before
 
 
-def test_an_object_that_becomes_unreadable_is_left_out_until_it_is_readable_again() -> None:
+def test_the_cache_leaves_out_an_object_while_it_is_unreadable() -> None:
     cache = cache_of(node("n1"), pod(on="n1"))
     broken = pod(on="n1")
     broken["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "much"}}
@@ -191,7 +192,7 @@ def test_an_object_that_becomes_unreadable_is_left_out_until_it_is_readable_agai
     assert (where(cache), cache.snapshot().problems) == ({"web": "n1"}, ())
 
 
-def test_an_assumed_pod_counts_on_its_node_until_it_is_bound_or_forgotten() -> None:
+def test_an_assumed_pod_counts_until_it_is_bound_or_forgotten() -> None:
     cache = cache_of(node("n1"), node("n2"), pod())
     cache.assume("default/web", "n1")
     assert where(cache) == {"web": "n1"}
@@ -208,7 +209,7 @@ def test_an_assumed_pod_counts_on_its_node_until_it_is_bound_or_forgotten() -> N
         cache.assume("default/web", "n1")
 
 
-def test_a_pod_is_assumed_on_known_nodes_only() -> None:
+def test_assuming_a_pod_on_an_unknown_node_is_an_error() -> None:
     cache = cache_of(node("n1"), pod())
     with pytest.raises(UnknownNodeError):
         cache.assume("default/web", "n9")
@@ -224,7 +225,7 @@ def test_an_assumed_pod_that_is_deleted_is_removed() -> None:
     assert where(cache) == {"web": ""}
 
 
-def test_a_pod_assumed_on_a_deleted_node_is_on_no_node() -> None:
+def test_deleting_a_node_removes_its_assumed_pod_from_it() -> None:
     cache = cache_of(node("n1"), pod())
     cache.assume("default/web", "n1")
     cache.apply({"type": "DELETED", "object": node("n1")})
@@ -241,7 +242,7 @@ def order(cache: ClusterCache) -> list[str]:
     return [columns.names[row] for row in columns.tree_order]
 
 
-def test_a_zone_that_became_empty_comes_last_when_it_returns() -> None:
+def test_a_zone_without_nodes_comes_last_when_it_gets_a_node_again() -> None:
     cache = cache_of(node("a1", **{ZONE: "a"}), node("b1", **{ZONE: "b"}), node("a2", **{ZONE: "a"}))
     assert order(cache) == ["a1", "b1", "a2"]
     cache.apply({"type": "DELETED", "object": node("a1")})
@@ -260,8 +261,8 @@ def test_a_list_removes_missing_nodes_before_it_adds_new_ones() -> None:
     assert order(cache) == ["b1", "a2"]
 
 
-def test_interned_values_of_deleted_pods_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels, specs, owners, kinds of pods and affinity groups: after a thousand templates only a few remain in
+def test_the_cache_forgets_shared_parts_of_deleted_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels, specs, owners, classes of pods and affinity groups: after a thousand templates only a few remain in
     memory."""
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 16)
     cache = cache_of(node("n1"), pod("stays", on="n1"))
@@ -287,8 +288,8 @@ def test_interned_values_of_deleted_pods_are_forgotten(monkeypatch: pytest.Monke
     assert sizes == {name: empty[name] for name in sizes}
 
 
-def test_kinds_of_deleted_pods_are_forgotten_however_many_others_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A share of the kinds in use would let a large cluster keep as many of deleted pods."""
+def test_a_large_cluster_forgets_the_classes_of_deleted_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the cache kept a share of the classes in use, a large cluster would keep that many classes of deleted pods."""
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 16)
     stay = [pod(f"stays{number}", on="n1", labels={"number": f"s{number}"}) for number in range(200)]
     cache = cache_of(node("n1"), *stay)
@@ -300,7 +301,7 @@ def test_kinds_of_deleted_pods_are_forgotten_however_many_others_there_are(monke
     assert cache.sizes()["kinds of pods"] <= 200 + 64 + last_table + 1
 
 
-def test_taints_that_no_node_has_any_more_are_forgotten() -> None:
+def test_the_cache_forgets_taints_that_no_node_has() -> None:
     cache = cache_of(node("n1"), node("n2"))
     for number in range(100):
         tainted = node("n1")
@@ -311,7 +312,7 @@ def test_taints_that_no_node_has_any_more_are_forgotten() -> None:
     assert len(sets) == 2
 
 
-def test_a_snapshot_never_changes() -> None:
+def test_later_events_do_not_change_a_snapshot() -> None:
     cache = cache_of(node("n1"), pod(on="n1"))
     before = cache.snapshot()
     cache.apply({"type": "DELETED", "object": pod(on="n1")})

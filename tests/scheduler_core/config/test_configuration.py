@@ -1,4 +1,4 @@
-"""A whole KubeSchedulerConfiguration: defaults, profiles, extenders, and every refusal at once."""
+"""A whole KubeSchedulerConfiguration: defaults, profiles, extenders, and all problems at once."""
 
 import base64
 from typing import Any
@@ -37,7 +37,7 @@ def test_the_defaults_are_those_of_kube_scheduler() -> None:
     assert [profile.scheduler_name for profile in configuration.profiles] == ["default-scheduler"]
 
 
-def test_a_profiles_percentage_wins_over_the_global_one_even_if_zero() -> None:
+def test_a_profiles_percentage_overrides_the_global_one_even_if_zero() -> None:
     configuration = Configuration.from_mapping(
         {
             "percentageOfNodesToScore": 40,
@@ -137,7 +137,7 @@ def test_the_default_timeout_of_an_extender_is_five_seconds() -> None:
     assert Configuration.from_mapping({"extenders": [{"urlPrefix": "http://e"}]}).extenders[0].timeout_seconds == 5.0
 
 
-def test_ignorable_extenders_are_asked_last() -> None:
+def test_ignorable_extenders_are_called_last() -> None:
     extenders = [
         {"urlPrefix": "http://a", "ignorable": True},
         {"urlPrefix": "http://b"},
@@ -152,7 +152,7 @@ def test_ignorable_extenders_are_asked_last() -> None:
     ]
 
 
-def test_ignored_resources_of_extenders_replace_those_of_node_resources_fit() -> None:
+def test_resources_ignored_by_extenders_replace_the_list_of_noderesourcesfit() -> None:
     mapping = {
         "profiles": [
             {
@@ -331,7 +331,7 @@ def test_an_extender_url_with_a_query_or_white_space_is_refused(field: str, char
     assert problem.startswith(f"extenders[0].{field}: must not have '?', '#', white space or control characters")
 
 
-def test_a_configuration_without_file_access_may_hold_certificates_inline() -> None:
+def test_a_configuration_without_file_access_may_contain_inline_certificates() -> None:
     files = {"certFile": "/c", "keyFile": "/k", "caFile": "/a"}
     content = {"certData": "eA==", "keyData": "eA==", "caData": "eA==", "serverName": "s"}
     extenders = [{"urlPrefix": "https://e", "tlsConfig": content}, {"urlPrefix": "https://f", "tlsConfig": files}]

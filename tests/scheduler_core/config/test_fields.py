@@ -1,4 +1,4 @@
-"""Reading single fields: kinds, ranges, paths, durations."""
+"""Reads single fields of a configuration: types, ranges, paths, durations."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The switches, release by release: the first release of each behaviour and the release before it."""
+"""Checks each behaviour in its first release and in the release before."""
 
 import pytest
 
@@ -38,20 +38,20 @@ def version(minor: int) -> KubeVersion:
 
 @pytest.mark.parametrize("minor", range(32, 38))
 @pytest.mark.parametrize("behaviour", FIRST_RELEASE_WITH)
-def test_a_newer_behaviour_begins_with_its_release(behaviour: str, minor: int) -> None:
+def test_each_newer_behaviour_begins_with_its_release(behaviour: str, minor: int) -> None:
     assert getattr(version(minor), behaviour) is (minor >= FIRST_RELEASE_WITH[behaviour])
 
 
 @pytest.mark.parametrize("minor", range(32, 38))
 @pytest.mark.parametrize("behaviour", LAST_RELEASE_WITH)
-def test_an_older_behaviour_ends_with_its_release(behaviour: str, minor: int) -> None:
+def test_each_older_behaviour_ends_with_its_release(behaviour: str, minor: int) -> None:
     assert getattr(version(minor), behaviour) is (minor <= LAST_RELEASE_WITH[behaviour])
 
 
 @pytest.mark.parametrize(
     ("minor", "rule"), [(32, "random"), (33, "random"), (34, "random"), (35, "heap"), (36, "heap"), (37, "heap")]
 )
-def test_the_choice_among_equal_totals_is_random_until_1_34_and_heap_order_since(minor: int, rule: str) -> None:
+def test_ties_are_broken_at_random_until_1_34_and_by_heap_order_later(minor: int, rule: str) -> None:
     assert version(minor).tie_break == rule
 
 
@@ -72,11 +72,11 @@ def test_an_invalid_version_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1.31", "1.38", "2.0"])
-def test_an_unsupported_release_is_refused_and_the_supported_ones_are_named(text: str) -> None:
+def test_the_error_for_an_unsupported_release_names_the_supported_ones(text: str) -> None:
     with pytest.raises(UnsupportedKubeVersionError, match=r"supported are 1\.32 to 1\.36"):
         KubeVersion.parse(text)
 
 
 @pytest.mark.parametrize(("minor", "experimental"), [(36, False), (37, True)])
-def test_only_1_37_is_experimental(minor: int, experimental: bool) -> None:
+def test_kubernetes_1_37_is_the_only_experimental_release(minor: int, experimental: bool) -> None:
     assert version(minor).is_experimental is experimental

@@ -1,4 +1,4 @@
-"""Each plugin's arguments: the defaults, and the refused values with their paths."""
+"""The arguments of each plugin: the defaults, and refused values with their paths."""
 
 from typing import Any
 

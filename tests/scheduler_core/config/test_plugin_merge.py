@@ -1,7 +1,9 @@
-"""Defaults, enabled, disabled and MultiPoint become one ordered list per point.
+"""The plugins of a profile: defaults, enabled, disabled and MultiPoint are merged into one ordered list per extension
+point.
 
-The plugins here are invented. Each one's name lists its extension points, so that a row shows everything that its
-outcome depends on."""
+The plugins in these tests are invented. Each plugin's name lists its extension points, so that a row of the table
+explains its result.
+"""
 
 from typing import Any
 
@@ -137,12 +139,12 @@ def test_the_order_and_weights_are_those_of_kube_scheduler(
     )
 
 
-def test_disabling_star_in_multi_point_leaves_only_the_plugins_enabled_there() -> None:
+def test_disabling_star_in_multipoint_keeps_only_enabled_plugins() -> None:
     plugins = effective(multiPoint=selection("Order", "C", "Bind", disabled=("*",)))
     assert plugins.names == ("Order", "C", "Bind")
 
 
-def test_merging_keeps_a_plugin_that_was_enabled_twice_so_that_it_can_be_refused() -> None:
+def test_merging_keeps_a_plugin_that_is_enabled_twice() -> None:
     assert [plugin.name for plugin in merge_with_defaults(DEFAULTS, selection("B", "B"))] == [
         "Order",
         "A",
@@ -192,7 +194,7 @@ def test_an_invalid_plugin_set_is_refused_with_its_path(own: dict[str, PluginSel
     assert refusal.value.problems == (problem,)
 
 
-def test_an_unknown_plugin_is_refused_in_multi_point_too() -> None:
+def test_an_unknown_plugin_in_multipoint_is_refused() -> None:
     with pytest.raises(
         ConfigurationError, match=r"profiles\[0\]\.plugins\.multiPoint\.enabled\[1\]: plugin Misspelt does not exist"
     ):

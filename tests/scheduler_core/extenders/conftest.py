@@ -1,4 +1,4 @@
-"""Certificates made for the tests by the openssl command."""
+"""Creates certificates for the tests with the openssl command."""
 
 import subprocess
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ import pytest
 
 @dataclass(frozen=True)
 class Certificates:
-    """PEM files: an authority, a server certificate for the name extender.test, a client certificate, and an untrusted
-    authority."""
+    """PEM files of an authority, a server certificate for the name extender.test, a client certificate, and an
+    untrusted authority."""
 
     authority: Path
     server: Path

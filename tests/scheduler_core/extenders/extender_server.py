@@ -1,4 +1,4 @@
-"""An extender over real HTTP, for tests: answers from a table and records the requests."""
+"""An extender over real HTTP for tests. It answers from a table and records the requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Answer = Callable[[Any], Any] | bytes | int
 
 @dataclass
 class ExtenderServer:
-    """`answers` maps a verb to its answer; `requests` contains (path, content type, JSON) of each request."""
+    """An HTTP server. `answers` maps a verb to its response; `requests` has the path, content type and JSON of each
+    request."""
 
     answers: dict[str, Answer]
     delay_seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""A chain of extenders over real HTTP: their order, the remaining nodes, which errors count, and which extenders are
+"""A chain of extenders over real HTTP: their order, the remaining nodes, their errors, and which extenders are
 called."""
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ POD = Pod(name="p", namespace="shop", uid="uid-p")
 
 @pytest.fixture
 def servers() -> Iterator[Any]:
-    """Starts one server for each call and returns its settings too."""
+    """Starts a server for each call, and returns the server and the settings of its extender."""
     with ExitStack() as stack:
 
         def start(answers: dict[str, Answer], **settings: Any) -> tuple[ExtenderServer, ExtenderSettings]:
@@ -65,7 +65,7 @@ def test_no_further_extender_is_called_once_no_node_is_left(servers: Any) -> Non
     assert second.requests == []
 
 
-def test_an_unresolvable_refusal_wins_over_a_resolvable_one(servers: Any) -> None:
+def test_an_extenders_unresolvable_refusal_overrides_a_resolvable_one(servers: Any) -> None:
     _, settings = servers(
         {
             "filter": lambda _: {
@@ -96,7 +96,7 @@ def test_an_extender_that_is_not_cache_capable_gets_and_returns_whole_nodes(serv
     assert asked["Nodes"]["items"][0]["status"]["allocatable"] == {"cpu": "4000m"}
 
 
-def test_an_error_ends_the_cycle_unless_the_extender_may_be_ignored(servers: Any) -> None:
+def test_an_extenders_error_ends_the_cycle_unless_it_is_ignorable(servers: Any) -> None:
     _, healthy = servers({"filter": only("n1")}, filter_verb="filter", node_cache_capable=True)
     ignored = chain(dead(filter_verb="filter", ignorable=True), healthy).filter(POD, NODES)
     failed = chain(dead(filter_verb="filter"), healthy).filter(POD, NODES)
@@ -107,7 +107,7 @@ def test_an_error_ends_the_cycle_unless_the_extender_may_be_ignored(servers: Any
     assert failed.problem.reasons[0].startswith("extender http://127.0.0.1:9: POST http://127.0.0.1:9/filter: ")
 
 
-def test_an_error_in_the_extenders_answer_counts_as_an_error(servers: Any) -> None:
+def test_an_error_in_the_extenders_response_is_an_error(servers: Any) -> None:
     server, settings = servers({"filter": lambda _: {"Error": "no licence"}}, filter_verb="filter")
     assert chain(settings).filter(POD, NODES) == Survivors(
         nodes=(), refusals={}, problem=error(f"extender {server.url}: no licence")
@@ -211,7 +211,7 @@ def test_extenders_without_preempt_verb_are_not_called(servers: Any) -> None:
 
 
 @pytest.mark.parametrize("ignorable", [True, False])
-def test_an_extender_answer_without_victims_drops_the_node_or_is_an_error(servers: Any, ignorable: bool) -> None:
+def test_an_extender_response_without_victims_is_an_error_or_drops_the_node(servers: Any, ignorable: bool) -> None:
     server, settings = servers({"preempt": remain(n1=[], n2=["uid-low"])}, preempt_verb="preempt", ignorable=ignorable)
     answer = chain(settings).narrow_preemption(POD, CANDIDATES, PODS_ON)
     assert answer == (
@@ -221,7 +221,7 @@ def test_an_extender_answer_without_victims_drops_the_node_or_is_an_error(server
     )
 
 
-def test_an_extender_that_fails_to_preempt_fails_the_search_unless_it_may_be_ignored() -> None:
+def test_an_extenders_preempt_error_counts_unless_it_is_ignorable() -> None:
     assert chain(dead(preempt_verb="preempt", ignorable=True)).narrow_preemption(POD, CANDIDATES, PODS_ON) == CANDIDATES
     failed = chain(dead(preempt_verb="preempt")).narrow_preemption(POD, CANDIDATES, PODS_ON)
     assert isinstance(failed, Verdict)
@@ -231,18 +231,18 @@ def test_an_extender_that_fails_to_preempt_fails_the_search_unless_it_may_be_ign
 # ---- bind ----
 
 
-def test_the_first_interested_binder_binds(servers: Any) -> None:
+def test_the_first_interested_extender_with_bind_binds_the_pod(servers: Any) -> None:
     server, settings = servers({"bind": lambda _: {"Error": ""}}, bind_verb="bind")
     assert chain(dead(filter_verb="filter"), settings).bind(POD, "n1") == SUCCESS
     assert server.asked("bind") == [{"PodName": "p", "PodNamespace": "shop", "PodUID": "uid-p", "Node": "n1"}]
 
 
-def test_without_a_binder_the_plugins_bind(servers: Any) -> None:
+def test_the_bind_plugins_run_if_no_extender_binds(servers: Any) -> None:
     _, settings = servers({}, filter_verb="filter")
     assert chain(settings).bind(POD, "n1") is None
 
 
-def test_a_binding_that_fails_is_an_error_or_left_to_the_plugins(servers: Any) -> None:
+def test_a_failed_binding_is_an_error_unless_the_extender_is_ignorable(servers: Any) -> None:
     server, settings = servers({"bind": lambda _: {"Error": "too late"}}, bind_verb="bind")
     assert chain(settings).bind(POD, "n1") == error(f"extender {server.url}: too late")
     assert chain(dead(bind_verb="bind", ignorable=True)).bind(POD, "n1") is None

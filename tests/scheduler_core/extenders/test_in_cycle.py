@@ -88,7 +88,7 @@ def test_the_nominated_node_is_filtered_by_extenders_first_and_alone(extender: A
     assert [body["NodeNames"] for body in agrees.asked("filter")] == [["n2"]]
 
 
-def test_an_extenders_refusal_of_the_nominated_node_is_not_the_first_refusal(extender: Any) -> None:
+def test_an_extenders_refusal_of_the_nominated_node_starts_a_full_search(extender: Any) -> None:
     nominated = a_pod("new").with_field("status.nominatedNodeName", "n2")
     server, settings = extender(
         {"filter": lambda body: {"NodeNames": [name for name in body["NodeNames"] if name != "n2"]}},

@@ -149,7 +149,7 @@ def test_invalid_priorities_are_an_error(body: Any) -> None:
         read_priorities(encoded(body))
 
 
-def test_remaining_victims_are_found_by_uid_on_their_node() -> None:
+def test_an_extenders_remaining_victims_are_found_by_uid() -> None:
     answer = {
         "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "uid-v"}], "NumPDBViolations": 1}, "n2": {"Pods": None}}
     }

@@ -27,7 +27,7 @@ def test_a_request_is_posted_as_json_to_the_prefix_and_verb() -> None:
 
 
 @pytest.mark.parametrize("status", [201, 204, 302, 404, 500])
-def test_any_status_but_200_is_an_error(status: int) -> None:
+def test_a_response_without_status_200_is_an_error(status: int) -> None:
     with ExtenderServer({"filter": status}).running() as server, pytest.raises(ExtenderError) as problem:
         transport(server.url).post("filter", b"{}")
     assert str(problem.value) == f"failed filter with extender at URL {server.url}/filter, code {status}"
@@ -40,7 +40,7 @@ def test_an_unreachable_extender_is_an_error() -> None:
         transport(url).post("filter", b"{}")
 
 
-def test_an_answer_after_the_deadline_is_an_error() -> None:
+def test_a_response_after_the_deadline_is_an_error() -> None:
     with (
         ExtenderServer({"filter": echo}, delay_seconds=3).running() as server,
         pytest.raises(ExtenderError, match=r"no answer within 0\.1 s"),
@@ -48,7 +48,7 @@ def test_an_answer_after_the_deadline_is_an_error() -> None:
         transport(server.url, timeout_seconds=0.1).post("filter", b"{}")
 
 
-def test_a_slowly_dripping_answer_is_cut_off_at_the_deadline() -> None:
+def test_a_slow_response_body_ends_at_the_deadline() -> None:
     # Each byte comes in time for itself: only a deadline for the whole ends this before some 17 s.
     with (
         ExtenderServer({"filter": echo}, trickle_seconds=0.3).running() as server,
@@ -148,7 +148,7 @@ def test_a_client_certificate_is_sent_to_a_server_that_requests_one(certificates
             transport(server.url, enable_https=True, tls=base).post("filter", b"1")
 
 
-def test_a_ca_together_with_insecure_is_refused(certificates: Any) -> None:
+def test_a_tls_configuration_with_ca_and_insecure_is_refused(certificates: Any) -> None:
     with pytest.raises(ExtenderError, match="a root certificate together with insecure is not allowed"):
         transport(
             "https://extender",

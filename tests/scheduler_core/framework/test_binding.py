@@ -1,4 +1,4 @@
-"""Binding a pod to its chosen node: the plugins' order, and what a failure undoes."""
+"""Binds a pod to its chosen node: the order of the plugins, and what a failure undoes."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,8 @@ WAIT = Verdict(VerdictCode.WAIT)
 
 @dataclass
 class Spy:
-    """Serves every point from Reserve on; gives the configured answers, otherwise SUCCESS; records its calls."""
+    """A plugin for every point from Reserve on. It records its calls and returns the configured results, otherwise
+    SUCCESS."""
 
     name: str
     calls: list[str]
@@ -122,13 +123,13 @@ def test_a_failed_binding_unreserves_every_plugin() -> None:
     assert calls[-3:] == ["A.bind", "B.unreserve", "A.unreserve"]
 
 
-def test_a_bind_plugin_that_skips_leaves_the_pod_to_the_next() -> None:
+def test_the_next_bind_plugin_runs_after_one_skips() -> None:
     calls, a, b = spies(a={"bind": SKIP})
     assert run(cycle_of(a, b)).verdict == SUCCESS
     assert calls[6:] == ["A.bind", "B.bind", "A.post_bind", "B.post_bind"]
 
 
-def test_it_is_an_error_if_every_bind_plugin_skips() -> None:
+def test_a_binding_fails_if_every_bind_plugin_skips() -> None:
     calls, a, b = spies(a={"bind": SKIP}, b={"bind": SKIP})
     assert run(cycle_of(a, b)).verdict == error("no bind plugin was responsible for the pod")
     assert calls[-2:] == ["B.unreserve", "A.unreserve"]
@@ -144,7 +145,7 @@ def test_a_pod_that_permit_makes_wait_keeps_its_reservation() -> None:
     assert cycle.bind(CycleState(), POD, "n1") == BindingProgress(stage=Stage.BOUND)
 
 
-def test_a_permit_refusal_outweighs_a_wait() -> None:
+def test_a_permit_refusal_overrides_a_wait() -> None:
     _, a, b = spies(a={"permit": WAIT}, b={"permit": unschedulable("no")})
     assert run(cycle_of(a, b)).verdict == Verdict(VerdictCode.UNSCHEDULABLE, ("no",), "B")
 

@@ -17,7 +17,7 @@ NODES = [a_node(f"n{number}").build() for number in range(6)]
 
 
 class Asked:
-    """The rows that `by_usage` computes."""
+    """Records the rows that `by_usage` computes."""
 
     def __init__(self) -> None:
         self.rows: list[int] = []
@@ -54,7 +54,7 @@ def test_only_changed_rows_are_computed_again(asked: Asked) -> None:
     assert asked.rows == []
 
 
-def test_two_snapshots_derived_from_one_do_not_share_changed_rows(asked: Asked) -> None:
+def test_two_derived_snapshots_do_not_share_changed_rows(asked: Asked) -> None:
     empty = Snapshot.of(NODES)
     one, other = placed(empty, "a", "n1"), placed(placed(empty, "a", "n2"), "b", "n2")
     for _ in range(2):
@@ -63,11 +63,11 @@ def test_two_snapshots_derived_from_one_do_not_share_changed_rows(asked: Asked) 
         assert asked(empty) == [110] * 6
 
 
-def test_a_request_for_some_rows_is_answered_from_the_whole_column(asked: Asked) -> None:
+def test_a_query_for_some_rows_uses_the_cached_whole_column(asked: Asked) -> None:
     assert asked(placed(Snapshot.of(NODES), "a", "n3"), rows=(5, 3)) == [110, 109]
 
 
-def test_a_node_with_other_resources_belongs_to_another_column(asked: Asked) -> None:
+def test_a_cached_column_is_not_used_for_other_allocatable_resources(asked: Asked) -> None:
     empty = Snapshot.of(NODES)
     asked(empty)
     assert asked(empty.with_node_replaced(a_node("n1").offering(pods="5").build()))[1] == 5
@@ -82,7 +82,7 @@ def test_added_and_deleted_nodes_are_computed_again(asked: Asked) -> None:
     assert asked(world.with_node_added(a_node("n7").build())) == [110] * 6 + [109, 110]
 
 
-def test_a_smaller_cluster_keeps_no_old_rows(asked: Asked) -> None:
+def test_a_cached_column_has_no_rows_of_deleted_nodes(asked: Asked) -> None:
     small = Snapshot.of(NODES[:5])
     asked(small)
     asked(small)

@@ -1,4 +1,4 @@
-"""The pods that the default spreading counts: those that the pod's services and its controller select."""
+"""The default spreading counts the pods that the pod's services and its controller select."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_the_first_verdict_of_a_code_is_found_on_any_node() -> None:
     assert diagnosis.first_of(VerdictCode.UNKNOWN) == unknown("who knows").by("Extender")
 
 
-def test_a_replaced_verdict_is_not_found() -> None:
+def test_the_diagnosis_ignores_replaced_verdicts() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     # the only one that eviction could have helped
     diagnosis = diagnosis.with_replaced({2: unresolvable("for good").by("Extender")})
@@ -74,9 +74,9 @@ def test_a_replaced_verdict_is_not_found() -> None:
 
 
 def test_the_message_counts_reasons_not_verdicts() -> None:
-    """Text such as "3 Insufficient cpu" may combine verdicts with and without a second reason.
+    """Text such as "3 Insufficient cpu" may count verdicts with and without a second reason.
 
-    The texts are sorted, so 10 comes before 2.
+    The texts are sorted as strings, so 10 comes before 2.
     """
     nodes = [
         *[a_node(f"n{i}").offering(cpu="1") for i in range(10)],
@@ -100,7 +100,8 @@ def test_a_prefilter_refusal_applies_to_every_node() -> None:
 
 
 def test_an_extenders_verdict_replaces_that_of_the_filters() -> None:
-    """Verdicts of nominated pods and extenders count in the message, for preemption, and against passing."""
+    """Verdicts because of nominated pods and verdicts of extenders count in the message and for preemption. Such a node
+    does not pass."""
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     refusals = {3: unschedulable("an extender said no"), 2: unresolvable("for good")}
     diagnosis = diagnosis.with_replaced({row: verdict.by("Extender") for row, verdict in refusals.items()})
@@ -114,7 +115,7 @@ def test_an_extenders_verdict_replaces_that_of_the_filters() -> None:
     )
 
 
-def test_a_diagnosis_never_changes() -> None:
+def test_replacing_verdicts_does_not_change_the_original_diagnosis() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     before = (diagnosis.sentence(), diagnosis.passed.tolist())
     refused = diagnosis.with_replaced({3: unschedulable("an extender said no").by("Extender")})

@@ -1,4 +1,4 @@
-"""Answers that depend on the nodes alone are kept, and only for as long as they hold."""
+"""Results that depend on the nodes alone are cached, but only while the nodes stay the same."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def answers(plugin: Any, pod: Pod, snapshot: Snapshot) -> list[Any]:
     return [*found, *plugin.normalize(state, pod, nodes, scores).tolist()]
 
 
-def test_pods_of_one_key_are_asked_about_once_and_a_cordon_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_rule_runs_once_per_key_and_again_after_a_cordon(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     filter_all = TaintToleration.filter_all
 
@@ -82,7 +82,7 @@ def test_pods_of_one_key_are_asked_about_once_and_a_cordon_asks_again(monkeypatc
     assert asked == ["a", "c", "e"]
 
 
-def test_two_schedulers_do_not_share_their_settings() -> None:
+def test_two_schedulers_on_one_snapshot_use_their_own_settings() -> None:
     added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [
         {"key": "metadata.name", "operator": "In", "values": ["n2"]}
     ]}]}}  # fmt: skip
@@ -99,8 +99,9 @@ def test_two_schedulers_do_not_share_their_settings() -> None:
     assert Scheduler().schedule(snapshot, a_pod().build()).best == ("n1", "n2")
 
 
-def test_scores_of_other_nodes_than_those_kept_are_worked_out() -> None:
-    """A pod that a later filter refuses on some nodes is scored among the others, whatever was kept before."""
+def test_scores_are_computed_for_nodes_that_the_cache_lacks() -> None:
+    """Different nodes pass for the two pods, so the scores cached for one pod lack nodes of the other. Both must get
+    the same scores as without a cache."""
     snapshot = Snapshot.of(
         [
             a_node("n0").cordoned().build(),
@@ -123,7 +124,7 @@ def test_scores_of_other_nodes_than_those_kept_are_worked_out() -> None:
     assert [told(shared.schedule(snapshot, pod)) for pod in (small, large, small)] == alone
 
 
-def test_what_is_kept_cannot_be_written_to() -> None:
+def test_cached_results_of_node_rules_are_read_only() -> None:
     scheduler, snapshot = Scheduler(), Snapshot.of([a_node("n1").build(), a_node("n2").build()])
     passed = scheduler.schedule(snapshot, a_pod().build()).diagnosis.passed
     with pytest.raises(ValueError, match="read-only"):

@@ -1,4 +1,4 @@
-"""Scores along a shape: linear between its points, truncated toward zero."""
+"""Scores along a shape are linear between its points and truncated toward zero."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_a_score_without_its_prescore_state_is_an_error_that_names_the_plugin(pl
 
 
 @pytest.mark.parametrize("plugin", ["NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation"])
-def test_scores_prepared_on_demand_equal_those_prepared_before(plugin: str) -> None:
+def test_scores_are_equal_with_and_without_the_prescore_point(plugin: str) -> None:
     wish = {
         "nodeAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [
@@ -94,7 +94,7 @@ def test_without_prescore_a_best_effort_pod_has_balance_zero_instead_of_none() -
     assert "NodeResourcesBalancedAllocation" not in scheduled(best_effort, *NODES).scores["a"].by_plugin
 
 
-def test_volume_zone_refuses_nodes_also_without_prefilter() -> None:
+def test_volumezone_refuses_nodes_without_its_prefilter_point() -> None:
     zone = "topology.kubernetes.io/zone"
     nodes = (node("a", **{zone: "1"}), node("b", **{zone: "2"}))
     claim = {
@@ -124,7 +124,7 @@ def test_volume_zone_refuses_nodes_also_without_prefilter() -> None:
     assert late.statuses["a"].reasons == ("node(s) had no available volume zone",)
 
 
-def test_a_refusal_of_a_preparation_on_demand_refuses_every_node() -> None:
+def test_a_missing_claim_refuses_every_node_without_prefilter() -> None:
     lost = pod(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "nowhere"}}])
     plugins = {
         "multiPoint": {

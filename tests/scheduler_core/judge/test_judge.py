@@ -1,4 +1,4 @@
-"""Cases in, answers out: the format, and the handling of invalid input."""
+"""Cases and the decisions about them: the format, and the handling of invalid input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def answers(text: str) -> dict[str, dict[str, Any]]:
     return judge(read_case(text))
 
 
-def test_the_answer_for_a_pod_that_fits_one_node() -> None:
+def test_the_judge_names_the_only_node_that_fits() -> None:
     assert answers(line(a_node("n1"), a_node("n2").cordoned(), a_pod("p"), pods=["default/p"])) == {
         "default/p": {
             "nodes": {
@@ -39,7 +39,7 @@ def test_the_answer_for_a_pod_that_fits_one_node() -> None:
     }
 
 
-def test_the_answer_for_a_pod_that_fits_two_nodes_has_scores() -> None:
+def test_the_judge_reports_scores_if_two_nodes_fit() -> None:
     answer = answers(line(a_node("n1"), a_node("n2"), a_pod("p"), pods=["default/p"]))["default/p"]
     assert answer["best"] == ["n1", "n2"]
     assert answer["scores"]["n1"] == {
@@ -49,7 +49,7 @@ def test_the_answer_for_a_pod_that_fits_two_nodes_has_scores() -> None:
     assert "fit_error" not in answer
 
 
-def test_the_answer_for_a_prefilter_refusal_lists_no_nodes() -> None:
+def test_the_judge_lists_no_nodes_after_a_prefilter_refusal() -> None:
     pod = a_pod("p").with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nope"}}])
     answer = answers(line(a_node("n1"), pod, pods=["default/p"]))["default/p"]
     assert answer["prefilter"] == {
@@ -61,7 +61,7 @@ def test_the_answer_for_a_prefilter_refusal_lists_no_nodes() -> None:
     assert "nodes" not in answer
 
 
-def test_the_answer_for_a_preemption_names_node_and_victims() -> None:
+def test_the_judge_names_node_and_victims_of_a_preemption() -> None:
     low = a_pod("low").requesting(cpu="3").with_priority(0).on("n1")
     answer = answers(line(a_node("n1"), low, a_pod("p").requesting(cpu="3").with_priority(9), pods=["default/p"]))[
         "default/p"
@@ -77,14 +77,14 @@ def test_judged_pods_do_not_affect_each_other_even_if_they_name_a_node() -> None
     } == {"default/a": ["n1"], "default/b": ["n1"]}
 
 
-def test_nominated_pods_keep_their_room_but_the_judged_pods_nomination_is_ignored() -> None:
+def test_the_judge_ignores_the_nomination_of_the_judged_pod() -> None:
     promised = a_pod("promised").requesting(cpu="3").with_field("status.nominatedNodeName", "n1")
     asked = a_pod("asked").requesting(cpu="3").with_field("status.nominatedNodeName", "n1")
     answer = answers(line(a_node("n1"), a_node("n2"), promised, asked, pods=["default/asked"]))["default/asked"]
     assert answer["best"] == ["n2"]
 
 
-def test_the_answer_for_a_gated_pod_names_the_gate_only() -> None:
+def test_the_judge_reports_only_the_gate_of_a_gated_pod() -> None:
     pod = a_pod("p").with_field("spec.schedulingGates", [{"name": "wait"}])
     assert answers(line(a_node("n1"), pod, pods=["default/p"])) == {
         "default/p": {
@@ -97,7 +97,7 @@ def test_the_answer_for_a_gated_pod_names_the_gate_only() -> None:
     }
 
 
-def test_an_unreadable_pod_is_answered_with_an_error_and_the_others_are_judged() -> None:
+def test_the_judge_reports_an_error_for_an_unreadable_pod() -> None:
     bad = a_pod("bad").requesting(cpu="lots")
     other = a_pod("other").with_field("spec.schedulerName", "another")
     got = answers(
@@ -147,7 +147,7 @@ def test_a_wrong_configuration_is_refused_with_its_path() -> None:
         read_case(line(pods=[], config=config))
 
 
-def test_an_answer_is_one_line() -> None:
+def test_the_judge_writes_one_line_per_case() -> None:
     assert write_answers("c", {"default/p": {"best": ["n1"]}}) == '{"id":"c","answers":{"default/p":{"best":["n1"]}}}'
 
 
@@ -162,7 +162,7 @@ def test_the_command_continues_after_a_bad_line_and_exits_with_2(
     assert said.err.startswith("case 2: not a case: ")
 
 
-def test_a_crash_in_one_case_does_not_affect_the_other_answers(
+def test_a_crash_in_one_case_does_not_affect_other_cases(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken_for_three_nodes(case: Case) -> dict[str, dict[str, Any]]:
@@ -184,7 +184,7 @@ def test_a_crash_in_one_case_does_not_affect_the_other_answers(
 
 
 @pytest.mark.parametrize("arguments", [[], ["judge", "--processes", "0"], ["nonsense"]])
-def test_wrong_arguments_exit_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_judge_exits_with_2_for_wrong_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2

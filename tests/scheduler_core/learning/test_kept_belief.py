@@ -1,4 +1,4 @@
-"""A belief survives a dump unchanged, and an invalid one is dropped."""
+"""A dump keeps a belief unchanged. An invalid belief in a dump is dropped."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_a_belief_is_the_same_after_a_dump() -> None:
     assert (kept.strides, kept.others) == ((103, 0, 110), 0.5)
 
 
-def test_a_dump_of_an_earlier_release_has_no_rate_of_other_pods() -> None:
+def test_a_belief_of_an_earlier_release_has_no_rate_of_other_pods() -> None:
     kept = from_mapping({"bindings": 1, "searches": [SEARCH]}, town())
     assert kept is not None
     assert (kept.strides, kept.others) == ((), 0.0)
 
 
-def test_starts_follow_their_nodes_when_others_come_and_go() -> None:
+def test_a_stored_start_follows_its_node_when_other_nodes_change() -> None:
     kept = from_mapping(to_mapping(BELIEF, town()), town(range(5, 150)))
     assert kept is not None
     assert [each.search.start for each in kept.followed] == [2, 115]
@@ -68,13 +68,13 @@ def test_starts_at_a_deleted_node_become_doubt() -> None:
     assert kept.doubt == pytest.approx(0.7)
 
 
-def test_a_forecast_from_the_dump_starts_its_search_where_the_scheduler_does() -> None:
+def test_a_forecast_from_a_dump_starts_at_the_learned_node() -> None:
     found = learnt_searches(to_mapping(BELIEF, town()), town(), Scheduler(), 100)
     assert found is not None
     assert sum(each.search.start == 7 for each in found) >= 50
 
 
-def test_a_dump_without_a_belief_is_read_as_before() -> None:
+def test_a_dump_without_a_belief_can_be_read() -> None:
     read = read_dump(io.BytesIO(dump(None)))
     assert read.learnt is None
     assert learnt_searches(read.learnt, read.snapshot, Scheduler(), 100) is None
@@ -108,7 +108,7 @@ SEARCH = {"node": "n001", "weight": 0.5}
         {"bindings": 1, "searches": [SEARCH], "strides": "x"},
     ],
 )
-def test_an_invalid_belief_is_none(written: Any) -> None:
+def test_an_invalid_belief_in_a_dump_is_ignored(written: Any) -> None:
     assert from_mapping(written, town()) is None
 
 

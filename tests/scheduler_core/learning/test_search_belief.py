@@ -1,6 +1,7 @@
-"""Bindings show where the scheduler's next search begins, and the belief is never more certain than they justify.
+"""Bindings show where the scheduler's next search starts. The belief is never more certain than the bindings justify.
 
-The reference is scheduler_core's own scheduler, with a start that the belief does not know."""
+The reference is scheduler_core's own scheduler, with a start that the belief does not know.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ NODES = 130
 
 
 def a_cluster(seed: int, nodes: int = NODES) -> Snapshot:
-    """Nodes of several sizes in three zones, some of them loaded."""
+    """Returns nodes of several sizes in three zones, some of them loaded."""
     chance = random.Random(seed)
     made = [
         a_node(f"n{number:03}")
@@ -43,7 +44,7 @@ def a_cluster(seed: int, nodes: int = NODES) -> Snapshot:
     return load_objects(manifests(made, loads))
 
 
-def a_comer(number: int, chance: random.Random) -> Pod:
+def an_incoming_pod(number: int, chance: random.Random) -> Pod:
     pod = a_pod(f"comer-{number}").requesting(
         cpu=f"{chance.randrange(1, 20)}00m", memory=f"{chance.randrange(1, 9)}00Mi"
     )
@@ -60,9 +61,9 @@ class HiddenScheduler:
     number: int = 0
 
     def bindings(self, count: int) -> Iterator[tuple[Snapshot, Pod, str]]:
-        """That many bindings: the cluster before, the pod, its node."""
+        """Yields `number` bindings: the cluster before the binding, the pod, and its node."""
         for _ in range(count):
-            pod, before = a_comer(self.number, self.chance), self.world
+            pod, before = an_incoming_pod(self.number, self.chance), self.world
             self.number += 1
             result = SCHEDULER.schedule(before, pod, search=self.search)
             assert result.node is not None
@@ -96,7 +97,7 @@ def test_the_start_and_the_number_of_workers_are_learned_from_twenty_bindings(se
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_after_twenty_bindings_the_sets_are_smaller_and_contain_the_node(seed: int) -> None:
+def test_twenty_bindings_shrink_the_predicted_set_of_nodes(seed: int) -> None:
     scheduler = hidden(seed, workers=2)
     belief = unknown = SearchBelief.unknown(scheduler.world, SCHEDULER)
     belief = learned(scheduler, 20, belief)
@@ -124,7 +125,7 @@ def test_weights_and_doubt_add_up_to_one_after_any_bindings() -> None:
         assert 0 < len(belief.followed) <= MOST_FOLLOWED
 
 
-def test_an_unknown_node_order_leaves_the_sets_unchanged() -> None:
+def test_with_an_unknown_node_order_the_predicted_sets_stay_the_same() -> None:
     scheduler = hidden(5, shuffle=4711)
     belief = learned(scheduler, 20)
     assert belief.doubt > 0.25
@@ -136,7 +137,7 @@ def test_an_unknown_node_order_leaves_the_sets_unchanged() -> None:
     assert inside >= 18
 
 
-def test_after_a_restart_of_the_scheduler_the_belief_is_learned_again() -> None:
+def test_the_belief_recovers_after_the_scheduler_restarts() -> None:
     scheduler = hidden(6)
     belief = learned(scheduler, 20)
     before = belief.starts()[0]
@@ -147,7 +148,7 @@ def test_after_a_restart_of_the_scheduler_the_belief_is_learned_again() -> None:
     assert belief.starts()[0][0] == scheduler.search.start
 
 
-def test_an_unpredicted_node_gives_no_information_about_the_start() -> None:
+def test_a_binding_that_no_search_predicted_adds_little_doubt() -> None:
     scheduler = hidden(7)
     belief = learned(scheduler, 20)
     ((world, pod, _),) = scheduler.bindings(1)
@@ -158,7 +159,7 @@ def test_an_unpredicted_node_gives_no_information_about_the_start() -> None:
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])
-def test_the_binding_of_an_unknown_pod_moves_the_start_as_the_known_ones_did(seed: int) -> None:
+def test_the_binding_of_an_unknown_pod_moves_the_start_by_an_observed_stride(seed: int) -> None:
     scheduler = hidden(seed)
     belief = learned(scheduler, 20)
     list(scheduler.bindings(1))
@@ -170,7 +171,7 @@ def test_the_binding_of_an_unknown_pod_moves_the_start_as_the_known_ones_did(see
     assert (after.bindings, after.strides) == (belief.bindings, belief.strides)
 
 
-def test_the_sets_contain_the_node_although_every_third_binding_is_of_an_unknown_pod() -> None:
+def test_predictions_stay_right_if_every_third_bound_pod_is_unknown() -> None:
     """Unknown pods are bound between the known ones; a belief that ignores their bindings is too certain."""
     inside = {True: 0, False: 0}
     for seed in range(31, 37):
@@ -221,19 +222,19 @@ def test_if_every_node_is_checked_nothing_is_learned() -> None:
     belief = SearchBelief.unknown(small, SCHEDULER)
     assert belief == SearchBelief()
     assert belief.searches(small, SCHEDULER, 32) == ()
-    expected = belief.expect(small, SCHEDULER, a_comer(1, random.Random(1)))
+    expected = belief.expect(small, SCHEDULER, an_incoming_pod(1, random.Random(1)))
     assert not expected.is_sampled
     assert sum(expected.shares.values()) == pytest.approx(1.0)
     assert belief.told(expected, expected.named[0]) is belief
 
 
-def test_a_cluster_that_grows_beyond_a_hundred_nodes_is_learned_from_then_on() -> None:
+def test_learning_begins_when_the_cluster_grows_beyond_a_hundred_nodes() -> None:
     scheduler = HiddenScheduler(a_cluster(9), Search(55), random.Random(9))
     belief = learned(scheduler, 25, SearchBelief())
     assert belief.starts()[0][0] == scheduler.search.start
 
 
-def test_a_start_beyond_a_smaller_cluster_counts_from_its_beginning_again() -> None:
+def test_a_start_beyond_the_last_node_wraps_to_the_first_nodes() -> None:
     scheduler = hidden(10)
     belief = learned(scheduler, 5)
     scheduler.world = a_cluster(11, nodes=101)
@@ -243,7 +244,7 @@ def test_a_start_beyond_a_smaller_cluster_counts_from_its_beginning_again() -> N
 def test_pods_of_another_scheduler_give_no_information() -> None:
     world = a_cluster(12)
     belief = SearchBelief.unknown(world, SCHEDULER)
-    pod = a_comer(1, random.Random(1))
+    pod = an_incoming_pod(1, random.Random(1))
     foreign = replace_value(pod, spec=replace(pod.spec, scheduler_name="another"))
     with pytest.raises(NoProfileError):
         belief.expect(world, SCHEDULER, foreign)

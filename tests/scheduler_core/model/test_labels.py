@@ -46,7 +46,7 @@ def test_a_label_requirement_matches_as_in_kubernetes(
     assert Requirement("k", operator, values).matches(labels) is meets
 
 
-def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
+def test_a_missing_selector_selects_nothing_and_an_empty_one_everything() -> None:
     assert label_selector(None) == NOTHING
     assert label_selector(WireSelector()) == EVERYTHING
     assert not NOTHING.matches({"a": "b"})
@@ -55,7 +55,7 @@ def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
     assert not NOTHING.is_empty
 
 
-def test_added_labels_narrow_a_selector_unless_it_selects_nothing() -> None:
+def test_added_labels_narrow_a_selector() -> None:
     assert EVERYTHING.and_labels([("a", "1")]) == LabelSelector((Requirement("a", "In", ("1",)),))
     assert NOTHING.and_labels([("a", "1")]) == NOTHING
     assert EVERYTHING.and_labels([]) == EVERYTHING
@@ -112,7 +112,7 @@ def test_an_unreadable_expression_disables_only_its_own_term() -> None:
     ("text", "number"),
     [("7", 7), ("-7", -7), ("+7", 7), ("", None), ("7.0", None), (" 7", None), ("1_0", None), (None, None)],
 )
-def test_gt_and_lt_read_integers_as_go_does(text: str | None, number: int | None) -> None:
+def test_the_operators_gt_and_lt_read_integers_as_go_does(text: str | None, number: int | None) -> None:
     assert parse_int64(text) == number
 
 
@@ -139,7 +139,7 @@ def test_label_values_are_validated_as_in_kubernetes(value: str, fits: bool) -> 
     assert is_label_value(value) is fits
 
 
-def test_by_default_a_spread_constraint_honours_affinity_and_ignores_taints() -> None:
+def test_a_spread_constraint_honours_affinity_and_ignores_taints_by_default() -> None:
     plain = spread_constraint_from_manifest({"maxSkew": 2, "topologyKey": "z", "whenUnsatisfiable": "ScheduleAnyway"})
     assert (plain.honors_affinity, plain.honors_taints, plain.min_domains, plain.selector) == (
         True,

@@ -63,7 +63,8 @@ def test_an_invalid_quantity_is_refused_with_its_text(text: str) -> None:
     whole=st.integers(0, 10**7), fraction=st.text("0123456789", max_size=12), suffix=st.sampled_from(sorted(FACTORS))
 )
 def test_every_suffix_scales_by_its_factor(whole: int, fraction: str, suffix: str) -> None:
-    """Exact, except for values finer than a nano-unit (rounded away from zero) or larger than 2⁶³−1 units."""
+    """Values finer than a nano-unit are rounded away from zero, and values above 2⁶³−1 units are limited. All others
+    are exact."""
     exact = Fraction(f"{whole}.{fraction or '0'}") * FACTORS[suffix]
     assert parse_nanos(f"{whole}.{fraction}{suffix}") == min(
         math.ceil(exact * NANOS_PER_UNIT), LARGEST * NANOS_PER_UNIT
@@ -78,10 +79,10 @@ def test_every_exponent_scales_by_a_power_of_ten(digits: int, exponent: int, let
 
 
 @given(st.lists(st.integers(0, 10**12), max_size=8))
-def test_a_sum_is_rounded_once(nanos: list[int]) -> None:
+def test_a_sum_of_quantities_is_rounded_once(nanos: list[int]) -> None:
     assert nanos_to_millis(sum(nanos)) == -(-sum(nanos) // 10**6)
 
 
-def test_a_huge_exponent_neither_hangs_nor_overflows() -> None:
+def test_a_quantity_with_a_huge_exponent_is_limited() -> None:
     assert parse_nanos("1e999999999") == LARGEST * NANOS_PER_UNIT
     assert parse_nanos("1e-999999999") == 1

@@ -102,13 +102,13 @@ def test_a_pods_request_is_computed_as_in_kubernetes(what: Pod, expected: tuple[
         "both",
     ],
 )
-def test_scores_use_default_requests_for_containers_without_any(what: Pod, cpu: int, memory_mi: int) -> None:
+def test_scores_use_default_requests_for_containers_without_requests(what: Pod, cpu: int, memory_mi: int) -> None:
     requests = incoming_requests(what.spec, CURRENT_RULES)
     assert (requests.nonzero_cpu, requests.nonzero_memory) == (cpu, memory_mi * MI)
 
 
 def test_the_fit_score_of_an_incoming_pod_ignores_pod_level_requests() -> None:
-    """A quirk of noderesources/fit.go: its scorer is built without the feature flags."""
+    """The scorer in noderesources/fit.go is built without the feature flags."""
     what = pod(container(cpu="100m", memory="1Mi"), resources={"requests": {"cpu": "4"}})
     assert scored_requests(what.spec)["cpu"] == 100
 
@@ -170,7 +170,7 @@ def test_pod_level_requests_follow_their_feature_gates() -> None:
     assert running_requests(what, RequestRules(pod_level=False)).cpu == 1000
 
 
-def test_extended_resources_count_and_unknown_unprefixed_names_do_not() -> None:
+def test_extended_resources_count_but_unknown_names_without_prefix_do_not() -> None:
     amounts = {
         "example.com/gpu": "2",
         "hugepages-2Mi": "4Mi",

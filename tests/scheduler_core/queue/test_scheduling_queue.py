@@ -425,7 +425,7 @@ def test_returning_a_pod_that_is_already_queued_is_refused() -> None:
     line.add(pod("a"), 0.0)
     queued = taken(line)
     line.add(replace(pod("a"), uid="another"), 0.0)
-    with pytest.raises(ValueError, match="default/a is in the queue already"):
+    with pytest.raises(ValueError, match="default/a is already in the queue"):
         line.add_unschedulable(queued, 1.0)
 
 

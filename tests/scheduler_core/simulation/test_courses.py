@@ -1,4 +1,4 @@
-"""The courses of a drain: where they divide, where they join again, and that together they are complete."""
+"""The courses of a drain: where they divide, where they join again, and that together they miss no landing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def a_pod(
     deleted: bool = False,
     **spec: Any,
 ) -> Manifest:
-    """A pod of its own app unless one is named."""
+    """Returns a pod; without `app`, it has an app of its own."""
     app = app or name
     metadata = {
         "name": name,
@@ -107,7 +107,7 @@ def landings(forecast: Forecast) -> dict[str, tuple[str, ...]]:
 # ---- ties ----
 
 
-def test_an_earlier_tie_widens_the_set_of_a_pod_with_affinity() -> None:
+def test_a_pod_with_affinity_may_land_on_any_node_of_an_earlier_tie() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a")))
     assert landings(forecast) == {"a": ("n2", "n3"), "b": ("n2", "n3")}
     assert forecast.courses == 2
@@ -121,13 +121,13 @@ def test_the_sentence_names_nodes_that_depend_on_an_earlier_tie() -> None:
     )
 
 
-def test_a_tie_between_two_replicas_is_a_single_course() -> None:
+def test_a_tie_between_identical_replicas_adds_no_course() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", app="web"), a_pod("q", app="web"))
     assert sorted(landings(forecast).values()) == [("n2",), ("n3",)]
     assert forecast.courses == 1
 
 
-def test_a_pod_is_pending_if_a_tie_decides_whether_it_has_room() -> None:
+def test_a_pod_is_pending_if_it_finds_room_in_some_courses_only() -> None:
     room = [a_node("n2", cpu="2"), a_node("n3", cpu="2")]
     forecast = drained(
         a_node("n1"),
@@ -144,7 +144,7 @@ def test_a_pod_is_pending_if_a_tie_decides_whether_it_has_room() -> None:
     )
 
 
-def test_reaching_the_bound_is_reported_and_marks_the_later_pods() -> None:
+def test_the_forecast_reports_that_it_left_courses_out() -> None:
     forecast = drained(
         a_node("n1"), a_node("n2"), a_node("n3"), a_node("n4"), a_pod("a"), a_pod("b", **near("a")), most=2
     )
@@ -156,7 +156,7 @@ def test_reaching_the_bound_is_reported_and_marks_the_later_pods() -> None:
     )
 
 
-def test_the_last_tie_of_a_drain_does_not_exceed_the_bound() -> None:
+def test_a_tie_at_the_last_pod_adds_no_course() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), most=1)
     assert (landings(forecast)["a"], forecast.pods[0].is_cut, forecast.notes) == (("n2", "n3"), False, ())
 
@@ -183,7 +183,7 @@ def test_a_replacement_is_placed_while_later_pods_still_run() -> None:
     )
 
 
-def test_pods_under_a_budget_wait_until_the_first_round_is_placed() -> None:
+def test_a_pod_refused_by_a_budget_is_evicted_in_the_next_round() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     forecast = drained(
         *cluster,
@@ -234,9 +234,7 @@ def test_the_replacement_of_a_job_is_placed_last() -> None:
 
 
 @pytest.mark.parametrize(("owner", "outcome"), [("ReplicaSet", None), ("StatefulSet", Outcome.MOVES)])
-def test_a_terminating_pod_is_already_replaced_unless_the_replacement_keeps_its_name(
-    owner: str, outcome: Outcome | None
-) -> None:
+def test_only_terminating_pods_of_statefulsets_still_need_a_replacement(owner: str, outcome: Outcome | None) -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_pod("p", owner=owner, deleted=True))
     assert [pod.outcome for pod in forecast.pods] == ([outcome] if outcome else [])
 
@@ -246,7 +244,7 @@ def test_a_terminating_pod_is_already_replaced_unless_the_replacement_keeps_its_
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Snapshot:
-    """Few nodes of two sizes and few kinds of pods, so that there are many ties."""
+    """Generates clusters with few nodes of two sizes and few kinds of pods, so that there are many ties."""
     nodes = [a_node("n1", cpu="8")] + [
         a_node(f"n{n}", cpu=draw(st.sampled_from(["2", "4"])), zone=draw(st.sampled_from("ab")))
         for n in range(2, draw(st.integers(4, 6)))
@@ -279,7 +277,7 @@ def a_course(snapshot: Snapshot) -> Course:
 
 
 def walk(snapshot: Snapshot, chance: random.Random) -> Course:
-    """One random course, with no other followed."""
+    """Runs one random course and follows no other."""
     course = a_course(snapshot)
     while True:
         course.go_on()
@@ -290,7 +288,7 @@ def walk(snapshot: Snapshot, chance: random.Random) -> Course:
 
 @settings(max_examples=25, deadline=None)
 @given(clusters(), st.integers(0, 2**32))
-def test_every_random_course_lands_within_the_sets(snapshot: Snapshot, seed: int) -> None:
+def test_every_random_course_lands_on_forecast_nodes(snapshot: Snapshot, seed: int) -> None:
     forecast = simulate_drain(snapshot, ["n1"], made_at="x", most_courses=2000)[0]
     by_chance = walk(snapshot, random.Random(seed))
     said: dict[str, list[tuple[str, ...]]] = {}
@@ -309,7 +307,7 @@ def test_every_random_course_lands_within_the_sets(snapshot: Snapshot, seed: int
 
 @settings(max_examples=15, deadline=None)
 @given(clusters(), st.integers(1, 6))
-def test_a_bound_only_removes_nodes_and_marks_the_affected_pods(snapshot: Snapshot, most: int) -> None:
+def test_a_lower_bound_of_courses_removes_nodes_and_marks_their_pods(snapshot: Snapshot, most: int) -> None:
     whole, bounded = (simulate_drain(snapshot, ["n1"], made_at="x", most_courses=n)[0] for n in (2000, most))
     if any(pod.is_cut for pod in bounded.pods):
         assert all(nodes <= nodes_of_owners(whole)[owner] for owner, nodes in nodes_of_owners(bounded).items())
@@ -318,7 +316,7 @@ def test_a_bound_only_removes_nodes_and_marks_the_affected_pods(snapshot: Snapsh
 
 
 def nodes_of_owners(forecast: Forecast) -> dict[str, set[str]]:
-    """The assignment of replicas may differ, but not the set of their nodes."""
+    """Returns the set of nodes of each owner's pods. Which replica takes which of these nodes may differ."""
     found: dict[str, set[str]] = {}
     for pod in forecast.pods:
         found.setdefault(pod.owner, set()).update(pod.landing)
@@ -335,13 +333,13 @@ def test_the_single_course_of_a_drain_is_the_main_course(snapshot: Snapshot) -> 
     ]
 
 
-def test_at_most_the_allowed_number_of_courses_is_followed() -> None:
+def test_a_drain_follows_at_most_most_courses() -> None:
     snapshot = load_objects([a_node(f"n{n}") for n in range(1, 6)] + [a_pod(name) for name in "abcd"])
     assert len(follow(a_course(snapshot), 7)) <= 7
 
 
 def can_be_matched(places: list[str], said: list[tuple[str, ...]]) -> bool:
-    """Whether each place can be matched with a forecast of its own; small enough to try all."""
+    """Whether each node can be matched with a separate forecast. Tries all matches, because there are few."""
     if not places:
         return True
     first, *rest = places

@@ -1,4 +1,4 @@
-"""Drains of small clusters: every outcome once, and laws for any cluster."""
+"""Drains of small clusters: one test for every outcome, and laws for any cluster."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def an_owner(kind: str, node: str | None, *, app: str = "web") -> Manifest:
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "ReplicationController", "Job"])
 @pytest.mark.parametrize(("node", "outcome"), [("n1", Outcome.STAYS), ("n2", Outcome.MOVES), (None, Outcome.MOVES)])
-def test_a_pod_whose_owners_template_names_the_node_stays(kind: str, node: str | None, outcome: Outcome) -> None:
+def test_a_pod_stays_if_its_owners_template_names_the_node(kind: str, node: str | None, outcome: Outcome) -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), an_owner(kind, node), a_pod("p", "n1", owner=kind)))
     assert (pod.outcome, pod.is_bound) == (outcome, node == "n1")
     if pod.is_bound:
@@ -134,7 +134,7 @@ def test_daemonset_pods_that_are_already_unready_are_named() -> None:
     )
 
 
-def test_nodes_with_the_same_highest_score_form_a_set() -> None:
+def test_a_landing_lists_all_nodes_with_the_highest_score() -> None:
     assert only(drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"))).landing == ("n2", "n3")
 
 
@@ -144,12 +144,12 @@ def test_in_a_full_cluster_pods_stay_pending_with_the_reason() -> None:
     assert pod.sentence.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.")
 
 
-def test_on_a_cluster_of_one_node_everything_returns() -> None:
+def test_all_pods_return_in_a_cluster_of_one_node() -> None:
     forecast = drain("n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1", owner="StatefulSet"))
     assert forecast.counts == {Outcome.RETURNS: 2}
 
 
-def test_a_cordon_of_another_node_does_not_bind_a_pod_to_the_drained_node() -> None:
+def test_a_pod_is_pending_if_the_other_nodes_are_only_cordoned() -> None:
     forecast = drain("n1", a_node("n1"), a_node("n2", unschedulable=True), a_pod("p", "n1"))
     assert forecast.counts == {Outcome.PENDING: 1}
 
@@ -271,7 +271,7 @@ def test_the_drained_node_stays_a_topology_domain() -> None:
     )
 
 
-def test_a_replica_is_placed_with_and_then_without_its_terminating_predecessor() -> None:
+def test_a_replacement_sees_its_terminating_predecessor_until_the_round_ends() -> None:
     apart = {
         "affinity": {
             "podAntiAffinity": {
@@ -285,7 +285,7 @@ def test_a_replica_is_placed_with_and_then_without_its_terminating_predecessor()
     assert (forecast.outcome, forecast.landing) == (Outcome.MOVES, ("n2",))
 
 
-def test_each_replacement_takes_its_room_before_the_next_is_placed() -> None:
+def test_a_replacement_takes_room_from_the_next_replacement() -> None:
     forecast = drain(
         "n1", a_node("n1", cpu="8"), a_node("n2", cpu="4"), a_pod("p", "n1", cpu="3"), a_pod("q", "n1", cpu="3")
     )
@@ -310,9 +310,9 @@ def test_a_pending_replacement_does_not_refill_the_budget() -> None:
     ]
 
 
-def test_a_budget_blocks_for_ever_if_its_replacements_only_fit_on_the_drained_node() -> None:
-    """The cluster has one node: the drain evicts the first pod and waits for its replacement, and the replacement waits
-    for the drain."""
+def test_a_budget_blocks_for_ever_if_replacements_fit_only_on_the_drained_node() -> None:
+    """The cluster has one node. The drain evicts the first pod and waits for its replacement, which waits for the end
+    of the drain."""
     first, second = drain(
         "n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1"), a_budget(1, healthy=2, desired=1, expected=2)
     ).pods
@@ -350,7 +350,7 @@ def test_loss_of_empty_dir_data_is_reported() -> None:
     ).loses_data
 
 
-def test_two_nodes_drained_together_do_not_land_on_each_other() -> None:
+def test_pods_of_two_drained_nodes_land_on_neither_node() -> None:
     snapshot = load_objects([a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"), a_pod("q", "n2")])
     first, second = simulate_drain(snapshot, ["n1", "n2"], made_at="x")
     assert (first.node, only(first).landing, second.node, only(second).landing) == ("n1", ("n3",), "n2", ("n3",))
@@ -429,7 +429,7 @@ def test_pods_that_were_already_pending_are_counted_separately() -> None:
     assert (forecast.counts, forecast.already_pending, forecast.notes) == ({Outcome.MOVES: 1}, 2, ())
 
 
-def test_with_too_many_kinds_of_pending_pods_those_of_low_priority_are_only_counted(
+def test_a_drain_does_not_place_pending_pods_beyond_a_number_of_kinds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("scheduler_core.simulation.drain.MOST_WAITING_KINDS", 1)
@@ -456,7 +456,7 @@ def test_a_pending_pod_is_placed_before_the_replacements() -> None:
     assert forecast.notes == ("1 pod that waits for a node would get one: shop/w on n2",)
 
 
-def test_a_pending_pod_displaced_by_a_pod_of_the_node_is_placed_first() -> None:
+def test_an_already_pending_pod_is_placed_before_a_displaced_pod_of_its_priority() -> None:
     apart = {
         "affinity": {
             "podAntiAffinity": {
@@ -471,7 +471,7 @@ def test_a_pending_pod_displaced_by_a_pod_of_the_node_is_placed_first() -> None:
     assert forecast.notes == ("1 pod that waits for a node would get one: shop/w on n2",)
 
 
-def test_a_budget_that_never_allows_is_reported_with_a_value_that_would() -> None:
+def test_a_blocking_budget_is_reported_with_a_value_that_allows_an_eviction() -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_budget(0, desired=3)))
     assert pod.remedies == ("a minAvailable of 2 in the disruption budget shop/web",)
 
@@ -543,7 +543,7 @@ def test_a_pending_pod_is_reported_with_single_changes_that_would_place_it(
     assert forecast.remedies == remedies
 
 
-def test_a_skew_that_exceeds_its_limit_by_one_is_named() -> None:
+def test_a_maxskew_of_one_more_is_a_remedy() -> None:
     spread = {
         "topologySpreadConstraints": [
             {
@@ -562,7 +562,7 @@ _CASES = Path(__file__).parents[2] / "conformance" / "open.jsonl.gz"
 
 
 @pytest.mark.parametrize("index", range(0, 400, 40))
-def test_in_recorded_clusters_every_pod_has_one_outcome_and_nothing_lands_on_the_drained_node(index: int) -> None:
+def test_each_pod_of_a_recorded_cluster_has_one_outcome_off_the_drained_node(index: int) -> None:
     with gzip.open(_CASES, "rt") as lines:
         case = json.loads(next(line for number, line in enumerate(lines) if number == index))
     snapshot = load_objects(case["objects"])
@@ -577,8 +577,9 @@ def test_in_recorded_clusters_every_pod_has_one_outcome_and_nothing_lands_on_the
     assert simulate_drain(snapshot, [node], made_at="x")[0] == forecast
 
 
-def test_a_drain_with_its_own_filter_leaves_pods_in_place() -> None:
-    """The node is cordoned anyway; pods that stay keep its resources, and no budget is checked for them."""
+def test_a_drain_leaves_pods_that_its_rule_keeps() -> None:
+    """The drain cordons the node anyway. Pods that stay keep their resources, and the drain checks no budget for
+    them."""
     snapshot = load_objects(
         [
             a_node("n1"),

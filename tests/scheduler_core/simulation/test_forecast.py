@@ -1,4 +1,4 @@
-"""The forecast's values and their JSON."""
+"""The values of a forecast, and their JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ forecasts = st.builds(
 
 
 @given(forecasts)
-def test_a_forecast_survives_json(forecast: Forecast) -> None:
+def test_a_forecast_is_the_same_after_json(forecast: Forecast) -> None:
     assert Forecast.from_mapping(json.loads(json.dumps(forecast.to_mapping()))) == forecast
 
 
@@ -78,7 +78,7 @@ def test_an_invalid_forecast_is_refused(mapping: dict[str, Any]) -> None:
         Forecast.from_mapping(mapping)
 
 
-def test_counts_are_in_order_and_distinguish_blocked_for_ever_from_blocked_now() -> None:
+def test_a_forecast_counts_pods_per_outcome_in_order() -> None:
     def pod(name: str, outcome: Outcome, *, never: bool = False) -> PodForecast:
         return PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="", is_never=never)
 

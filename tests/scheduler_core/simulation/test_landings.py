@@ -1,4 +1,5 @@
-"""The landings of several courses together: replicas are matched so that the sets stay as small as possible."""
+"""The landings of several courses together: replicas are matched so that the sets of nodes stay as small as
+possible."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ NO_NODE = ""
 
 
 def a_course(*places: str, owner: OwnerReference | None = WEB) -> Course:
-    """Pods p0, p1, … of one owner on these nodes; NO_NODE for a pod without a node."""
+    """Returns a course with the pods p0, p1, … of one owner on these nodes. NO_NODE means a pod without a node."""
     course = Course(Scheduler(), Snapshot.of([]), EvictionRounds(BudgetLedger([]), ()))
     for number, node in enumerate(places):
         pod = Pod(name=f"p{number}", namespace="shop", owner=owner)
@@ -37,15 +38,15 @@ def said(*courses: Course) -> list[set[str]]:
     return [landing.nodes for landing in landings(courses).values()]
 
 
-def test_a_single_course_gives_its_own_landings() -> None:
+def test_one_course_determines_all_landings() -> None:
     assert said(a_course("n1", "n2")) == [{"n1"}, {"n2"}]
 
 
-def test_replicas_that_swap_nodes_have_one_node_each() -> None:
+def test_replicas_that_swap_nodes_between_courses_keep_one_node_each() -> None:
     assert said(a_course("n1", "n2"), a_course("n2", "n1")) == [{"n1"}, {"n2"}]
 
 
-def test_only_the_landing_that_differs_between_courses_is_a_set() -> None:
+def test_a_landing_has_several_nodes_if_courses_differ() -> None:
     assert said(a_course("n1", "n2"), a_course("n3", "n1"), a_course("n1", "n3")) == [{"n1"}, {"n2", "n3"}]
 
 
@@ -60,14 +61,14 @@ def test_a_replica_without_a_node_in_one_course_records_that_course() -> None:
     assert (second.nodes, second.homeless) == ({"n2"}, (other, other.displaced["shop/p0"]))
 
 
-def test_the_replica_that_is_unplaced_in_the_main_course_is_unplaced_in_the_others_too() -> None:
+def test_courses_match_the_replica_that_has_no_node() -> None:
     main, other = a_course(NO_NODE, "n1"), a_course("n2", NO_NODE)
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless is not None) == (set(), True)
     assert (second.nodes, second.homeless) == ({"n1", "n2"}, None)
 
 
-def test_unfollowed_nodes_and_the_mark_of_the_bound_are_kept() -> None:
+def test_a_landing_keeps_unfollowed_nodes_and_the_cut_mark() -> None:
     course = a_course("n1")
     course.displaced["shop/p0"] = replace(course.displaced["shop/p0"], choices=("n1", "n4"), is_after_cut=True)
     (landing,) = landings([a_course("n1"), course]).values()

@@ -1,4 +1,4 @@
-"""The number of movable pods: equal to a fresh count after every change."""
+"""The number of movable pods equals a fresh count after every change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_pods_that_a_drain_leaves_are_never_counted_as_movable() -> None:
     assert before.tally(MovableTally()).tolist() == [1, 1]
 
 
-def test_a_drain_with_its_own_filter_counts_movable_pods_by_it() -> None:
+def test_movable_pods_follow_the_rule_of_the_drain() -> None:
     cluster = load_objects(
         manifests(a_node("a"), a_pod("web").owned_by("ReplicaSet", "web").on("a"), a_pod("db").on("a"))
     )

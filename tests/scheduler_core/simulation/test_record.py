@@ -1,4 +1,4 @@
-"""The record of a cycle contains its decision and the answer of every plugin."""
+"""The record of a cycle contains its decision and the verdict of every plugin."""
 
 from __future__ import annotations
 

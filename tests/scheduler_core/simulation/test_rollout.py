@@ -30,7 +30,7 @@ def at(seconds: float) -> datetime:
 
 @dataclass
 class TestRules:
-    """Rules that allow at most `limit` nodes at once in the given order; the test sets everything else."""
+    """Rules that allow at most `limit` nodes at once, in the given order. The test sets the other rules."""
 
     __test__ = False
 
@@ -106,12 +106,12 @@ def test_the_next_node_starts_after_drain_reboot_and_settling() -> None:
     assert (second.node, second.start, timeline.ends, timeline.left) == ("n2", at(ROUND + 5), at(2 * ROUND + 5), ())
 
 
-def test_a_nodes_measured_durations_apply_to_that_node() -> None:
+def test_the_measured_boot_time_of_a_node_is_used() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], durations=Durations(boot_of={"n2": 1000.0}))
     assert [(visit.end - visit.start).total_seconds() for visit in timeline.visits] == [ROUND, 60 + 1000 + 30]
 
 
-def test_each_drain_starts_from_the_placement_that_earlier_drains_left() -> None:
+def test_each_drain_starts_where_the_earlier_drain_ended() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1", "n2"])
     assert moves(timeline) == [("p", "n1", "n2"), ("p", "n2", "n1")]
     assert timeline.double_moves == 1
@@ -119,7 +119,7 @@ def test_each_drain_starts_from_the_placement_that_earlier_drains_left() -> None
 
 @pytest.mark.parametrize(("taint_key", "landing"), [("soft", "n3"), (None, "n2")])
 def test_the_soft_taint_keeps_pods_off_nodes_that_still_have_to_reboot(taint_key: str | None, landing: str) -> None:
-    """n3 does not reboot and is the fuller node: without the taint n2 would be better, and the pod would move twice."""
+    """n3 does not reboot and is the fuller node. Without the taint the pod would prefer n2 and move twice."""
     timeline = rollout(
         a_node("n1"),
         a_node("n2"),
@@ -133,12 +133,12 @@ def test_the_soft_taint_keeps_pods_off_nodes_that_still_have_to_reboot(taint_key
 
 
 def test_a_rebooted_node_has_no_soft_taint() -> None:
-    """n2's pod could land on n3, which is back and empty, or on n1, which is empty and still has to reboot."""
+    """n2's pod could land on n3, which has rebooted and is empty, or on n1, which is empty and must still reboot."""
     timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n2"), nodes=["n3", "n2", "n1"])
     assert moves(timeline) == [("p", "n2", "n3")]
 
 
-def test_the_reboot_also_removes_a_soft_taint_set_before_the_roll_out() -> None:
+def test_a_reboot_removes_a_soft_taint_that_existed_before_the_rollout() -> None:
     waiting = a_node("n3").tainted("soft", effect="PreferNoSchedule")
     timeline = rollout(a_node("n1"), a_node("n2"), waiting, a_replica("p", "n2"), nodes=["n3", "n2", "n1"])
     assert moves(timeline) == [("p", "n2", "n3")]
@@ -176,7 +176,7 @@ def test_a_pod_that_fits_only_on_its_node_waits_for_the_reboot() -> None:
 
 
 def test_a_pod_that_never_finds_room_waits_until_the_end_of_the_roll_out() -> None:
-    """Its place is taken by n2's pod, which has a higher priority."""
+    """n2's pod, which has a higher priority, takes the room."""
     timeline = rollout(
         a_node("n1"),
         a_node("n2").cordoned(),
@@ -238,7 +238,7 @@ def test_a_budget_is_refilled_when_the_replacement_lands() -> None:
 
 
 def test_a_pod_that_landed_counts_for_its_budget_again() -> None:
-    """p moves from n1 to n2. r of n3 waits for its node and keeps the budget used up, so p may not be evicted from
+    """p moves from n1 to n2. r of n3 waits for its node, so the budget stays used up, and p may not be evicted from
     n2."""
     budget = a_budget().selecting(app="web").allowing(1)
     blocked: dict[str, int] = {}
@@ -265,14 +265,14 @@ def test_a_pod_that_landed_counts_for_its_budget_again() -> None:
     assert blocked == {"n1": 0, "n3": 0, "n2": 1}
 
 
-def test_a_refused_node_blocks_no_other_node_from_its_place() -> None:
+def test_a_refused_node_does_not_delay_other_nodes() -> None:
     rules = TestRules(forbids=lambda node, now, _: "held" if node == "n1" and now < at(100) else "")
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], rules=rules)
     assert ([visit.node for visit in timeline.visits], timeline.hindrances) == (["n2", "n1"], ())
 
 
-def test_of_identical_replicas_only_one_is_tried_when_a_node_comes_back() -> None:
-    """n3, back first, is too small for any of the four pods of n1."""
+def test_one_of_several_identical_replicas_is_tried_when_a_node_returns() -> None:
+    """n3 comes back first, and is too small for each of the four pods of n1."""
     tries: list[str] = []
 
     class Counting(Scheduler):
@@ -291,7 +291,7 @@ def test_of_identical_replicas_only_one_is_tried_when_a_node_comes_back() -> Non
     assert {wait.until for wait in timeline.waits} == {at(240)}
 
 
-def test_a_drained_node_that_may_not_reboot_is_undone_and_retried_in_the_next_window() -> None:
+def test_an_undone_drain_is_repeated_in_the_next_window() -> None:
     day = 86_400
     rules = TestRules(
         forbids=lambda _node, now, _: "" if now < at(30) or now >= at(day) else "shut",
@@ -306,7 +306,7 @@ def test_a_drained_node_that_may_not_reboot_is_undone_and_retried_in_the_next_wi
 
 
 def test_an_undone_node_takes_pods_again() -> None:
-    """n1 is uncordoned after its drain was undone, so n2's pod, too big for any other node, lands on it."""
+    """After n1's drain was undone, n1 is uncordoned. So n2's pod, which is too big for any other node, lands on n1."""
     rules = TestRules(
         forbids=lambda node, now, _: "shut" if node == "n1" and now > T0 else "",
         forbids_late=lambda node, _: "shut" if node == "n1" else "",
@@ -316,14 +316,14 @@ def test_an_undone_node_takes_pods_again() -> None:
     assert timeline.left == (Left(node="n1", obstacle=Obstacle(rule="test", subject="shut", sentence="shut")),)
 
 
-def test_a_node_that_may_never_start_is_reported_and_the_others_reboot() -> None:
+def test_a_node_that_never_starts_is_reported() -> None:
     rules = TestRules(forbids=lambda node, _now, _forecast: "held" if node == "n1" else "")
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], rules=rules)
     assert [visit.node for visit in timeline.reboots] == ["n2"]
     assert [(left.node, left.obstacle.sentence) for left in timeline.left] == [("n1", "held")]
 
 
-def test_all_gates_are_asked_again_after_the_drain_delay() -> None:
+def test_the_rules_are_asked_again_after_the_drain_delay() -> None:
     rules = TestRules(forbids=lambda _node, now, _: "too late" if now >= at(50) else "")
     timeline = rollout(
         a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1"], rules=rules, durations=Durations(held_back=50.0)
@@ -352,7 +352,7 @@ def test_reaching_the_limit_of_simulated_time_is_reported() -> None:
     assert timeline.left[0].obstacle.sentence == "its turn did not come before 2026-03-04 22:04"
 
 
-def test_a_cordon_from_before_stays() -> None:
+def test_a_node_cordoned_before_the_rollout_stays_cordoned() -> None:
     timeline = rollout(
         a_node("n1").cordoned(),
         a_node("n2"),
@@ -391,7 +391,7 @@ def test_a_missing_node_is_an_error_that_names_it() -> None:
         rollout(a_node("n1"), nodes=["n9"])
 
 
-def test_progress_is_reported_at_every_instant_and_ends_complete() -> None:
+def test_the_rollout_reports_its_progress_until_all_nodes_rebooted() -> None:
     told: list[int] = []
     rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], on_progress=told.append)
     assert told == sorted(told)
@@ -403,7 +403,7 @@ def test_a_wait_without_end_lasts_until_the_end_of_the_roll_out() -> None:
 
 
 def a_choice(*, nodes: int = 5) -> list[NodeBuilder | PodBuilder]:
-    """One pod on the first node, and several other nodes that are equally good for it."""
+    """Returns a cluster with one pod on the first node, and several other nodes that are equally good for the pod."""
     return [*(a_node(f"n{number}") for number in range(nodes)), a_replica("web-1", "n0")]
 
 
@@ -420,7 +420,7 @@ def test_without_ties_every_seed_gives_the_same_result() -> None:
     assert drawn == [drawn[0]] * 5
 
 
-def test_the_landing_of_a_pod_that_waited_is_random_too() -> None:
+def test_the_seed_decides_the_node_of_a_pod_that_waited() -> None:
     def placed(seed: int) -> tuple[bool, str]:
         timeline = rollout(
             *(a_node(name).offering(cpu="4") for name in ("n0", "n1", "n2")),
@@ -436,7 +436,7 @@ def test_the_landing_of_a_pod_that_waited_is_random_too() -> None:
     assert placed(0) == placed(1) == (False, "default/web-1")  # only the rebooted node has room for it
 
 
-def test_in_a_large_cluster_the_seed_sets_where_the_node_search_starts() -> None:
+def test_the_seed_decides_where_the_search_of_a_large_cluster_starts() -> None:
     cluster = [*(a_node(f"n{number:03}") for number in range(130)), *(a_replica(f"web-{n}", "n000") for n in range(3))]
     whole = rollout(*cluster, nodes=["n000"])
     drawn = [rollout(*cluster, nodes=["n000"], seed=seed) for seed in (1, 2, 3, 4)]

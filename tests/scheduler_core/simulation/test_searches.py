@@ -1,4 +1,4 @@
-"""A drain that is followed from many search starts of a sampling scheduler: no possibility is lost, and only certain
+"""A drain followed from many search starts of a sampling scheduler: no possible landing is missing, and only certain
 results are reported as certain."""
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def forecast(objects: list[Manifest], **more: Any) -> Forecast:
 
 
 def drawn_cluster(seed: int) -> Snapshot:
-    """Replicas of several owners and kinds leave a node; some fit on few nodes only, and some are under a budget."""
+    """Returns a drained node with replicas of several owners and kinds. Some fit on few nodes only, and some are under
+    a budget."""
     chance = random.Random(seed)
     count = chance.choice([120, 150, 220])
     nodes = [
@@ -77,21 +78,21 @@ def test_the_weights_of_all_courses_add_up_to_one(seed: int, most: int) -> None:
 
 
 def test_a_course_keeps_no_columns_for_a_pod_that_landed() -> None:
-    """Otherwise 160 courses of a hundred pods would keep as many copies of the cluster's columns."""
+    """Otherwise 160 courses with a hundred pods each would keep that many copies of the cluster's columns."""
     courses = courses_of(drawn_cluster(3), MOST_SEARCHES)
     landed = [each for course in courses for each in course.displaced.values() if each.landed]
     assert landed
     assert all(each.result is not None and each.result.table is None and each.result.state is None for each in landed)
 
 
-def test_the_main_course_keeps_scores() -> None:
+def test_the_main_course_reports_scores() -> None:
     made = simulate_drain(drawn_cluster(3), ["n0000"], made_at="")[0]
     assert any(pod.score is not None and pod.runner_up is not None for pod in made.pods)
 
 
-def test_dependence_on_a_tie_is_reported_even_if_each_course_has_one_search_left() -> None:
-    """`b` fits equally well on two nodes, and `c` only on one of them. Three earlier pods spread the searches over as
-    many courses."""
+def test_a_tie_is_reported_even_if_each_course_has_one_search() -> None:
+    """`b` fits equally well on two nodes, and `c` fits on one of them only. Three earlier pods spread the searches over
+    as many courses."""
     nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
     before = [a_pod(f"a{n}", "n0000", cpu="200m", app=f"a{n}", nodeSelector={"two": "False"}) for n in range(3)]
     of_two = {"nodeSelector": {"two": "True"}}
@@ -101,7 +102,7 @@ def test_dependence_on_a_tie_is_reported_even_if_each_course_has_one_search_left
 
 
 def a_race(smalls: int) -> list[Manifest]:
-    """`big` fits on n0001 alone, and only if no small pod takes that node before it."""
+    """Returns a cluster in which `big` fits on n0001 alone, if no small pod takes that node first."""
     nodes = [a_node("n0000", cpu="64"), a_node("n0001", cpu="8", only="yes")]
     nodes += [a_node(f"n{number:04}", cpu="8") for number in range(2, 200)]
     small = [a_pod(f"a{number}", "n0000", cpu="200m", app=f"a{number}") for number in range(smalls)]
@@ -109,7 +110,7 @@ def a_race(smalls: int) -> list[Manifest]:
     return [*nodes, a_pod("load-1", "n0001", cpu="2900m", app="load"), *loads(200)[1:], *small, big]
 
 
-def test_a_pod_that_rarely_finds_no_room_has_outcome_moves_with_a_note() -> None:
+def test_a_pod_that_rarely_finds_no_room_moves_with_a_note() -> None:
     (pod,) = [pod for pod in forecast(a_race(1)).pods if pod.name == "big"]
     assert (pod.outcome, pod.landing) == (Outcome.MOVES, ("n0001",))
     assert pod.sentence.endswith("; in 1 % of cases it finds no room")
@@ -122,8 +123,9 @@ def test_a_pod_that_often_finds_no_room_is_pending_with_the_share() -> None:
 
 
 @pytest.mark.parametrize(("others", "is_open"), [(99, False), (130, True)])
-def test_preemption_that_tries_only_a_part_of_the_nodes_may_choose_other_nodes(others: int, is_open: bool) -> None:
-    """Each node has one pod of lower priority. The real search begins at a random node and stops after a hundred."""
+def test_a_sampled_preemption_may_choose_other_nodes(others: int, is_open: bool) -> None:
+    """Each node has one pod of lower priority. The real search begins at a random node and stops after a hundred
+    nodes."""
     names = [f"n{number:04}" for number in range(others + 1)]
     less = [a_pod(f"less-{name}", name, cpu="3", app=f"less-{name}", priority=1) for name in names[1:]]
     urgent = a_pod("urgent", "n0000", cpu="2", app="urgent", priority=9)
@@ -147,7 +149,7 @@ class Refusing:
         return json.dumps({"NodeNames": kept, "FailedNodes": {n: "no" for n in names if n not in kept}}).encode()
 
 
-def test_an_extender_is_called_few_times_and_nodes_it_always_refuses_are_dropped() -> None:
+def test_a_drain_calls_an_extender_few_times() -> None:
     settings: Mapping[str, Any] = {"urlPrefix": "http://x", "filterVerb": "filter", "nodeCacheCapable": True}
     configuration = Configuration.from_mapping({"extenders": [settings]})
     snapshot = load_objects([*(a_node(f"n{n:04}", cpu="8") for n in range(200)), *loads(200), a_pod("p", "n0000")])
@@ -168,11 +170,11 @@ def test_an_extender_is_called_few_times_and_nodes_it_always_refuses_are_dropped
     ("extenders", "parallelism", "most", "counts"),
     [(0, 16, None, False), (0, 16, 20, True), (1, 16, None, False), (1, 16, 20, False), (0, 3, None, False)],
 )
-def test_every_start_is_counted_only_if_few_searches_are_followed_and_no_extender_is_asked(
+def test_all_starts_are_counted_if_few_searches_are_followed_without_extenders(
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
-    """With extenders only eight searches are followed, but an extender refuses nodes after a search has stopped. With
-    three workers 158 searches are followed, which is not few."""
+    """With extenders only eight searches are followed, but all starts cannot be counted, because an extender refuses
+    nodes after a search has stopped. With three workers 158 searches are followed, which is not few."""
     given: list[bool] = []
 
     def run_drain(*_: Any, counts_any_start: bool, **__: Any) -> SimpleNamespace:
@@ -188,9 +190,9 @@ def test_every_start_is_counted_only_if_few_searches_are_followed_and_no_extende
     assert given == [counts]
 
 
-def test_with_few_searches_an_untried_order_is_marked() -> None:
-    """The start and the order are known and there is one worker, so one search is followed; which pod of three
-    StatefulSets ends first is unknown."""
+def test_with_few_searches_an_order_that_was_not_tried_is_marked() -> None:
+    """The start and the order are known and there is one worker, so one search is followed. It is unknown which pod of
+    three StatefulSets ends first."""
     names = [f"n{number:04}" for number in range(150)]
     nodes = [a_node(name, cpu="8", few="yes" if name in names[:3] else "no") for name in names]
     few = {"nodeSelector": {"few": "yes"}}
@@ -203,7 +205,7 @@ def test_with_few_searches_an_untried_order_is_marked() -> None:
 @pytest.mark.parametrize(
     ("nodes", "searches"), [(1, 160), (200, 160), (1000, 160), (2000, 80), (5000, 32), (15_000, 32)]
 )
-def test_large_clusters_are_searched_from_fewer_starts_and_at_least_32(nodes: int, searches: int) -> None:
+def test_large_clusters_are_followed_from_fewer_starts_but_at_least_32(nodes: int, searches: int) -> None:
     assert most_searches(nodes) == searches
 
 
@@ -218,7 +220,7 @@ def numbered(count: int, **more: Any) -> tuple[Likely, ...]:
     return tuple(Likely(Search(5), 1.0 / count, number, Search(50), **more) for number in range(1, count + 1))
 
 
-def test_other_pods_move_the_starts_by_the_learned_strides() -> None:
+def test_other_pods_move_the_start_by_learned_strides() -> None:
     after = after_others(numbered(2000, others=0.5, strides=(100, 110)), "default/mine", 1.0)
     starts = Counter(each.search.start for each in after)
     assert 0.6 < starts[5] / 2000 < 0.73  # two of three: none comes
@@ -228,7 +230,7 @@ def test_other_pods_move_the_starts_by_the_learned_strides() -> None:
     assert sum(each.weight for each in after) == pytest.approx(1.0)
 
 
-def test_the_start_is_lost_if_the_strides_of_other_pods_are_unknown() -> None:
+def test_other_pods_with_unknown_strides_make_the_start_unknown() -> None:
     assert {each.search.start for each in after_others(numbered(200, others=1.0), "default/mine", 1.0)} == {5, 50}
     assert {
         each.search.start for each in after_others(numbered(50, others=1e9, strides=(1,)), "default/mine", 1.0)
@@ -241,8 +243,8 @@ def test_without_other_pods_the_searches_do_not_change() -> None:
     assert after_others((), "default/mine", 100.0) == ()
 
 
-def test_a_learned_drain_under_churn_names_more_nodes() -> None:
-    """A StatefulSet's pods wait until those before them have ended, and by then other pods have been bound."""
+def test_other_bound_pods_make_a_learned_forecast_name_more_nodes() -> None:
+    """A StatefulSet's pods wait until the earlier pods have ended. By then the scheduler has bound other pods."""
     snapshot = drawn_cluster(5)
     said = [
         simulate_drain(snapshot, ["n0000"], made_at="", searches=numbered(64, others=others, strides=(101, 113, 120)))[

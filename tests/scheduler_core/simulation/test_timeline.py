@@ -54,7 +54,7 @@ def test_every_move_after_a_pods_first_is_a_double_move() -> None:
     assert (timeline.double_moves, timeline.moves_by_pod) == (2, {"x": 3, "y": 1})
 
 
-def test_pods_that_wait_for_their_nodes_reboot_are_not_pending() -> None:
+def test_pods_that_wait_for_the_reboot_of_their_node_are_not_pending() -> None:
     wait = Wait(pod="x", node="a", since=at(10), until=at(40), returns=False, why="")
     endless = Wait(pod="y", node="a", since=at(50), until=None, returns=False, why="")
     returning = Wait(pod="z", node="a", since=at(0), until=at(99), returns=True, why="")

@@ -1,5 +1,5 @@
-"""Snapshots whose nodes are added, changed and removed: each equals one loaded from the same objects, and the cost of a
-change depends only on its size."""
+"""Snapshots whose nodes are added, changed and removed. Each equals a snapshot loaded from the same objects, and the
+cost of a change depends only on the change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Step = tuple[str, ...]  # a call of GoTree
 
 
 class Branch(NamedTuple):
-    """A snapshot, the objects that it should equal, and what kube-scheduler's tree of their nodes went through."""
+    """A snapshot, the objects that it should equal, and the changes to kube-scheduler's tree of these nodes."""
 
     snapshot: Snapshot
     objects: dict[tuple[str, str], Json]
@@ -68,7 +68,7 @@ class Branch(NamedTuple):
 
 
 def went_on(branch: Branch, drawn: st.DataObject, number: int) -> Branch:
-    """Another snapshot, derived by a random change."""
+    """Derives another snapshot by a random change."""
     held = sorted(branch.nodes)
     what = drawn.draw(st.sampled_from(("add", "place", "remove", "replace") if held else ("add",)))
     if what == "place":
@@ -102,10 +102,10 @@ def went_on(branch: Branch, drawn: st.DataObject, number: int) -> Branch:
     changes_per_table=st.sampled_from((2, 512)),
     drawn=st.data(),
 )
-def test_a_snapshot_equals_one_loaded_from_the_same_objects_after_any_changes_of_nodes(
+def test_a_snapshot_with_changed_nodes_equals_one_loaded_from_the_same_objects(
     objects: list[Json], pending: Json, steps: int, most_changes: int, changes_per_table: int, drawn: st.DataObject
 ) -> None:
-    """A tree of snapshots, each queried at any time and in any order."""
+    """Builds a tree of snapshots, each queried at any time and in any order."""
     first = Branch(load_objects(objects), {key_of(each): each for each in objects}, ())
     begin = tuple(("add", name, zone_of(each)) for name, each in first.nodes.items())
     branches = [first._replace(history=begin)]
@@ -123,7 +123,7 @@ def test_a_snapshot_equals_one_loaded_from_the_same_objects_after_any_changes_of
             branch.is_equal_to_one_read_anew(pending)
 
 
-def test_an_image_that_several_nodes_lose_at_once_has_the_size_that_the_next_one_reports() -> None:
+def test_an_images_size_comes_from_the_first_node_that_still_has_it() -> None:
     sizes = {"n0": 10, "n1": 20, "n2": 30}
     made = [a_node(name).with_image("app:1", size_bytes=size) for name, size in sizes.items()]
     snapshot = load_objects(manifests(made))
@@ -133,8 +133,8 @@ def test_an_image_that_several_nodes_lose_at_once_has_the_size_that_the_next_one
     assert changed.without_node("n2").columns.images.states == {}
 
 
-def test_pods_on_a_node_that_was_added_and_removed_affect_no_other_pod() -> None:
-    """Their affinity terms were counted before the node was added, and are queried after it was removed."""
+def test_pods_of_a_removed_node_affect_no_other_pod() -> None:
+    """The pods' affinity terms were counted before the node was added, and are queried after it was removed."""
     snapshot = load_objects(manifests([a_node("n0").in_zone("a"), a_node("n1").in_zone("b")]))
     web = a_pod("web").with_labels({"app": "web"}).away_from("topology.kubernetes.io/zone", {"app": "web"})
     there = snapshot.with_pod_placed(web.build(), "n0")
@@ -152,7 +152,7 @@ def test_pods_on_a_node_that_was_added_and_removed_affect_no_other_pod() -> None
 
 
 def a_cluster(count: int) -> Snapshot:
-    """Three pods on each node; a decision was made, so that columns and counts exist."""
+    """Returns a cluster with three pods on each node, after a scheduling cycle, so that columns and counts exist."""
     made = [a_node(f"n{i}").in_zone("abc"[i % 3]).with_image(f"app:{i % 5}", size_bytes=10) for i in range(count)]
     placed = [a_pod(f"p{i}-{j}").on(f"n{i}").with_labels({"app": f"a{j}"}) for i in range(count) for j in range(3)]
     snapshot = load_objects(manifests([*made, *placed]))
@@ -172,7 +172,7 @@ DERIVATIONS: dict[str, Callable[[Snapshot], Snapshot]] = {
 
 @pytest.mark.parametrize("derive", DERIVATIONS.values(), ids=DERIVATIONS)
 def test_a_derived_snapshot_takes_no_more_memory_in_a_larger_cluster(derive: Callable[[Snapshot], Snapshot]) -> None:
-    """The test would detect a copy of any structure with an entry for each node, pod or image."""
+    """Detects a copy of any structure with an entry for each node, pod or image."""
 
     def bytes_for(snapshot: Snapshot) -> int:
         derive(snapshot)  # what is made once for all derivations is there
@@ -201,7 +201,7 @@ def test_the_columns_are_computed_once_for_many_changes(monkeypatch: pytest.Monk
     assert len(made) <= 1
 
 
-def test_a_list_of_added_nodes_may_be_reused_by_its_owner() -> None:
+def test_a_snapshot_does_not_see_later_changes_of_the_list_of_added_nodes() -> None:
     batch = [node_from_manifest(each) for each in manifests([a_node("b"), a_node("c")])]
     snapshot = load_objects(manifests([a_node("a")])).with_nodes_added(batch)
     batch.clear()

@@ -33,7 +33,7 @@ def test_the_node_order_alternates_between_zones(zones: list[str], order: list[i
     assert columns(*in_zones(*zones)).tree_order.tolist() == order
 
 
-def test_beta_zone_labels_win_and_a_zone_includes_its_region() -> None:
+def test_beta_zone_labels_take_precedence_over_current_ones() -> None:
     beta = a_node("beta").in_zone("x").with_labels({"failure-domain.beta.kubernetes.io/zone": "a"})
     other_region = a_node("far").in_zone("a").with_labels({"topology.kubernetes.io/region": "r2"})
     assert columns(a_node("n0").in_zone("a"), beta, other_region, a_node("n3").in_zone("a")).tree_order.tolist() == [
@@ -48,9 +48,9 @@ def test_rows_are_sorted_by_the_node_order() -> None:
     assert columns(*in_zones(*"aabb")).in_tree_order(np.array([0, 1, 2])).tolist() == [0, 2, 1]
 
 
-def test_ties_follow_the_node_order() -> None:
-    """Totals [5, 5, 9, 9] in list order are [5, 9, 5, 9] in the scheduler's order: the heap's root is then the second
-    9."""
+def test_a_tie_goes_to_the_heap_root_in_node_order() -> None:
+    """Totals [5, 5, 9, 9] in list order are [5, 9, 5, 9] in the scheduler's order. So the root of the heap is the
+    second 9."""
     nodes = [
         node.offering(cpu=cpu, memory="4Gi") for node, cpu in zip(in_zones(*"aabb"), ("2", "2", "8", "8"), strict=True)
     ]
@@ -63,7 +63,7 @@ def test_ties_follow_the_node_order() -> None:
     assert (turned.best, turned.node) == (("n2", "n3"), "n3")
 
 
-def test_resource_columns_hold_amounts_and_pod_counts() -> None:
+def test_resource_columns_have_amounts_and_pod_counts() -> None:
     table = columns(a_node("a"), a_node("b").offering(cpu="500m", pods="7").offering_also({"example.com/gpu": "2"}))
     assert table.allocatable[table.resources["cpu"]].tolist() == [4000, 500]
     assert table.allocatable[table.resources["example.com/gpu"]].tolist() == [0, 2]
@@ -71,7 +71,7 @@ def test_resource_columns_hold_amounts_and_pod_counts() -> None:
     assert table.allowed_pods.tolist() == [110, 7]
 
 
-def test_columns_hold_masks_of_taints_and_features() -> None:
+def test_columns_cache_tolerated_taints_and_declared_features() -> None:
     table = columns(
         a_node("a"),
         a_node("b").tainted("x"),
@@ -83,7 +83,7 @@ def test_columns_hold_masks_of_taints_and_features() -> None:
     assert (sets, places.tolist()) == ((frozenset(), frozenset({"F"})), [0, 0, 1])
 
 
-def test_columns_hold_topologies_and_selections() -> None:
+def test_columns_cache_topologies_and_selected_nodes() -> None:
     labels = columns(a_node("a").in_zone("x"), a_node("b"), a_node("c").in_zone("y"), a_node("d").in_zone("x")).labels
     zone = labels.topology("topology.kubernetes.io/zone")
     assert (zone.values, zone.codes.tolist(), zone.present.tolist(), zone.everywhere) == (

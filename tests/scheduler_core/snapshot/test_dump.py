@@ -1,5 +1,5 @@
-"""A cluster written to a file and read again: everything that scheduling reads is kept, nothing else is, and an invalid
-file is refused."""
+"""A cluster written to a file and read again: the file keeps exactly what scheduling reads, and an invalid file is
+refused."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_dump_drops_fields_that_scheduling_does_not_read() -> None:
     assert "Secret" not in text
 
 
-def test_the_same_cluster_gives_the_same_bytes() -> None:
+def test_two_dumps_of_the_same_cluster_have_the_same_bytes() -> None:
     assert dumped(page("Node", NODE)) == dumped(page("Node", NODE))
 
 
@@ -99,7 +99,7 @@ def _recorded(index: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("index", range(7, 400, 56))
-def test_decisions_on_a_recorded_cluster_are_the_same_after_a_dump(index: int) -> None:
+def test_the_scheduler_decides_the_same_on_a_cluster_read_from_a_dump(index: int) -> None:
     case = _recorded(index)
     asked = set(case["pods"])
     pages, pods = [], []
@@ -151,8 +151,8 @@ def test_an_invalid_dump_is_refused_with_a_clear_message(content: bytes, sentenc
 
 
 def test_an_unknown_kind_in_a_dump_is_reported_once() -> None:
-    """A dump contains nothing that its writer's scheduling does not read, so a kind that this release ignores may
-    decide the answer."""
+    """The writer of a dump keeps only what its scheduling reads. So a kind that this release ignores may change the
+    result."""
     unknown = b'{"kind":"PodGroupList","apiVersion":"scheduling.k8s.io/v1","items":[{"metadata":{"name":"g"}}]}\n'
     content = gzip.compress(b"".join([*LINES[:-1], unknown, unknown, b'{"end":4}\n']))
     assert [str(problem) for problem in read_dump(io.BytesIO(content)).snapshot.problems] == [
@@ -162,7 +162,7 @@ def test_an_unknown_kind_in_a_dump_is_reported_once() -> None:
 
 
 class _Zeros(io.RawIOBase):
-    """Two gigabytes that use no disk space."""
+    """A file of two gigabytes that uses no disk space."""
 
     def __init__(self) -> None:
         self._left = 2 * 2**30
@@ -178,7 +178,7 @@ class _Zeros(io.RawIOBase):
 
 
 def _bomb(line: bytes) -> bytes:
-    """400 MB of this after a valid header, compressed to much less."""
+    """Returns a valid header and 400 MB of data, compressed to much less."""
     packer = zlib.compressobj(1, wbits=31)
     part = line * (2**22 // len(line))
     return packer.compress(LINES[0]) + b"".join(packer.compress(part) for _ in range(100)) + packer.flush()
@@ -192,7 +192,9 @@ def _bomb(line: bytes) -> bytes:
         pytest.param(lambda: io.BytesIO(_bomb(b"nonsense\n")), "cannot be read", id="a gzip bomb of short lines"),
     ],
 )
-def test_invalid_input_of_any_size_is_refused_in_bounded_memory(source: Callable[[], BinaryIO], sentence: str) -> None:
+def test_an_invalid_dump_of_any_size_is_refused_in_bounded_memory(
+    source: Callable[[], BinaryIO], sentence: str
+) -> None:
     opened = source()
     tracemalloc.start()
     try:

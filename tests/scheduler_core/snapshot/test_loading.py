@@ -69,19 +69,19 @@ SAID = [
 ]
 
 
-def test_an_unreadable_object_is_reported_with_its_field_and_the_rest_is_loaded() -> None:
+def test_an_unreadable_object_is_reported_and_other_objects_are_loaded() -> None:
     snapshot = load_objects([*CLUSTER, BAD_POD, BAD_TYPE])
     assert [str(problem).replace("[...]", "[0]") for problem in snapshot.problems] == SAID
     assert [pod.key for pod in snapshot.pods_on("n1")] == ["default/placed"]
 
 
-def test_an_unreadable_object_in_a_page_is_reported_and_the_rest_is_loaded() -> None:
+def test_an_unreadable_object_in_a_page_does_not_affect_other_objects() -> None:
     snapshot = load_pages([page("Node", *of_kind("Node")), page("Pod", BAD_TYPE, *of_kind("Pod"), BAD_POD)])
     assert sorted(str(problem).replace("[...]", "[0]") for problem in snapshot.problems) == sorted(SAID)
     assert [pod.key for pod in snapshot.pods_on("n1")] == ["default/placed"]
 
 
-def test_an_unreadable_node_leaves_out_only_itself() -> None:
+def test_loading_leaves_out_only_the_unreadable_node() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_node("n2").offering(pods="many"), a_pod("p").on("n2")))
     assert snapshot.node_names == ("n1",)
     assert [pod.key for pod in snapshot.ghosts] == ["default/p"]
@@ -120,7 +120,7 @@ def test_a_page_that_is_not_a_list_is_refused(body: bytes) -> None:
         load_pages([body])
 
 
-def test_of_two_objects_with_the_same_name_the_later_wins() -> None:
+def test_the_later_of_two_objects_with_the_same_name_counts() -> None:
     snapshot = load_objects(
         manifests(a_node("n1"), a_node("n1").in_zone("b"), a_pod("p").on("n1"), a_pod("p").on("n1").with_priority(5))
     )

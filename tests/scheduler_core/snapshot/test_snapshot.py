@@ -8,7 +8,7 @@ from scheduler_core.snapshot.snapshot import UnknownNodeError, UnknownPodError
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 
-def test_unknown_names_are_refused_and_named() -> None:
+def test_an_unknown_node_or_pod_is_an_error_that_names_it() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_pod("p")))
     with pytest.raises(UnknownNodeError, match=r"^the snapshot has no node 'n9'$"):
         snapshot.with_pod_placed(a_pod().build(), "n9")
@@ -39,7 +39,7 @@ def test_a_pod_marked_as_terminating_stays_on_its_node() -> None:
     assert not snapshot.pod("default/p").terminating
 
 
-def test_without_removes_a_placed_or_a_pending_pod() -> None:
+def test_removing_a_pod_works_for_placed_and_pending_pods() -> None:
     snapshot = load_objects(
         manifests(a_node("n1"), a_pod("placed").on("n1"), a_pod("waiting"), a_pod("ghost").on("n9"))
     )
@@ -59,7 +59,7 @@ def test_namespaces_are_selected_by_their_labels() -> None:
     ) == {"c"}
 
 
-def test_a_cached_value_is_computed_once_and_shared() -> None:
+def test_remember_computes_a_value_once_for_derived_snapshots() -> None:
     snapshot = load_objects(manifests(a_node("n1")))
     asked: list[int] = []
 
@@ -91,14 +91,14 @@ def test_a_node_info_sums_the_requests_of_the_pods_on_the_node() -> None:
     assert snapshot.node_info(1).image_state("x:1") is not None
 
 
-def test_a_host_port_used_by_two_pods_is_free_once_one_of_them_is_removed() -> None:
+def test_removing_one_of_two_pods_frees_their_common_host_port() -> None:
     """The scheduler keeps a node's ports as a set, and so does the dry run of preemption here."""
     pods = [a_pod(name).with_host_port(80).on("n1") for name in ("a", "b")]
     info = load_objects(manifests(a_node("n1"), pods)).node_info(0)
     assert info.without_pod(info.pods[0]).used_ports == frozenset()
 
 
-def test_a_replaced_node_is_used_by_the_new_snapshot() -> None:
+def test_the_new_snapshot_uses_the_replaced_node() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_pod("p").requesting(cpu="1").on("n1")))
     larger = snapshot.with_node_replaced(a_node("n1").offering(cpu="9").in_zone("b").build())
     assert larger.node_info(0).node.allocatable["cpu"] == 9000

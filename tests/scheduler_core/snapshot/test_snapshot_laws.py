@@ -1,5 +1,4 @@
-"""Laws of snapshots: a derived snapshot equals one read from the changed objects, and no snapshot ever changes in
-place."""
+"""Laws of snapshots: a derived snapshot equals one loaded from the changed objects, and no snapshot ever changes."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ USAGE = UsageTally(RequestRules())
 
 
 def answer(snapshot: Snapshot, pending: Json) -> Json:
-    """All answers of the scheduler, as JSON: equal clusters must give equal ones."""
+    """Returns all results of the scheduler as JSON. Equal clusters must have equal results."""
     return json.loads(json.dumps(as_answer(SCHEDULER.schedule(snapshot, pod_from_manifest(pending)))))
 
 
 def columns_of(snapshot: Snapshot) -> list[Any]:
-    """Every dynamic column and the pods on each node, in comparable form."""
+    """Returns every column that pods change, and the pods on each node, in a form that can be compared."""
     usage = snapshot.tally(USAGE)
     ports = {port: users.tolist() for port, users in snapshot.tally(HOST_PORTS).items() if users.any()}
     on_nodes = [sorted(pod.key for pod in snapshot.pods_on(name)) for name in snapshot.node_names]
@@ -68,7 +67,7 @@ def test_placing_then_removing_a_pod_restores_every_column(
 
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), arrivals=st.lists(pods("x"), min_size=1, max_size=4), pending=pods("new"), drawn=st.data())
-def test_a_derived_snapshot_answers_like_a_freshly_loaded_one(
+def test_scheduling_on_a_derived_snapshot_equals_a_freshly_loaded_one(
     objects: list[Json], arrivals: list[Json], pending: Json, drawn: st.DataObject
 ) -> None:
     snapshot = load_objects(objects)
@@ -92,7 +91,7 @@ def test_a_derived_snapshot_answers_like_a_freshly_loaded_one(
     assert columns_of(snapshot) == columns_of(fresh)
 
 
-def test_a_derived_snapshot_answers_like_a_fresh_one_after_its_change_table_overflows(
+def test_scheduling_stays_equal_after_the_change_log_becomes_a_new_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 3)
@@ -168,11 +167,11 @@ def test_two_snapshots_derived_from_one_do_not_affect_each_other() -> None:
     changes_per_table=st.sampled_from((2, 512)),
     drawn=st.data(),
 )
-def test_a_snapshot_derived_from_an_older_one_contains_nothing_of_newer_ones(
+def test_a_snapshot_derived_from_an_older_one_ignores_newer_snapshots(
     objects: list[Json], pending: Json, arrivals: list[Json], changes_per_table: int, drawn: st.DataObject
 ) -> None:
-    """A tree of snapshots, each queried at any time and in any order: a trial drain that is dropped leaves no trace in
-    the next one."""
+    """Builds a tree of snapshots, each queried at any time and in any order. A trial drain that is dropped must not
+    affect the next one."""
     tree: list[tuple[Snapshot, list[Json]]] = [(load_objects(objects), objects)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)
@@ -272,9 +271,7 @@ def test_a_scheduling_cycle_does_not_change_the_snapshot_and_is_deterministic(
 
 @settings(max_examples=40, deadline=None)
 @given(objects=clusters(), pending=pods("new"), drawn=st.data())
-def test_a_node_cordoned_later_answers_like_one_loaded_cordoned(
-    objects: list[Json], pending: Json, drawn: st.DataObject
-) -> None:
+def test_a_cordon_equals_loading_a_cordoned_node(objects: list[Json], pending: Json, drawn: st.DataObject) -> None:
     snapshot = load_objects(objects)
     before = answer(snapshot, pending)
     name = drawn.draw(st.sampled_from(snapshot.node_names))
@@ -294,7 +291,8 @@ def test_a_node_cordoned_later_answers_like_one_loaded_cordoned(
 
 
 def _uncordoned(objects: list[Json], name: str) -> list[Json]:
-    """The node again without its cordon: of two objects with one name the later counts."""
+    """Returns the cluster's objects with the node uncordoned. Of two objects with the same name, the later one
+    counts."""
     return [
         {**o, "spec": {**o["spec"], "unschedulable": False}}
         for o in objects

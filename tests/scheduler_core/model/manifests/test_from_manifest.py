@@ -196,7 +196,7 @@ def test_a_budget_is_read_from_its_manifest() -> None:
     assert budget_from_manifest({"metadata": {"name": "x"}}).selector.requirements is None
 
 
-def test_an_empty_added_affinity_is_none() -> None:
+def test_an_empty_added_affinity_is_read_as_none() -> None:
     assert node_affinity_from_manifest(None) is None
 
 

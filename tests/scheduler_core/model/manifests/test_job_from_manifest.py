@@ -1,4 +1,4 @@
-"""Jobs as the API writes them, read into the model."""
+"""Reads Jobs from manifests into the model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_absent_fields_of_a_job_get_the_defaults_of_the_api_server() -> None:
     assert read({"backoffLimitPerIndex": 1}).backoff_limit == 2**31 - 1
 
 
-def test_all_fields_that_decide_about_a_replacement_are_read() -> None:
+def test_the_model_reads_all_job_fields_that_affect_replacement() -> None:
     rules = [
         {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [42]}},
         {

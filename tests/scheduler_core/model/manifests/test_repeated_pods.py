@@ -1,4 +1,4 @@
-"""Pods of a page are read like single pods, however much their texts have in common."""
+"""A page of pods gives the same pods as single pods, however much text the pods share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_page(reader: ObjectReader, texts: list[str]) -> list[Any]:
 
 
 def told(found: list[Any]) -> list[str]:
-    """Equal specs are one object within one reader, and different objects between readers."""
+    """Returns the pods and which of them share a spec. Equal specs are one object within one reader."""
     return [f"{each!r} {each}" for each in found]
 
 
@@ -40,7 +40,7 @@ def compact(manifest: dict[str, Any]) -> str:
 
 
 @given(st.lists(pods("p", ("n1", "n2")), min_size=1, max_size=4), st.randoms(use_true_random=False))
-def test_generated_pods_and_their_copies_are_read_alike(drawn: list[dict[str, Any]], chance: Any) -> None:
+def test_copies_of_generated_pods_are_read_like_single_pods(drawn: list[dict[str, Any]], chance: Any) -> None:
     texts = []
     for number in range(8):
         pod = json.loads(json.dumps(chance.choice(drawn)))
@@ -88,7 +88,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_odd_texts_are_read_like_single_pods(what: str) -> None:
+def test_pods_with_unusual_json_text_are_read_like_single_pods(what: str) -> None:
     for texts in (HOSTILE[what], HOSTILE[what][::-1], HOSTILE[what] * 2):
         assert in_a_page(texts) == one_by_one(texts)
 
@@ -99,7 +99,7 @@ def test_a_text_that_is_not_utf_8_is_refused() -> None:
         load_pages([page])
 
 
-def test_a_copy_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_a_pod_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [compact(a_pod(f"p{number}").on(f"n{number}").requesting(cpu="1").manifest) for number in range(50)]
     read: list[bytes] = []
     keep = repeated_pods._Texts._keep
@@ -123,6 +123,6 @@ def test_the_number_of_kept_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
         assert len(kept) <= 3
 
 
-def test_invalid_json_is_refused_as_before() -> None:
+def test_a_page_of_invalid_json_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError):
         in_a_page(["{"])

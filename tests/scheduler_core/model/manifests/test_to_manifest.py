@@ -1,4 +1,4 @@
-"""The model can read what it writes."""
+"""The model reads the manifests that it writes."""
 
 from dataclasses import replace
 

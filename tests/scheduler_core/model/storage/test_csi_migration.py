@@ -1,4 +1,4 @@
-"""In-tree disks as their CSI drivers see them."""
+"""In-tree disks in the form of their CSI drivers."""
 
 from dataclasses import replace
 

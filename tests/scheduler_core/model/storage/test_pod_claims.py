@@ -1,4 +1,4 @@
-"""The claims that a pod uses."""
+"""The claims that the volumes of a pod use."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_an_ephemeral_claim_must_be_owned_by_the_pod(claim: PersistentVolumeClai
     )
 
 
-def test_the_old_class_annotation_wins_over_the_field() -> None:
+def test_the_storage_class_annotation_overrides_the_field() -> None:
     beta = {"volume.beta.kubernetes.io/storage-class": "old"}
     assert claim_class(PersistentVolumeClaim(name="c", namespace="n", class_name="new", annotations=beta)) == "old"
     assert claim_class(PersistentVolumeClaim(name="c", namespace="n")) == ""

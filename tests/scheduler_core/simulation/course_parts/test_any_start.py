@@ -1,4 +1,5 @@
-"""The shares over all starts are those of all searches, counted. The followed searches tell how much they are worth."""
+"""The shares over all starts equal a count over all searches. The agreement of the followed searches decides how much
+these shares count."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def counted(seed: int, *, is_order_known: bool) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_with_a_known_node_order_the_shares_equal_those_of_a_search_from_each_start(seed: int) -> None:
+def test_with_a_known_order_the_shares_equal_a_count_over_all_starts(seed: int) -> None:
     world, pod = a_cluster(seed, nodes=230), a_comer(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(start) for start in range(230)])
     taken: Counter[str] = Counter()
@@ -61,7 +62,7 @@ def test_the_prior_adds_nothing_to_searches_that_agree() -> None:
     assert sum(weights.values()) == pytest.approx(1.0)
 
 
-def test_the_prior_adds_more_weight_to_unfound_nodes_the_more_searches_differ() -> None:
+def test_the_prior_counts_more_if_the_searches_differ_more() -> None:
     chance, nodes = np.random.default_rng(1), [f"n{number}" for number in range(200)]
     true = 0.9 ** np.arange(200)
     true /= true.sum()
@@ -100,7 +101,7 @@ def test_the_prior_does_not_change_the_sum_of_the_counts() -> None:
 
 
 def forecast(**more: Any) -> PodForecast:
-    """The forecast of one pod in a loaded cluster of 400 nodes."""
+    """Forecasts one pod in a loaded cluster of 400 nodes."""
     mine = a_pod("mine").requesting(cpu="300m").owned_by("ReplicaSet", "mine").on("n000")
     (pod,) = load_objects(manifests(a_node("n000"), mine)).placed_pods
     world = a_cluster(1, nodes=400).with_pod_placed(pod, "n000")
@@ -108,7 +109,7 @@ def forecast(**more: Any) -> PodForecast:
     return next(each for each in said.pods if each.name == "mine")
 
 
-def test_a_forecast_with_few_searches_also_names_nodes_that_none_of_them_found() -> None:
+def test_a_forecast_with_few_searches_names_nodes_that_no_search_found() -> None:
     few, many = forecast(most_courses=4), forecast(most_courses=160)
     assert set(many.landing) <= set(few.landing)
 

@@ -1,4 +1,4 @@
-"""The rounds of evictions: each pod is evicted once, and refused ones again after other pods have left."""
+"""The rounds of evictions: each pod is evicted once, and refused pods again after other pods have left."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_replacements_appear_when_their_controllers_create_them() -> None:
     assert (rounds.at_last, rounds.afterwards) == ((pods[2],), ())
 
 
-def test_a_copy_is_evicted_separately() -> None:
+def test_evictions_of_a_copied_round_do_not_affect_the_original() -> None:
     rounds = a_round(a_pod("a"), a_pod("b"), allowed=1)
     other = rounds.copy()
     rounds.evict_next()

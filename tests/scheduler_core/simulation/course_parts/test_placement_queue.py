@@ -1,4 +1,4 @@
-"""The queue of displaced pods: which pod is next, and which pods come at the same time."""
+"""The queue of displaced pods: which pod the scheduler tries next, and which pods have no order among them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def landed(each: Displaced, node: str) -> Displaced:
     return replace(each, landed=True, replacement=each.replacement.on_node(node), choices=(node,))
 
 
-def test_a_pool_has_one_open_pod_for_each_kind() -> None:
+def test_the_pool_offers_one_pod_of_each_kind() -> None:
     queue = PlacementQueue()
     queue.add_pool([a_pod("web-1", WEB), a_pod("db"), a_pod("web-2", WEB)])
     assert set(queue.open_kinds) == {"shop/web-1", "shop/db"}
@@ -28,7 +28,7 @@ def test_a_pool_has_one_open_pod_for_each_kind() -> None:
     assert (queue.line, queue.pool) == (("shop/db",), ("shop/web-1", "shop/web-2"))
 
 
-def test_pods_without_a_node_are_tried_again_in_each_round_the_most_important_first() -> None:
+def test_each_round_tries_pods_without_a_node_by_priority() -> None:
     queue = PlacementQueue()
     queue.add_pool([a_pod("low"), a_pod("high", priority=9)])
     queue.postpone()
@@ -37,7 +37,7 @@ def test_pods_without_a_node_are_tried_again_in_each_round_the_most_important_fi
     assert (queue.pool, queue.postponed) == (("shop/high", "shop/low", "shop/new"), ())
 
 
-def test_pods_pending_before_the_drain_are_tried_first_and_identical_ones_only_once() -> None:
+def test_the_scheduler_tries_already_pending_pods_first_and_one_of_each_kind() -> None:
     queue = PlacementQueue()
     queue.add_waiting([a_pod("old-1", WEB), a_pod("old-2", WEB), a_pod("other", priority=5)])
     assert queue.line == ("shop/other", "shop/old-1", "shop/old-2")
@@ -58,13 +58,13 @@ def test_a_victim_that_just_landed_is_the_same_displaced_pod() -> None:
     assert not queue.displaced[key].landed
 
 
-def test_a_victim_without_a_controller_does_not_come_back() -> None:
+def test_a_preempted_pod_without_a_controller_is_not_recreated() -> None:
     queue = PlacementQueue()
     queue.add_victim(a_pod("bare"), preemptions=1)
     assert (queue.displaced, queue.line) == ({}, ())
 
 
-def test_queues_are_equal_whichever_replica_took_which_node_and_their_choices_are_merged() -> None:
+def test_queues_that_differ_only_in_swapped_replicas_are_merged() -> None:
     one, other = PlacementQueue(), PlacementQueue()
     for queue, nodes in ((one, ("n1", "n2")), (other, ("n2", "n1"))):
         for name, node in zip(("web-1", "web-2"), nodes, strict=True):

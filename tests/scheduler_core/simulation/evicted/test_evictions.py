@@ -1,4 +1,4 @@
-"""The eviction API's answers in a simulated drain, as a table and as small stories."""
+"""The eviction API's decisions in a simulated drain, as a table and as short sequences."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_eviction_is_refused_when_the_api_server_would_refuse_it(
     assert (BudgetLedger(budgets).refusal(pod) is not None) is refused
 
 
-def test_a_budget_of_one_lets_the_second_pod_go_only_after_the_first_one_is_replaced() -> None:
+def test_a_budget_of_one_allows_the_second_eviction_after_the_first_replacement() -> None:
     ledger = BudgetLedger([a_budget()])
     first, second = a_pod("db-0"), a_pod("db-1")
     ledger.spend(first)
@@ -82,7 +82,7 @@ def test_a_budget_of_one_lets_the_second_pod_go_only_after_the_first_one_is_repl
     assert ledger.refusal(second) is None
 
 
-def test_evicting_or_replacing_an_unready_pod_does_not_change_the_allowance() -> None:
+def test_an_unready_pod_does_not_use_up_its_budget() -> None:
     ledger = BudgetLedger([a_budget()])
     unready = a_pod("db-0", is_ready=False)
     ledger.spend(unready)
@@ -113,7 +113,7 @@ def test_the_refusal_names_the_budget_its_numbers_and_a_remedy() -> None:
     assert not_now.sentence.endswith("it may allow one when more of its pods are healthy")
 
 
-def test_allowed_evictions_reduce_the_allowance_of_the_budgets() -> None:
+def test_each_allowed_eviction_uses_up_its_budget() -> None:
     spent, untouched = a_budget(), a_budget("web", selector=LabelSelector((Requirement("app", "In", ("web",)),)))
     ledger = BudgetLedger([spent, untouched])
     ledger.spend(a_pod())

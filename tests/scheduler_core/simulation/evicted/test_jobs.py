@@ -1,4 +1,4 @@
-"""The evicted pods that a Job does not replace, by the rules of its controller."""
+"""The evicted pods that their Job does not replace, by the rules of the Job controller."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def outcomes(*objects: dict[str, Any]) -> dict[str, Outcome]:
     return {pod.name: pod.outcome for pod in made.pods}
 
 
-def test_the_outcome_is_lost_if_the_eviction_makes_the_job_fail() -> None:
+def test_a_pod_is_lost_if_its_eviction_makes_the_job_fail() -> None:
     objects = (job_manifest(backoffLimit=0), manifest("a", "n1"), manifest("b", "n2"), manifest("c", "n2"))
     (made,) = simulate_drain(load_objects([*NODES, *objects]), ["n1"], made_at="")
     (pod,) = made.pods
@@ -222,7 +222,7 @@ def test_the_outcome_is_lost_if_the_eviction_makes_the_job_fail() -> None:
     assert made.notes == ("Job shop/work would fail, and 2 other pods of it would end",)
 
 
-def test_the_outcome_is_moves_if_the_job_may_fail_once_more() -> None:
+def test_a_pod_moves_if_its_job_may_fail_once_more() -> None:
     assert outcomes(job_manifest(backoffLimit=1), manifest("a", "n1")) == {"a": Outcome.MOVES}
     assert outcomes(
         job_manifest(
@@ -247,7 +247,7 @@ def test_a_pod_that_a_budget_blocks_does_not_count_as_a_failure() -> None:
 
 
 def test_the_failures_of_a_job_add_up_over_several_drains() -> None:
-    """A roll-out that moves a Job's pod from node to node uses up the Job's limit."""
+    """A roll-out that moves a Job's pod from node to node uses up the Job's backoffLimit."""
     world = load_objects([*NODES, job_manifest(backoffLimit=1), manifest("a", "n1"), manifest("b", "n2")])
     scheduler = Scheduler()
     first = run_drain(world, ["n1"], scheduler)

@@ -1,4 +1,4 @@
-"""The pods that are replaced after an eviction, and the time of their replacement."""
+"""Which evicted pods are replaced, and when the replacement appears."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def test_a_replacement_keeps_labels_and_spec_but_not_status() -> None:
     assert new.uid != old.uid
 
 
-def test_only_a_stateful_sets_replacement_keeps_the_name() -> None:
+def test_only_the_replacement_of_a_statefulset_pod_keeps_the_name() -> None:
     assert replacement_of(owned_by("StatefulSet")).name == "p-0"
     assert replacement_of(owned_by("ReplicaSet")).name != "p-0"

@@ -1,4 +1,4 @@
-"""The cluster of a roll-out: nodes go down and come back."""
+"""The cluster of a simulated roll-out, in which nodes go down and come back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def a_cluster(key: str | None = SOFT.key) -> SimulatedCluster:
     return SimulatedCluster(world, returning, Scheduler(), moves_all, Draw())
 
 
-def test_nodes_still_to_reboot_have_the_soft_taint_and_lose_it_when_they_return() -> None:
+def test_a_node_has_the_soft_taint_until_it_has_rebooted() -> None:
     cluster = a_cluster()
     assert [SOFT in cluster.world.node(name).taints for name in ("n1", "n2", "n3")] == [True, True, False]
     cluster.bring_back("n1")
@@ -32,7 +32,7 @@ def test_without_a_key_no_node_has_the_soft_taint() -> None:
     assert [a_cluster(None).world.node(name).taints for name in ("n1", "n3")] == [(), ()]
 
 
-def test_a_trial_drain_changes_nothing_until_it_is_adopted() -> None:
+def test_a_simulated_drain_changes_the_cluster_only_when_it_is_adopted() -> None:
     cluster = a_cluster()
     before = cluster.world
     drain = cluster.drained("n1")

@@ -1,4 +1,4 @@
-"""Permission to claim: a forecast's refusal is kept until a node is back."""
+"""The permission to claim: a forecast's refusal is kept until a node comes back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_ROOM = Obstacle(rule="forecast", subject="no room", sentence="shop/web-1 find
 
 @dataclass
 class Refusals:
-    """Rules that refuse as the test says."""
+    """Rules that refuse the nodes that the test names."""
 
     at_once: Obstacle | None = None
     by_forecast: Obstacle | None = None
@@ -67,7 +67,7 @@ def test_a_refusal_by_a_forecast_is_kept_until_a_node_returns() -> None:
     assert (rules.forecasts, permission.was_refused("n1")) == (["n1", "n1"], False)
 
 
-def test_a_kept_refusal_does_not_hide_a_current_one() -> None:
+def test_a_current_refusal_replaces_the_kept_refusal_of_a_forecast() -> None:
     rules = Refusals(by_forecast=NO_ROOM)
     permission = Permission(rules, rules.forecast)
     permission.refusal("n1", T0)

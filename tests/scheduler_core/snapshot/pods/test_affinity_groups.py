@@ -37,7 +37,7 @@ def test_each_kind_of_term_has_its_own_effect() -> None:
     assert groups.drawn_by_preference(WEB) == {2: (("zone", 7),), 3: (("zone", -7),)}
 
 
-def test_terms_without_a_required_label_value_are_found_too() -> None:
+def test_affinity_terms_without_label_values_are_found() -> None:
     selector = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
     groups, _ = groups_of(
         a_pod("0").away_from("zone", {}, labelSelector=selector),
@@ -56,7 +56,7 @@ def test_namespace_selectors_check_the_incoming_pods_namespace() -> None:
     assert groups.kept_off_by(Newcomer("default", (("team", "red"),), (("app", "web"),))) == {0: (("zone", 1),)}
 
 
-def test_a_cached_answer_includes_groups_added_later() -> None:
+def test_a_cached_result_includes_affinity_groups_added_later() -> None:
     groups, _ = groups_of(a_pod("0").away_from("zone", {"app": "web"}))
     assert list(groups.kept_off_by(WEB)) == [0]
     groups.number_of(a_pod("1").away_from("host", {"app": "web"}).build().spec)

@@ -52,7 +52,7 @@ def test_equal_pods_share_one_class_regardless_of_their_names() -> None:
     assert kinds.number_of(a_pod("z").with_labels({"b": "2", "a": "1"}).build()) == 0
 
 
-def test_a_cached_answer_includes_classes_added_later_once() -> None:
+def test_a_cached_result_includes_pod_classes_added_later() -> None:
     kinds, query = PodClasses(), PodQuery(((None, selector("In", "web")),))
     for number, pod in enumerate(pods()):
         kinds.number_of(pod.build())
@@ -61,7 +61,7 @@ def test_a_cached_answer_includes_classes_added_later_once() -> None:
         assert found == set(ordered)
 
 
-def test_equal_queries_share_one_answer() -> None:
+def test_equal_pod_queries_share_one_cached_result() -> None:
     one, other = (PodQuery(((DEFAULT, selector("In", "web")),)) for _ in range(2))
     assert one == other
     assert hash(one) == hash(other)

@@ -1,4 +1,4 @@
-"""Usage in blocks of rows says what whole columns would, and a change leaves earlier counts as they are."""
+"""Usage in blocks of rows has the same sums as whole columns, and a change does not affect earlier counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZES = (0, 1, 511, 512, 513, 1300)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_changes_add_up_as_in_whole_columns_and_earlier_counts_stay(size: int) -> None:
+def test_usage_in_blocks_equals_whole_columns_after_changes(size: int) -> None:
     chance = random.Random(size)
     whole = np.arange(LINES * size, dtype=np.int64).reshape(LINES, size)
     usage = Usage.of_sums(whole.copy())
@@ -32,7 +32,7 @@ def test_changes_add_up_as_in_whole_columns_and_earlier_counts_stay(size: int) -
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_some_nodes_have_their_columns_in_their_order(size: int) -> None:
+def test_usage_of_selected_rows_keeps_their_order(size: int) -> None:
     chance = random.Random(size)
     whole = np.arange(LINES * size, dtype=np.int64).reshape(LINES, size)
     usage = Usage.of_sums(whole)
@@ -44,14 +44,14 @@ def test_some_nodes_have_their_columns_in_their_order(size: int) -> None:
             assert np.array_equal(usage.of(chosen).requested, whole[:-3, rows])
 
 
-def test_two_changes_of_one_count_differ_in_the_rows_of_both() -> None:
+def test_stamps_differ_in_all_rows_that_two_changes_touched() -> None:
     base = Usage.of_sums(np.zeros((LINES, 1300), dtype=np.int64))
     one, other = base.plus([(3, np.ones(LINES, dtype=np.int64))]), base.plus([(1299, np.ones(LINES, dtype=np.int64))])
     assert restamped(one.stamps, other.stamps).tolist() == [3, 1299]
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_rows_added_or_removed_at_the_end_leave_the_stamps_of_the_others(size: int) -> None:
+def test_resizing_usage_keeps_the_stamps_of_other_rows(size: int) -> None:
     usage = Usage.of_sums(np.zeros((LINES, 512), dtype=np.int64)).plus([(0, np.ones(LINES, dtype=np.int64))])
     other = usage.with_sums(np.zeros((LINES, size), dtype=np.int64))
     before, after = np.concatenate(usage.stamps).tolist(), np.concatenate(other.stamps).tolist()

@@ -1,4 +1,4 @@
-"""The placed pods that use volumes: an updated count equals a fresh one."""
+"""The placed pods that use volumes: an updated count equals a fresh count."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ def readable(users: VolumeUsers) -> tuple[dict[int, set[str]], dict[str, int]]:
     }
 
 
-def test_only_pods_with_claims_or_disks_are_kept_and_uses_are_counted_per_claim() -> None:
+def test_volume_users_are_the_pods_with_claims_or_disks() -> None:
     pods = [a_pod(f"{kind}-{node}", kind, node) for kind in SPECS for node in ("n0", "n1")]
     rows, uses = readable(Snapshot.of(NODES, pods).tally(VOLUME_USERS))
     assert rows == {
