@@ -125,13 +125,12 @@ class Scheduler:
         search: Search | None = None,
         start: int | None = None,
     ) -> CycleResult:
-        """Returns the node to which the pod would be bound now, and why other nodes refuse it. The snapshot does not
-        change.
+        """Returns the node to which the pod would be bound now, and why other nodes refuse it. Changes no snapshot.
 
         `nominated` maps a node to the pods that preemption nominated to it. With `honors_nomination`, the pod's own
         nominated node is tried first and alone. `search` is how the scheduler searches its nodes; without it every node
-        is checked. `start` is a search with one worker from this position. Raises NoProfileError for another
-        scheduler's pod.
+        is checked. `start` is a search with one worker from this position. Raises NoProfileError for a pod of another
+        scheduler.
         """
         search = Search(start) if search is None and start is not None else search
         (result,) = self.schedule_each(
@@ -173,7 +172,7 @@ class Scheduler:
             return [failed if each is None else replace(failed, next_start=each.start) for each in searches]
 
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
-        """Returns the number of fitting nodes after which the real scheduler stops, if PreFilter left `nodes` nodes."""
+        """Returns after how many fitting nodes the real scheduler stops, if PreFilter left `searched` nodes."""
         profile = self.configuration.profile(pod.spec.scheduler_name)
         return self.nodes_wanted_by(profile, searched) if profile else nodes_to_find(searched, 0)
 
@@ -186,8 +185,8 @@ class Scheduler:
         return nodes_to_find(searched, self.configuration.nodes_percentage(profile))
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
-        """Whether the pod's nominated node, tried first and alone, accepts the pod. If an extender fails here, the node
-        only loses its precedence."""
+        """Whether the nominated node, tried first and alone, accepts the pod. If an extender fails here, the result is
+        no."""
         columns = diagnosis.nodes.snapshot.columns
         row = columns.row_of.get(pod.nominated_node_name)
         if row is None or row not in diagnosis.passed:
@@ -215,7 +214,7 @@ class Scheduler:
         return ScoreTable(table.nodes, {**table.by_plugin, EXTENDER_NAME: scores}, table.total + scores)
 
     def place(self, snapshot: Snapshot, result: CycleResult) -> Snapshot:
-        """Returns the cluster as the next pod sees it: the pod is on its node, and the volumes chosen for its claims
+        """Returns the cluster as the next pod sees it: the pod is on its node, and volumes for its claims
         are reserved.
 
         Raises ValueError if the result has no node. framework/binding.py does the real binding.
@@ -278,8 +277,7 @@ class _Cycle:
         return Windows(self._diagnosis, self._wanted, self._scheduler.configuration.parallelism)
 
     def _decide(self, found: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Decides for the given rows. They are in the order in which a search found them, or in the snapshot's
-        order."""
+        """Decides for these rows, in the order in which a search found them or in the snapshot's order."""
         refused = self._scheduler.extender_refusals(self._pod, self._diagnosis.nodes.snapshot.columns, found)
         self._diagnosis = self._diagnosis.with_replaced(refused)
         passed = found if not refused else np.array([row for row in found if int(row) not in refused], dtype=np.intp)
@@ -344,8 +342,7 @@ def _over_http(settings: ExtenderSettings) -> ExtenderTransport:
 
 
 class NodeSample(Value):
-    """The numbers of a search that stops early: the real scheduler stops after it has found `looked_at` of the
-    `feasible` nodes."""
+    """A search that stops early: the real scheduler stops after it has found `looked_at` of the `feasible` nodes."""
 
     looked_at: int
     feasible: int
@@ -391,8 +388,7 @@ class CycleResult:
 
     @property
     def preemption(self) -> Nomination | None:
-        """The node where preemption would make room, with the victims. None if preemption would not help or was not
-        tried."""
+        """The node where preemption would make room, with the victims. None if it would not help or was not tried."""
         return self.nomination if self.nomination is not None and self.nomination.node else None
 
     @cached_property
@@ -414,8 +410,7 @@ class CycleResult:
 
     @property
     def runner_up(self) -> tuple[str, int] | None:
-        """The best node outside of `best`, with its total; of equal ones the first by name. None if there is no such
-        node."""
+        """The best node outside of `best`, with its total; of equal nodes the first by name. None if there is none."""
         if self.table is None:
             return None
         total = self.table.total

@@ -1,8 +1,9 @@
-"""How often forecasts are right, on a real control plane: `make bench-accuracy`.
+"""Measures how often forecasts are right on a real control plane: `make bench-accuracy`.
 
 Clusters are generated from seeds (tests/cluster/harness/measures/varied.py). Each node is forecast, then drained for
-real, and uncordoned; then every landing is compared with the forecast. The rows differ in the program that drains and
-in the scheduler's configuration."""
+real, and uncordoned; then every landing is compared with the forecast. The rows of the table differ in the program that
+drains and in the scheduler's configuration.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ ENGINES: Mapping[str, tuple[str, Engine, Mapping[str, Any]]] = {
 
 
 def main() -> None:
-    """Prints a table for each engine."""
+    """Prints a table for each draining program."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -76,7 +77,7 @@ def main() -> None:
 def measured(
     engine: Engine, scheduler: Mapping[str, Any], seeds: Sequence[int], drains: int
 ) -> Iterator[tuple[str, Score]]:
-    """A score for each cluster, all on one control plane."""
+    """Returns a score for each cluster. All clusters use one control plane."""
     with a_control_plane(
         "accuracy", lambda folder, guardian: ControlPlane(folder, guardian=guardian, scheduler=scheduler)
     ) as plane:
@@ -86,7 +87,7 @@ def measured(
 
 
 def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains: int) -> Score:
-    """That many different nodes of the cluster, which are drained one after another."""
+    """Drains `count` different nodes of the cluster, one after another, and returns the score of their forecasts."""
     apply(plane.admin, cluster.nodes)
     apply(plane.admin, cluster.workloads)
     drainer, result = Drainer(plane, engine), Score()
@@ -104,7 +105,7 @@ def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains
 
 
 def table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
-    """The table in Markdown, with the total as the last row."""
+    """Returns the table in Markdown, with the total in the last row."""
     total = Score()
     for _, each in rows:
         total.add(each)
@@ -127,12 +128,12 @@ def _cells(each: Score) -> Iterator[str]:
 
 
 def share(part: int, whole: int) -> str:
-    """Hits, total and percentage as text: "3 of 4 (75.0 %)"."""
+    """Returns hits, total and percentage as text: "3 of 4 (75.0 %)"."""
     return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"
 
 
 def misses(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
-    """The lines of a page that list each miss with its reason."""
+    """Returns the lines of a page that list each miss with its reason."""
     found = [(name, miss) for name, each in rows for miss in each.misses]
     if found:
         yield "\nMisses:\n"

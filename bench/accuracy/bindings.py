@@ -1,4 +1,5 @@
-"""The bindings of a recorded drain, one after another, with the cluster as a watch had it right before each."""
+"""Reads the bindings of a recorded drain, one after another, each with the cluster as a watch showed it right
+before."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _DAY = 24 * 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A pod, the node that it was bound to, and the cluster before. `pod` is None if only its name is known."""
+    """The binding of a pod to a node, and the cluster before it. `pod` is None if only the pod's name is known."""
 
     before: Snapshot
     pod: Pod | None
@@ -29,8 +30,8 @@ class Binding:
 
 
 def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
-    """The bindings of the drain, and those after the uncordon, which only the scheduler's log has. The records have no
-    events of pods in other namespaces, and a list does not have a similar pod for each one: of these, only the binding
+    """Returns the bindings of the drain and the bindings after the uncordon, which only the scheduler's log has. The
+    records have no events for pods in other namespaces. If such a pod has no similar pod in the lists, only its binding
     is known."""
     watched = _Watched(listed.with_node_cordoned(record.node))
     bound = {event.title for event in record.events if event.kind == "bound"}
@@ -46,14 +47,15 @@ def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
 
 
 def others(record: DrainRecord) -> tuple[int, float]:
-    """The number of bound pods in other namespaces than the drained workloads', and the seconds in which they were."""
+    """Returns how many pods outside of the drained workloads' namespace were bound, and in how many seconds."""
     times = [(int(h) * 60 + int(m)) * 60 + float(s) for h, m, s in _AT.findall(record.log)]
     number = sum(not title.startswith(f"{NAMESPACE}/") for title, _ in _BOUND.findall(record.log))
     return number, (times[-1] - times[0]) % _DAY if times else 0.0
 
 
 def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[str, list[tuple[str, str]]]:
-    """The logged bindings of all other pods, by the known pod that was bound next; at last those after all of them."""
+    """Groups the logged bindings of all other pods by the known pod that was bound next. The last group follows all
+    known pods."""
     found: dict[str, list[tuple[str, str]]] = {}
     waiting: list[tuple[str, str]] = []
     for title, node in logged:
@@ -66,7 +68,7 @@ def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[
 
 
 class _Watched:
-    """The cluster after the events; `coming` are the pods without a node, by name."""
+    """The cluster after the events so far. `coming` has the pods without a node, by name."""
 
     def __init__(self, world: Snapshot) -> None:
         self.world = world

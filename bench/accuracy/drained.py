@@ -1,4 +1,4 @@
-"""Drains real clusters under a scheduler that samples nodes, and records what happened."""
+"""Drains real clusters whose scheduler samples nodes, and records what happened."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CHURN = "churn"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterKind:
-    """A kind of cluster: its properties, the number of drained clusters, and their sizes."""
+    """A kind of cluster: its properties, how many clusters are drained, and their sizes."""
 
     title: str
     clusters: int = 1
@@ -62,8 +62,8 @@ KINDS: Mapping[str, ClusterKind] = {
 
 
 def drain_cluster(folder: Path, kind: str, seed: int, size: int, drains: int) -> None:
-    """Drains that many nodes of one cluster, one after another; each record is written when its drain is over. Each
-    cluster has its own control plane, so that the scheduler's log covers only this cluster."""
+    """Drains nodes of one cluster, one after another, and writes a record after each drain. Each cluster has its own
+    control plane, so that the scheduler's log covers only this cluster."""
     missing = [number for number in range(drains) if not _path(folder, kind, seed, size, number).exists()]
     if not missing:
         return
@@ -116,7 +116,8 @@ def _plane(folder: Path, guardian: Guardian, like: ClusterKind) -> ControlPlane:
 
 
 def next_start(log: bytes, nodes: int) -> int:
-    """A cycle that binds moves the start by the number of nodes it evaluated; one that fails evaluated all."""
+    """Returns the start of the scheduler's next search. A cycle that binds moves the start by the number of nodes it
+    evaluated; a cycle that fails evaluates all nodes."""
     return sum(int(each[1]) for each in _EVALUATED.finditer(log)) % nodes
 
 
@@ -128,7 +129,8 @@ def _make_again(admin: Api, cluster: VariedCluster) -> None:
 
 
 def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
-    """The position in its log where the new scheduler starts, after it has read the nodes."""
+    """Restarts the scheduler. Returns the position in its log at which the new scheduler, after it has read the nodes,
+    begins."""
     plane.stop_scheduler()
     begins = len(_log(plane))
     plane.start_scheduler()
@@ -140,7 +142,7 @@ def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
 
 @contextmanager
 def _churn(plane: ControlPlane, like: ClusterKind) -> Iterator[None]:
-    """Creates and deletes pods of a CronJob and others, for kinds of clusters with such pods."""
+    """Creates and deletes pods of a CronJob and other pods, for kinds of clusters with such pods."""
     if not like.has_churn:
         yield
         return
@@ -158,7 +160,7 @@ def _churn(plane: ControlPlane, like: ClusterKind) -> Iterator[None]:
 
 
 def _come_and_go(api: Api, wait: Callable[[float], bool]) -> None:
-    """About one pod a second, each for some twenty seconds."""
+    """Creates about one pod a second. Each pod lives for about twenty seconds."""
     chance, path, number = random.Random(1), f"/api/v1/namespaces/{_CHURN}/pods", 0
     while not wait(chance.uniform(0.2, 1.8)):
         try:

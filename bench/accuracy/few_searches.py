@@ -1,9 +1,11 @@
-"""The loss of a forecast that follows fewer searches, as it does above 1,000 nodes: `make bench-accuracy-searches`.
+"""Measures what a forecast loses by following fewer searches, as it does above 1,000 nodes: `make
+bench-accuracy-searches`.
 
-No control plane: the library is measured against itself. Nodes of generated clusters are forecast with the fewest
-searches and with all of them; then each drain is simulated repeatedly with one random search, distributed as in the
-model (any start, any number of workers, half of the time an unknown order of nodes). *Inside* is the share of these
-landings on a node that the forecast names: it should hold 95 of 100."""
+There is no control plane: the library is measured against itself. Nodes of generated clusters are forecast with the
+fewest searches and with all of them. Then each drain is simulated repeatedly with one random search, distributed as in
+the model: any start, any number of workers, half of the time an unknown order of nodes. *Inside* is the share of
+landings on a node that the forecast names; it should be 95 of 100.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ _WORKERS = (1, 2, 4, 8, 16)
 
 
 class Counted(Value, kw_only=True):
-    """Landings of one cluster's drains under forecasts with so many searches."""
+    """The landings of one cluster's drains, under forecasts with a given number of searches."""
 
     nodes: int
     searches: int
@@ -40,7 +42,7 @@ class Counted(Value, kw_only=True):
     mean_set: float
 
     def row(self) -> str:
-        """A row of the page's table."""
+        """Returns a row of the page's table."""
         usual = " (the default)" if most_searches(self.nodes) == self.searches else ""
         return (
             f"| {self.nodes:,} | {self.searches}{usual} | {self.drains} | {self.landings:,} | "
@@ -74,7 +76,7 @@ def main() -> None:
 
 
 def cluster_of(folder: Path, nodes: int) -> Snapshot:
-    """The cluster of the plan's bench, from the same dump."""
+    """Returns the cluster of the bench for plans, from the same dump."""
     dump = folder / f"{nodes}-1.json.gz"
     if not dump.exists():
         dump.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +88,7 @@ def cluster_of(folder: Path, nodes: int) -> Snapshot:
 
 
 def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -> Iterator[Counted]:
-    """The same drains with the fewest searches and with all."""
+    """Simulates the same drains with the fewest searches and with all of them."""
     scheduler, nodes = Scheduler(), len(snapshot.nodes)
     drained = chance.sample(snapshot.node_names, drains)
     landed = {
@@ -109,7 +111,7 @@ def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -
 
 
 def drawn(chance: random.Random, nodes: int) -> Search:
-    """One way in which the scheduler may search its nodes, chosen with the weights of `possible_searches`."""
+    """Draws one way in which the scheduler may search its nodes, with the weights of `possible_searches`."""
     shuffle = chance.randrange(10**6, 2**31) if chance.random() < 0.5 else 0  # an order that no forecast follows
     return Search(chance.randrange(nodes), chance.choice(_WORKERS), shuffle=shuffle)
 
@@ -120,7 +122,7 @@ def _landings(snapshot: Snapshot, scheduler: Scheduler, node: str, search: Searc
 
 
 def page(found: Sequence[Counted], seed: int, times: int) -> str:
-    """The content of few_searches.md."""
+    """Returns the content of few_searches.md."""
     rows = "\n".join(each.row() for each in found)
     return f"""# What fewer searches cost a forecast
 

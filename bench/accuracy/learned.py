@@ -1,8 +1,9 @@
-"""How well the start of kube-scheduler's search is learned from bindings: `make bench-accuracy-learned`.
+"""Measures how well the start of kube-scheduler's search is learned from bindings: `make bench-accuracy-learned`.
 
-The clusters, drains and records are those of `python -m bench.accuracy.sampled`, with seeds that are chosen when the
-bench runs, and printed. A belief follows the bindings of a cluster's drains as a watch shows them. Once it has seen
-twenty bindings, each drain is forecast with and without the belief, and both are compared with the landings."""
+The clusters, drains and records are those of `python -m bench.accuracy.sampled`, with seeds that the bench chooses when
+it runs, and prints. A belief follows the bindings of a cluster's drains as a watch shows them. After twenty bindings,
+each drain is forecast with and without the belief, and both forecasts are compared with the landings.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ def main() -> None:
 
 
 def judged(folder: Path, kind: str) -> list[LearnedPair]:
-    """The drains of all clusters of the kind, cluster by cluster."""
+    """Scores the drains of all clusters of the kind, cluster by cluster."""
     clusters: dict[Path, list[Path]] = {}
     for path in paths(folder):
         if path.parent.name.split("-")[0] == kind:
@@ -92,7 +93,8 @@ def judged(folder: Path, kind: str) -> list[LearnedPair]:
 
 
 def judge(drains: Sequence[Path]) -> list[LearnedPair]:
-    """Learns from the drains of one cluster in turn, and forecasts those with enough earlier bindings."""
+    """Learns from the drains of one cluster one after another, and scores the forecasts of drains with enough earlier
+    bindings."""
     scheduler, belief, found = Scheduler(), None, []
     number, seconds, known = 0, 0.0, frozenset[str]()
     for path in drains:
@@ -111,7 +113,7 @@ def judge(drains: Sequence[Path]) -> list[LearnedPair]:
 
 
 def learned_from(done: DrainRecord, listed: Snapshot, belief: SearchBelief, scheduler: Scheduler) -> SearchBelief:
-    """The belief after the bindings of this drain."""
+    """Returns the belief after the bindings of this drain."""
     for seen in bindings(done, listed):
         if seen.pod is None:
             belief = belief.unseen(seen.before)
@@ -133,7 +135,7 @@ def _pair(done: DrainRecord, listed: Snapshot, belief: SearchBelief, scheduler: 
 
 
 def section(pairs: Sequence[LearnedPair]) -> Iterator[str]:
-    """A row for each cluster, the total with an interval, and each miss."""
+    """Returns a row for each cluster, the total with an interval, and each miss."""
     rows = [
         (name, [pair for pair in pairs if pair.cluster == name]) for name in dict.fromkeys(p.cluster for p in pairs)
     ]

@@ -1,5 +1,5 @@
-"""Recorded drains in files: the cluster, the listed objects, the start of the scheduler's search, and the result. A
-changed model scores them again, without a control plane."""
+"""Stores recorded drains in files: the cluster, the listed objects, the start of the scheduler's search, and the
+result. A changed model can score the files again without a control plane."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cluster.harness.measures.drains import Happened, PodEvent
 
 
 class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One drain. `start` is where the scheduler's next search began when the objects were listed; `log` is the
+    """One drain. `start` is where the scheduler's next search began when the objects were listed. `log` is the
     scheduler's log until the node was uncordoned."""
 
     kind: str
@@ -29,7 +29,7 @@ class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cluster(self) -> str:
-        """The cluster's name for tables."""
+        """The cluster's name in tables."""
         return f"{self.seed}: {self.size} nodes"
 
     @property
@@ -45,7 +45,7 @@ class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(path: Path, record: DrainRecord) -> None:
-    """Writes the whole record or nothing: a bench may be interrupted at any time."""
+    """Writes the record completely or not at all, because a bench may be interrupted at any time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".fresh")
     fresh.write_bytes(gzip.compress(msgspec.json.encode(record), 3))
@@ -53,10 +53,10 @@ def write(path: Path, record: DrainRecord) -> None:
 
 
 def read(path: Path) -> DrainRecord:
-    """Reads a file made by `write`."""
+    """Reads a file that `write` created."""
     return msgspec.json.decode(gzip.decompress(path.read_bytes()), type=DrainRecord)
 
 
 def paths(folder: Path) -> Iterator[Path]:
-    """The paths of all records, by cluster, in the order in which they were made."""
+    """Returns the paths of all records, by cluster, in the order in which they were written."""
     yield from sorted(folder.glob("*/*.json.gz"), key=lambda path: (path.parent.name, path.name))

@@ -1,11 +1,13 @@
-"""How often forecasts are right if kube-scheduler checks only a part of the nodes: `make bench-accuracy-sampled`.
+"""Measures how often forecasts are right if kube-scheduler checks only a part of the nodes: `make
+bench-accuracy-sampled`.
 
-Clusters of 200 and 300 nodes are drawn from seeds that are chosen when the bench runs, and printed. The scheduler has
-its default configuration. Its log gives the number of nodes that each cycle evaluated, and so the start of the next
-search: the same drains are also forecast with that start, which shows the value of knowing it.
+The seeds of the clusters of 200 and 300 nodes are chosen when the bench runs, and printed. The scheduler has its
+default configuration. Its log says how many nodes each cycle evaluated, which gives the start of the next search. The
+same drains are also forecast with that start, to show the value of knowing it.
 
-Each drain is recorded when it is over, and its score next to it. An interrupted bench continues with the same --record;
---replay scores the records again with the current model and without a control plane."""
+Each drain is recorded when it is over, with its score in a file beside it. An interrupted bench continues with the same
+--record. With --replay, the bench scores the records again with the current model and without a control plane.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,7 @@ def main() -> None:
 
 
 def begun(parser: argparse.ArgumentParser, name: str) -> tuple[argparse.Namespace, Path, int]:
-    """The options, with those of every bench that records and scores drains, its folder, and its seed."""
+    """Returns the options, together with those of every bench that records drains, the folder, and the seed."""
     parser.add_argument("--seed", type=int, help="chooses the clusters' seeds; by default random")
     parser.add_argument("--record", type=Path, help="a folder for the records; existing ones are not made again")
     parser.add_argument("--replay", type=Path, help="a folder with what happened: judged, and nothing is drained")
@@ -83,7 +85,7 @@ def begun(parser: argparse.ArgumentParser, name: str) -> tuple[argparse.Namespac
 
 
 def seed_of(folder: Path, wanted: int | None) -> int:
-    """The seed of the folder, if a bench has begun there."""
+    """Returns the seed of the folder, or None if no bench has begun there."""
     kept = folder / "seed"
     if not kept.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -92,14 +94,14 @@ def seed_of(folder: Path, wanted: int | None) -> int:
 
 
 def record(folder: Path, kind: str, seed: int, clusters: int, drains: int) -> None:
-    """Drains that many nodes of each cluster, unless already done."""
+    """Drains nodes of each cluster, unless their records exist."""
     chance, sizes = random.Random(seed), KINDS[kind].sizes
     for number in range(clusters):
         drain_cluster(folder, kind, chance.randrange(10**6), sizes[number % len(sizes)], drains)
 
 
 def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
-    """The scores of all recorded drains; missing ones, or all, are computed on every processor."""
+    """Returns the scores of all recorded drains. Computes missing scores, or all scores, on every processor."""
     chosen = [path for path in paths(folder) if path.parent.name.split("-")[0] in kinds]
     with ProcessPoolExecutor() as processes:
         list(processes.map(judge, [path for path in chosen if anew or not _score_of(path).exists()]))
@@ -124,7 +126,7 @@ def _score_of(path: Path) -> Path:
 
 
 def section(pairs: Sequence[Pair]) -> Iterator[str]:
-    """A row per cluster, the total with an interval, and each miss."""
+    """Returns a row per cluster, the total with an interval, and each miss."""
     clusters = dict.fromkeys(pair.cluster for pair in pairs)
     rows = [(name, [pair for pair in pairs if pair.cluster == name]) for name in clusters]
     yield f"\n| {' | '.join(HEADER)} |"
@@ -146,7 +148,7 @@ def _cells(pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def total(scores: Sequence[Score]) -> Score:
-    """The scores of several drains as one."""
+    """Adds up the scores of several drains."""
     result = Score()
     for each in scores:
         result.add(each)
@@ -154,7 +156,8 @@ def total(scores: Sequence[Score]) -> Score:
 
 
 def interval(scores: Sequence[Score], chance: random.Random) -> tuple[float, float]:
-    """Landings of one drain are not independent, so drains are resampled and not landings."""
+    """Returns a confidence interval. Resamples drains instead of landings, because the landings of one drain are not
+    independent."""
     shares = []
     for _ in range(_RESAMPLES):
         drawn = chance.choices(scores, k=len(scores))

@@ -1,10 +1,11 @@
-"""Figures of one resident agent on the embedded API server: memory, requests when idle, seconds from the need to the
+"""Measures one resident agent on the embedded API server: memory, requests when idle, and seconds from the need to the
 taint.
 
     python -m bench.agent [--idle-seconds 600] [--taints 10]
 
-The agent is the real process that the DaemonSet runs, with the image's bytecode; only the cluster and the host are
-simulated."""
+The agent is the real process that the DaemonSet runs, with the image's bytecode. Only the cluster and the host are
+simulated.
+"""
 
 from __future__ import annotations
 
@@ -54,21 +55,21 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class AgentMemory:
-    """The memory of one process in MiB: resident, and the part that no other process shares."""
+    """The memory of one process in MiB: resident memory, and the part that no other process shares."""
 
     resident: float
     private: float
 
 
 def memory_of(pid: int) -> AgentMemory:
-    """The resident and private memory of the process with this number, read from /proc/PID/smaps_rollup."""
+    """Returns the resident and private memory of the process with this number, read from /proc/PID/smaps_rollup."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     kib = {line.split(":")[0]: int(line.split()[1]) for line in lines}
     return AgentMemory(kib["Rss"] / 1024, (kib["Private_Clean"] + kib["Private_Dirty"]) / 1024)
 
 
 def seed(server: RunningServer) -> None:
-    """A Node, the DaemonSet with the lock, and the ConfigMap that the agent watches."""
+    """Creates a Node, the DaemonSet with the lock, and the ConfigMap that the agent watches."""
     server.seed(
         {
             "apiVersion": "v1",
@@ -157,7 +158,7 @@ def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: st
 
 
 def start(server: RunningServer, folder: Path, times: int = 5) -> None:
-    """Processor time from the start of the process until its first turn has ended."""
+    """Returns the processor time from the start of the process to the end of its first turn."""
     seconds = []
     for _ in range(times):
         with an_agent(server, folder) as process:
@@ -172,21 +173,21 @@ def start(server: RunningServer, folder: Path, times: int = 5) -> None:
 
 
 def processor_seconds(pid: int) -> float:
-    """User and system time of all threads, from /proc/PID/stat; the fields are counted after the process name in
+    """Returns the user and system time of all threads, from /proc/PID/stat. Counts the fields after the process name in
     parentheses."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_for_port(log: Path) -> int:
-    """The port of metrics and probes, read from the agent's log."""
+    """Returns the port of metrics and probes, read from the agent's log."""
     while not (found := re.search(r"on port (\d+)", log.read_text())):
         time.sleep(0.005)
     return int(found[1])
 
 
 def is_ready(port: int) -> bool:
-    """Whether the readiness probe passes: a complete turn was made."""
+    """Whether the readiness probe passes, so that the agent has completed a turn."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)
@@ -195,7 +196,7 @@ def is_ready(port: int) -> bool:
 
 
 def idle(server: RunningServer, folder: Path, seconds: float) -> None:
-    """Memory and requests of an idle agent."""
+    """Measures memory and requests of an idle agent."""
     with an_agent(server, folder) as process:
         time.sleep(20)
         before = len(server.api.requests)
@@ -216,7 +217,8 @@ def idle(server: RunningServer, folder: Path, seconds: float) -> None:
 
 
 def imports(log: str) -> None:
-    """Prints which large packages a running agent has loaded, and which not, from its PYTHONPROFILEIMPORTTIME lines."""
+    """Prints which large packages a running agent has loaded and which it has not, from its PYTHONPROFILEIMPORTTIME
+    lines."""
     loaded = {
         line.rsplit("|", 1)[1].strip().split(".")[0]
         for line in log.splitlines()
@@ -231,7 +233,7 @@ def is_tainted(node: dict[str, Any] | None) -> bool:
 
 
 def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60) -> float:
-    """Seconds until the Node has, or no longer has, the soft taint."""
+    """Returns the seconds until the Node has the soft taint, or no longer has it."""
     started = time.monotonic()
     while is_tainted(server.get("nodes", NODE)) is not expected:
         if time.monotonic() - started > limit:
@@ -241,7 +243,8 @@ def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60)
 
 
 def taints(server: RunningServer, folder: Path, times: int) -> None:
-    """The need appears and ends repeatedly, while a manual lock and a closed window block the node."""
+    """Measures the taint while the need appears and ends repeatedly. A manual lock and a closed window block the
+    node."""
     held = {"metadata": {"annotations": {"weave.works/kured-node-lock": '{"nodeID":"manual"}'}}}
     daemonset = server.get("daemonsets", "careen", NAMESPACE)
     assert daemonset is not None

@@ -1,11 +1,10 @@
-"""What each trick of `cluster/wire/lean_imports.py` saves: the agent's imports with all of them, then with one switched
-off at a time.
+"""Measures what each trick of `cluster/wire/lean_imports.py` saves. Runs the agent's imports with all tricks, then with
+one trick switched off at a time.
 
 python -m bench.agent.tricks [--times 5]
 
-Measured are private memory and processor time of a process with the agent's imports: the median memory and the least
-time of several processes. Tricks overlap: a module that two of them leave out is not loaded as long as one of them is
-on.
+The figures are private memory and processor time of a process with the agent's imports: the median memory and the least
+time of several processes. Tricks overlap: a module that two tricks leave out is loaded only if both are off.
 """
 
 from __future__ import annotations
@@ -53,7 +52,8 @@ class AgentCost:
 
 
 def cost_without(*tricks: str, times: int) -> AgentCost:
-    """The median memory of that many processes, and the least time: delays by other work are not counted."""
+    """Returns the median memory and the least time of several processes. The least time excludes delays by other
+    work."""
     found = [_measure(*tricks) for _ in range(times)]
     return AgentCost(statistics.median(each.private_kib for each in found), min(each.seconds for each in found))
 
@@ -77,7 +77,7 @@ def _measure(*tricks: str) -> AgentCost:
 
 
 def rows(times: int) -> Iterator[str]:
-    """The table, printed line by line during the measurement."""
+    """Yields the lines of the table during the measurement."""
     _measure()  # writes the bytecode that is missing
     lean, whole = cost_without(times=times), cost_without(*TRICKS, times=times)
     yield "| switched off | private memory, KiB | processor time, ms | the trick |"

@@ -1,13 +1,14 @@
-"""The cost of a cluster kept in memory, and how fast it follows a watch.
+"""Measures the cost of a cluster kept in memory, and how fast it follows a watch.
 
     python -m bench.cache [--nodes 5000] [--events 1000000]
 
 The cluster is that of the scheduler's bench, 30 pods a node, read from its list pages. The events are lives of pods:
-one is deleted, another is created, bound and started; of every thousand pods the first has a new template with its own
-labels. After every part of the events the bench takes a snapshot and schedules a pod. Times are processor time of one
-thread; making the events is not counted, reading their JSON is. Memory is that of the process, including the bench
-itself; blocks are those that Python's allocator has given out, which tell what is kept from what is only not given
-back."""
+one is deleted, another is created, bound and started. Every thousandth pod has a new template with its own labels.
+After every part of the events the bench takes a snapshot and schedules a pod. Times are processor time of one thread;
+they include reading the JSON of the events, but not making the events. Memory is that of the process, including the
+bench itself. Blocks are those that Python's allocator has given out: they show what is in use, without memory that
+Python keeps free.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def _loaded(folder: Path, nodes: int, seed: int) -> tuple[ClusterCache, float]:
 
 
 def _follow(cache: ClusterCache, given: argparse.Namespace) -> Iterator[list[str]]:
-    """A row before the first event and one after each part of the events."""
+    """Yields a row before the first event and one after each part of the events."""
     asked = _asked(cache)
     yield _row(cache, 0, None, asked)
     lives = _lives(cache.snapshot(), given.nodes, random.Random(given.seed))
@@ -115,7 +116,7 @@ def _row(cache: ClusterCache, events: int, speed: float | None, asked: float) ->
 
 
 def _asked(cache: ClusterCache) -> float:
-    """The time of a snapshot and of one decision on it."""
+    """Returns the time of a snapshot and of one scheduling cycle on it."""
     pod = pod_from_manifest(cluster.pods_to_place(200, 1)[0])
     began = time.process_time()
     Scheduler().schedule(cache.snapshot(), pod)
@@ -123,7 +124,7 @@ def _asked(cache: ClusterCache) -> float:
 
 
 def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
-    """Endless events, as lines of a watch."""
+    """Yields endless events, as lines of a watch."""
     numbers, apps, places = (array("l", column) for column in zip(*map(_who, snapshot.placed_pods), strict=True))
     del snapshot  # it would keep every pod of the beginning
     version, number = 10, len(numbers)
@@ -145,7 +146,7 @@ def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
 
 
 def _who(pod: Pod) -> tuple[int, int, int]:
-    """The number at the end of a pod's name, its application and its node."""
+    """Returns the number at the end of a pod's name, its application and its node."""
     number, app, node = (int(name.rpartition("-")[2]) for name in (pod.name, pod.labels["app"], pod.node_name))
     return number, app, node
 
@@ -192,7 +193,7 @@ def _microseconds(derive: Callable[[], object]) -> float:
 
 
 def _memory() -> tuple[int, int]:
-    """Resident and private memory of this process in MiB."""
+    """Returns the resident and private memory of this process in MiB."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
     kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
     return kilobytes["Rss"] // 1024, (kilobytes["Private_Clean"] + kilobytes["Private_Dirty"]) // 1024

@@ -1,12 +1,14 @@
-"""What a pod costs to read as JSON and as protobuf, to the structures from which scheduler_core makes its pods.
+"""Measures what it costs to read a pod as JSON and as protobuf into the structures from which scheduler_core makes its
+pods.
 
     pip install protobuf
     python -m bench.cache.formats [--pods 3000]
 
-The pods are those of the bench's cluster, each as an API server writes it in either format. JSON is read by msgspec,
-protobuf by Google's package (upb, in C) with messages that have only the fields that scheduling reads; what it parses
-has to be copied into the same structures, and the bench checks that these are equal. Processor time of one thread, the
-best of five rounds."""
+The pods are those of the bench's cluster, in both formats as an API server writes them. msgspec reads JSON. Google's
+package (upb, in C) reads protobuf, with messages that have only the fields that scheduling reads. The parsed messages
+must be copied into the same structures, and the bench checks that these are equal. The figures are processor time of
+one thread, the best of five rounds.
+"""
 
 from __future__ import annotations
 
@@ -202,7 +204,7 @@ PACKAGE = "bench"
 
 
 def _class(*, only_read: bool) -> Any:
-    """The class of Pod, made of the table."""
+    """Returns the class of Pod, built from the table."""
     descriptor_pb2 = importlib.import_module("google.protobuf.descriptor_pb2")
     descriptor_pool = importlib.import_module("google.protobuf.descriptor_pool")
     message_factory = importlib.import_module("google.protobuf.message_factory")
@@ -218,7 +220,7 @@ def _class(*, only_read: bool) -> Any:
 
 
 def _kind(message: Any, field: str, kind: str) -> str:
-    """The type of one element; a map is a list of entries, whose type is made here."""
+    """Returns the type of one element. A map is a list of entries, whose type is built here."""
     if not kind.startswith("{}"):
         return kind.removeprefix("[]")
     entry = message.nested_type.add(name=f"{field.capitalize()}Entry")
@@ -238,7 +240,7 @@ def _field(message: Any, name: str, number: int, kind: str, *, is_repeated: bool
 
 
 def _filled(message: Any, name: str, written: Mapping[str, Any]) -> Any:
-    """The message with what the JSON says; parts without a table are written as their JSON, which is longer."""
+    """Fills the message with the content of the JSON. Parts without a table are written as JSON, which is longer."""
     if name == "Volume":
         written = {"name": written["name"], "volumeSource": {k: v for k, v in written.items() if k != "name"}}
     for field, (_, kind) in MESSAGES[name].items():
@@ -272,7 +274,7 @@ def _as_json(value: Any) -> bytes:
 
 
 def _without_time(pod: wire.WirePod) -> wire.WirePod:
-    """A time is a text in JSON and a number in protobuf."""
+    """Leaves out times, because a time is text in JSON and a number in protobuf."""
     return msgspec.structs.replace(pod, status=pod.status and msgspec.structs.replace(pod.status, start_time=None))
 
 

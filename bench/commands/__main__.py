@@ -1,8 +1,8 @@
-"""The cost of a command for people: processor time of its process, user and system, with a cluster of 100 Nodes.
+"""Measures the cost of a command for people: user and system time of its process, with a cluster of 100 Nodes.
 
 python -m bench.commands [--times 7]
 
-The server runs in this process and is not counted. The least of so many processes counts, because other work on the
+The server runs in the bench's process and is not counted. The least of several runs counts, because other work on the
 machine only adds time. The table also shows the time of a Python process that does nothing.
 """
 
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def fill(server: RunningServer) -> None:
-    """Waiting nodes, and the DaemonSet with the lock."""
+    """Creates waiting nodes, and the DaemonSet with the lock."""
     for number in range(NODES):
         annotations = {keys.PHASE: "Waiting", keys.SINCE: "2026-03-04T12:00:00Z", keys.REASON: "others go first"}
         name = f"n{number:03}"
@@ -67,7 +67,7 @@ def fill(server: RunningServer) -> None:
 
 
 def cost(command: Sequence[str], times: int) -> float:
-    """The processor time of the command's process and its children in seconds, the least of that many runs."""
+    """Returns the processor time of the command's process and its children in seconds, the least of several runs."""
     return min(_once(command) for _ in range(times + 1))  # one more, for the bytecode that is missing
 
 

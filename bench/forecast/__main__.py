@@ -1,11 +1,12 @@
-"""The cost of one node's forecast in a fresh process: from a dump, and from a real API server with the same cluster.
+"""Measures one node's forecast in a fresh process: from a dump, and from a real API server with the same cluster.
 
     python -m bench.forecast [--nodes 100 --nodes 5000] [--from files] [--runs 3]
 
-Measured is the whole command, `careen forecast NODE`, from the start of its process to its end: seconds by the
-clock, processor seconds of the command and its child together, and the largest resident set of either. Then the
+The bench measures the whole command, `careen forecast NODE`, from the start of its process to its end: elapsed seconds,
+processor seconds of the command and its child together, and the largest resident memory of either. It also measures the
 requests and bytes of the lists, and the memory that two forecasts leave in the agent. Modules have their bytecode, as
-in an installation by pip and in the image; `--without-bytecode` measures a fresh clone that may not write any."""
+in an installation by pip and in the image. `--without-bytecode` measures a fresh clone that cannot write bytecode.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ def _environment(folder: Path, *, has_bytecode: bool) -> dict[str, str]:
 
 
 def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
-    """One run of `careen forecast`, measured by the kernel's account of the process and its child."""
+    """Runs `careen forecast` once, and measures it by the kernel's accounts of the process and its child."""
     began = time.monotonic()
     command = [sys.executable, "-m", "careen", "forecast", NODE, *arguments, "--timeout=600", "--output=json"]
     with tempfile.TemporaryFile() as output:
@@ -127,7 +128,7 @@ def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
 
 
 def left_behind(arguments: list[str]) -> str:
-    """The agent's resident memory before a forecast and after one and two, and the peak of its children."""
+    """Returns the agent's resident memory before a forecast and after one and two, and the peak of its children."""
     flag, value = arguments[0].removeprefix("--").replace("from", "dump"), arguments[1]
     told = json.loads(
         subprocess.run(
@@ -144,7 +145,7 @@ def left_behind(arguments: list[str]) -> str:
 
 @contextmanager
 def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """The cluster as `careen snapshot` writes it."""
+    """Returns the cluster as `careen snapshot` writes it."""
     dump = folder / "dump.json.gz"
     if not dump.exists():
         with dump.open("wb") as file:
@@ -154,7 +155,7 @@ def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 
 @contextmanager
 def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """A real kube-apiserver on an etcd with the same objects."""
+    """Starts a real kube-apiserver on an etcd with the same objects."""
     from bench.forecast.store import FilledControlPlane
     from tests.cluster.harness.machines.control_plane import a_control_plane
 
@@ -166,7 +167,7 @@ def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 
 
 async def asked(kubeconfig: Path) -> str:
-    """The number of requests of a forecast's child, found by making them."""
+    """Returns the number of requests of a forecast's child, found by making them."""
     counted: list[tuple[str, int]] = []
 
     def count(request: Request, response: Response | None) -> None:
@@ -188,7 +189,7 @@ async def asked(kubeconfig: Path) -> str:
 
 
 def bodies(folder: Path) -> Iterator[bytes]:
-    """The list pages, one by one."""
+    """Yields the list pages one by one."""
     for path in sorted(folder.glob("*.json")):
         yield path.read_bytes()
 

@@ -1,8 +1,8 @@
-"""The memory that a forecast leaves in the agent: `python -m bench.forecast.resident NODE --dump FILE | --kubeconfig
-FILE`.
+"""Measures the memory that a forecast leaves in the agent: `python -m bench.forecast.resident NODE --dump FILE |
+--kubeconfig FILE`.
 
-Imports the modules that a resident agent imports for it, requests two forecasts, each in its child process limited to 1
-GiB, and prints its own resident memory before and after each, and the children's peak, as JSON.
+Imports the modules that a resident agent imports for forecasts. Requests two forecasts, each in a child process limited
+to 1 GiB. Prints as JSON the resident memory before and after each forecast, and the peak of the children.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIMITS = Limits(seconds=600, memory_bytes=2**30, scheduler_config="")
 
 
 def main() -> None:
-    """Prints one JSON object."""
+    """Prints the figures as one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("node")
     parser.add_argument("--dump", default="")

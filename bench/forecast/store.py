@@ -1,7 +1,7 @@
-"""An etcd filled with the bench's cluster before an API server starts on it: 150,000 pods in minutes instead of hours.
+"""Fills an etcd with the bench's cluster before an API server starts on it: 150,000 pods in minutes instead of hours.
 
-Objects are stored as JSON, which an API server reads like its own protobuf; its answers are the same. There are no
-controllers and no scheduler, so nothing changes during the lists.
+Objects are stored as JSON, which an API server reads like its own protobuf; its responses are the same. There are no
+controllers and no scheduler, so nothing changes while lists are read.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _PER_REQUEST = 100  # etcd takes at most 128 operations and 1.5 MiB at once
 
 
 class FilledControlPlane(ControlPlane):
-    """Only etcd and kube-apiserver, with the objects of a folder of list pages."""
+    """A control plane of etcd and kube-apiserver only, with the objects of a folder of list pages."""
 
     def __init__(self, folder: Path, pages: Iterable[bytes], *, guardian: Guardian) -> None:
         self._pages = pages
         super().__init__(folder, guardian=guardian)
 
     def start_api_server(self) -> None:
-        """Filled first, because the server reads everything once when it starts."""
+        """Fills etcd first, because the server reads all objects once when it starts."""
         fill(f"http://127.0.0.1:{self._etcd_port}", self._pages)
         super().start_api_server()
 
     def _wait_until_ready(self, patience_seconds: float = 1800) -> None:
-        """Returns when the server has read everything and is ready."""
+        """Waits until the server has read all objects and is ready."""
         super()._wait_until_ready(patience_seconds)
 
     def _start_the_rest(self) -> None:

@@ -1,13 +1,14 @@
-"""How long the plan of a whole roll-out takes, and its result; and how long a forecast of one node takes from the dump.
+"""Measures the plan of a whole roll-out and prints its result, and measures a forecast of one node from the dump.
 
     make bench-plan
     python -m bench.plan --nodes 1000 [--order oldest] [--concurrency 4]
 
-The first command measures 200 nodes in every order and 5,000 in the first one, and writes results.md. The cluster is
+The first command measures 200 nodes in every order and 5,000 in the first order, and writes results.md. The cluster is
 that of the scheduler's bench (30 pods a node) without cordoned nodes, with few namespaces and with ten old ReplicaSets
 for each application, as Deployments leave them. It is read from a dump, as by `careen plan --from`, and kept in a
 folder for the next run. CPU is the processor time of the process, user and system; other work on the machine adds to
-it, because it shares the processor's caches."""
+it, because it shares the processor's caches.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ HEADER = ["ORDER", "SECONDS", "CPU", "REBOOTS", "MOVES", "DOUBLE", "PENDING S"]
 
 
 class Measured(Value, kw_only=True):
-    """One size of cluster: seconds of processor time to read its dump and to forecast a node from it with
-    `careen forecast`, a row for each order, and the largest resident set so far in MiB."""
+    """The figures for one size of cluster: seconds of processor time to read its dump and to forecast a node from it
+    with `careen forecast`, a row for each order, and the largest resident memory so far in MiB."""
 
     nodes: int
     pods: int
@@ -91,7 +92,7 @@ def main() -> None:
 
 
 def measured(folder: Path, nodes: int, orders: Sequence[Order], *, seed: int, concurrency: int) -> Measured:
-    """The plans of one cluster, in these orders, and the forecast of its first node."""
+    """Returns the plans of one cluster, in these orders, and the forecast of its first node."""
     dump = folder / f"{nodes}-{seed}.json.gz"
     if not dump.exists():
         dump.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +112,7 @@ def measured(folder: Path, nodes: int, orders: Sequence[Order], *, seed: int, co
 
 
 def cost(command: Sequence[str]) -> float:
-    """Seconds of processor time of a command and of the processes that it starts."""
+    """Returns the processor seconds of a command and of the processes that it starts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     if done.returncode not in FORECAST_WAS_MADE:
@@ -121,7 +122,7 @@ def cost(command: Sequence[str]) -> float:
 
 
 def page(found: Sequence[Measured], concurrency: int) -> str:
-    """The content of results.md."""
+    """Returns the content of results.md."""
     rows = "\n".join(
         f"| {each.nodes:,} | {each.pods:,} | {row[0]} | {row[1]} | {row[2]} | {row[4]} | {row[5]} |"
         for each in found
@@ -177,7 +178,7 @@ def _row(snapshot: Snapshot, line: Order, concurrency: int) -> list[str]:
 
 
 def dump_of(folder: Path, *, nodes: int, seed: int) -> bytes:
-    """The bench's cluster as `careen snapshot` writes it."""
+    """Returns the bench's cluster as `careen snapshot` writes it."""
     out = io.BytesIO()
     pages = pages_of(folder, nodes=nodes, seed=seed)
     write_dump(Header(kube_version="v1.36.0", taken_at="2026-01-01T00:00:00Z"), pages, out)
@@ -185,8 +186,8 @@ def dump_of(folder: Path, *, nodes: int, seed: int) -> bytes:
 
 
 def pages_of(folder: Path, *, nodes: int, seed: int) -> Iterator[bytes]:
-    """The bench's cluster as pages of lists, without cordoned nodes: a cordoned node would count as down for the whole
-    roll-out and use up a small concurrency."""
+    """Yields the bench's cluster as list pages, without cordoned nodes: a cordoned node would count as down during the
+    whole roll-out and use up a small concurrency."""
     cluster.write(folder, nodes=nodes, seed=seed, namespaces=NAMESPACES, old_revisions=OLD_REVISIONS)
     for path in sorted(folder.glob("*.json")):
         page = json.loads(path.read_bytes())

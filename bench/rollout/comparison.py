@@ -1,5 +1,5 @@
-"""Roll-outs of several agents over the same clusters: a table, a plot, and the significance of the differences.
-Pure."""
+"""Compares roll-outs of several agents over the same clusters: a table, a plot, and the significance of the
+differences. No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INKS = ("#1b6ab3", "#b3441b", "#3d8b37", "#8a5aa8", "#7a6a2f", "#444444")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One roll-out by one agent over the cluster of one seed. In seconds unless the name says otherwise."""
+    """One roll-out by one agent over the cluster of one seed. Times are in seconds."""
 
     agent: str
     seed: int
@@ -64,8 +64,8 @@ PANELS = (
 
 
 def tables(runs: Sequence[Run], agents: Mapping[str, str], nodes: int) -> str:
-    """Markdown, with a part for each number of `nodes` that need a reboot. `agents` gives the columns in their order:
-    key of the runs -> heading."""
+    """Returns Markdown with a part for each number of `nodes` that need a reboot. `agents` gives the columns in order:
+    the key of the runs, and the heading."""
     parts = []
     for asking in scenarios(runs):
         title = f"All {nodes} nodes ask" if asking == nodes else f"{asking} of the {nodes} nodes ask"
@@ -74,12 +74,12 @@ def tables(runs: Sequence[Run], agents: Mapping[str, str], nodes: int) -> str:
 
 
 def scenarios(runs: Sequence[Run]) -> list[int]:
-    """The numbers of nodes that need a reboot, the largest first."""
+    """Returns the numbers of nodes that need a reboot, the largest first."""
     return sorted({run.asking for run in runs}, reverse=True)
 
 
 def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
-    """Agents without runs and figures without values are left out."""
+    """Returns the tables without agents that have no runs and figures that have no values."""
     shown = {key: heading for key, heading in agents.items() if any(run.agent == key for run in runs)}
     seeds = sorted({run.seed for run in runs})
     rows = [["least / median / greatest", *shown.values()]]
@@ -91,7 +91,7 @@ def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
 
 
 def comparisons(runs: Sequence[Run], agents: Mapping[str, str]) -> list[str]:
-    """Compares the first agent with each other one, seed by seed."""
+    """Compares the first agent with each other agent, seed by seed."""
     first, *others = agents
     return [_compared(runs, first, other, agents) for other in others]
 
@@ -106,7 +106,7 @@ def _compared(runs: Sequence[Run], one: str, other: str, agents: Mapping[str, st
 
 
 def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
-    """Repeat moves of the first agent minus those of the second, for each seed that both have run."""
+    """Returns the repeat moves of the first agent minus those of the second, for each seed that both have run."""
     repeat = {(run.agent, run.seed): run.repeat for run in runs}
     seeds = sorted({run.seed for run in runs})
     return [
@@ -115,8 +115,8 @@ def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
 
 
 def chance_of(pairs: Sequence[int]) -> float:
-    """The probability of a mean at least as far from zero if the two members of each pair were swapped at random;
-    exact, over all signs.
+    """Returns the probability of a mean at least as far from zero if the two members of each pair were swapped at
+    random. The result is exact, over all signs.
 
     With n pairs it is never below 2 / 2**n, so five pairs cannot show less than 6 %.
     """
@@ -129,8 +129,9 @@ def chance_of(pairs: Sequence[int]) -> float:
 
 
 def plot(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
-    """An SVG: a row for each figure, with a panel for each number of nodes that need a reboot; the panel has a column
-    for each agent, a line for each seed, and a bar at the median. Axes begin at zero and are the same along a row."""
+    """Returns an SVG with a row for each figure and a panel for each number of nodes that need a reboot. A panel has a
+    column for each agent, a line for each seed, and a bar at the median. Axes begin at zero and are the same along a
+    row."""
     shown = {key: heading for key, heading in agents.items() if any(run.agent == key for run in runs)}
     seeds, asked = sorted({run.seed for run in runs}), scenarios(runs)
     width, height = len(asked) * WIDTH, len(PANELS) * HEIGHT + 30
@@ -202,7 +203,7 @@ def _panel(
 
 
 def _round_up(value: float) -> float:
-    """The next number that divides well by four."""
+    """Returns the next number that can be divided well by four."""
     step = 4
     while step * 10 < value:
         step *= 10

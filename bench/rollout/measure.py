@@ -1,4 +1,4 @@
-"""One roll-out on its own control plane, from the first Node to the figures. Other modules print them."""
+"""Measures one roll-out on its own control plane, from the first Node to the figures. Other modules print them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.cluster.harness.measures.figures import Rollout, rollout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """The parameters of a roll-out: fleet and agent."""
+    """The parameters of a roll-out: the fleet and the agent."""
 
     sample: SampleFleet
     identity: Identity
@@ -49,7 +49,7 @@ class Result:
 
 
 def measure(trial: Trial, plane: ControlPlane) -> Result:
-    """The roll-out on an empty control plane."""
+    """Runs and measures the roll-out on an empty control plane."""
     cluster = Cluster(plane, trial.identity, plane.folder)
     try:
         hosts = _prepare(cluster, trial)
@@ -59,7 +59,7 @@ def measure(trial: Trial, plane: ControlPlane) -> Result:
 
 
 def _prepare(cluster: Cluster, trial: Trial) -> list[Host]:
-    """Creates nodes, agents and pods, and waits until the agents are quiet."""
+    """Creates nodes, agents and pods, and waits until the agents are idle."""
     identity, sample = trial.identity, trial.sample
     for file in [Path(__file__).with_name("kured.yaml")] if identity is KURED else manifest_files():
         cluster.apply_file(file)

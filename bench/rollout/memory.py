@@ -1,4 +1,4 @@
-"""Memory of agent processes, read from /proc while they run."""
+"""Reads the memory of agent processes from /proc while they run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ProcessMemory:
 
 
 def memory_of(pid: int) -> ProcessMemory | None:
-    """The memory of the process with this number; None if the process has ended."""
+    """Returns the memory of the process with this number, or None if the process has ended."""
     try:
         rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except OSError:
@@ -30,7 +30,7 @@ def memory_of(pid: int) -> ProcessMemory | None:
 
 
 def agent_memory(host: Host) -> ProcessMemory | None:
-    """Memory of the largest process below the agent's: wrappers (unshare, a shell) do not count."""
+    """Returns the memory of the largest process below the agent's, so that wrappers (unshare, a shell) do not count."""
     if host.agent is None:
         return None
     found = [memory for pid in descendants(host.agent.pid) if (memory := memory_of(pid)) is not None]
@@ -38,7 +38,7 @@ def agent_memory(host: Host) -> ProcessMemory | None:
 
 
 class Sampler:
-    """Samples every few seconds and keeps the maximum per host. A child process (a forecast) counts too."""
+    """Samples memory every few seconds and keeps the maximum per host. Counts child processes (a forecast) too."""
 
     def __init__(self, hosts: Mapping[str, Host], every_seconds: float = 3.0) -> None:
         self.greatest: dict[str, ProcessMemory] = {}

@@ -1,8 +1,10 @@
-"""How often pods move: the same roll-outs by careen with and without its early taint, and by kured: `make bench-moved`.
+"""Measures how often pods move in the same roll-outs by careen with and without its early taint, and by kured: `make
+bench-moved`.
 
-Each roll-out has its own control plane. Those of careen run two at a time, the two variants of one seed in parallel;
-those of kured run five at a time, because kured waits for a minute after each boot. The results are kept in
-bench/rollout/moved.json, a row for each roll-out; `--draw` writes the page's tables and plot from it again."""
+Each roll-out has its own control plane. careen's roll-outs run two at a time, the two variants of one seed in parallel.
+kured's roll-outs run five at a time, because kured waits for a minute after each boot. The results are kept in
+bench/rollout/moved.json, a row for each roll-out; `--draw` writes the page's tables and plot from it again.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ _SECONDS_BETWEEN_STARTS = 25.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """An agent with its flags; those of one group share a queue of `at_once` roll-outs."""
+    """An agent with its flags. The variants of one group share a queue of `at_once` roll-outs."""
 
     key: str
     heading: str
@@ -96,14 +98,14 @@ def _options() -> argparse.Namespace:
 
 
 def read(path: Path) -> list[Run]:
-    """The kept results, in the order of agents and seeds."""
+    """Returns the stored results, in the order of agents and seeds."""
     rows = json.loads(path.read_text()) if path.exists() else []
     runs = [Run(**{**row, "lead": tuple(row["lead"]) if row["lead"] else None}) for row in rows]
     return sorted(runs, key=lambda run: (-run.asking, list(HEADINGS).index(run.agent), run.seed))
 
 
 def draw(runs: Sequence[Run]) -> None:
-    """Writes table and plot into the documentation."""
+    """Writes the table and the plot into the documentation."""
     PAGE.write_text(with_tables(PAGE.read_text(), runs))
     PLOT.write_text(plot(runs, HEADINGS))
 
@@ -115,7 +117,7 @@ def with_tables(page: str, runs: Sequence[Run]) -> str:
 
 
 class _Kept:
-    """The file of results: a row is written as soon as its roll-out ends, and replaces an older one."""
+    """The file of results. A row is written as soon as its roll-out ends, and replaces an older row."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -185,7 +187,7 @@ def _roll_out(
 
 
 def run_of(agent: str, seed: int, asking: int, result: dict[str, Any]) -> Run:
-    """A row from the output of `python -m bench.rollout --json`."""
+    """Returns the row for the output of `python -m bench.rollout --json`."""
     rollout = result["rollout"]
     moves, lead = rollout["moves"], rollout["lead"]
     return Run(

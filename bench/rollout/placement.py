@@ -1,8 +1,8 @@
-"""The pods' nodes at the beginning of a roll-out: chosen by scheduler_core, with a seed for equally good nodes.
+"""Chooses the pods' nodes at the beginning of a roll-out with scheduler_core; a seed decides among equally good nodes.
 
-kube-scheduler chooses at random among equal nodes, so the same workloads are placed differently every time, and two
-roll-outs differ by that alone. Here the real scheduler is stopped until every pod is placed; it makes all later
-placements itself.
+kube-scheduler chooses among equal nodes at random, so the same workloads are placed differently every time, which alone
+makes two roll-outs differ. Here the real scheduler is stopped until every pod is placed. It makes all later placements
+itself.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _LOOKED_AT = {
 def places(
     objects: Iterable[Mapping[str, Any]], waiting: Sequence[Object], chance: random.Random
 ) -> list[tuple[Object, str]]:
-    """A node for each pending pod, one after another. `objects` is the cluster; its placed pods are those with a
-    node."""
+    """Returns a node for each pending pod, placed one after another. `objects` is the cluster; pods with a node are
+    placed already."""
     scheduler, snapshot = Scheduler(), load_objects(objects)
     placed = []
     for manifest in waiting:
@@ -49,7 +49,7 @@ def places(
 
 
 def place_all(cluster: Cluster, workloads: Sequence[Object], seed: int) -> None:
-    """Applies the workloads and places their pods, until all are ready."""
+    """Applies the workloads and places their pods. Waits until all pods are ready."""
     chance = random.Random(f"placement {seed}")
     at_once = sum(
         {"Deployment": item["spec"].get("replicas", 0), "StatefulSet": 1}.get(item["kind"], 0) for item in workloads
@@ -80,7 +80,7 @@ def _scheduler_stands_still(cluster: Cluster) -> Iterator[None]:
 
 
 def _waiting(cluster: Cluster, order: Sequence[str]) -> list[Object]:
-    """Pods of one workload are interchangeable: only the order of workloads matters."""
+    """Returns the pending pods, in the order of workloads. Pods of one workload are interchangeable."""
     pods = [pod for pod in cluster.admin.list(f"/api/v1/namespaces/{SHOP}/pods") if not pod["spec"].get("nodeName")]
     return sorted(pods, key=lambda pod: order.index(pod["metadata"]["labels"]["app"]))
 

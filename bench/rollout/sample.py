@@ -1,8 +1,9 @@
-"""The cluster of the roll-out: 12 nodes in 3 zones, 7 controllers, 5 budgets. A seed determines the details.
+"""Generates the cluster of the roll-out: 12 nodes in 3 zones, 7 controllers, 5 budgets. A seed determines the details.
 
-Seed 0 is the reference: 99 pods, 65 % of the cpu requested, every host needs a reboot at the same instant. Any other
+Seed 0 is the reference: 99 pods, 65 % of the cpu requested, and every host needs a reboot at the same time. Any other
 seed varies the replicas, the requests and the order of the needs, within bounds that leave room for one node to be
-down."""
+down.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ SECONDS_BETWEEN_HOSTS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSize:
-    """A controller's pods: their number, and the requests of each."""
+    """The pods of a controller: their number, and the requests of each pod."""
 
     replicas: int
     millicpu: int
@@ -55,7 +56,8 @@ _APART = {"cache": 10, "db": 4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFleet:
-    """One seed's cluster, its hosts that need a reboot, and the times of their needs in seconds after the start."""
+    """The cluster of one seed, its hosts that need a reboot, and the times of their needs in seconds after the
+    start."""
 
     seed: int
     sizes: Mapping[str, WorkloadSize]
@@ -63,12 +65,12 @@ class SampleFleet:
 
     @property
     def pods(self) -> int:
-        """The pods of controllers other than DaemonSets."""
+        """The number of pods, without those of DaemonSets."""
         return sum(size.replicas for size in self.sizes.values())
 
     @property
     def load(self) -> float:
-        """The share of the cpu that is requested."""
+        """The share of the cpu that pods request."""
         return load(self.sizes)
 
     def daemons(self) -> list[Object]:
@@ -101,8 +103,8 @@ class SampleFleet:
 
 
 def sample(seed: int, asking: int = NODES) -> SampleFleet:
-    """The same seed gives the same cluster for every agent. `asking`: how many hosts need a reboot, the first ones in
-    the seed's order."""
+    """Returns the cluster of this seed, always the same for every agent. `asking` is the number of hosts that need a
+    reboot, the first ones in the seed's order."""
     names = [name for name, _ in nodes()]
     if seed == 0:
         return SampleFleet(seed=0, sizes=REFERENCE, asks=dict.fromkeys(names[:asking], 0.0))
@@ -117,18 +119,18 @@ def sample(seed: int, asking: int = NODES) -> SampleFleet:
 
 
 def nodes() -> list[tuple[str, str]]:
-    """Name and zone of each node."""
+    """Returns the name and zone of each node."""
     return [(f"n{number:03}", ZONES[number % len(ZONES)]) for number in range(NODES)]
 
 
 def load(sizes: Mapping[str, WorkloadSize]) -> float:
-    """The share of the cpu that these and the DaemonSets request."""
+    """Returns the share of the cpu that these controllers and the DaemonSets request."""
     requested = sum(size.replicas * size.millicpu for size in sizes.values()) + NODES * DAEMONS_MILLICPU
     return requested / (NODES * NODE_MILLICPU)
 
 
 def _drawn(chance: random.Random) -> dict[str, WorkloadSize]:
-    """Every value varies by up to a third; steps of 50m, as people write requests."""
+    """Varies every value by up to a third, in steps of 50m, as people write requests."""
     return {
         name: WorkloadSize(
             replicas=min(_around(chance, size.replicas, 1), _APART.get(name, size.replicas * 2)),

@@ -1,8 +1,9 @@
-"""A seeded cluster as the API server would list it: pages of nodes, pods, services and replica sets, and pods to place.
+"""Generates a seeded cluster as an API server would list it: pages of nodes, pods, services and replica sets, and pods
+to place.
 
 A quarter each of the applications has topology spread over zones and hosts, anti-affinity to itself, a preferred
-affinity to another one, or no rule. Objects have the fields of real ones (managed fields, conditions, volumes of the
-service account), because skipping them is part of loading.
+affinity to another application, or no rule. Objects have the fields of real ones (managed fields, conditions, volumes
+of the service account), because skipping them is part of loading.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ KINDS = ("spread", "anti-affinity", "preferred-affinity", "plain")
 
 
 def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACES, old_revisions: int = 0) -> None:
-    """Writes the pages of a cluster with `nodes` nodes, unless the directory has them already. Each application gets
-    `old_revisions` ReplicaSets of old revisions beside its current one."""
+    """Writes the list pages of a cluster with `nodes` nodes, unless the directory has them already. Each application
+    gets `old_revisions` ReplicaSets of old revisions beside its current one."""
     if (directory / "done").exists():
         return
     directory.mkdir(parents=True, exist_ok=True)
@@ -58,7 +59,7 @@ def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACE
 
 
 def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
-    """Pending pods: the same number of each kind, each a replica of another application."""
+    """Returns pending pods, the same number of each kind. Each is a replica of another application."""
     applications = _applications(nodes)
     found = []
     for i in range(count):
@@ -69,20 +70,20 @@ def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
 
 
 def _applications(nodes: int) -> int:
-    """Enough applications that one with anti-affinity to itself finds nodes in a small cluster too; the same number of
-    each kind."""
+    """Returns the number of applications: the same for each kind, and so many that an application with anti-affinity to
+    itself finds nodes in a small cluster too."""
     wanted = max(200, nodes * PODS_PER_NODE // REPLICAS)
     return wanted - wanted % len(KINDS)
 
 
 def kind_of(pod: dict[str, Any]) -> str:
-    """The kind of the pod, one of four."""
+    """Returns the kind of the application's pods, one of four."""
     kind: str = pod["metadata"]["labels"]["kind"]
     return kind
 
 
 def node_name(i: int) -> str:
-    """The name of the i-th node."""
+    """Returns the name of the i-th node."""
     return f"node-{i:05}"
 
 
@@ -189,7 +190,8 @@ def _replica_set(app: int, namespaces: int, revision: str) -> dict[str, Any]:
 
 
 def _placed(d: random.Random, nodes: int, applications: int, namespaces: int) -> Iterator[dict[str, Any]]:
-    """Every node gets its pods, of different applications, because some have anti-affinity to themselves."""
+    """Returns the pods of every node. They are of different applications, because some have anti-affinity to
+    themselves."""
     number = 0
     for i in range(nodes):
         for app in d.sample(range(applications), PODS_PER_NODE):
@@ -369,7 +371,7 @@ _MANAGED = [
 
 
 def pod_at(node: int | None, *, app: int, suffix: str, is_running: bool) -> dict[str, Any]:
-    """A pod of an application as a watch sends it: pending, on its node, or running there."""
+    """Returns a pod of an application as a watch sends it: pending, on its node, or running there."""
     pod = {"apiVersion": "v1", "kind": "Pod", **_pod(app, suffix)}
     pod["status"] = {"phase": "Pending"}
     if node is not None:
@@ -379,5 +381,5 @@ def pod_at(node: int | None, *, app: int, suffix: str, is_running: bool) -> dict
 
 
 def node_object(i: int, *, seed: int) -> dict[str, Any]:
-    """A node as a watch sends it."""
+    """Returns a node as a watch sends it."""
     return {"apiVersion": "v1", "kind": "Node", **_node(random.Random(f"{seed}:{i}"), i)}

@@ -1,4 +1,4 @@
-"""The cost of scheduler_core in one process: run as `python -m bench.scheduler.ours cycles|drain …`, prints JSON lines.
+"""Measures scheduler_core in one process: `python -m bench.scheduler.ours cycles|drain …` prints JSON lines.
 
 Times are processor time: with one thread on one core they equal the clock of a quiet machine.
 """
@@ -20,12 +20,12 @@ from scheduler_core.snapshot.loading import load_pages
 
 
 def main() -> None:
-    """The first argument chooses the measurement."""
+    """Runs the measurement that the first argument names."""
     {"cycles": cycles, "drain": drain}[sys.argv[1]](*sys.argv[2:])
 
 
 def cycles(pages: str, pods: str, rounds: str) -> None:
-    """Loads the pages, then judges every pod `rounds` times; prints one line for the load and one for each pod."""
+    """Loads the pages, then judges every pod `rounds` times. Prints one line for the load and one for each pod."""
     snapshot = _load(pages)
     scheduler = Scheduler()
     manifests = [json.loads(line) for line in Path(pods).read_text().splitlines()]
@@ -44,7 +44,8 @@ def cycles(pages: str, pods: str, rounds: str) -> None:
 
 
 def _placing(scheduler: Scheduler, snapshot: Snapshot, pending: list[Any]) -> list[float]:
-    """Seconds for judging and placing, one pod after another, each in the cluster with the earlier ones placed."""
+    """Returns the seconds for judging and placing pods one after another, each in the cluster with the earlier pods
+    placed."""
     took = []
     for pod in pending:
         start = time.process_time()
@@ -73,7 +74,7 @@ def drain(pages: str, node: str, rounds: str) -> None:
 
 
 def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]:
-    """The complete answer, for the comparison; it is not part of the measured time."""
+    """Returns the complete result for the comparison. Its time is not measured."""
     from scheduler_core.judge.answer import as_answer
 
     found: dict[str, Any] = as_answer(scheduler.schedule(snapshot, pod))
@@ -81,7 +82,7 @@ def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]
 
 
 def _load(pages: str) -> Snapshot:
-    """Loads in a fresh process, like a command that has just started, and returns the cost."""
+    """Loads the pages in a fresh process, like a command that has just started, and returns the cost."""
     gc.collect()
     before = _resident()
     start, processor = time.perf_counter(), time.process_time()

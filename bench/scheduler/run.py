@@ -1,8 +1,8 @@
-"""The real scheduler's code and scheduler_core side by side: `make bench-scheduler`.
+"""Measures the real scheduler's code and scheduler_core side by side: `make bench-scheduler`.
 
-Both get the same pages and the same pods and run on one core, every node filtered and every
-feasible one scored. The answers are compared node by node. Every published figure is printed by this command: it writes
-its output to bench/scheduler/results.md and growth.svg.
+Both get the same pages and the same pods and run on one core; every node is filtered and every feasible node is scored.
+The results are compared node by node. This command prints every published figure: it writes its output to
+bench/scheduler/results.md and growth.svg.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Runs = list[dict[str, Any]]
 
 
 def main() -> int:
-    """Measures, prints, writes; exit code 1 when an answer differs."""
+    """Measures, prints the results and writes them. Exits with 1 if a result differs."""
     options = _options()
     sizes = sorted({*options.sizes, options.size})
     lines: list[str] = []
@@ -80,7 +80,7 @@ def _options() -> argparse.Namespace:
 def _growth(
     options: argparse.Namespace, sizes: Sequence[int], say: Callable[[str], None]
 ) -> tuple[dict[str, list[tuple[float, float]]], int]:
-    """The table over cluster sizes; at the main size also by kind of pod."""
+    """Returns the table over cluster sizes. At the main size, it also has a row for each kind of pod."""
     say(
         "## One pod\n\n| nodes | pods | kube-scheduler ms | ours, again ms | ratio | ours, new ms | ours, "
         "placed ms | ours, cold ms | answers |\n|---:|---:|---:|---:|---:|---:|---:|---:|---|"
@@ -138,7 +138,7 @@ def _draining(options: argparse.Namespace, say: Callable[[str], None]) -> None:
 
 
 def _node_to_drain(options: argparse.Namespace) -> str:
-    """The first node that takes pods now; a cordoned one would be less work."""
+    """Returns the first schedulable node, because a cordoned node would be less work."""
     for path in sorted(_pages(options, options.size).glob("0-nodes-*.json")):
         for node in json.loads(path.read_text())["items"]:
             if not node["spec"].get("taints"):
@@ -147,7 +147,7 @@ def _node_to_drain(options: argparse.Namespace) -> str:
 
 
 def _both(options: argparse.Namespace, size: int) -> tuple[Runs, Runs, float]:
-    """Runs one process after another, never in parallel: they would share the memory bus."""
+    """Runs both measurements one after the other. In parallel they would share the memory bus."""
     pages, pods = _pages(options, size), _pods(options, size)
     theirs = _run([options.oracle, "time", str(pages), str(pods), str(ROUNDS)], options.core)
     _load, *ours, placing = _run(_ours("cycles", pages, pods, ROUNDS), options.core)
@@ -171,7 +171,7 @@ def _ours(what: str, *arguments: object) -> list[str]:
 
 
 def _run(command: list[str], core: int) -> Runs:
-    """The output lines of a measured process, which has one core and one thread."""
+    """Returns the output lines of a measured process, which has one core and one thread."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOMAXPROCS"), "1")
     ran = subprocess.run(
         command,

@@ -1,11 +1,12 @@
-"""The cost of `careen shadow` by the size of the cluster: memory, processor time, and requests to the API server.
+"""Measures `careen shadow` by the size of the cluster: memory, processor time, and requests to the API server.
 
     python -m bench.shadow [--nodes 100 1000 5000] [--seconds 60] [--pods 5]
 
-The cluster is that of the scheduler's bench, 30 pods a node, served as list pages and watches by this process. The
-shadow is a separate process, and the figures are its own. While it follows, so many pods a second are created, bound to
-random nodes, and started: nearly every binding is a disagreement, which costs more than an agreement. Processor time is
-that of all its threads; "lists" is everything up to the first event, including the start of Python."""
+The cluster is that of the scheduler's bench, 30 pods a node; this process serves it as list pages and watches. The
+shadow is a separate process, and only its figures count. While it follows the cluster, `--pods` pods a second are
+created, bound to random nodes, and started. Nearly every binding is a disagreement, which costs more than an agreement.
+Processor time is that of all its threads. "lists" is everything up to the first event, including the start of Python.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ def main() -> None:
 
 
 class Bench:
-    """The figures of one size of cluster."""
+    """The figures for one size of cluster."""
 
     def __init__(self, folder: Path, nodes: int, rate: float) -> None:
         place = folder / f"{nodes}-1"
@@ -76,7 +77,7 @@ class Bench:
         self.url = ""
 
     async def run(self, seconds: int) -> list[str]:
-        """A row of the table."""
+        """Measures one size of cluster and returns a row of the table."""
         application = web.Application()
         application.router.add_route("GET", "/{path:.*}", self._answer)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.2)
@@ -221,7 +222,7 @@ def _processor_seconds(pid: int) -> float:
 
 
 def _memory(pid: int) -> tuple[int, int]:
-    """Current and peak resident memory in MiB."""
+    """Returns the current and the peak resident memory in MiB."""
     found = dict(_lines(Path(f"/proc/{pid}/status")))
     return int(found["VmRSS"]) // 1024, int(found["VmHWM"]) // 1024
 

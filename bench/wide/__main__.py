@@ -1,10 +1,11 @@
-"""A large fleet on virtual time, one real agent's shell per node: memory, and requests per second in each part of a
-roll-out; and what 5,000 waiting nodes cost.
+"""Measures a large fleet on virtual time, with one real agent's shell per node: memory, and requests per second in each
+part of a roll-out. Also measures what 5,000 waiting nodes cost.
 
     python -m bench.wide [--nodes 500] [--concurrency 25] [--wait-minutes 60]
 
-The API server, the hosts and the pods' controllers are simulated; the agents are not. Ends with code 1 when the
-roll-out breaks a law of the simulation."""
+The API server, the hosts and the pods' controllers are simulated; the agents are real. Exits with 1 if the roll-out
+breaks a law of the simulation.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ SPAN_SECONDS = 10.0
 
 @dataclass
 class Part:
-    """One part of the story: its length, and its requests by kind and by span of ten seconds."""
+    """One part of the roll-out: its length, and its requests by kind and by span of ten seconds."""
 
     name: str
     began: float
@@ -46,7 +47,7 @@ class Part:
 
 
 class RequestCounts:
-    """Counts every request of every agent for the current part of the story."""
+    """Counts the requests of all agents for the current part of the roll-out."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
@@ -70,7 +71,7 @@ class RequestCounts:
 
 
 def kind_of(request: Request) -> str:
-    """The verb and the resource of a request, such as `GET nodes` or `LIST pods`."""
+    """Returns the verb and the resource of a request, such as `GET nodes` or `LIST pods`."""
     words = request.path.strip("/").split("/")
     words = words[words.index("v1") + 1 :]
     words = words[2:] if words[0] == "namespaces" and len(words) > 2 else words

@@ -1,10 +1,10 @@
-"""The longest time for which an agent's event loop is blocked, with 5,000 waiting nodes.
+"""Measures the longest time for which an agent's event loop is blocked, with 5,000 waiting nodes.
 
 python -m bench.wide.blocks [--nodes 5000] [--rounds 5]
 
-The agent reads the list of waiting nodes and of all nodes as an API server sends it, in pages, and decides with it.
-Measured is the processor time of each step of the loop, so that other programs on the machine do not count; the best of
-the rounds is printed.
+The agent reads the lists of waiting nodes and of all nodes as an API server sends them, in pages, and decides with
+them. The figure is the processor time of a step of the loop, so that other programs on the machine do not count. The
+best of the rounds is printed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FILLER = {f"example.com/of-a-cloud-provider-{number}": "x" * 90 for number in ra
 
 
 def main() -> None:
-    """Prints a row for each part with its longest step in milliseconds."""
+    """Prints a row for each part, with its longest step in milliseconds."""
     parser = argparse.ArgumentParser(prog="python -m bench.wide.blocks", description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 class Pages:
-    """Answers every list of Nodes with these, in pages."""
+    """A transport that answers every list of Nodes with these pages."""
 
     def __init__(self, nodes: list[dict[str, Any]]) -> None:
         starts = range(0, len(nodes), PAGE_SIZE)
@@ -72,14 +72,14 @@ class Pages:
         return json.dumps(page).encode()
 
     async def send(self, request: Request) -> Response:
-        """The transport of the agent."""
+        """Returns the response to a request of the agent."""
         await asyncio.sleep(0)
         number = int(request.query.get("continue") or 0)
         return Response(status=200, headers={}, body=self._pages[number])
 
 
 def a_waiting_node(number: int, chance: random.Random) -> dict[str, Any]:
-    """A Node of about five kilobytes, as large as those of cloud providers."""
+    """Returns a Node of about five kilobytes, as large as those of cloud providers."""
     since = rfc3339(NEEDS_BEGAN + timedelta(seconds=chance.randrange(100_000)))
     record = Progress(phase=Phase.WAITING, need_since=since, tainted_at=since, taint_key="careen.dev/reboot-pending")
     annotations = {keys.PROGRESS: to_annotation(record), keys.PHASE: "Waiting", keys.MOVES: str(chance.randrange(60))}
@@ -99,7 +99,7 @@ def a_waiting_node(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 async def blocks(server: Pages) -> dict[str, float]:
-    """The longest step of the event loop in each part of the turn, in milliseconds."""
+    """Returns the longest step of the event loop in each part of the turn, in milliseconds."""
     api = ClusterApi(server, SystemClock(), chance=random.random)
     found: dict[str, float] = {}
 
@@ -119,14 +119,14 @@ async def blocks(server: Pages) -> dict[str, float]:
 
 
 async def deciding(waiters: tuple[NodeView, ...], order: Order) -> None:
-    """The turn in which the claim enters the lock and the line is rewritten."""
+    """Runs the turn in which the agent writes its claim into the lock and rewrites the line of waiting nodes."""
     node = a_marked_node(a_progress(Phase.CLAIMING), name="n1")
     decision = decide(an_observation(node, waiters=waiters), a_policy(order=order))
     assert decision.actions, "the claim enters the lock"
 
 
 async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
-    """The last turn before the cordon."""
+    """Runs the last turn before the cordon, in which the agent reads the budgets."""
     node, budgets = a_marked_node(a_progress(Phase.CLAIMING), name="n1"), (Budget(kind=BudgetKind.ZONE, limit=1),)
     seen = an_observation(
         node, lock=held(an_entry()), waiters=NOT_ASKED, fleet=Fleet(nodes=(*nodes, node), read_at_uptime=UPTIME)
@@ -136,8 +136,8 @@ async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
 
 @contextmanager
 def longest_step() -> Iterator[list[float]]:
-    """Yields a list whose only item is the longest step of the event loop so far, in seconds of processor time,
-    including garbage collection."""
+    """Yields a list with one item: the longest step of the event loop so far, in seconds of processor time, including
+    garbage collection."""
     run, longest = asyncio.Handle._run, [0.0]
 
     def timed(handle: asyncio.Handle) -> None:

@@ -1,4 +1,4 @@
-"""All recorded decisions of the real scheduler, repeated."""
+"""Repeats all recorded decisions of the real scheduler."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_recording_contains_400_cases_and_1600_pods() -> None:
     assert sum(len(pods) for pods in _expected().values()) == 1600
 
 
-def test_an_altered_answer_is_detected() -> None:
+def test_the_comparison_detects_an_altered_decision() -> None:
     case = read_case(CASES[0])
     pod, answer = next((pod, answer) for pod, answer in judge(case).items() if "scores" in answer)
     node, score = next(iter(answer["scores"].items()))
@@ -60,7 +60,7 @@ def test_an_altered_answer_is_detected() -> None:
     assert differences(_expected()[case.id][pod], altered) == ["scores"]
 
 
-def test_the_order_of_objects_within_a_kind_other_than_nodes_does_not_matter() -> None:
+def test_the_order_of_pods_services_and_volumes_does_not_matter() -> None:
     """An API server returns pods, services and volumes in any order."""
     for line in CASES[:40]:
         case = json.loads(line)
@@ -73,7 +73,7 @@ def test_the_order_of_objects_within_a_kind_other_than_nodes_does_not_matter() -
         assert answer_line(json.dumps(shuffled)) == answer_line(line), case["id"]
 
 
-def test_the_command_gives_the_same_lines_with_one_or_two_processes(
+def test_the_judge_command_prints_the_same_with_one_or_two_processes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from scheduler_core.__main__ import main

@@ -1,8 +1,9 @@
-"""When two answers about one pod are equivalent.
+"""Decides whether two results for one pod are equivalent.
 
-Three results of the real scheduler follow the random order of a Go map: the order of scalar resources among
-NodeResourcesFit's reasons, the choice between equally good preemptions, and above a hundred nodes which candidates
-are examined."""
+Three results of the real scheduler depend on the random order of a Go map: the order of scalar resources among
+NodeResourcesFit's reasons, the choice between equally good preemptions, and, above a hundred nodes, which candidates
+are examined.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ SAMPLED_ABOVE = 100  # nodes; pkg/scheduler/framework/plugins/defaultpreemption,
 
 
 def differences(want: Mapping[str, Any], got: Mapping[str, Any]) -> list[str]:
-    """The fields in which `got`, an answer of scheduler_core, differs from the oracle's `want`."""
+    """Returns the fields in which `got`, a result of scheduler_core, differs from the oracle's `want`."""
     if "error" in want or "error" in got:
         return [] if ("error" in want) == ("error" in got) else ["error"]
     found = [field for field in FIELDS if _settled(field, want.get(field)) != _settled(field, got.get(field))]
@@ -47,7 +48,7 @@ def _settled_verdict(verdict: dict[str, Any]) -> dict[str, Any]:
 
 
 def first_difference(want: Mapping[str, Any], got: Mapping[str, Any], field: str, most: int = 3) -> str:
-    """The few nodes or the text in which one field differs, for people."""
+    """Returns, for people, the few nodes or the text in which one field differs."""
     if field == "preemption":
         return f"one of {want.get('preemptions')} expected, got {got.get('preemption')}"
     left, right = _settled(field, want.get(field)), _settled(field, got.get(field))
@@ -61,7 +62,7 @@ def first_difference(want: Mapping[str, Any], got: Mapping[str, Any], field: str
 
 
 def _part(one: Any, other: Any) -> Any:
-    """The plugins that differ, if both values are scores; else the first value."""
+    """Returns the plugins that differ if both values are scores. Otherwise returns the first value."""
     if not (isinstance(one, dict) and isinstance(other, dict) and "plugins" in one and "plugins" in other):
         return one
     return {

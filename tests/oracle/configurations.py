@@ -1,4 +1,4 @@
-"""How the real scheduler and scheduler_core read many configurations."""
+"""Reads many configurations with the real scheduler and with scheduler_core."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tests.oracle.casegen.strange import POINTS, strange_configuration
 
 
 def configurations(seed: int, count: int) -> list[dict[str, Any]]:
-    """The same configurations for the same seed."""
+    """Returns configurations, always the same for the same seed."""
     return [strange_configuration(Draw(f"{seed}:configuration:{number}")) for number in range(count)]
 
 
 def read_by(oracle: str, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The oracle's answer to each configuration: {"profiles": {name: {"points", "weights"}}}, or {"error"} if the
-    scheduler would not start."""
+    """Returns the oracle's result for each configuration: {"profiles": {name: {"points", "weights"}}}, or {"error"} if
+    the scheduler would not start."""
     lines = "".join(json.dumps(one) + "\n" for one in written)
     ran = subprocess.run([oracle, "configurations"], input=lines.encode(), capture_output=True, check=True)
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
 def read_by_us(written: dict[str, Any]) -> dict[str, Any]:
-    """The same from scheduler_core; the text of an error is its own."""
+    """Returns scheduler_core's result for each configuration, in the same form. Error texts are scheduler_core's."""
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.config.fields import ConfigurationError
     from scheduler_core.cycle import Scheduler
@@ -41,7 +41,7 @@ def read_by_us(written: dict[str, Any]) -> dict[str, Any]:
 
 
 def settled(answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer without the text of an error, which differs between implementations."""
+    """Returns the result without the text of an error, because error texts differ."""
     if "error" in answer:
         return {"error": True}
     return answer

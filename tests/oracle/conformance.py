@@ -1,4 +1,4 @@
-"""Compares scheduler_core with the oracle on freshly generated cases; exit code 1 on any difference."""
+"""Compares scheduler_core with the oracle on freshly generated cases. Exits with 1 on any difference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tests.oracle.minimise import minimise
 
 
 def main() -> int:
-    """Generates, runs both, compares, prints; reduces a difference to its smallest form on request."""
+    """Generates cases, runs both schedulers, compares and prints. On request, reduces a difference to its smallest
+    form."""
     options = _options()
     if options.corpus:
         cases = [json.loads(line) for line in _open(options.corpus)]

@@ -1,4 +1,4 @@
-"""Prints scheduling cases, one JSON object on each line: generate.py SEED COUNT [LARGE_SIZE...]."""
+"""Prints scheduling cases, one JSON object per line: generate.py SEED COUNT [LARGE_SIZE...]."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.oracle.casegen.cases import case, large_case
 
 
 def main() -> None:
-    """Small cases first, then one large case for each size asked for."""
+    """Prints small cases first, then one large case for each requested size."""
     seed, count = int(sys.argv[1]), int(sys.argv[2])
     for number in range(count):
         print(json.dumps(case(seed, number), separators=(",", ":")))

@@ -1,7 +1,7 @@
-"""Writes tests/goldens: cases that together reach every plugin and every reason, with the oracle's answers.
+"""Writes tests/goldens: cases that together reach every plugin and every reason, with the oracle's results.
 
-The first cases of the seed are all kept; of the many that follow, only those with something rare. All answers are
-the oracle's."""
+The first cases of the seed are all kept. Of the many later cases, only those with something rare are kept.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POINTED = 108  # twelve of each topic
 
 
 def main() -> None:
-    """Generates cases, runs the oracle, chooses, writes."""
+    """Generates cases, runs the oracle, chooses cases and writes them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--oracle", required=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -66,8 +66,8 @@ def _chosen(cases: list[dict[str, Any]], answers: dict[str, Any]) -> list[dict[s
 
 
 def traits_of(one: dict[str, Any], answers: dict[str, Any]) -> Iterator[str]:
-    """The features of a case: refusals by plugin, code and text, plugins that gave scores, and arguments that are
-    set."""
+    """Returns the features of a case: refusals by plugin, code and text, plugins that gave scores, and arguments that
+    are set."""
     for answer in answers.values():
         for field in ("preenqueue", "prefilter"):
             if field in answer:
@@ -103,7 +103,7 @@ def _refusals(point: str, verdict: dict[str, Any]) -> Iterator[str]:
 
 
 def generic(reason: str) -> str:
-    """A reason text without the names of the objects in it."""
+    """Returns a reason without the names of objects in it."""
     reason = re.sub(r'"[^"]*"', '"…"', reason)
     return re.sub(r"\b(default|shop|ops|nowhere)/\S+|\bnew\d\S*|\[.*\]", "…", reason)
 

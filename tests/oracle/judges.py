@@ -1,4 +1,4 @@
-"""The two judges: the oracle's binary and scheduler_core's judge."""
+"""Runs the two judges: the oracle's binary and scheduler_core's judge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OURS = (sys.executable, "-m", "scheduler_core", "judge")
 
 
 def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """Starts a judge on the cases; its answers go to a file, so that two can run at once."""
+    """Starts a judge on the cases. It writes to a file, so that two judges can run at once."""
     questions, answers = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  they live until the answers are read
     for case in cases:
         questions.write(json.dumps(case, separators=(",", ":")).encode() + b"\n")
@@ -23,8 +23,8 @@ def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subp
 
 
 def finish(started: tuple[subprocess.Popen[bytes], IO[bytes]], *, timeout: float = 3600) -> dict[str, dict[str, Any]]:
-    """Answers by case id; a case that scheduler_core could not judge is missing. Raises RuntimeError if a judge failed
-    completely; its own message is in the output."""
+    """Returns the results by case id, without cases that scheduler_core could not judge. Raises RuntimeError if a judge
+    failed completely; the judge's own message is in the output."""
     process, answers = started
     if process.wait(timeout=timeout) not in (0, SOME_CASES_MISSING):
         raise RuntimeError(f"{process.args} ended with exit code {process.returncode}: see its message above")
@@ -37,5 +37,5 @@ def finish(started: tuple[subprocess.Popen[bytes], IO[bytes]], *, timeout: float
 
 
 def ask(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Starts a judge and waits for its answers."""
+    """Starts a judge, waits for it, and returns its results."""
     return finish(start(command, cases))

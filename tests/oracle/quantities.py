@@ -1,4 +1,4 @@
-"""Texts that are quantities, look like quantities or are invalid, for the oracle to read."""
+"""Texts that are quantities, look like quantities or are invalid. The oracle reads them for comparison."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ EDGES = (
 
 
 def texts(count: int = 2000) -> list[str]:
-    """The fixed texts and `count` generated ones; always the same."""
+    """Returns the fixed texts and `count` generated ones, always the same."""
     d = Draw("quantities")
     drawn = []
     for _ in range(count):
@@ -119,7 +119,8 @@ def texts(count: int = 2000) -> list[str]:
 
 
 def read_by(oracle: str) -> list[list[str | int | None]]:
-    """[text, thousandths, units] of each, as the API's own code reads it; None twice for a refused text."""
+    """Returns [text, thousandths, units] for each text, as the API's own code reads it. Both numbers are None for a
+    refused text."""
     lines = "".join(json.dumps(text) + "\n" for text in texts())
     ran = subprocess.run([oracle, "quantities"], input=lines.encode(), capture_output=True, check=True)
     return [json.loads(line) for line in ran.stdout.splitlines()]

@@ -22,12 +22,12 @@ def test_kube_scheduler_and_scheduler_core_read_or_refuse_the_same_configuration
     assert not departures, f"{len(departures)} departures, the first ones:\n" + "\n".join(departures[:3])
 
 
-def test_the_table_has_many_valid_and_many_refused_configurations() -> None:
+def test_the_table_has_many_valid_and_many_invalid_configurations() -> None:
     refused = sum("error" in answer for _, answer in READ)
     assert 200 < refused < len(READ) - 200
 
 
-def test_a_refused_configuration_is_refused_with_the_path_of_a_field() -> None:
+def test_the_error_of_a_refused_configuration_begins_with_a_field_path() -> None:
     words = [read_by_us(written)["error"] for written, answer in READ if "error" in answer]
     fields = (
         "profiles",

@@ -1,4 +1,4 @@
-"""The golden cases cover every plugin, every reason and every argument, and scheduler_core gives the same answers."""
+"""The golden cases cover every plugin, every reason and every argument, and scheduler_core gives the same results."""
 
 from __future__ import annotations
 
@@ -180,11 +180,11 @@ def test_plugins_are_enabled_and_disabled_at_every_extension_point(point: str) -
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
-def test_every_form_of_the_schedulers_message_occurs_in_the_goldens(sentence: str) -> None:
+def test_every_form_of_the_unschedulable_message_occurs_in_the_goldens(sentence: str) -> None:
     assert any(trait.startswith("sentence " + sentence) for trait in traits())
 
 
-def test_preemption_with_one_and_with_several_equal_outcomes_occurs_in_the_goldens() -> None:
+def test_preemptions_with_one_and_several_equal_choices_occur_in_the_goldens() -> None:
     assert traits()["preemption between 1"] >= 40
     assert traits()["preemption between 2"] >= 3
 
@@ -196,7 +196,7 @@ def test_clusters_of_more_than_a_hundred_nodes_occur_in_the_goldens() -> None:
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_each_topic_has_pods_that_find_a_node_and_pods_that_do_not(topic: str) -> None:
+def test_each_topic_has_pods_with_and_without_a_fitting_node(topic: str) -> None:
     answers = [
         answer
         for one in read("pointed-answers")
@@ -225,7 +225,7 @@ def test_the_judge_gives_kube_schedulers_answer_to_every_golden_case(name: str) 
     assert not departures, f"{len(departures)} departures, the first ones:\n" + "\n".join(departures[:10])
 
 
-def test_the_comparison_detects_a_changed_score_a_lost_reason_and_another_victim() -> None:
+def test_the_comparison_detects_changed_scores_reasons_and_victims() -> None:
     want: dict[str, Any] = {
         "nodes": {"a": {"code": U, "plugin": "NodePorts", "reasons": ["x"]}},
         "scores": {"a": {"total": 1, "plugins": {"P": 1}}},
@@ -239,7 +239,7 @@ def test_the_comparison_detects_a_changed_score_a_lost_reason_and_another_victim
     assert differences({"error": "…"}, ours) == ["error"]
 
 
-def test_the_comparison_ignores_the_order_of_extended_resources_only() -> None:
+def test_the_comparison_ignores_only_the_order_of_extended_resources() -> None:
     def answer(*reasons: str) -> dict[str, Any]:
         return {"nodes": {"a": {"code": U, "plugin": "NodeResourcesFit", "reasons": list(reasons)}}}
 

@@ -30,7 +30,7 @@ CASE = {
 
 
 def differs_with_two_objects(batch: list[dict[str, Any]]) -> list[bool]:
-    """The invented difference needs node n3 with its taint, and pod run7."""
+    """Compares as if the two schedulers differed only because of node n3 with its taint and pod run7."""
     return [
         any(o["metadata"]["name"] == "n3" and o["spec"].get("taints") for o in case["objects"])
         and any(o["metadata"]["name"] == "run7" for o in case["objects"])

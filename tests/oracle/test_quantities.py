@@ -15,7 +15,8 @@ with gzip.open(Path(__file__).parents[1] / "goldens" / "quantities.jsonl.gz", "r
 
 
 def in_range(text: str) -> bool:
-    """Objects contain no negative amounts (validation refuses them), and beyond 2^63 Go's own sums overflow."""
+    """Whether an API object can contain this quantity. Validation refuses negative amounts, and beyond 2^63 Go's own
+    sums overflow."""
     return not text.startswith("-") and parse_nanos(text) <= LARGEST * 10**6
 
 
@@ -33,5 +34,5 @@ def test_quantities_that_the_api_server_refuses_are_refused(text: str) -> None:
         parse_nanos(text)
 
 
-def test_the_table_has_many_refused_quantities() -> None:
+def test_the_table_has_many_invalid_quantities() -> None:
     assert sum(units is None for _, _, units in READ) > 15

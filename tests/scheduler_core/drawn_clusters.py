@@ -1,4 +1,5 @@
-"""Small clusters for properties: few names and values, so that generated objects often match each other."""
+"""Generates small clusters for property tests. They have few names and values, so that objects often match each
+other."""
 
 from __future__ import annotations
 
@@ -125,7 +126,7 @@ def spread_constraints(draw: st.DrawFn) -> Json:
 
 @st.composite
 def pods(draw: st.DrawFn, name: str, node_names: tuple[str, ...] = ()) -> Json:
-    """A pod; on one of the nodes if there are any, otherwise pending."""
+    """Generates a pod: on one of the nodes, or pending if there are no nodes."""
     labels = {
         key: draw(st.sampled_from(values)) for key, values in (("app", APPS), ("tier", ("x", "y"))) if draw(maybe)
     }
@@ -221,7 +222,7 @@ def nodes(draw: st.DrawFn, name: str) -> Json:
 
 @st.composite
 def clusters(draw: st.DrawFn, most_nodes: int = 5, most_pods: int = 8) -> list[Json]:
-    """The objects of a cluster: namespaces, services, nodes n0 …, running pods p0 …"""
+    """Generates the objects of a cluster: namespaces, services, nodes n0 …, and running pods p0 …"""
     names = tuple(f"n{i}" for i in range(draw(st.integers(1, most_nodes))))
     objects: list[Json] = [
         {

@@ -1,4 +1,4 @@
-"""A forecast notes if kube-scheduler places identical pods in batches."""
+"""A forecast notes that kube-scheduler places identical pods in batches."""
 
 from __future__ import annotations
 

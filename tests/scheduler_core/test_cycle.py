@@ -1,5 +1,4 @@
-"""The whole cycle: its results if a node fits, if none does, and if the answer is unknown; tie-breaks; nominated pods;
-profiles."""
+"""A whole cycle: a node fits, no node fits, or the result is unknown. Also tie-breaks, nominated pods and profiles."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def test_a_single_feasible_node_is_chosen_without_scoring() -> None:
     assert {name: verdict.is_success for name, verdict in result.statuses.items()} == {"n1": True, "n2": False}
 
 
-def test_several_feasible_nodes_are_scored_and_the_best_wins() -> None:
+def test_the_feasible_node_with_the_highest_score_is_chosen() -> None:
     result = Scheduler().schedule(
         cluster(a_node("busy"), a_node("idle"), a_pod("p").requesting(cpu="3", memory="1Gi").on("busy")),
         a_pod().requesting(cpu="500m", memory="1Gi").build(),
@@ -76,12 +75,12 @@ def test_all_nodes_with_the_best_score_are_named() -> None:
         ([1, 1, 2], 2),
     ],
 )
-def test_among_equal_scores_the_root_of_gos_heap_wins(totals: list[int], index: int) -> None:
+def test_the_root_of_gos_heap_is_chosen_among_equal_scores(totals: list[int], index: int) -> None:
     assert first_of_heap(np.array(totals)) == index
 
 
 def go_heap_root(totals: list[int]) -> int:
-    """The root that Go's container/heap leaves: heap.Init with "higher total first"."""
+    """Returns the root of Go's container/heap after heap.Init with "higher total first"."""
     heap = list(enumerate(totals))
 
     def down(place: int) -> None:
@@ -99,7 +98,7 @@ def go_heap_root(totals: list[int]) -> int:
     return heap[0][0]
 
 
-def test_the_closed_form_equals_gos_heap() -> None:
+def test_first_of_heap_equals_the_root_of_gos_heap() -> None:
     d = random.Random(3)
     for _ in range(3000):
         totals = [d.randrange(4) for _ in range(d.randrange(1, 40))]
@@ -124,11 +123,11 @@ def test_when_no_node_fits_the_message_counts_the_reasons() -> None:
     )
 
 
-def test_without_nodes_the_message_says_that_there_are_none() -> None:
+def test_the_message_says_that_the_cluster_has_no_nodes() -> None:
     assert Scheduler().schedule(cluster(), a_pod().build()).sentence == "no nodes available to schedule pods"
 
 
-def test_a_pods_nominated_node_wins_even_if_others_score_higher() -> None:
+def test_a_pods_nominated_node_is_chosen_even_if_other_nodes_score_higher() -> None:
     snapshot = cluster(a_node("idle"), a_node("busy"), a_pod("p").requesting(cpu="3").on("busy"))
     pod = a_pod("new").with_field("status.nominatedNodeName", "busy").build()
     assert Scheduler().schedule(snapshot, pod).node == "busy"
@@ -137,7 +136,7 @@ def test_a_pods_nominated_node_wins_even_if_others_score_higher() -> None:
 
 
 @pytest.mark.parametrize(("priority", "node"), [(10, "n2"), (0, "n2"), (-1, "n1")])
-def test_nominated_pods_keep_their_room_unless_their_priority_is_lower(priority: int, node: str) -> None:
+def test_nominated_pods_of_higher_priority_keep_their_room(priority: int, node: str) -> None:
     snapshot = cluster(a_node("n1").offering(cpu="3"), a_node("n2").offering(cpu="2"))
     promised = {"n1": (a_pod("promised").with_priority(priority).requesting(cpu="2").build(),)}
     result = Scheduler().schedule(snapshot, a_pod("new").requesting(cpu="2").build(), nominated=promised)
@@ -146,7 +145,7 @@ def test_nominated_pods_keep_their_room_unless_their_priority_is_lower(priority:
 
 
 def test_a_nominated_pod_does_not_satisfy_an_affinity() -> None:
-    """Affinity to a nominated pod does not count: the node must fit with it and without it."""
+    """The pod must fit on the node both with and without the nominated pod."""
     snapshot = cluster(a_node("n1"))
     promised = {"n1": (a_pod("friend").labelled(app="db").build(),)}
     assert (
@@ -162,7 +161,7 @@ def test_a_pod_of_another_scheduler_is_refused() -> None:
         Scheduler().schedule(cluster(a_node("n")), a_pod().with_field("spec.schedulerName", "other").build())
 
 
-def test_each_profile_has_its_own_rules() -> None:
+def test_each_profile_has_its_own_scheduling_rules() -> None:
     strict = {
         "schedulerName": "strict",
         "pluginConfig": [
@@ -207,7 +206,7 @@ def test_weights_are_applied_and_disabled_plugins_are_skipped() -> None:
 
 @dataclass(frozen=True)
 class RackOnly:
-    """Refuses nodes outside of one rack; scores by the length of the node's name."""
+    """Refuses nodes outside of one rack, and scores by the length of the node's name."""
 
     rack: str
     name: ClassVar[str] = "RackOnly"
@@ -269,7 +268,7 @@ def test_a_configuration_that_names_an_unknown_plugin_is_refused_with_the_path()
 
 @dataclass(frozen=True)
 class Says:
-    """Gives one verdict to every filter."""
+    """A plugin whose filter returns the same verdict for every node."""
 
     verdict: Verdict
     name: ClassVar[str] = "Says"
@@ -280,7 +279,7 @@ class Says:
 
 @dataclass(frozen=True)
 class Scores:
-    """Gives every node the same score."""
+    """A plugin that gives every node the same score."""
 
     value: int
     name: ClassVar[str] = "Scores"
@@ -295,7 +294,7 @@ def test_a_failing_filter_ends_the_cycle_with_an_error() -> None:
     assert result.error == 'running "Says" filter plugin: disk on fire'
 
 
-def test_an_unknown_verdict_is_neither_a_yes_nor_a_no() -> None:
+def test_an_unknown_verdict_makes_the_result_unknown() -> None:
     result = with_plugin(Says(unknown("depends on the moon"))).schedule(cluster(a_node("n1")), a_pod().build())
     assert (result.node, result.unknown) == (None, "depends on the moon")
     assert Scheduler().schedule(cluster(a_node("n1")), a_pod().build()).unknown == ""
@@ -322,7 +321,7 @@ def test_public_names_are_exported_and_others_are_not() -> None:
         scheduler_core.nonsense  # noqa: B018
 
 
-def test_the_runner_up_is_the_next_best_node_first_by_name() -> None:
+def test_the_runner_up_is_the_next_best_node() -> None:
     used = [a_pod(f"p-{node}").requesting(cpu="2", memory="4Gi").on(node) for node in ("d", "c")]
     result = Scheduler().schedule(
         cluster(a_node("d"), a_node("c"), a_node("b"), a_node("a"), used),

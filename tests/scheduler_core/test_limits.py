@@ -1,4 +1,4 @@
-"""The limits that README.md names."""
+"""The limits that scheduler_core/README.md documents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def judged(memory: int, *nodes: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize(("has", "fits"), [(2**61, False), (2**62 - 1, False), (2**62, True)])
-def test_amounts_are_exact_below_two_to_the_62(has: int, fits: bool) -> None:
+def test_resource_amounts_below_2_to_the_62_are_exact(has: int, fits: bool) -> None:
     assert (judged(has + 1, a_node("n1", has)).node is not None) is fits
 
 

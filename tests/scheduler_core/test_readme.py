@@ -1,4 +1,4 @@
-"""The examples of the library's README work."""
+"""The examples in scheduler_core/README.md run."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ def test_the_number_of_nodes_to_find_is_that_of_kube_scheduler(nodes: int, perce
 
 
 def a_cluster(fitting: int, others: int = 0) -> list[Manifest]:
-    """n000 is drained. Its pod fits on so many other nodes, and best on n001, which is emptier than they are; it does
-    not fit on the rest."""
+    """Returns a cluster in which n000 is drained. Its pod fits on `fitting` other nodes, best on n001, which is the
+    emptiest. It does not fit on `others` nodes."""
     names = [f"n{number:03}" for number in range(1 + fitting + others)]
     nodes = [a_node(name, fits="no" if number > fitting else "yes") for number, name in enumerate(names)]
     loads = [
@@ -75,9 +75,7 @@ CHOOSY = {"nodeSelector": {"fits": "yes"}}
         pytest.param(101, 99, True, id="many nodes, and one more fits than the search looks for"),
     ],
 )
-def test_nodes_have_shares_if_more_fit_than_the_scheduler_searches_for(
-    fitting: int, others: int, is_open: bool
-) -> None:
+def test_landings_have_shares_if_the_scheduler_stops_early(fitting: int, others: int, is_open: bool) -> None:
     made = forecast([*a_cluster(fitting, others), a_pod("p", "n000", **CHOOSY)])
     (pod,) = made.pods
     assert (pod.outcome, pod.landing, pod.is_cut) == (Outcome.MOVES, ("n001",), False)
@@ -109,15 +107,15 @@ def test_nodes_have_shares_if_more_fit_than_the_scheduler_searches_for(
         pytest.param({"percentageOfNodesToScore": 99}, False, id="a percentage that covers all fitting nodes"),
     ],
 )
-def test_the_percentage_of_nodes_to_score_decides_whether_there_are_shares(
+def test_percentage_of_nodes_to_score_decides_whether_landings_have_shares(
     configuration: Manifest, is_open: bool
 ) -> None:
     made = forecast([*a_cluster(150, 10), a_pod("p", "n000", **CHOOSY)], configuration)
     assert (bool(made.pods[0].shares), bool(made.notes)) == (is_open, is_open)
 
 
-def test_nodes_excluded_by_prefilter_are_not_counted() -> None:
-    """Node affinity for names narrows the search itself: all 50 nodes are examined, however large the cluster is."""
+def test_nodes_that_prefilter_excludes_are_not_counted() -> None:
+    """Node affinity for names restricts the search itself: all 50 nodes are checked, however large the cluster is."""
     names = [f"n{number:03}" for number in range(1, 51)]
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in names]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
@@ -137,16 +135,16 @@ def test_a_pod_that_fits_nowhere_is_certainly_pending() -> None:
     assert (pod.outcome, pod.is_cut) == (Outcome.PENDING, False)
 
 
-def test_only_pods_that_fit_on_many_nodes_are_marked() -> None:
+def test_only_pods_that_fit_on_many_nodes_have_an_open_landing() -> None:
     made = forecast(
         [*a_cluster(110, 20), a_pod("wide", "n000", **CHOOSY), a_pod("narrow", "n000", nodeSelector={"fits": "no"})]
     )
     assert {pod.name: bool(pod.shares) for pod in made.pods} == {"wide": True, "narrow": False}
 
 
-def test_a_nodes_share_is_the_share_of_search_starts_that_reach_it() -> None:
-    """n001 is the best of 150 nodes. A search of 100 nodes reaches it from two of three starts, and otherwise chooses
-    one of the equal nodes."""
+def test_a_nodes_share_is_the_share_of_starts_that_choose_it() -> None:
+    """n001 is the best of 150 nodes. A search of 100 nodes reaches n001 from two of three starts. From the other starts
+    it chooses one of the equal nodes."""
     (pod,) = forecast([*a_cluster(150), a_pod("p", "n000", **CHOOSY)], {"parallelism": 1}).pods
     assert pod.landing[0] == "n001"
     assert pod.shares[0] == pytest.approx(100 / 150, abs=0.02)
@@ -217,8 +215,8 @@ def test_a_node_added_later_is_searched_last() -> None:
 NOBODY_SCORES: Manifest = {"profiles": [{"plugins": {"score": {"disabled": [{"name": "*"}]}}}]}
 
 
-def test_without_score_plugins_the_first_fitting_node_wins() -> None:
-    """numFeasibleNodesToFind is 1 then, also in a cluster of fewer than 100 nodes."""
+def test_without_score_plugins_the_first_fitting_node_is_chosen() -> None:
+    """Without score plugins numFeasibleNodesToFind is 1, also in a cluster of fewer than 100 nodes."""
     snapshot = load_objects([*a_cluster(20, 5), a_pod("p", "", **CHOOSY)]).with_node_cordoned("n000")
     scheduler = Scheduler(Configuration.from_mapping(NOBODY_SCORES))
     made = scheduler.schedule(snapshot, snapshot.pending[0], search=Search(19))
@@ -247,8 +245,8 @@ def test_without_score_plugins_a_filtering_extender_still_gets_all_found_nodes()
     assert Scheduler(Configuration.from_mapping({**NOBODY_SCORES, "extenders": [ranks]})).nodes_wanted(pod, 200) == 100
 
 
-def test_since_1_35_the_nodes_known_at_start_may_be_in_any_order() -> None:
-    """The zones still alternate."""
+def test_since_1_35_a_restarted_scheduler_may_have_any_node_order() -> None:
+    """The order still alternates between zones."""
     columns = load_objects([a_node(f"n{n:03}", zone="abc"[n % 3]) for n in range(150)]).columns
     orders = [columns.shuffled_order(number).tolist() for number in (1, 2)]
     assert orders[0] != orders[1]
@@ -258,7 +256,7 @@ def test_since_1_35_the_nodes_known_at_start_may_be_in_any_order() -> None:
     assert columns.shuffled_order(1).tolist() == orders[0]
 
 
-def test_half_of_the_searches_use_an_unknown_node_order() -> None:
+def test_half_of_the_followed_searches_use_an_unknown_node_order() -> None:
     snapshot = load_objects(a_cluster(150))
     searches = possible_searches(snapshot, Scheduler())
     assert sum(each.weight for each in searches if each.search.shuffle) == pytest.approx(0.5)
@@ -267,9 +265,9 @@ def test_half_of_the_searches_use_an_unknown_node_order() -> None:
     assert not any(each.search.shuffle for each in possible_searches(snapshot, Scheduler(kube_version="1.34")))
 
 
-def test_the_named_nodes_receive_the_pod_in_95_percent_of_cases() -> None:
-    """Three nodes score higher than the others, each with a different score. From every third start of the search, with
-    numbers of workers that the forecast does not try, nearly every pod lands on a forecast node."""
+def test_a_pod_lands_on_a_named_node_in_95_percent_of_cases() -> None:
+    """Three nodes score higher than the others, each with a different score. The searches start at every third node,
+    with numbers of workers that the forecast does not try. Nearly every pod must land on a forecast node."""
     objects = a_cluster(150)
     objects += [
         a_pod(f"more-{number}", f"n{number:03}", cpu="1", app="more") for number in range(4, 151) if number % 50
@@ -294,7 +292,7 @@ def test_a_cycle_reports_how_many_of_all_nodes_it_searched() -> None:
     assert Scheduler().schedule(snapshot, pod).sample == NodeSample(looked_at=276, feasible=601)
 
 
-def test_a_roll_out_marks_moves_with_an_uncertain_node() -> None:
+def test_a_rollout_marks_moves_to_an_uncertain_node() -> None:
     snapshot = load_objects([*a_cluster(110), a_pod("p", "n000", **CHOOSY)])
     (made,) = run_drain(snapshot, ["n000"], Scheduler()).displaced
     assert made.result is not None

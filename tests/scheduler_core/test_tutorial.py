@@ -1,4 +1,4 @@
-"""The tutorial's plugin is the tutorial's text, run from top to bottom."""
+"""Runs the code of the tutorial for plugins from top to bottom."""
 
 from __future__ import annotations
 

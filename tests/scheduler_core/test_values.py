@@ -1,4 +1,4 @@
-"""A `Value` behaves like a frozen dataclass, and `dataclasses` works with it."""
+"""A `Value` behaves like a frozen dataclass, and the functions of `dataclasses` accept it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def test_a_value_cannot_be_changed() -> None:
         HOME.row = 2  # type: ignore[misc]
 
 
-def test_a_value_is_replaced_field_by_field() -> None:
+def test_replacing_a_field_of_a_value_keeps_the_other_fields() -> None:
     changed = replace(HOME, row=2)
     assert (changed.row, changed.name, changed.window, type(changed)) == (2, "home", Place("left"), Seat)
     assert HOME.row == 1
 
 
 @pytest.mark.parametrize("changes", [{"color": "red"}, {"row": 2, "column": 3}])
-def test_replacing_an_unknown_field_is_refused(changes: dict[str, Any]) -> None:
+def test_replacing_an_unknown_field_of_a_value_is_an_error(changes: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         replace(HOME, **changes)
 

@@ -1,4 +1,4 @@
-"""Cases: a cluster of one flavour and the pods to judge in it."""
+"""Generates cases: a cluster of one flavour and the pods to judge in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.oracle.casegen.volumes import Storage
 
 
 def case(seed: int, number: int) -> dict[str, Any]:
-    """The case of that number; the cases of one seed are independent of each other."""
+    """Returns the case with this number. The cases of one seed are independent of each other."""
     d = Draw(f"{seed}:{number}")
     names = list(FLAVOURS)
     name = d.choices(names, [FLAVOURS[flavour].weight for flavour in names])[0]
@@ -22,7 +22,7 @@ def case(seed: int, number: int) -> dict[str, Any]:
 
 
 def large_case(seed: int, number: int, size: int) -> dict[str, Any]:
-    """A case of `size` nodes, of any flavour but with fewer pods on each node."""
+    """Returns a case of `size` nodes of any flavour, with fewer pods on each node."""
     d = Draw(f"{seed}:large:{number}")
     name, flavour = d.choice([(name, flavour) for name, flavour in FLAVOURS.items() if flavour.nodes[1] > 2])
     return build(
@@ -33,7 +33,7 @@ def large_case(seed: int, number: int, size: int) -> dict[str, Any]:
 
 
 def build(d: Draw, flavour: Flavour, name: str) -> dict[str, Any]:
-    """All objects of one case, in the order: nodes, surroundings, storage, pods."""
+    """Returns all objects of one case, in this order: nodes, surroundings, storage, pods."""
     count = d.randint(*flavour.nodes)
     width = max(2, len(str(count - 1)))
     nodes = [machines.node(d, f"n{i:0{width}}", tidy=flavour.tidy) for i in range(count)]
@@ -83,7 +83,7 @@ def _placed(d: Draw, flavour: Flavour, storage: Storage, nodes: list[dict[str, A
 
 
 def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Two to four pods on each node that leave no CPU for another of their size."""
+    """Returns two to four pods on each node that leave no CPU for another pod of their size."""
     found: list[dict[str, Any]] = []
     per_node = d.randint(1, 4)
     for i, node in enumerate(nodes):
@@ -104,7 +104,7 @@ def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _nominated(
     d: Draw, flavour: Flavour, storage: Storage, nodes: list[str], pending: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Pending pods outside of the question that hold a place, and nominations of the judged pods."""
+    """Returns pending pods that are not judged but keep room by a nomination, and nominates some judged pods."""
     for pod in pending:
         if d.maybe(flavour.nominated * 0.5):
             pod["status"]["nominatedNodeName"] = d.choice(nodes)
@@ -118,7 +118,7 @@ def _nominated(
 
 
 def _surroundings(d: Draw) -> list[dict[str, Any]]:
-    """Namespaces, services, controllers, budgets."""
+    """Returns namespaces, services, controllers and budgets."""
     found: list[dict[str, Any]] = []
     for namespace in word.NAMESPACES:
         labels = d.choice(({"team": "red"}, {"team": "blue"}, {}))

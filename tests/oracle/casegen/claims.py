@@ -1,4 +1,4 @@
-"""Resource claims that are allocated already, or that cannot be judged for a stated reason."""
+"""Generates resource claims that are already allocated, or that cannot be judged for a known reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.oracle.casegen.draw import Draw
 
 
 def give_claim(d: Draw, pod: dict[str, Any], nodes: list[str]) -> list[dict[str, Any]]:
-    """Makes the pod use a claim; returns the objects that this adds to the case."""
+    """Makes the pod use a claim. Returns the objects that this adds to the case."""
     name = pod["metadata"]["name"]
     found = []
     for i in range(d.choice((1, 1, 2))):

@@ -1,4 +1,4 @@
-"""Scheduler configurations: every argument of every default plugin, plugin sets and weights."""
+"""Generates scheduler configurations: every argument of every default plugin, plugin sets and weights."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FILTERS = (
 
 
 def without_plugins(d: Draw) -> dict[str, Any]:
-    """A configuration that only disables plugins."""
+    """Returns a configuration that only disables plugins."""
     profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
     _without(d, profile, [])
     return {"apiVersion": API, "kind": "KubeSchedulerConfiguration", "profiles": [profile]}
@@ -52,8 +52,8 @@ PREPARE_LATE = ("NodeAffinity", "VolumeZone", "NodeVolumeLimits")
 
 
 def configuration(d: Draw, nodes: list[str], *, whole_plugins: bool = False) -> dict[str, Any]:
-    """One configuration; usually one profile with one or two changes. With `whole_plugins` no plugin is left out
-    completely."""
+    """Returns one configuration, usually with one profile and one or two changes. With `whole_plugins`, no plugin is
+    left out completely."""
     profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
     for change in d.some([one for one in CHANGES if not (whole_plugins and one in (_bare, _without))], 2):
         change(d, profile, nodes)
@@ -112,7 +112,7 @@ def _added_affinity(d: Draw, profile: dict[str, Any], nodes: list[str]) -> None:
 
 
 def _make_valid(term: dict[str, Any]) -> None:
-    """The validation of arguments refuses some values that are valid in a pod."""
+    """Makes an affinity valid for plugin arguments, whose validation refuses some values that are valid in a pod."""
     for field in ("matchExpressions", "matchFields"):
         term[field] = [
             e
@@ -193,7 +193,7 @@ def _no_preemption(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 
 
 def _without(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
-    """Disables whole plugins, so that later plugins refuse where they otherwise would not be asked."""
+    """Disables whole plugins, so that the scheduler runs later plugins on nodes that an earlier plugin would refuse."""
     names = d.choice(
         (
             ["VolumeBinding", "VolumeRestrictions"],
@@ -209,14 +209,14 @@ def _without(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 
 
 def _unprepared(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
-    """Disables preparing extension points: some plugins work without them, others end the cycle with an error."""
+    """Disables preparing extension points. Some plugins work without them; others end the cycle with an error."""
     point = d.choice(("preFilter", "preScore"))
     names = PREPARE_LATE if point == "preFilter" else SCORERS
     _points(profile)[point] = {"disabled": [{"name": name} for name in d.some(names, 2)]}
 
 
 def _bare(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
-    """Only a few plugins, each enabled at all its points."""
+    """Enables only a few plugins, each at all its points."""
     kept = ["PrioritySort", "DefaultBinder", *d.some(sorted({*FILTERS, *SCORERS, "DefaultPreemption"}), 8, least=2)]
     _points(profile)["multiPoint"] = {
         "disabled": [{"name": "*"}],
@@ -228,7 +228,7 @@ def _bare(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 
 
 def _reordered(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
-    """A filter enabled by name runs before filters from MultiPoint."""
+    """Enables a filter by name, so that it runs before filters from MultiPoint."""
     _points(profile)["filter"] = {"enabled": [{"name": name} for name in d.some(FILTERS[:8], 2)]}
 
 

@@ -1,4 +1,4 @@
-"""Random choices, with the operations that the generator needs."""
+"""Makes random choices for the generator of cases."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ T = TypeVar("T")
 
 
 class Draw(random.Random):
-    """A seeded source; every value of a case comes from one of these."""
+    """A seeded random source. Every value of a case comes from such a source."""
 
     def maybe(self, chance: float) -> bool:
-        """True with this probability."""
+        """Returns True with this probability."""
         return self.random() < chance
 
     def some(self, options: Sequence[T], most: int, least: int = 1) -> list[T]:
-        """Between `least` and `most` different options, in random order."""
+        """Returns between `least` and `most` different options, in random order."""
         return self.sample(list(options), min(len(options), self.randint(least, most)))
 
     def often(self, common: Sequence[T], rare: Sequence[T], chance_of_rare: float = 0.15) -> T:
-        """Usually one of the common values, sometimes an odd one."""
+        """Returns usually one of the common values, sometimes an odd one."""
         return self.choice(list(rare if self.maybe(chance_of_rare) else common))
 
 

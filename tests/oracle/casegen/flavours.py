@@ -1,4 +1,4 @@
-"""The main topic of a case. Without such flavours the first filters would refuse nearly every pod."""
+"""Defines the main topics of cases. Without a topic, the first filters would refuse nearly every pod."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flavour:
-    """Probabilities, from 0 to 1, of the things that a case may contain."""
+    """The probabilities, from 0 to 1, of the things that a case may contain."""
 
     weight: int
     nodes: tuple[int, int] = (1, 20)

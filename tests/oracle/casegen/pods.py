@@ -1,4 +1,4 @@
-"""Pods, on nodes and pending: requests in every form, ports, volumes, priorities."""
+"""Generates pods, on nodes and pending: requests in every form, ports, volumes, priorities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PRIORITIES = (0, 0, 0, 10, 100, -5, 1000)
 
 
 def pod(d: Draw, flavour: Flavour, storage: Storage, name: str, nodes: list[str], *, placed: bool) -> dict[str, Any]:
-    """A pod with everything that the flavour asks for; `placed` pods have run for a while."""
+    """Returns a pod with the properties of the flavour. `placed` pods have run for a while."""
     namespace = d.often(word.NAMESPACES[:1], word.NAMESPACES[1:], 0.4) if not d.maybe(0.02) else "nowhere"
     labels = word.pod_labels(d)
     metadata: dict[str, Any] = {
@@ -65,7 +65,7 @@ def settle(d: Draw, manifest: dict[str, Any], node: str) -> dict[str, Any]:
 
 
 def filler(d: Draw, name: str, node: str, request: dict[str, str]) -> dict[str, Any]:
-    """A plain pod of low priority that makes a node full."""
+    """Returns a plain pod of low priority that makes a node full."""
     namespace = d.often(word.NAMESPACES[:1], word.NAMESPACES[1:], 0.4)
     manifest = {
         "apiVersion": "v1",
@@ -186,7 +186,7 @@ def _port(d: Draw) -> dict[str, Any]:
 def _demands(
     d: Draw, flavour: Flavour, spec: dict[str, Any], labels: dict[str, str], nodes: list[str]
 ) -> dict[str, Any]:
-    """Adds fields that only a pending pod needs; returns its node affinity."""
+    """Adds fields that only a pending pod needs. Returns its node affinity."""
     if d.maybe(0.12):
         spec["preemptionPolicy"] = d.choice(("Never", "Never", "PreemptLowerPriority"))
     if d.maybe(0.5):
@@ -204,7 +204,7 @@ def _demands(
 
 
 def resized(d: Draw, manifest: dict[str, Any]) -> None:
-    """Gives a running pod the status of a resize in progress, refused or deferred."""
+    """Gives a running pod the status of a resize that is in progress, refused or deferred."""
     spec, status = manifest["spec"], manifest["status"]
     statuses = []
     for field in ("containers", "initContainers"):

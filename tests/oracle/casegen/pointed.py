@@ -1,5 +1,5 @@
-"""Cases about one topic each, with values that the flavours seldom choose: selectors, amounts, resizes, features,
-volumes, devices, gates and nominations."""
+"""Generates cases about one topic each, with values that the flavours seldom choose: selectors, amounts, resizes,
+features, volumes, devices, gates and nominations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GPU = "example.com/gpu"
 
 
 def pointed_case(seed: int, number: int) -> Case:
-    """The case of that number; the topics alternate."""
+    """Returns the case with this number. Consecutive numbers have different topics."""
     d = Draw(f"{seed}:pointed:{number}")
     topic = tuple(TOPICS)[number % len(TOPICS)]
     flavour, sharpen = TOPICS[topic]
@@ -101,7 +101,7 @@ def _resizes(d: Draw, case: Case) -> None:
 
 
 def _devices(d: Draw, case: Case) -> None:
-    """Extended resources that a DeviceClass offers too, on nodes with a device plugin for them."""
+    """Adds extended resources that a DeviceClass provides too, on nodes with a device plugin for them."""
     case["objects"] += [
         {
             "apiVersion": "resource.k8s.io/v1",
@@ -125,7 +125,7 @@ def _gates(d: Draw, case: Case) -> None:
 
 
 def _nominations(d: Draw, case: Case) -> None:
-    """Nominations, also to deleted nodes, by pods of any priority, and of the judged pods themselves."""
+    """Adds nominations by pods of any priority, also to deleted nodes, and of the judged pods themselves."""
     nodes = [node["metadata"]["name"] for node in _of(case, "Node")]
     for pod in _of(case, "Pod"):
         if "nodeName" not in pod["spec"] and d.maybe(0.8):
@@ -133,7 +133,7 @@ def _nominations(d: Draw, case: Case) -> None:
 
 
 def _as_drawn(_d: Draw, _case: Case) -> None:
-    """Nothing to add: the flavour is enough."""
+    """Adds nothing, because the flavour is enough."""
 
 
 TOPICS: dict[str, tuple[Flavour, Callable[[Draw, Case], None]]] = {

@@ -1,4 +1,5 @@
-"""Configurations that are odd, or wrong in one place: how a scheduler reads them, and whether it starts."""
+"""Generates configurations that are odd, or wrong in one place, to compare how schedulers read them and whether they
+start."""
 
 from __future__ import annotations
 
@@ -186,7 +187,7 @@ ARGUMENTS: dict[str, tuple[dict[str, Any], ...]] = {  # each plugin's arguments 
 
 
 def strange_configuration(d: Draw) -> dict[str, Any]:
-    """A configuration of the usual kind, odd in one to three ways."""
+    """Returns a usual configuration that is made odd in one to three ways."""
     found = configuration(d, ["n0", "n1", "n2"], whole_plugins=True)
     for change in d.some(ODDITIES, 3):
         change(d, found)

@@ -1,4 +1,4 @@
-"""A pod's requirements on nodes and other pods: tolerations, affinity, spread."""
+"""Generates a pod's requirements on nodes and other pods: tolerations, affinity, spread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.oracle.casegen.draw import Draw, without_none
 
 
 def tolerations(d: Draw) -> list[dict[str, Any]]:
-    """Tolerations that match some taints, some effects, or everything."""
+    """Returns tolerations that match some taints, some effects, or everything."""
     if d.maybe(0.1):
         return [{"operator": "Exists"}]
     found = []
@@ -48,7 +48,7 @@ def tolerations(d: Draw) -> list[dict[str, Any]]:
 
 
 def node_term(d: Draw, nodes: list[str]) -> dict[str, Any]:
-    """One node selector term; fields, broken and empty ones included."""
+    """Returns one node selector term. It may have fields, be broken or empty."""
     kind = d.random()
     if kind < 0.04:
         return {}
@@ -70,7 +70,7 @@ def node_term(d: Draw, nodes: list[str]) -> dict[str, Any]:
 
 
 def node_affinity(d: Draw, nodes: list[str], required: float, preferred: float) -> dict[str, Any]:
-    """Required and preferred node affinity, each with its probability."""
+    """Returns required and preferred node affinity, each with its probability."""
     affinity: dict[str, Any] = {}
     if d.maybe(required):
         if d.maybe(0.15):  # every term pins names: the plugin answers with a set of nodes
@@ -95,7 +95,7 @@ def node_affinity(d: Draw, nodes: list[str], required: float, preferred: float) 
 
 
 def pod_term(d: Draw, labels: dict[str, str]) -> dict[str, Any]:
-    """One pod affinity term, with every way to name its namespaces."""
+    """Returns one pod affinity term, with any way to name its namespaces."""
     term: dict[str, Any] = {
         "topologyKey": d.often(word.TOPOLOGY_KEYS, ("disk", "absent"), 0.06),
         "labelSelector": word.label_selector(d, labels.get("app") if d.maybe(0.5) else None),
@@ -127,7 +127,7 @@ def pod_term(d: Draw, labels: dict[str, str]) -> dict[str, Any]:
 
 
 def pod_affinity(d: Draw, labels: dict[str, str], strength: float) -> dict[str, Any]:
-    """podAffinity and podAntiAffinity; `strength` is the probability of each of the four parts."""
+    """Returns podAffinity and podAntiAffinity. `strength` is the probability of each of their four parts."""
     affinity: dict[str, Any] = {}
     for field, required in (("podAffinity", strength * 0.6), ("podAntiAffinity", strength)):
         part: dict[str, Any] = {}
@@ -146,7 +146,7 @@ def pod_affinity(d: Draw, labels: dict[str, str], strength: float) -> dict[str, 
 
 
 def spread(d: Draw, labels: dict[str, str]) -> list[dict[str, Any]]:
-    """Topology spread constraints with all their fields."""
+    """Returns topology spread constraints with all their fields."""
     found, taken = [], set()
     for _ in range(d.choice((1, 1, 2, 3))):
         key = d.often(word.TOPOLOGY_KEYS, (word.REGION, "disk", "absent"), 0.1)

@@ -1,4 +1,4 @@
-"""The few words that every case uses: small sets make labels, selectors and terms match often."""
+"""The few words that every case uses. With small sets, labels, selectors and terms match often."""
 
 from __future__ import annotations
 
@@ -52,24 +52,24 @@ SCALARS = (
 
 
 def cpu(d: Draw) -> str:
-    """A CPU quantity, sometimes in an odd notation."""
+    """Returns a CPU quantity, sometimes in an odd notation."""
     return d.often(CPU, ODD_CPU)
 
 
 def memory(d: Draw) -> str:
-    """A memory quantity, sometimes in an odd notation."""
+    """Returns a memory quantity, sometimes in an odd notation."""
     return d.often(MEMORY, ODD_MEMORY)
 
 
 def scalar_amount(d: Draw, name: str) -> str:
-    """An amount of a scalar resource: devices are counted, huge pages have a size."""
+    """Returns an amount of a scalar resource: devices are counted, huge pages have a size."""
     if name.startswith("hugepages-"):
         return d.choice(("64Mi", "128Mi", "1Gi", "2Mi"))
     return d.choice(("1", "2", "4", "0"))
 
 
 def pod_labels(d: Draw) -> dict[str, str]:
-    """Labels of a pod: nearly always an app, and labels that selectors often use."""
+    """Returns labels of a pod: nearly always an app, and labels that selectors often use."""
     labels: dict[str, str] = {}
     if d.maybe(0.95):
         labels["app"] = d.choice(APPS)
@@ -83,7 +83,7 @@ def pod_labels(d: Draw) -> dict[str, str]:
 
 
 def label_selector(d: Draw, app: str | None = None, odd: bool = True) -> dict[str, Any] | None:
-    """A selector over pod labels: mostly one app, else expressions, everything or nothing."""
+    """Returns a selector over pod labels: usually one app, otherwise expressions, everything or nothing."""
     kind = d.random()
     if kind < 0.55:
         return {"matchLabels": {"app": app or d.choice(APPS)}}
@@ -99,7 +99,7 @@ def label_selector(d: Draw, app: str | None = None, odd: bool = True) -> dict[st
 
 
 def pod_expression(d: Draw) -> dict[str, Any]:
-    """One requirement of a label selector over pods; always a valid one, as the API lets no other through."""
+    """Returns one valid requirement of a label selector over pods. An API server accepts only valid ones."""
     key = d.choice(("app", "tier", "track", "version", "absent"))
     operator = d.choice(("In", "NotIn", "Exists", "DoesNotExist"))
     if operator in ("Exists", "DoesNotExist"):
@@ -109,7 +109,7 @@ def pod_expression(d: Draw) -> dict[str, Any]:
 
 
 def node_expression(d: Draw, parsable: bool = True) -> dict[str, Any]:
-    """One requirement over node labels, with numbers for Gt and Lt."""
+    """Returns one requirement over node labels, with numbers for Gt and Lt."""
     key = d.choice(("disk", "gen", "pool", ZONE, "absent", "rack"))
     operator = d.choice(("In", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
     if operator in ("Exists", "DoesNotExist"):

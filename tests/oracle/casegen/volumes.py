@@ -1,4 +1,4 @@
-"""Storage: classes, claims in every state, volumes, drivers with limits and capacities."""
+"""Generates storage: classes, claims in every state, volumes, drivers with limits and capacities."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class Owner:
 
 
 class Storage:
-    """All storage of one case; it grows as pods request volumes."""
+    """All storage of one case. It grows as pods request volumes."""
 
     def __init__(self, d: Draw, nodes: list[dict[str, Any]], *, wanted: bool, odd: bool = False) -> None:
-        """`nodes` are the manifests of the case; without `wanted` there are no classes either, with `odd` every state
-        is equally likely."""
+        """Creates the storage for these `nodes`, which are the manifests of the case. Without `wanted`, there are no
+        classes. With `odd`, every state of a claim is equally likely."""
         self.odds = [1] * len(STATES) if odd else list(STATES.values())
         self.nodes = [node["metadata"]["name"] for node in nodes]
         self.objects: list[dict[str, Any]] = []
@@ -81,7 +81,7 @@ class Storage:
     def volumes_for(
         self, d: Draw, flavour: Flavour, namespace: str, pod: str, uid: str, *, placed: bool
     ) -> list[dict[str, Any]]:
-        """The volumes of one pod; their claims and volumes are added to the case."""
+        """Returns the volumes of one pod, and adds their claims and volumes to the case."""
         volumes = []
         if d.maybe(flavour.disks):
             volumes.append(_disk(d))
@@ -338,7 +338,7 @@ def _choosy(d: Draw, spec: dict[str, Any]) -> None:
 
 
 def _disk(d: Draw) -> dict[str, Any]:
-    """A volume of the older kinds that VolumeRestrictions checks."""
+    """Returns a volume of the older kinds that VolumeRestrictions checks."""
     read_only = d.maybe(0.4)
     return {
         "name": "disk",

@@ -61,7 +61,7 @@ class HiddenScheduler:
     number: int = 0
 
     def bindings(self, count: int) -> Iterator[tuple[Snapshot, Pod, str]]:
-        """Yields `number` bindings: the cluster before the binding, the pod, and its node."""
+        """Yields `count` bindings: the cluster before the binding, the pod, and its node."""
         for _ in range(count):
             pod, before = an_incoming_pod(self.number, self.chance), self.world
             self.number += 1

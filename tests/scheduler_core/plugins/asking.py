@@ -1,4 +1,4 @@
-"""Asks one plugin about a pod, in a cluster of API objects."""
+"""Asks one plugin about a pod in a cluster of API objects."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SKIPPED = "skipped"
 
 
 def ask(plugin: Any, *objects: dict[str, Any], pod: str = "default/pod") -> Any:
-    """PreFilter's refusal, or SKIPPED, or node name → the filter's verdict; checks that the per-node and the all-nodes
-    form agree."""
+    """Returns PreFilter's refusal or SKIPPED, or maps each node to the filter's verdict. Checks that the per-node and
+    the all-nodes form agree."""
     snapshot = load_objects(objects)
     assert not snapshot.problems, snapshot.problems
     nodes, state, asked = NodeList(snapshot), CycleState(), snapshot.pod(pod)
@@ -31,7 +31,7 @@ def ask(plugin: Any, *objects: dict[str, Any], pod: str = "default/pod") -> Any:
 
 
 def refused(verdicts: Any) -> dict[str, tuple[str, ...]]:
-    """Node name → reasons, for the refusing nodes."""
+    """Maps each node that refuses the pod to the reasons."""
     assert isinstance(verdicts, dict), verdicts
     return {name: verdict.reasons for name, verdict in verdicts.items() if not verdict.is_success}
 
@@ -42,7 +42,7 @@ def refused(verdicts: Any) -> dict[str, tuple[str, ...]]:
 def claim(
     name: str = "data", *, bound_to: str = "", storage_class: str | None = "wait", size: str = "1Gi", **fields: Any
 ) -> dict[str, Any]:
-    """A claim of class `wait`; bound when `bound_to` names a volume."""
+    """Returns a claim of class `wait`. The claim is bound if `bound_to` names a volume."""
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if bound_to else {}
     annotations |= fields.pop("annotations", {})
     meta = {
@@ -77,7 +77,7 @@ def volume(
     storage_class: str = "wait",
     **fields: Any,
 ) -> dict[str, Any]:
-    """An available volume of class `wait`; `zones` restrict where it is reachable."""
+    """Returns an available volume of class `wait`; nodes outside of `zones` cannot reach it."""
     affinity = (
         {
             "required": {
@@ -136,5 +136,5 @@ def csi_node(name: str, driver: str = "csi.example", limit: int | None = None, *
 
 
 def using(*claims: str) -> list[dict[str, Any]]:
-    """The volumes of a pod that uses these claims."""
+    """Returns the volumes of a pod that uses these claims."""
     return [{"name": f"v{index}", "persistentVolumeClaim": {"claimName": name}} for index, name in enumerate(claims)]

@@ -1,5 +1,5 @@
-"""The contract of every in-tree plugin: its two forms agree, it is deterministic, it does not change the snapshot, and
-it names its refusals."""
+"""The contract of every in-tree plugin: its two forms agree, its results are deterministic, it does not change the
+snapshot, and its refusals have reasons."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SCORERS = [name for name in IN_TREE if serves(built(name), "score")]
 
 
 def check_filter(plugin: Any, pod: Pod, snapshot: Snapshot) -> None:
-    """Both forms give every node the same verdict, and each refusal has a reason."""
+    """Checks that both forms give every node the same verdict, and that each refusal has a reason."""
     nodes, state = NodeList(snapshot), CycleState()
     if isinstance(plugin, PreFilterPlugin):
         result = plugin.pre_filter(state, pod, nodes)
@@ -75,7 +75,7 @@ def check_filter(plugin: Any, pod: Pod, snapshot: Snapshot) -> None:
 
 
 def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any, Any]) -> None:
-    """Both forms give every node the same score, and normalized scores lie within 0 and 100."""
+    """Checks that both forms give every node the same score, and that normalized scores are between 0 and 100."""
     nodes, state = NodeList(snapshot, rows), CycleState()
     if isinstance(plugin, PreFilterPlugin):
         plugin.pre_filter(state, pod, nodes)

@@ -1,4 +1,4 @@
-"""Preemption at the end of a whole cycle: node, victims, messages, and the effect on an earlier nomination."""
+"""Preemption at the end of a whole cycle: the node, the victims, the messages, and an earlier nomination."""
 
 from dataclasses import replace
 from typing import Any
@@ -58,14 +58,14 @@ def test_preemption_waits_for_a_terminating_victim() -> None:
     assert result.preemption == Nomination(node="n1", victims=())
 
 
-def test_fewer_budget_violations_outweigh_priorities() -> None:
+def test_preemption_prefers_fewer_budget_violations_to_lower_priorities() -> None:
     result = cycle(
         wanting(), running("a", "n1", 1), running("b", "n2", 50), a_budget().selecting(app="a").allowing(0).manifest
     )
     assert result.preemption == Nomination(node="n2", victims=("default/b",))
 
 
-def test_without_victims_each_node_has_a_reason_and_the_nomination_is_cleared() -> None:
+def test_preemption_without_victims_clears_the_nomination() -> None:
     result = cycle(wanting(), running("a", "n1", 100), running("b", "n2", 500))
     assert (
         result.sentence
@@ -76,7 +76,7 @@ def test_without_victims_each_node_has_a_reason_and_the_nomination_is_cleared() 
     assert result.preemption is None
 
 
-def test_an_unresolvable_node_is_not_tried() -> None:
+def test_preemption_does_not_try_unresolvable_nodes() -> None:
     result = cycle(wanting(cpu="2"), running("a", "n1"), running("b", "n2"))
     assert (
         result.sentence
@@ -85,7 +85,7 @@ def test_an_unresolvable_node_is_not_tried() -> None:
     )
 
 
-def test_until_1_33_a_request_larger_than_the_node_was_still_tried() -> None:
+def test_preemption_until_1_33_tries_a_node_smaller_than_the_request() -> None:
     result = cycle(wanting(cpu="2"), running("a", "n1"), running("b", "n2"), kube_version="1.33")
     assert (
         result.sentence
@@ -93,7 +93,7 @@ def test_until_1_33_a_request_larger_than_the_node_was_still_tried() -> None:
     )
 
 
-def test_the_message_counts_the_different_reasons_of_the_nodes() -> None:
+def test_the_preemption_message_counts_the_reasons_of_the_nodes() -> None:
     nodes = [*NODES, a_node("n3").offering(cpu="1", memory="1Gi", pods="10").tainted("gpu").manifest]
     # n1 has a pod of the incoming pod's priority; n2 has no pod of lower priority; n3 is tainted.
     result = cycle(
@@ -122,14 +122,14 @@ def test_a_pod_waits_while_its_victims_terminate() -> None:
     assert result.nomination is None
 
 
-def test_room_of_a_nominated_pod_of_higher_priority_is_not_taken() -> None:
+def test_a_pod_does_not_take_room_of_a_nominated_pod_of_higher_priority() -> None:
     snapshot = load_objects([*NODES, running("a", "n1", 1), running("b", "n2", 2), wanting().manifest])
     promised = a_pod("promised").requesting(cpu="1").with_priority(1000).build()
     result = Scheduler().schedule(snapshot, snapshot.pod("default/new"), nominated={"n1": (promised,)})
     assert result.preemption == Nomination(node="n2", victims=("default/b",))
 
 
-def test_room_of_a_nominated_pod_of_lower_priority_may_be_taken() -> None:
+def test_a_pod_may_take_room_of_a_nominated_pod_of_lower_priority() -> None:
     snapshot = load_objects([*NODES, running("a", "n1", 1), running("b", "n2", 2), wanting().manifest])
     promised = a_pod("promised").requesting(cpu="1").with_priority(50).build()
     result = Scheduler().schedule(snapshot, snapshot.pod("default/new"), nominated={"n1": (promised,)})
@@ -175,7 +175,9 @@ def test_preemption_can_free_a_read_write_once_pod_claim() -> None:
         (DefaultPreemptionArgs(min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=0), 200, 200),
     ],
 )
-def test_the_number_of_candidates_follows_the_arguments(args: DefaultPreemptionArgs, nodes: int, wanted: int) -> None:
+def test_the_plugin_arguments_set_the_number_of_preemption_candidates(
+    args: DefaultPreemptionArgs, nodes: int, wanted: int
+) -> None:
     assert DefaultPreemption(args)._wanted(nodes) == wanted
 
 
@@ -188,11 +190,11 @@ MANY = range(1, 121)
 
 
 def many_nodes() -> list[dict[str, Any]]:
-    """So many nodes that the search may stop early."""
+    """Returns so many nodes that the search may stop early."""
     return [a_node(f"n{number}").offering(cpu="1", memory="1Gi", pods="10").manifest for number in MANY]
 
 
-def test_the_search_stops_when_it_has_enough() -> None:
+def test_the_preemption_search_stops_after_enough_candidates() -> None:
     pods = [running(f"p{number}", f"n{number}", 5 if number < 120 else 1) for number in MANY]
     assert cycle(wanting(), *pods, nodes=many_nodes(), configuration=limited(1)).preemption == Nomination(
         node="n1", victims=("default/p1",), is_sampled=True
@@ -202,7 +204,7 @@ def test_the_search_stops_when_it_has_enough() -> None:
     )
 
 
-def test_the_search_continues_while_every_candidate_violates_a_budget() -> None:
+def test_the_preemption_search_continues_while_all_candidates_violate_budgets() -> None:
     pods = [
         running(f"p{number}" if number < 120 else "free", f"n{number}", 1 if number < 120 else 5) for number in MANY
     ]
@@ -214,7 +216,7 @@ def test_the_search_continues_while_every_candidate_violates_a_budget() -> None:
 # ---- at the queue's door, and with extenders ----
 
 
-def test_a_pod_that_waits_for_its_victims_deletions_stays_out_of_the_queue() -> None:
+def test_a_pod_stays_out_of_the_queue_until_its_victims_are_deleted() -> None:
     pod = a_pod("new").build()
     busy = DefaultPreemption(is_preempting=lambda asked: asked.key == pod.key)
     assert busy.pre_enqueue(pod) == unresolvable("waiting for the preemption for this pod to be finished")
@@ -222,7 +224,7 @@ def test_a_pod_that_waits_for_its_victims_deletions_stays_out_of_the_queue() -> 
 
 
 class Says:
-    """An extender that answers with these bytes, or not at all."""
+    """An extender that returns these bytes, or fails."""
 
     def __init__(self, answer: bytes | None) -> None:
         self.answer = answer
@@ -238,7 +240,7 @@ def with_extender(answer: bytes | None, **settings: Any) -> dict[str, Any]:
     return {"configuration": Configuration(extenders=(extender,)), "transport": lambda _: Says(answer)}
 
 
-def test_an_extender_may_narrow_the_candidates() -> None:
+def test_an_extender_may_remove_preemption_candidates() -> None:
     pods = (running("a", "n1", 5), running("b", "n2", 1))
     narrowed = cycle(
         wanting(), *pods, **with_extender(b'{"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "default-a"}]}}}')

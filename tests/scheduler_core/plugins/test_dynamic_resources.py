@@ -1,4 +1,4 @@
-"""Allocated device claims are respected; a claim that is not allocated makes the result unknown."""
+"""Nodes must reach allocated devices. A claim that is not allocated makes the result unknown."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_an_allocated_claim_refuses_nodes_that_cannot_reach_its_devices() -> Non
     assert refused(ask(PLUGIN, POD, A, B, claim(zone="a"))) == {"b": ("resourceclaim not available on the node",)}
 
 
-def test_devices_reachable_from_every_node_refuse_none() -> None:
+def test_devices_that_every_node_can_reach_refuse_no_node() -> None:
     assert refused(ask(PLUGIN, POD, A, B, claim(reserved_for=("x", "y")))) == {}
 
 
@@ -146,7 +146,7 @@ def test_a_claim_made_from_a_template_for_this_pod_is_used() -> None:
     }
 
 
-def test_a_template_without_a_generated_claim_requires_nothing() -> None:
+def test_a_claim_template_without_a_generated_claim_requires_nothing() -> None:
     pod = FROM_TEMPLATE.with_field("status.resourceClaimStatuses", [{"name": "gpu"}]).manifest
     assert ask(PLUGIN, pod, A) == SKIPPED
 
@@ -160,7 +160,7 @@ HAS_FPGA = a_node("has").offering_also({"example.com/fpga": "2"}).manifest
 
 
 @pytest.mark.parametrize("offers", ["example.com/fpga", "example.com/other", None])
-def test_an_extended_resource_that_only_a_device_class_offers_is_unknown_on_nodes_without_it(
+def test_a_resource_that_only_a_device_class_offers_is_unknown(
     offers: str | None,
 ) -> None:
     answer = ask(PLUGIN, WANTS_FPGA, A, HAS_FPGA, device_class(offers=offers))
@@ -235,7 +235,7 @@ def test_a_pod_stays_out_of_the_queue_until_its_claims_are_created() -> None:
         pytest.param((POD,), "no new claims to deallocate, preemption: ", id="the plugin's own refusal of the pod"),
     ],
 )
-def test_the_reason_when_no_node_can_reach_the_devices(objects: tuple[dict[str, Any], ...], said: str) -> None:
+def test_the_message_says_that_no_node_can_reach_the_devices(objects: tuple[dict[str, Any], ...], said: str) -> None:
     snapshot = load_objects([A, B, *objects])
     sentence = Scheduler().schedule(snapshot, snapshot.pod("default/pod")).sentence
     assert f". {said}0/2 nodes are available: " in sentence

@@ -97,8 +97,8 @@ NOT_RED = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [
 
 
 @pytest.mark.parametrize(("version", "verdict"), [("1.32", ""), ("1.33", ""), ("1.34", TOO_NEAR), ("1.36", TOO_NEAR)])
-def test_negative_namespace_selectors_reach_every_namespace_since_1_34(version: str, verdict: str) -> None:
-    """A fixed bug of kube-scheduler (#132457)."""
+def test_negative_namespace_selectors_select_every_namespace_since_1_34(version: str, verdict: str) -> None:
+    """Kubernetes fixed this behaviour of kube-scheduler as a bug (#132457)."""
     pod = a_pod().away_from(ZONE, DB, namespaceSelector=NOT_RED)
     assert filtered(
         plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])
@@ -106,7 +106,7 @@ def test_negative_namespace_selectors_reach_every_namespace_since_1_34(version: 
 
 
 @pytest.mark.parametrize("version", ["1.32", "1.36"])
-def test_namespace_selectors_reach_the_selected_namespaces(version: str) -> None:
+def test_an_affinity_term_counts_pods_of_the_selected_namespaces(version: str) -> None:
     pod = a_pod().away_from(ZONE, DB, namespaceSelector={"matchLabels": {"team": "red"}})
     assert filtered(
         plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])
@@ -153,9 +153,7 @@ def test_an_unreadable_affinity_term_refuses_its_own_pod() -> None:
         "the only pod that the first of its kind needs",
     ],
 )
-def test_a_pod_removed_in_a_trial_no_longer_counts_as_a_neighbour(
-    pod: PodBuilder, gone: PodBuilder, verdict: str
-) -> None:
+def test_affinity_ignores_a_pod_that_preemption_removed(pod: PodBuilder, gone: PodBuilder, verdict: str) -> None:
     snapshot = cluster(NODES[:1], gone)
     affinity, state, value = plugin(IPA), CycleState(), pod.build()
     assert affinity.pre_filter(state, value, NodeList(snapshot)).verdict.is_success
@@ -169,7 +167,7 @@ def test_a_pod_removed_in_a_trial_no_longer_counts_as_a_neighbour(
     assert said(affinity.filter(state, value, info)) == before
 
 
-def test_a_pod_added_in_a_trial_brings_its_own_terms() -> None:
+def test_affinity_counts_the_terms_of_a_pod_that_preemption_added_back() -> None:
     snapshot = cluster(NODES[:1], db().on("a1"))
     affinity, state, value = plugin(IPA), CycleState(), db("new").near("rack", {"x": "y"}).build()
     assert affinity.pre_filter(state, value, NodeList(snapshot)).verdict.is_success
@@ -216,7 +214,7 @@ def test_raw_scores_sum_the_weights_of_matching_terms(
 
 
 @pytest.mark.parametrize(("weight", "raw"), [(1, 1), (50, 50), (0, None)])
-def test_hard_pod_affinity_weight_sets_the_weight_of_existing_pods_required_terms(weight: int, raw: int | None) -> None:
+def test_hardpodaffinityweight_is_the_weight_of_required_terms_of_existing_pods(weight: int, raw: int | None) -> None:
     subject, snapshot = (
         plugin(IPA, {"hardPodAffinityWeight": weight}),
         cluster(NODES[2:3], db("needs").near(ZONE, DB).on("b1")),
@@ -226,7 +224,7 @@ def test_hard_pod_affinity_weight_sets_the_weight_of_existing_pods_required_term
     )
 
 
-def test_preferred_terms_of_existing_pods_can_be_ignored_unless_the_pod_has_its_own() -> None:
+def test_preferred_terms_of_existing_pods_can_be_ignored() -> None:
     ignoring = plugin(IPA, {"ignorePreferredTermsOfExistingPods": True})
     snapshot = cluster(NODES[:3], a_pod("fan").preferring_near(ZONE, DB, 3).on("b1"))
     assert scored(ignoring, db("new"), snapshot) is None
@@ -234,13 +232,13 @@ def test_preferred_terms_of_existing_pods_can_be_ignored_unless_the_pod_has_its_
     assert scored(ignoring, db("new").preferring_near(ZONE, {"no": "body"}), snapshot) == {"a1": 0, "a2": 0, "b1": 100}
 
 
-def test_without_terms_the_score_is_skipped_and_equal_raw_scores_become_zero() -> None:
+def test_the_affinity_score_is_skipped_without_terms() -> None:
     assert scored(plugin(IPA), prefers("near", 1), cluster(NODES)) is None
     assert scored(plugin(IPA), prefers("near", 1), cluster(NODES[:2], db().on("a1"))) == {"a1": 0, "a2": 0}
 
 
 @pytest.mark.parametrize(("value", "score"), [(29, 28), (57, 56), (58, 57), (50, 50)])
-def test_normalizing_uses_the_floating_point_of_kube_scheduler(value: int, score: int) -> None:
+def test_affinity_scores_are_rounded_as_in_kube_scheduler(value: int, score: int) -> None:
     hosts = [a_node(name) for name in ("low", "mid", "high")]
     pods: list[Any] = [
         a_pod(f"fan-{host}").preferring_near("kubernetes.io/hostname", DB, weight).on(host)

@@ -1,4 +1,4 @@
-"""The filters that read one node only (cordon, name, taints, affinity, ports, declared features), and the scores for
+"""The filters that read only the node (cordon, name, taints, affinity, ports, declared features), and the scores for
 taints and affinity."""
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def named(*names: str, operator: str = "In") -> dict[str, Any]:
     return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": [name]} for name in names]}
 
 
-def test_node_affinity_by_name_narrows_the_search_before_it_begins() -> None:
+def test_node_affinity_by_name_restricts_the_search_to_the_named_nodes() -> None:
     snapshot = cluster(*[a_node(name) for name in ("n1", "n2", "n3")])
     result = decided(a_pod().requiring_nodes(named("n1"), named("n3"), named("n9")), snapshot)
     assert result.best == ("n1", "n3")
@@ -141,13 +141,13 @@ def test_node_affinity_with_contradicting_names_refuses_every_node() -> None:
     assert result.sentence.startswith("0/2 nodes are available: pod affinity terms conflict.")
 
 
-def test_a_search_narrowed_to_unknown_nodes_finds_none() -> None:
+def test_node_affinity_to_an_unknown_node_name_finds_no_node() -> None:
     result = decided(a_pod().requiring_nodes(named("n9")), cluster(a_node("n1"), a_node("n2")))
     assert result.node is None
     assert result.sentence.startswith("0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [NodeAffinity].")
 
 
-def test_added_affinity_must_match_too() -> None:
+def test_the_profiles_added_affinity_must_match_too() -> None:
     added = plugin(
         "NodeAffinity",
         {

@@ -20,7 +20,7 @@ def web(name: str = "new", **labels: str) -> PodBuilder:
 
 
 def running(**counts: int) -> list[PodBuilder]:
-    """So many web pods on each node: running(a1=2)."""
+    """Returns web pods on nodes, in the given numbers: running(a1=2)."""
     return [web(f"{node}-{i}").on(node) for node, count in counts.items() for i in range(count)]
 
 
@@ -79,7 +79,7 @@ def test_pod_topology_spread_refuses_nodes(pod: PodBuilder, pods: list[PodBuilde
 
 
 def test_a_cordoned_empty_node_is_still_the_domain_with_the_fewest_pods() -> None:
-    """Reason for many pending pods after a drain: their old host counts with zero pods until the node is tainted or
+    """So pods often stay pending after a drain: their old host counts as a domain with zero pods until it is tainted or
     deleted."""
     nodes = [a_node("drained").cordoned().tainted("node.kubernetes.io/unschedulable"), a_node("n2"), a_node("n3")]
     pods = running(n2=1, n3=1)
@@ -106,18 +106,18 @@ def test_nodes_excluded_by_the_pods_affinity_are_no_domains_by_default() -> None
     }
 
 
-def test_a_node_without_one_of_the_topology_keys_counts_for_none() -> None:
+def test_a_node_without_a_topology_key_counts_for_no_constraint() -> None:
     nodes = [a_node("a1").in_zone("a").labelled(rack="r"), a_node("b1").in_zone("b")]
     verdicts = filtered(plugin(SPREAD), web().spread_over(ZONE).spread_over("rack"), cluster(nodes, running(b1=5)))
     assert verdicts == {"a1": "", "b1": NO_LABEL}
 
 
-def test_without_domains_the_minimum_is_zero() -> None:
+def test_the_smallest_count_is_zero_without_topology_domains() -> None:
     pod = web().with_field("spec.nodeSelector", {"no": "such"}).spread_over(ZONE)
     assert filtered(plugin(SPREAD), pod, cluster(ZONES, running(a1=5))) == {"a1": "", "a2": "", "b1": ""}
 
 
-def test_an_unreadable_selector_fails_the_cycle() -> None:
+def test_a_spread_constraint_with_an_invalid_selector_fails_the_cycle() -> None:
     pod = web().spread_over(ZONE, labelSelector={"matchExpressions": [{"key": "a", "operator": "Near"}]})
     result = decided(pod, cluster(ZONES))
     assert result.error == 'running PreFilter plugin "PodTopologySpread": "Near" is not a valid label selector operator'
@@ -126,7 +126,7 @@ def test_an_unreadable_selector_fails_the_cycle() -> None:
 @pytest.mark.parametrize(
     ("change", "verdicts"), [("removed", {"a1": "", "b1": ""}), ("added", {"a1": SKEWED, "b1": SKEWED})]
 )
-def test_pods_added_or_removed_in_a_trial_count_even_if_terminating(change: str, verdicts: dict[str, str]) -> None:
+def test_terminating_pods_count_if_preemption_adds_or_removes_them(change: str, verdicts: dict[str, str]) -> None:
     snapshot = cluster([a_node("a1").in_zone("a"), a_node("b1").in_zone("b")], running(a1=1))
     spread, state, pod = plugin(SPREAD), CycleState(), web().spread_over(ZONE, minDomains=2).build()
     assert spread.pre_filter(state, pod, NodeList(snapshot)).verdict.is_success
@@ -161,7 +161,7 @@ SOFT: dict[str, Any] = {"whenUnsatisfiable": "ScheduleAnyway"}
     [(1, [4, 2, 0, 5], [20, 60, 100, 0]), (2, [5, 3, 1, 6], [33, 66, 100, 16])],
 )
 def test_spread_over_host_names_scores_each_node(max_skew: int, raw: list[int], normalized: list[int]) -> None:
-    """The numbers are from kube-scheduler's own test."""
+    """The expected numbers are from kube-scheduler's own test."""
     counts = {"n1": 2, "n2": 1, "n3": 0, "n4": 3}
     snapshot = cluster(by_host(**counts), running(**counts))
     pod = web().spread_over(HOST, maxSkew=max_skew, **SOFT)
@@ -225,7 +225,7 @@ def owner(kind: str, selector: Any, api_version: str = "apps/v1") -> dict[str, A
         "a job",
     ],
 )
-def test_system_defaults_apply_to_pods_of_services_and_replicated_controllers(
+def test_the_system_default_spread_applies_to_pods_of_services_and_controllers(
     objects: list[dict[str, Any]], pod: PodBuilder, applies: bool | None
 ) -> None:
     snapshot = cluster([a_node("a").in_zone("a"), a_node("b").in_zone("b")], running(a=4), objects=objects)
@@ -234,7 +234,7 @@ def test_system_defaults_apply_to_pods_of_services_and_replicated_controllers(
     assert scores == {True: {"a": 35, "b": 100}, False: None, None: {"a": 0, "b": 100}}[applies]
 
 
-def test_system_defaults_accept_nodes_without_a_zone_but_a_pods_constraints_do_not() -> None:
+def test_the_system_default_spread_accepts_nodes_without_a_zone() -> None:
     snapshot = cluster([a_node("a").in_zone("a"), a_node("none")], running(a=2, none=1), objects=[SERVICE])
     # Two hosts, and two zones: "a" and none at all. a: 2·ln 4 + 2 + 2·ln 4 + 4 = 12; none: ln 4 + 2 = 3.
     assert scored(plugin(SPREAD), web(), snapshot) == {"a": 25, "none": 100}
@@ -242,7 +242,7 @@ def test_system_defaults_accept_nodes_without_a_zone_but_a_pods_constraints_do_n
     assert scored(plugin(SPREAD), own, snapshot) == {"a": 100, "none": 0}
 
 
-def test_topology_size_counts_feasible_nodes_and_pod_counts_use_all_nodes() -> None:
+def test_the_spread_score_counts_domains_of_feasible_nodes_only() -> None:
     nodes = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_zone("b"), a_node("c1").in_zone("c")]
     pod = web().spread_over(ZONE, **SOFT)
     snapshot = cluster(nodes, running(a2=2, b1=1))

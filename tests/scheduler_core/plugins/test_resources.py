@@ -1,5 +1,5 @@
-"""NodeResourcesFit with its strategies, NodeResourcesBalancedAllocation, ImageLocality. Numbers marked as such are from
-kube-scheduler's own tests."""
+"""NodeResourcesFit with its strategies, NodeResourcesBalancedAllocation, and ImageLocality. Some numbers are from
+kube-scheduler's own tests; comments mark them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_node_resources_fit_refuses_nodes_without_room(pod: PodBuilder, verdict:
     assert filtered(plugin("NodeResourcesFit"), pod, snapshot) == {"n": verdict}
 
 
-def test_the_pod_limit_counts_terminating_pods_and_is_the_first_reason() -> None:
+def test_the_pod_limit_of_a_node_counts_terminating_pods() -> None:
     snapshot = cluster(a_node("n").offering(pods="1"), a_pod("p").terminating().on("n"))
     assert filtered(plugin("NodeResourcesFit"), a_pod(), snapshot) == {"n": "Too many pods"}
     assert filtered(plugin("NodeResourcesFit"), a_pod().requesting(cpu="9"), snapshot) == {
@@ -92,7 +92,7 @@ def test_least_allocated_prefers_emptier_nodes() -> None:
     ) == {"n": 60}
 
 
-def test_containers_without_requests_score_with_defaults() -> None:
+def test_containers_without_requests_score_with_default_requests() -> None:
     # 100m of 4 cores and 200Mi of 8Gi: (97 + 97) / 2, both cut down.
     assert scored(plugin("NodeResourcesFit"), a_pod(), cluster(a_node("n"))) == {"n": 97}
 
@@ -156,7 +156,7 @@ def test_requested_to_capacity_ratio_follows_its_shape(shape: list[tuple[int, in
     }
 
 
-def test_requested_to_capacity_ratio_leaves_zeros_out_of_the_mean_and_rounds_half_up() -> None:
+def test_requested_to_capacity_ratio_ignores_resources_that_score_zero() -> None:
     points = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
     args = {
         "scoringStrategy": {
@@ -178,7 +178,7 @@ def test_requested_to_capacity_ratio_leaves_zeros_out_of_the_mean_and_rounds_hal
     ) == {"n": 25}
 
 
-def test_extended_resources_score_only_if_the_pod_requests_and_the_node_offers_them() -> None:
+def test_an_extended_resource_scores_if_the_pod_requests_and_the_node_has_it() -> None:
     args = {
         "scoringStrategy": {
             "type": "MostAllocated",
@@ -219,7 +219,7 @@ def test_best_effort_pods_are_skipped_since_1_33(version: str, scores: dict[str,
     assert scored(plugin("NodeResourcesBalancedAllocation", version=version), a_pod(), cluster(a_node("n"))) == scores
 
 
-def test_three_resources_use_the_standard_deviation() -> None:
+def test_the_balance_of_three_resources_is_their_standard_deviation() -> None:
     args = {"resources": [{"name": name, "weight": 1} for name in ("cpu", "memory", "example.com/gpu")]}
     pod = a_pod().requesting(cpu="1", memory="500", **{"example.com/gpu": "4"})
     node = a_node("n").offering(cpu="4", memory="1000").offering_also({"example.com/gpu": "4"})
@@ -258,7 +258,7 @@ def test_an_image_without_tag_gets_the_tag_latest(image: str, reported: str, fou
     assert scores == {"n": 100 if found else 0}
 
 
-def test_an_image_has_the_size_its_first_node_reports() -> None:
+def test_the_size_of_an_image_is_what_its_first_node_reports() -> None:
     pod = a_pod().with_container({"name": "c", "image": "web:1"})
     snapshot = cluster(
         a_node("first").with_image("web:1", size_bytes=500 * MI),
@@ -268,14 +268,14 @@ def test_an_image_has_the_size_its_first_node_reports() -> None:
 
 
 @pytest.mark.parametrize(("version", "score"), [("1.35", 0), ("1.36", 100)])
-def test_since_1_36_image_volumes_score(version: str, score: int) -> None:
+def test_since_1_36_images_mounted_as_volumes_score(version: str, score: int) -> None:
     pod = a_pod().with_field("spec.volumes", [{"name": "v", "image": {"reference": "model:1"}}])
     assert scored(
         plugin("ImageLocality", version=version), pod, cluster(a_node("n").with_image("model:1", size_bytes=1000 * MI))
     ) == {"n": score}
 
 
-def test_an_extended_resource_of_a_device_class_is_unknown_where_the_node_has_none() -> None:
+def test_a_nodes_fit_is_unknown_if_a_device_class_offers_the_resource() -> None:
     device_class = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",

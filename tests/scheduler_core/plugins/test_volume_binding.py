@@ -1,4 +1,4 @@
-"""Bound volumes must be reachable; unbound claims need an existing volume or one that can be provisioned."""
+"""Nodes must reach bound volumes. Unbound claims need an existing volume, or one that can be provisioned."""
 
 from typing import Any
 
@@ -106,7 +106,7 @@ def test_a_bound_volume_without_affinity_is_reachable_from_every_node() -> None:
     assert nodes_refused(claim(bound_to="pv"), volume()) == {}
 
 
-def test_up_to_1_32_the_refusal_message_has_another_text() -> None:
+def test_volume_binding_until_1_32_has_another_refusal_message() -> None:
     assert nodes_refused(claim(bound_to="pv"), volume(zones=("a",)), by=plugin("1.32")) == {
         "b": ("node(s) had volume node affinity conflict",)
     }
@@ -116,7 +116,7 @@ def test_a_claim_bound_to_a_missing_volume_refuses_every_node() -> None:
     assert nodes_refused(claim(bound_to="gone")) == {"a": (GONE,), "b": (GONE,)}
 
 
-def test_a_term_on_the_nodes_name_never_matches_a_volume() -> None:
+def test_a_volumes_affinity_term_on_metadata_name_never_matches() -> None:
     # The real check hands over labels alone.
     local = volume(
         spec={
@@ -203,11 +203,11 @@ def test_a_volume_matches_a_claim_as_in_kubernetes(pv: dict[str, Any], fits: boo
     assert nodes_refused(claim(), storage_class(), pv) == ({} if fits else {"a": (NO_VOLUME,), "b": (NO_VOLUME,)})
 
 
-def test_a_volume_serves_only_nodes_that_can_reach_it() -> None:
+def test_a_claim_gets_only_a_volume_that_the_node_can_reach() -> None:
     assert nodes_refused(claim(), storage_class(), volume(zones=("b",))) == {"a": (NO_VOLUME,)}
 
 
-def test_an_unreachable_pre_bound_volume_is_not_replaced_by_another() -> None:
+def test_a_claim_does_not_get_another_volume_than_its_pre_bound_one() -> None:
     promised = volume("promised", zones=("b",), spec={"claimRef": {"namespace": "default", "name": "data"}})
     assert nodes_refused(claim(), storage_class(), promised, volume("free")) == {"a": (NO_VOLUME,)}
 
@@ -315,7 +315,7 @@ def test_a_volume_can_be_provisioned_where_the_class_allows_it(
     assert nodes_refused(claim(), *objects) == expected
 
 
-def test_only_the_selected_node_of_a_claim_passes() -> None:
+def test_only_the_node_that_a_claim_selected_passes() -> None:
     chosen = claim(annotations={"volume.kubernetes.io/selected-node": "b"})
     assert nodes_refused(chosen, MAKER) == {"a": (NO_VOLUME,)}
 
@@ -364,7 +364,7 @@ def test_reserve_assumes_the_smallest_volume_that_fits() -> None:
     assert plan.claims == ()
 
 
-def test_the_smaller_claim_chooses_first_even_if_none_is_left_for_the_larger() -> None:
+def test_the_smaller_claim_gets_its_volume_before_the_larger_one() -> None:
     plan = reserved(
         claim("one", size="5Gi"),
         claim("two", size="1Gi"),
@@ -382,7 +382,7 @@ def test_reserve_selects_the_node_of_a_volume_to_be_provisioned() -> None:
     assert chosen.annotations["volume.kubernetes.io/selected-node"] == "b"
 
 
-def test_reserve_plans_nothing_for_bound_claims_and_unreserve_forgets_the_plan() -> None:
+def test_reserve_plans_nothing_for_bound_claims() -> None:
     assert reserved(claim(bound_to="pv"), volume(), node="a") == VolumePlan()
     state = CycleState()
     PLUGIN.unreserve(state, load_objects([POD]).pod("default/pod"), "a")
@@ -417,16 +417,16 @@ def test_since_1_37_the_emptier_storage_scores_higher() -> None:
     ) == [50, 75]
 
 
-def test_a_storage_pool_scores_by_its_use_and_counts_once() -> None:
+def test_a_storage_pool_of_two_claims_counts_once_in_the_score() -> None:
     pools = (MAKER, counting(), pool("a", capacity="10Gi"), pool("b", capacity="4Gi"))
     assert scores(claim(), *pools) == [90, 75]
     assert scores(claim("one"), claim("two"), *pools, pod=TWO) == [80, 50]
 
 
-def test_without_storage_capacity_there_is_no_score() -> None:
+def test_volume_binding_has_no_score_without_storage_capacity() -> None:
     assert scores(claim(), MAKER) == [0, 0]
     assert scores(claim(bound_to="pv"), volume()) == [0, 0]
 
 
-def test_until_1_36_storage_is_not_scored() -> None:
+def test_volume_binding_until_1_36_does_not_score_storage() -> None:
     scores(claim(), MAKER, version="1.36")

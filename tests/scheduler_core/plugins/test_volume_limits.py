@@ -1,4 +1,4 @@
-"""The number of a driver's volumes that a node can attach."""
+"""NodeVolumeLimits counts the volumes of a driver that a node can attach."""
 
 from typing import Any
 
@@ -141,7 +141,7 @@ EBS_PV = volume("ebs", spec={"awsElasticBlockStore": {"volumeID": "aws://eu-1a/v
         ),
     ],
 )
-def test_in_tree_disks_count_for_the_csi_driver_they_migrated_to(
+def test_in_tree_disks_count_for_the_csi_driver_that_replaced_them(
     objects: tuple[dict[str, Any], ...], expected: bool
 ) -> None:
     assert is_full(csi_node("n1", "ebs.csi.aws.com", limit=1), *objects) is expected

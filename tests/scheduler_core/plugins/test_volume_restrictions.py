@@ -1,4 +1,4 @@
-"""Disks that cannot be shared on one node, and claims that only one pod may use."""
+"""VolumeRestrictions refuses disks that pods of one node cannot share, and claims that only one pod may use."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def rbd(*monitors: str, image: str = "i", pool: str | None = None, read_only: bo
         pytest.param(gce("x"), ebs("x"), False, id="the same name on another kind of disk"),
     ],
 )
-def test_a_disk_in_use_on_a_node_refuses_that_node_only(
+def test_a_disk_in_use_on_a_node_refuses_only_that_node(
     mine: dict[str, Any], theirs: dict[str, Any], clashes: bool
 ) -> None:
     verdicts = ask(PLUGIN, *NODES, pod(mine), pod(theirs, name="other", node="n1"))
@@ -115,14 +115,14 @@ def test_a_missing_claim_makes_the_pod_unresolvable() -> None:
     assert ask(PLUGIN, *NODES, asking("nowhere")) == unresolvable('persistentvolumeclaim "nowhere" not found')
 
 
-def test_until_1_33_the_refusal_message_differed() -> None:
+def test_volume_restrictions_until_1_33_have_another_refusal_message() -> None:
     verdicts = ask(VolumeRestrictions(KubeVersion.parse("1.33")), *NODES, exclusive(), asking("data"), holder("data"))
     assert verdicts["n2"] == unschedulable(
         "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
     )
 
 
-def test_removing_the_user_of_a_claim_frees_it_and_adding_it_again_blocks_it() -> None:
+def test_preemption_frees_a_claim_by_removing_its_user() -> None:
     snapshot = load_objects([*NODES, exclusive(), asking("data"), holder("data")])
     state, pod, other = CycleState(), snapshot.pod("default/pod"), snapshot.pod("default/holder")
     PLUGIN.pre_filter(state, pod, NodeList(snapshot))

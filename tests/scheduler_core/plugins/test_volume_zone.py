@@ -1,4 +1,4 @@
-"""Zone and region labels of bound volumes."""
+"""VolumeZone checks the zone and region labels of bound volumes."""
 
 from typing import Any
 

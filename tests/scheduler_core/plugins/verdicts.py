@@ -1,4 +1,4 @@
-"""The verdicts of a plugin, or of the whole default profile, on a pod in a cluster of builders."""
+"""Returns the verdicts of a plugin, or of the whole default profile, on a pod in a cluster made with builders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduler_core.snapshot.node_list import NodeList
 
 
 def cluster(*parts: Any, objects: Iterable[Mapping[str, Any]] = ()) -> Snapshot:
-    """A snapshot of builders, in their order, and of further API objects."""
+    """Returns a snapshot of these builders, in their order, and of further API objects."""
     flat = [each for part in parts for each in (part if isinstance(part, list) else [part])]
     snapshot = load_objects([*(each.manifest for each in flat), *objects])
     assert snapshot.problems == ()
@@ -26,7 +26,7 @@ def cluster(*parts: Any, objects: Iterable[Mapping[str, Any]] = ()) -> Snapshot:
 
 
 def plugin(name: str, args: Mapping[str, Any] | None = None, version: str = "1.36") -> Any:
-    """A plugin with arguments as a configuration would write them."""
+    """Returns a plugin with these arguments, as a configuration would write them."""
     release = KubeVersion.parse(version)
     config = (
         [{"name": name, "args": {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": f"{name}Args", **args}}]
@@ -45,7 +45,8 @@ def plugin(name: str, args: Mapping[str, Any] | None = None, version: str = "1.3
 
 
 def filtered(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, str]:
-    """Node → the plugin's verdict: "" for yes, else the reasons; {"*": …} if PreFilter refuses every node."""
+    """Maps each node to the plugin's verdict: "" for a pass, otherwise the reasons. Returns {"*": …} if PreFilter
+    refuses every node."""
     state, nodes = CycleState(), NodeList(snapshot)
     if hasattr(subject, "pre_filter"):
         result = subject.pre_filter(state, pod.build(), nodes)
@@ -55,12 +56,12 @@ def filtered(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, str]:
 
 
 def said(verdict: Verdict) -> str:
-    """The reasons, with a leading ! where eviction would not help."""
+    """Returns the reasons, with a leading ! if eviction would not help."""
     return "" if verdict.is_success else ("" if verdict.code == "Unschedulable" else "!") + verdict.message
 
 
 def scored(subject: Any, pod: Any, snapshot: Snapshot, names: Iterable[str] | None = None) -> dict[str, int] | None:
-    """Node → normalized score among the named nodes (all of them by default); None when the plugin skips the pod."""
+    """Maps each named node (default: all nodes) to its normalized score. Returns None if the plugin skips the pod."""
     rows = np.array([snapshot.row(name) for name in (snapshot.node_names if names is None else names)], dtype=np.intp)
     state, nodes, value = CycleState(), NodeList(snapshot, rows), pod.build()
     if hasattr(subject, "pre_score") and not subject.pre_score(state, value, nodes).is_success:
@@ -72,12 +73,12 @@ def scored(subject: Any, pod: Any, snapshot: Snapshot, names: Iterable[str] | No
 
 
 def raw_scores(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, int]:
-    """Node → score before normalizing."""
+    """Maps each node to its score before normalizing."""
     state, nodes, value = CycleState(), NodeList(snapshot), pod.build()
     assert subject.pre_score(state, value, nodes).is_success
     return {info.name: subject.score(state, value, info) for info in nodes}
 
 
 def decided(pod: Any, snapshot: Snapshot, version: str = "1.36") -> Any:
-    """The complete answer of the default profile."""
+    """Returns the whole result of the default profile."""
     return Scheduler(kube_version=version).schedule(snapshot, pod.build())

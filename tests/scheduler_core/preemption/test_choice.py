@@ -1,4 +1,4 @@
-"""The choice of the node: each criterion decides only if all earlier ones are equal."""
+"""The choice of the node for preemption: each criterion decides only if all earlier criteria are equal."""
 
 import pytest
 from hypothesis import given
@@ -42,12 +42,12 @@ def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
         pytest.param(victims((5, None)), victims((5, 10.0)), id="a victim that has not started is the youngest"),
     ],
 )
-def test_the_first_criterion_that_differs_decides(better: Victims, worse: Victims) -> None:
+def test_the_first_criterion_that_differs_decides_the_preempted_node(better: Victims, worse: Victims) -> None:
     assert choose_node({"a": worse, "b": better}) == "b"
     assert choose_node({"a": better, "b": worse}) == "a"
 
 
-def test_the_name_breaks_the_last_tie() -> None:
+def test_the_node_name_breaks_the_last_tie_of_preemption() -> None:
     assert choose_node({"n2": victims((1, 1.0)), "n1": victims((1, 1.0)), "n3": victims((1, 1.0))}) == "n1"
 
 
@@ -58,6 +58,6 @@ def test_the_name_breaks_the_last_tie() -> None:
         min_size=1,
     )
 )
-def test_the_order_of_the_candidates_does_not_matter(nodes: dict[str, list[tuple[int, float | None]]]) -> None:
+def test_the_order_of_preemption_candidates_does_not_matter(nodes: dict[str, list[tuple[int, float | None]]]) -> None:
     candidates = {name: victims(*pods) for name, pods in nodes.items()}
     assert choose_node(candidates) == choose_node(dict(reversed(candidates.items())))

@@ -1,4 +1,4 @@
-"""The victims on one node. The filter here is simple: a node has a capacity, and each pod a size."""
+"""The victims on one node. The filter in these tests is simple: a node has a capacity, and each pod a size."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +50,8 @@ def size_of(pod: Pod) -> int:
 
 @dataclass
 class Room:
-    """A node of so much room; keeps the plugins' view of it separately and checks that it agrees with the node's."""
+    """A node with a capacity. Counts the pods that the plugins were told of separately, and checks that both counts
+    agree."""
 
     room: int
     bad: Verdict = SUCCESS
@@ -88,11 +89,11 @@ def names(found: Victims | Verdict) -> tuple[str, ...]:
 PREEMPTOR = a_pod("preemptor", 100)
 
 
-def test_the_most_important_pods_are_reprieved_first() -> None:
+def test_the_most_important_pods_are_spared_first() -> None:
     assert names(select(PREEMPTOR, a_pod("low", 1), a_pod("high", 9), a_pod("mid", 5), room=3)) == ("low",)
 
 
-def test_of_equal_priorities_the_pod_that_started_earlier_is_reprieved() -> None:
+def test_of_equal_priorities_the_pod_that_started_earlier_is_spared() -> None:
     assert names(
         select(
             PREEMPTOR,
@@ -104,13 +105,13 @@ def test_of_equal_priorities_the_pod_that_started_earlier_is_reprieved() -> None
     ) == ("unstarted",)
 
 
-def test_reprieving_a_large_important_pod_may_evict_several_small_ones() -> None:
+def test_sparing_a_large_important_pod_may_evict_several_small_ones() -> None:
     # Not the smallest set: evicting `large` alone would do.
     found = select(PREEMPTOR, a_pod("large", 9, size=2), a_pod("small1", 1), a_pod("small2", 1), room=3)
     assert names(found) == ("small1", "small2")
 
 
-def test_a_pod_that_cannot_be_reprieved_leaves_room_for_smaller_ones() -> None:
+def test_smaller_pods_are_spared_after_a_larger_one_did_not_fit() -> None:
     assert names(select(PREEMPTOR, a_pod("large", 9, size=3), a_pod("small", 1), room=3)) == ("large",)
 
 
@@ -127,7 +128,7 @@ def test_victims_are_listed_by_importance_regardless_of_budgets() -> None:
     assert found.budget_violations == 1
 
 
-def test_a_pod_under_an_exhausted_budget_is_reprieved_before_a_more_important_one() -> None:
+def test_a_pod_under_an_exhausted_budget_is_spared_first() -> None:
     budget = DisruptionBudget(
         name="b",
         namespace="default",
@@ -146,23 +147,23 @@ def test_without_pods_of_lower_priority_there_are_no_victims() -> None:
     )
 
 
-def test_a_node_too_small_even_when_empty_reports_why() -> None:
+def test_preemption_reports_why_a_node_is_too_small_even_when_empty() -> None:
     assert select(PREEMPTOR, a_pod("equal", 100), a_pod("low", 1), room=1) == FULL
 
 
-def test_a_node_where_every_pod_can_stay_is_an_error() -> None:
+def test_preemption_on_a_node_that_needs_no_victim_is_an_error() -> None:
     # The search refused it, and yet it fits: something is out of step.
     assert select(PREEMPTOR, a_pod("low", 1), room=2) == error('expected at least one victim pod on node "n1"')
 
 
-def test_an_error_of_a_plugin_is_returned() -> None:
+def test_preemption_returns_the_error_of_a_plugin() -> None:
     trial = Room(1, bad=error("broken"))
     assert select_victims(trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1)]), ()) == error(
         "broken"
     )
 
 
-def test_plugins_are_called_for_every_pod_removed_and_added_again() -> None:
+def test_plugins_see_every_pod_that_preemption_removes_and_adds_back() -> None:
     trial = Room(2)
     select_victims(
         trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1), a_pod("high", 9)]), ()
@@ -174,7 +175,7 @@ def test_plugins_are_called_for_every_pod_removed_and_added_again() -> None:
     sizes=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.floats(0, 5)), min_size=1, max_size=8),
     room=st.integers(1, 16),
 )
-def test_the_preemptor_fits_and_no_further_victim_could_be_reprieved(
+def test_the_victims_are_enough_and_none_of_them_could_be_spared(
     sizes: list[tuple[int, int, float]], room: int
 ) -> None:
     others = [
@@ -211,7 +212,7 @@ def test_the_preemptor_fits_and_no_further_victim_could_be_reprieved(
         ),
     ],
 )
-def test_importance_is_priority_then_start_time(one: Pod, other: Pod, first: bool) -> None:
+def test_pods_are_important_by_priority_and_then_by_start_time(one: Pod, other: Pod, first: bool) -> None:
     assert is_more_important(one, other) is first
 
 

@@ -1,4 +1,4 @@
-"""The active queue, and its record of events during scheduling attempts."""
+"""The active queue, and the events that it records during scheduling attempts."""
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.active import ActiveRoom
@@ -28,7 +28,7 @@ def test_each_pod_in_flight_gets_the_events_since_it_was_popped() -> None:
     assert active.happened_since_taken(queued("stranger").pod) is None
 
 
-def test_events_that_no_pod_in_flight_needs_are_forgotten() -> None:
+def test_the_queue_forgets_events_that_no_pod_in_flight_needs() -> None:
     active, first, second = room(), queued("first"), queued("second")
     active.begin(first)
     active.note(NODE_ADDED, None, 1)

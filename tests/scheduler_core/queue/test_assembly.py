@@ -1,4 +1,4 @@
-"""Queue, cycle and failed cycle together: stories from a pod's arrival to its binding."""
+"""Queue, cycle and failed cycle together, from a pod's arrival to its binding."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.scheduler_core.plugins.asking import claim, storage_class, using, vol
 
 
 class World:
-    """A cluster with one scheduler, one cycle at a time."""
+    """A cluster with one scheduler that runs one cycle at a time."""
 
     def __init__(self, *objects: Any, scheduler: Scheduler | None = None) -> None:
         self.scheduler = scheduler or Scheduler()
@@ -30,7 +30,7 @@ class World:
         return built
 
     def step(self, now: float) -> str | FailedCycle | None:
-        """The node of the next pod, the result of its failure, or None if no pod may be tried now."""
+        """Tries the next pod. Returns its node, the result of its failure, or None if no pod may be tried now."""
         queued = self.queue.pop()
         if queued is None:
             return None
@@ -122,7 +122,7 @@ def test_two_pods_are_not_given_the_same_volume() -> None:
     assert sorted(map(str, promised.values())) == ["one", "two"]
 
 
-def test_of_two_pods_only_one_gets_the_last_volume_and_the_other_reports_why() -> None:
+def test_the_second_pod_reports_that_no_volume_is_left() -> None:
     world = World(SMALL, claim("one"), claim("two"), storage_class(), volume("pv-1"))
     for index, name in enumerate(("one", "two")):
         world.arrive(a_pod(name).with_field("spec.volumes", using(name)), float(index))

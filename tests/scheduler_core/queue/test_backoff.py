@@ -1,4 +1,4 @@
-"""How long a pod waits in its back-off, in which order, and which pods may be popped early."""
+"""The back-off of pods: how long it lasts, its order, and which pods may be popped early."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_the_backoff_doubles_from_one_second_to_ten(failures: int, seconds: floa
     assert POLICY.duration_seconds(failures) == seconds
 
 
-def test_a_maximum_of_zero_switches_the_backoff_off() -> None:
+def test_a_maximum_backoff_of_zero_disables_the_backoff() -> None:
     assert BackoffPolicy(max_seconds=0).is_waiting(refused("a", at=100), now=100) is False
 
 
@@ -71,26 +71,26 @@ def test_a_pod_that_never_failed_has_no_backoff() -> None:
     assert POLICY.ends_at(QueuedPod(pod=Pod(name="a"), timestamp=100)) is None
 
 
-def test_of_backoffs_that_end_in_the_same_second_the_higher_priority_is_first() -> None:
+def test_priority_orders_backoffs_that_end_in_the_same_second() -> None:
     backoff = room(
         refused("low", at=100.1), refused("later", at=101.5, priority=9), refused("high", at=100.9, priority=5)
     )
     assert names(backoff.take_finished(110)) == ["high", "low", "later"]
 
 
-def test_without_alignment_only_the_end_of_the_backoff_decides() -> None:
+def test_without_alignment_the_earlier_end_of_backoff_is_first() -> None:
     backoff = room(refused("high", at=100.9, priority=5), refused("low", at=100.1), policy=BackoffPolicy(aligned=False))
     assert names(backoff.take_finished(110)) == ["low", "high"]
 
 
-def test_only_pods_whose_backoff_is_over_are_popped_refused_pods_first() -> None:
+def test_pods_whose_backoff_is_over_are_popped_refused_ones_first() -> None:
     backoff = room(failed("error", at=100), refused("once", at=100), refused("thrice", at=100, times=3))
     assert names(backoff.take_finished(102)) == ["once", "error"]
     assert names(backoff.take_finished(104.9)) == []
     assert names(backoff.take_finished(105)) == ["thrice"]
 
 
-def test_a_refused_pod_may_be_popped_early_but_not_one_that_failed_with_an_error() -> None:
+def test_a_pod_that_failed_with_an_error_is_not_popped_early() -> None:
     backoff = room(failed("error", at=1), refused("second", at=100), refused("first", at=50))
     taken = [backoff.take_early(), backoff.take_early(), backoff.take_early()]
     assert [queued and queued.pod.name for queued in taken] == ["first", "second", None]

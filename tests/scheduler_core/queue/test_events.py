@@ -1,4 +1,4 @@
-"""The events that match each registration (kube-scheduler's MatchClusterEvents)."""
+"""Which events match a plugin's registration (kube-scheduler's MatchClusterEvents)."""
 
 import pytest
 

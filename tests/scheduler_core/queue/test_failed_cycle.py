@@ -1,4 +1,4 @@
-"""What happens to a pod after a failed cycle: it returns to the queue, and its nomination is kept, set or cleared."""
+"""After a failed cycle the pod returns to the queue, and its nomination is kept, set or cleared."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def test_a_pod_refused_by_a_prefilter_waits_for_events_of_that_plugin() -> None:
     assert failed(pod, NODE)[2].unschedulable_plugins == {"VolumeRestrictions"}
 
 
-def test_a_preemption_nominates_the_node() -> None:
+def test_a_failed_cycle_with_preemption_nominates_the_node() -> None:
     outcome, line, queued, _ = failed(new(), NODE, occupant(1))
     assert outcome.nominated_node == "n1"
     assert line.nominations.on("n1") == (queued.pod,)

@@ -1,4 +1,4 @@
-"""The heap: the smallest item first, items found by key, and the order of Go's container/heap."""
+"""The heap returns the smallest item first, finds items by key, and keeps the order of Go's container/heap."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ def drained(heap: KeyedHeap[Item]) -> list[Item]:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 5), st.booleans()), max_size=60))
-def test_items_come_out_in_order_after_any_changes(steps: list[tuple[str, int, bool]]) -> None:
+def test_the_heap_returns_items_in_order_after_any_changes(steps: list[tuple[str, int, bool]]) -> None:
     heap, model = heap_of(), {}
     for key, rank, removes in steps:
         if removes:
@@ -36,7 +36,7 @@ def test_items_come_out_in_order_after_any_changes(steps: list[tuple[str, int, b
     assert [rank for _, rank in drained(heap)] == sorted(model.values())
 
 
-def test_equal_items_come_out_in_the_order_of_gos_heap() -> None:
+def test_the_heap_returns_equal_items_in_gos_order() -> None:
     # container/heap: the last item takes the place of the first, so equals do not come out first in, first out.
     assert [key for key, _ in drained(heap_of(*((key, 1) for key in "abcdef")))] == ["a", "f", "e", "d", "c", "b"]
 

@@ -29,7 +29,7 @@ def test_an_empty_name_withdraws_the_nomination() -> None:
     assert nominations.all == ()
 
 
-def test_a_nomination_survives_an_update_that_does_not_contain_it_yet() -> None:
+def test_an_older_update_does_not_remove_a_nomination() -> None:
     nominations = Nominations()
     nominations.add(POD, "n1")
     newer = replace(POD, labels={"x": "y"})
@@ -37,7 +37,7 @@ def test_a_nomination_survives_an_update_that_does_not_contain_it_yet() -> None:
     assert nominations.all == ((newer, "n1"),)
 
 
-def test_an_update_that_changes_the_nominated_node_is_followed() -> None:
+def test_an_update_may_change_the_nominated_node() -> None:
     nominations = Nominations()
     nominations.add(POD, "n1")
     nominations.update(POD, replace(POD, nominated_node_name="n2"))

@@ -1,4 +1,4 @@
-"""Pods on their way through the three queues."""
+"""The three parts of the scheduling queue, and how pods move between them."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,7 +28,7 @@ class Gates:
 
 
 class Doorman:
-    """Refuses every pod until it is told otherwise."""
+    """A PreEnqueue plugin that refuses every pod until the test opens it."""
 
     name = "Doorman"
 
@@ -85,7 +85,7 @@ def names(line: SchedulingQueue, room: Room) -> list[str]:
 
 
 def refuse(line: SchedulingQueue, name: str, *plugins: str, at: float, pending_for: tuple[str, ...] = ()) -> Room:
-    """Adds a pod, tries it and returns it as refused."""
+    """Adds a pod, pops it and returns it to the queue as refused."""
     line.add(pod(name), at)
     queued = line.pop_pod(f"default/{name}", at)
     assert queued is not None
@@ -103,7 +103,7 @@ def test_pods_are_popped_by_priority_and_then_by_queueing_time() -> None:
     assert line.pop() is None
 
 
-def test_a_returned_pod_is_queued_behind_waiting_pods_of_equal_priority() -> None:
+def test_a_returned_pod_comes_after_queued_pods_of_equal_priority() -> None:
     line = queue(policy=BackoffPolicy(max_seconds=0))
     line.add(pod("a"), 1.0)
     line.add(pod("b"), 2.0)
@@ -191,7 +191,7 @@ def test_an_event_moves_a_pod_only_when_it_may_help(
     assert names(line, Room.ACTIVE) == (["a"] if moves else [])
 
 
-def test_an_event_of_a_pending_plugin_moves_a_pod_past_its_backoff() -> None:
+def test_an_event_for_a_plugin_that_returned_wait_skips_the_backoff() -> None:
     line = queue()
     refuse(line, "a", "Fit", at=100.0, pending_for=("Patient",))
     line.move_all(NODE_ADDED, None, "no room", 100.1)
@@ -206,7 +206,7 @@ def test_a_caller_may_exclude_pods_from_an_event() -> None:
     assert (names(line, Room.WAITING), names(line, Room.ACTIVE)) == (["a"], ["b"])
 
 
-def test_an_event_during_the_attempt_counts_when_the_pod_returns() -> None:
+def test_an_event_during_a_pods_attempt_counts_when_it_returns() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
     queued = taken(line)
@@ -214,7 +214,7 @@ def test_an_event_during_the_attempt_counts_when_the_pod_returns() -> None:
     assert line.add_unschedulable(queued, 2.0, refused_by=("Fit",)) is Room.BACKOFF
 
 
-def test_an_event_before_the_attempt_does_not_count() -> None:
+def test_an_event_before_a_pods_attempt_does_not_count() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
     line.add(pod("b", priority=1), 0.0)
@@ -250,7 +250,7 @@ def waiting_for(name: str, plugin: str, spec: PodSpec, line: SchedulingQueue) ->
     line.add_unschedulable(queued, 0.0, refused_by=(plugin,))
 
 
-def test_a_bound_pod_wakes_pods_whose_affinity_or_spread_constraint_concerns_it() -> None:
+def test_a_bound_pod_wakes_pods_with_matching_affinity_or_spread() -> None:
     line = queue()
     term = PodAffinityTerm(
         topology_key="zone", selector=APP, namespaces=frozenset({"default"}), namespace_selector=LabelSelector(None)
@@ -275,7 +275,7 @@ def test_a_bound_pod_in_another_namespace_wakes_no_spread_pod() -> None:
     ("namespace", "frees_resources", "active"),
     [("default", False, ["spread"]), ("other", False, []), ("other", True, ["spread"])],
 )
-def test_a_change_of_a_bound_pod_wakes_only_pods_that_count_it_unless_it_shrinks(
+def test_a_changed_bound_pod_wakes_pods_whose_rules_count_it(
     namespace: str, frees_resources: bool, active: list[str]
 ) -> None:
     line = queue()
@@ -311,7 +311,7 @@ def test_removing_one_of_two_gates_is_not_enough() -> None:
     )
 
 
-def test_a_pre_enqueue_plugin_runs_before_the_backoff_and_not_again_after_it() -> None:
+def test_a_pre_enqueue_plugin_runs_once_before_the_backoff() -> None:
     doorman = Doorman()
     line = queue(doorman)
     refuse(line, "a", "Fit", at=100.0)
@@ -331,7 +331,7 @@ def test_a_pre_enqueue_plugin_may_keep_a_pod_out_of_the_backoff_queue() -> None:
 
 
 class NightPorter(Doorman):
-    """A PreEnqueue plugin that checks again whenever a node is added."""
+    """A PreEnqueue plugin that checks a refused pod again whenever a node is added."""
 
     name = "Patient"
 
@@ -350,7 +350,7 @@ def test_a_pre_enqueue_plugin_runs_again_only_on_its_own_events() -> None:
     assert (porter.asked, names(line, Room.ACTIVE)) == (["a"], ["a"])
 
 
-def test_a_pod_that_a_pre_enqueue_plugin_refused_enters_only_by_activation() -> None:
+def test_activation_moves_a_pod_that_a_pre_enqueue_plugin_refused() -> None:
     doorman = Doorman()
     line = queue(doorman)
     refuse(line, "a", "Fit", at=0.0)
@@ -374,7 +374,7 @@ def test_activation_skips_the_backoff() -> None:
     assert names(line, Room.ACTIVE) == ["a"]
 
 
-def test_activating_a_pod_in_flight_brings_back_only_that_pod() -> None:
+def test_an_activated_pod_in_flight_is_tried_again_when_it_returns() -> None:
     line = queue()
     for name in ("a", "b"):
         line.add(pod(name), 0.0)
@@ -395,7 +395,7 @@ def test_a_changed_pod_moves_to_its_new_position() -> None:
     assert taken(line).pod.name == "b"
 
 
-def test_a_change_of_the_pod_during_the_attempt_counts_when_it_returns() -> None:
+def test_a_pods_change_during_its_attempt_counts_when_it_returns() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
     queued = taken(line)
@@ -429,7 +429,7 @@ def test_returning_a_pod_that_is_already_queued_is_refused() -> None:
         line.add_unschedulable(queued, 1.0)
 
 
-def test_a_nomination_lasts_from_adding_to_deleting_the_pod() -> None:
+def test_a_pod_stays_nominated_until_it_is_deleted() -> None:
     line = queue()
     nominated = pod("a", nominated_node_name="n1")
     line.add(nominated, 0.0)

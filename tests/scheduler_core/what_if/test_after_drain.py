@@ -1,4 +1,4 @@
-"""The effect of more nodes on the pods that a drain leaves without room."""
+"""How more nodes help the pods that a drain leaves without room."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEDULER = Scheduler()
 
 
 def a_cluster(cpu: str = "1500m", pods: int = 3, waiting: int = 0) -> Snapshot:
-    """Two nodes of 4 cpu, of which n2 is full; n1 has so many replicas."""
+    """Returns a cluster with two nodes of 4 cpu. n1 has `replicas` pods, and n2 is full."""
     replicas = [a_pod(f"web-{i}").requesting(cpu=cpu).owned_by("ReplicaSet", "web").on("n1") for i in range(pods)]
     full = a_pod("full").requesting(cpu="4").owned_by("ReplicaSet", "full").on("n2")
     waits = [a_pod(f"waits-{i}").requesting(cpu="4").owned_by("ReplicaSet", "waits") for i in range(waiting)]
@@ -22,7 +22,7 @@ def a_cluster(cpu: str = "1500m", pods: int = 3, waiting: int = 0) -> Snapshot:
 
 
 @pytest.mark.parametrize(("count", "placed"), [(1, 2), (2, 3), (5, 3)])
-def test_the_number_of_pods_that_more_nodes_take_is_counted_and_two_nodes_suffice(count: int, placed: int) -> None:
+def test_the_answer_counts_the_pods_that_more_nodes_take(count: int, placed: int) -> None:
     after = after_drain(a_cluster(), ["n1"], SCHEDULER)
     told = answer(after, SCHEDULER, like_node(after.world, "n1"), count)
     assert (told.pods, len(told.placed), told.needed, told.best_placed) == (3, placed, 2, 3)
@@ -31,7 +31,7 @@ def test_the_number_of_pods_that_more_nodes_take_is_counted_and_two_nodes_suffic
     assert all("Insufficient cpu" in why for why in told.refused.values())
 
 
-def test_pods_pending_before_the_drain_count_too() -> None:
+def test_more_nodes_also_take_pods_that_were_already_pending() -> None:
     after = after_drain(a_cluster(waiting=1), ["n1"], SCHEDULER)
     told = answer(after, SCHEDULER, like_node(after.world, "n2"), 1)
     assert told.pods == 4
@@ -39,7 +39,7 @@ def test_pods_pending_before_the_drain_count_too() -> None:
     assert told.needed == 3
 
 
-def test_nodes_that_are_too_small_help_in_no_number() -> None:
+def test_no_number_of_too_small_nodes_helps() -> None:
     after = after_drain(a_cluster(cpu="4", pods=1), ["n1"], SCHEDULER)
     small = load_objects(manifests(a_node("small").offering(cpu="1")))
     template = like_node(small, "small")
@@ -58,7 +58,7 @@ def test_nodes_that_are_too_small_help_in_no_number() -> None:
         (8, ""),
     ],
 )
-def test_the_fewest_sufficient_nodes_are_suggested_up_to_three(pods: int, told: str) -> None:
+def test_the_suggestion_names_at_most_three_more_nodes(pods: int, told: str) -> None:
     after = after_drain(a_cluster(pods=pods), ["n1"], SCHEDULER)
     assert suggestion(after, SCHEDULER) == told
 

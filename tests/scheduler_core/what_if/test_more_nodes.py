@@ -1,4 +1,4 @@
-"""Whether more nodes of a kind help the pending pods, how many are needed, and why none would help."""
+"""Whether more nodes of a kind help the pending pods, how many are needed, and why no number of nodes helps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def daemon(name: str, on: str, cpu: str = "1", **spec: Any) -> Json:
 
 
 def full(*waiting: Json, **labels: str) -> tuple[Snapshot, tuple[Pod, ...]]:
-    """A cluster of one full node, and its pending pods."""
+    """Returns a cluster of one full node, and its pending pods."""
     snapshot = load_objects([node(**labels), pod("resident", "4", "v012"), *waiting])
     return snapshot, snapshot.pending
 
@@ -81,7 +81,7 @@ def test_no_node_is_needed_if_every_pod_has_room() -> None:
     assert (found.best.count, found.is_enough, found.helps, found.tried) == (0, True, False, 0)
 
 
-def test_a_pod_with_scheduling_gates_takes_no_room_and_no_node_helps_it() -> None:
+def test_no_number_of_nodes_helps_a_pod_with_scheduling_gates() -> None:
     gated = pod("gated", "2", schedulingGates=[{"name": "quota"}])
     snapshot, waiting = full(gated)
     found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
@@ -107,7 +107,7 @@ def test_without_pending_pods_no_node_is_needed() -> None:
     ],
     ids=["too large", "another kind of node"],
 )
-def test_if_no_node_helps_the_refusal_of_the_new_node_is_reported(stranger: Json, plugin: str, reason: str) -> None:
+def test_the_answer_has_the_refusal_of_the_new_node_if_none_helps(stranger: Json, plugin: str, reason: str) -> None:
     snapshot, waiting = full(stranger)
     found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
     (verdict,) = found.best.refused.values()
@@ -115,7 +115,7 @@ def test_if_no_node_helps_the_refusal_of_the_new_node_is_reported(stranger: Json
     assert (verdict.plugin, verdict.reasons) == (plugin, (reason,))
 
 
-def test_a_pod_that_no_node_helps_does_not_hide_how_many_the_others_need() -> None:
+def test_a_hopeless_pod_does_not_change_how_many_nodes_others_need() -> None:
     snapshot, waiting = full(pod("big", "5"), pod("a"), pod("b"))
     found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
     assert (found.best.count, len(found.best.placed), found.is_enough, found.helps) == (2, 2, False, True)
@@ -123,9 +123,9 @@ def test_a_pod_that_no_node_helps_does_not_hide_how_many_the_others_need() -> No
 
 
 @pytest.mark.parametrize("domains", [2, 3, 4])
-def test_several_nodes_may_help_if_fewer_do_not(domains: int) -> None:
-    """A minimum number of hosts is required before one may have two such pods, and the cluster has one host with one
-    pod."""
+def test_several_nodes_may_help_where_one_node_does_not(domains: int) -> None:
+    """The pods require a minimum number of hosts before a host may have two of them, and the cluster has one host with
+    one pod."""
     spread = {
         "maxSkew": 1,
         "minDomains": domains,
@@ -178,7 +178,7 @@ def test_a_node_from_a_manifest_gets_the_matching_daemonset_pods(taints: tuple[J
     assert len(of_manifest(snapshot, node_from_manifest(manifest), SCHEDULER).daemons) == runs
 
 
-def test_a_missing_node_cannot_be_copied() -> None:
+def test_copying_an_unknown_node_is_an_error() -> None:
     snapshot, _ = full()
     with pytest.raises(UnknownNodeError):
         like_node(snapshot, "v999")

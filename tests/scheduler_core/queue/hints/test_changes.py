@@ -1,4 +1,4 @@
-"""The events that an update causes."""
+"""The events that an update of a pod or a node causes."""
 
 from dataclasses import replace
 from typing import Any
@@ -61,13 +61,15 @@ def asking(**requests: int) -> PodSpec:
         ),
     ],
 )
-def test_the_event_names_what_changed_in_a_pod(old: dict[str, Any], new: dict[str, Any], actions: list[Action]) -> None:
+def test_a_pod_update_causes_the_events_of_its_changes(
+    old: dict[str, Any], new: dict[str, Any], actions: list[Action]
+) -> None:
     before, after = Pod(name="p", **old), Pod(name="p", **new)
     assert [event.action for event in pod_changes(before, after)] == actions
 
 
 @pytest.mark.parametrize(("node", "resource"), [("", Resource.UNSCHEDULED_POD), ("n", Resource.ASSIGNED_POD)])
-def test_the_event_distinguishes_bound_pods_from_unbound_ones(node: str, resource: Resource) -> None:
+def test_updates_of_bound_and_unbound_pods_cause_different_events(node: str, resource: Resource) -> None:
     (event,) = pod_changes(Pod(name="p"), Pod(name="p", node_name=node))
     assert event.resource is resource
 
@@ -93,5 +95,5 @@ NODE = Node(name="n", labels={"a": "b"}, allocatable={"cpu": 1})
         ),
     ],
 )
-def test_the_event_names_what_changed_in_a_node(old: Node, new: Node, actions: list[Action]) -> None:
+def test_a_node_update_causes_the_events_of_its_changes(old: Node, new: Node, actions: list[Action]) -> None:
     assert [event.action for event in node_changes(old, new)] == actions

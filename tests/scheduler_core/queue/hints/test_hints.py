@@ -1,4 +1,5 @@
-"""The events that help each pod: a table for each plugin, asked through its registration as the queue does."""
+"""The events that help each pod: a table for each plugin. The tests call the hints as the queue does, through the
+plugin's registration."""
 
 from dataclasses import replace
 from typing import Any
@@ -192,7 +193,7 @@ def test_node_name_waits_for_new_nodes_only() -> None:
     assert not helps("NodeName", WAITING, Resource.NODE, NODE_LABEL, a_node(), a_node())
 
 
-def test_declared_features_wait_for_a_change_of_declared_or_required_features() -> None:
+def test_a_change_of_declared_features_wakes_a_pod_that_lacked_one() -> None:
     restarting = replace(WAITING, spec=PodSpec(containers=(Container(name="c", may_restart_all=True),)))
     assert helps(
         "NodeDeclaredFeatures",
@@ -302,7 +303,7 @@ def test_resources_wait_for_pods_that_leave_or_shrink(action: Action, old: Any, 
     assert helps("NodeResourcesFit", HUNGRY, Resource.ASSIGNED_POD, action, old, new) is expected
 
 
-def test_before_in_place_resize_a_smaller_pod_caused_no_event() -> None:
+def test_before_in_place_resize_a_smaller_request_causes_no_event() -> None:
     assert not helps(
         "NodeResourcesFit",
         HUNGRY,
@@ -464,7 +465,7 @@ def test_spreading_waits_for_matching_pods_to_be_added_or_deleted(
     assert helps("PodTopologySpread", pod, Resource.ASSIGNED_POD, action, old, new) is expected
 
 
-def test_spreading_waits_for_a_toleration_only_if_taints_are_honoured() -> None:
+def test_a_new_toleration_wakes_a_spread_pod_only_if_taints_are_honoured() -> None:
     for honors in (True, False):
         pod = spread(honors_taints=honors)
         tolerant = replace(
@@ -832,7 +833,7 @@ def test_only_an_update_of_the_pod_itself_removes_its_gates() -> None:
     )
 
 
-def test_preemption_registers_for_deleted_pods_but_wakes_no_pod_itself() -> None:
+def test_preemption_registers_deleted_pods_but_wakes_no_pod() -> None:
     assert [hint.event for hint in hints()["DefaultPreemption"]] == [ClusterEvent(Resource.POD, Action.DELETE)]
     assert not helps("DefaultPreemption", WAITING, Resource.ASSIGNED_POD, Action.DELETE, GONE, None)
     assert hints(version=KubeVersion.parse("1.32"))["DefaultPreemption"] == ()
@@ -865,7 +866,7 @@ class Selective(Refuser):
         return (EventHint(ClusterEvent(Resource.NODE, Action.ADD)),)
 
 
-def test_an_out_of_tree_plugin_gets_its_registered_events_or_all_events() -> None:
+def test_a_plugin_without_registered_events_gets_all_events() -> None:
     profile = Configuration().profiles[0]
     found = registered_hints(
         [Refuser(), Scorer(), Selective()], profile, NOW, RequestRules(), has_extenders=True

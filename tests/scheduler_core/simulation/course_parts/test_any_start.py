@@ -18,20 +18,20 @@ from scheduler_core.simulation.forecast import PodForecast
 from scheduler_core.simulation.searches import Shares
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod, manifests
-from tests.scheduler_core.learning.test_search_belief import a_cluster, a_comer
+from tests.scheduler_core.learning.test_search_belief import a_cluster, an_incoming_pod
 
 SCHEDULER = Scheduler()
 
 
 def counted(seed: int, *, is_order_known: bool) -> dict[str, float]:
-    world, pod = a_cluster(seed, nodes=230), a_comer(seed, random.Random(seed))
+    world, pod = a_cluster(seed, nodes=230), an_incoming_pod(seed, random.Random(seed))
     shares = shares_of_any_start(SCHEDULER.schedule(world, pod), 105, is_order_known=is_order_known)
     return {name: share for (name,), share in shares}
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_with_a_known_order_the_shares_equal_a_count_over_all_starts(seed: int) -> None:
-    world, pod = a_cluster(seed, nodes=230), a_comer(seed, random.Random(seed))
+    world, pod = a_cluster(seed, nodes=230), an_incoming_pod(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(start) for start in range(230)])
     taken: Counter[str] = Counter()
     for result in results:
@@ -44,7 +44,7 @@ def test_with_a_known_order_the_shares_equal_a_count_over_all_starts(seed: int) 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_with_an_unknown_node_order_half_of_the_weight_belongs_to_random_orders(seed: int) -> None:
-    world, pod = a_cluster(seed, nodes=230), a_comer(seed, random.Random(seed))
+    world, pod = a_cluster(seed, nodes=230), an_incoming_pod(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(0, shuffle=number) for number in range(1, 1001)])
     taken = Counter(name for result in results for name in result.best if len(result.best) == 1)
     by_age, mixed = (counted(seed, is_order_known=each) for each in (True, False))
