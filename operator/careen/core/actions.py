@@ -20,8 +20,8 @@ from scheduler_core.values import Value
 
 
 class PatchNode(Value, kw_only=True):
-    """Patch the own Node with one JSON merge patch, guarded by its resourceVersion: the API server applies all of it or
-    nothing.
+    """Patch the agent's own Node with one JSON merge patch, guarded by its resourceVersion: the API server applies all
+    of it or nothing.
 
     `None` as the value of a label or annotation removes the key. `taints` is the whole list (a merge patch replaces
     lists); None leaves the taints as they are. A 409 ends the turn. The shell must not send the patch after the uptime
@@ -103,7 +103,7 @@ class SilenceAlerts(Value):
 
 
 class PostEvent(Value, kw_only=True):
-    """Post a Kubernetes Event on the own Node. Best effort: a failure does not end the turn."""
+    """Post a Kubernetes Event on the agent's own Node. Best effort: a failure does not end the turn."""
 
     code: Code
     sentence: str

@@ -88,8 +88,8 @@ def _decide(situation: Situation) -> Decision:
 
 
 def _can_be_undone(situation: Situation) -> bool:
-    """Whether careen cannot have started a reboot yet. Then the agent may release the claim although it cannot read the
-    boot id."""
+    """Whether the host has certainly not been asked to reboot under this claim. Then the agent may release the claim
+    although it cannot read the boot id."""
     return situation.progress.is_giving_back or situation.phase in {Phase.CLAIMING, Phase.DRAINING}
 
 
@@ -143,7 +143,7 @@ def _reconcile(situation: Situation) -> Decision | None:
 
 def _looked_idle(situation: Situation) -> Decision:
     """Decide for an idle node that has read the lock and holds no claim. It tidies the line of waiting nodes and
-    watches the holders, because perhaps no node waits that would do so."""
+    watches the holders, because perhaps no waiting node is left to do so."""
     looked = idle.tidy_line(situation) or looking_behind.look(situation)
     if isinstance(looked, Decision):
         return looked

@@ -59,8 +59,8 @@ class Situation(Value, kw_only=True):
 
     @property
     def cordoned_at(self) -> datetime | None:
-        """When the drain began; None before a drain. By the API server's clock if the agent knew its own difference
-        from it then."""
+        """When the drain began, by the API server's clock if the agent knew then how far its own clock differs; None
+        before a drain."""
         return from_rfc3339(self.progress.drain_started_at)
 
     @property

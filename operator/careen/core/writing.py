@@ -134,8 +134,8 @@ def stay(situation: Situation, status: Status, how: Stay) -> Decision:
 
 
 def move(situation: Situation, status: Status, to: Transition) -> Decision:
-    """Return the decision to write the record of a phase (another one, or the same with a changed record). All other
-    changes are in the same patch."""
+    """Return the decision to move to a phase, or to change the record in the same phase. One patch writes the record
+    and all other changes."""
     assert is_allowed(situation.phase, to.phase), f"the move {situation.phase} → {to.phase} is not allowed"
     status = _completed(situation, status)
     return Decision(

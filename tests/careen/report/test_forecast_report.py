@@ -185,5 +185,5 @@ def test_a_forecast_says_that_a_bound_pod_prevents_the_drain_by_the_agent(policy
     assert refusal == (
         None
         if "would drain" in words
-        else "comes back here as often as it is evicted (--pods-bound-to-node): shop/pinned (comes again)"
+        else "comes back here after each eviction (--pods-bound-to-node): shop/pinned (comes again)"
     )

@@ -57,7 +57,8 @@ class Extent(Value, kw_only=True):
     with_kureds: bool = False
     """Whether the cleanup also removes kured's leftovers: its annotations, its claims and their cordons."""
     with_unknown: bool = False
-    """Whether the cleanup also removes unreadable claims, and keys of careen's domain that it does not know."""
+    """Whether the cleanup also removes unreadable claims, and keys of careen's domain that this release does not
+    write."""
     also: frozenset[str] = frozenset()
     """Further keys: the cleanup also removes labels, annotations and soft taints with these keys."""
     policy: Policy | None = None

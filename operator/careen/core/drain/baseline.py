@@ -37,7 +37,9 @@ def said(rows: Iterable[OwnerHealth]) -> str:
     """Return a clause for the sentence of the cordon: the DaemonSets whose pods are not ready now, so that the node
     will not wait for them after the reboot. Empty if there are none."""
     ailing = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
-    return f"; not ready now, so not waited for after the reboot: {first_few(ailing)}" if ailing else ""
+    return (
+        f"; not ready now, so the node will not wait for them after the reboot: {first_few(ailing)}" if ailing else ""
+    )
 
 
 def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:

@@ -34,7 +34,7 @@ def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
 def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
     """Return the objection to pods that are bound to the node, as a sentence; empty without such pods."""
     bound = bound_in(forecast, policy)
-    return f"comes back here as often as it is evicted (--pods-bound-to-node): {_name(bound)}" if bound else ""
+    return f"comes back here after each eviction (--pods-bound-to-node): {_name(bound)}" if bound else ""
 
 
 def _name(pods: tuple[PodForecast, ...]) -> str:

@@ -105,7 +105,8 @@ class StrangerMemory(Value, kw_only=True):
 
 
 class ClaimMemory(Value, kw_only=True):
-    """The claim in the own record when it was last read, and whether any process had announced a reboot under it."""
+    """The claim in the Node's record when the agent last read it, and whether any process had announced a reboot under
+    this claim."""
 
     claim: str
     is_announced: bool

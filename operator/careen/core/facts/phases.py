@@ -140,7 +140,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.CLAIMING,
         Phase.WAITING,
-    ): "too many claims, a refusal on fresh data, or no need any more: the agent removes the claim from the lock, "
+    ): "too many claims, a refusal on fresh data, or the need is gone: the agent removes the claim from the lock, "
     "then from the Node",
     (
         Phase.CLAIMING,
@@ -156,17 +156,18 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.MAINTENANCE,
         Phase.SETTLING,
-    ): "the maintenance was ended, its time is over, or the node was uncordoned: one patch restores cordon and taint",
+    ): "a person ended the maintenance or uncordoned the node, or its time is over: one patch restores "
+    "cordon and taint",
     (Phase.MAINTENANCE, Phase.VERIFYING): "the maintenance ended after a reboot by hand",
     (
         Phase.MAINTENANCE,
         Phase.FAILED,
-    ): "the node was handed back and is not Ready within --verify-timeout: the agent keeps the claim, so the "
+    ): "a person handed the node back, and it is not Ready within --verify-timeout: the agent keeps the claim, so the "
     "roll-out halts",
     (
         Phase.DRAINING,
         Phase.WAITING,
-    ): "no need any more, a hold, a pause, an uncordon, an autoscaler that removes the node, or a late refusal: the "
+    ): "the need is gone, or a hold, a pause, an uncordon, an autoscaler or a late refusal stops the drain: the "
     "agent undoes the drain, then releases the claim",
     (
         Phase.DRAINING,
@@ -176,7 +177,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.REBOOTING,
         Phase.WAITING,
-    ): "a hold, or no need any more, before the host was asked: the agent undoes the drain, then releases the claim",
+    ): "a hold, or the need was gone before the host was asked: the agent undoes the drain, then releases the claim",
     (
         Phase.REBOOTING,
         Phase.FAILED,
@@ -218,17 +219,20 @@ MOVES: dict[tuple[Phase, Phase], str] = {
         Phase.IDLE,
         Phase.REBOOTING,
     ): "the record was removed after the reboot was announced: the agent continues the claim until the boot",
-    (Phase.WAITING, Phase.REBOOTING): "the same, while the node was waiting again",
+    (
+        Phase.WAITING,
+        Phase.REBOOTING,
+    ): "the record was removed after the reboot was announced, and the node waits again: the agent continues the claim",
     (
         Phase.IDLE,
         Phase.VERIFYING,
     ): "the lock has a claim of this node from an earlier boot and the Node has no record: the agent continues the "
     "claim",
     (Phase.WAITING, Phase.VERIFYING): "the host booted while the agent was releasing the claim",
-    (Phase.CLAIMING, Phase.VERIFYING): "the host booted while the claim was held",
-    (Phase.DRAINING, Phase.VERIFYING): "the host booted while the claim was held",
+    (Phase.CLAIMING, Phase.VERIFYING): "the host booted while the node held the claim",
+    (Phase.DRAINING, Phase.VERIFYING): "the host booted while the node held the claim",
     (Phase.REBOOTING, Phase.VERIFYING): "the host runs another boot: the reboot has happened",
-    (Phase.SETTLING, Phase.VERIFYING): "the host booted again while the claim was held",
+    (Phase.SETTLING, Phase.VERIFYING): "the host booted again while the node held the claim",
 }
 
 WORKING = frozenset({Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING})

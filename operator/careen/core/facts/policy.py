@@ -92,7 +92,7 @@ class Budget(Value, kw_only=True):
         if self.kind is BudgetKind.TOPOLOGY:
             value = labels.get(self.key)
             return f"topology:{self.key}={value}" if value else None
-        assert self.selector is not None, "a selector budget has a selector"
+        assert self.selector is not None, "a budget of the kind `selector` must have a selector"
         return f"selector:{self.selector.text}" if self.selector.matches(labels) else None
 
 

@@ -122,7 +122,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.TAINT_SPREAD: ReasonText(
         "The host asks for a reboot; in a fleet of more than 500 nodes the taints are spread over a minute.", _ITSELF
     ),
-    Code.NEED_SEEN: ReasonText("The host asks for a reboot; the node is tainted softly and waits.", _ITSELF),
+    Code.NEED_SEEN: ReasonText("The host asks for a reboot; the node has the soft taint and waits.", _ITSELF),
     Code.NEED_GONE: ReasonText(
         "The host no longer asks for a reboot; the agent removes careen's marks from the node.", _ITSELF
     ),
@@ -140,8 +140,10 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.GIVING_BACK: ReasonText("The node is restored; the agent removes its claim from the lock.", _ITSELF),
     Code.DRAIN_STARTED: ReasonText("The node holds a claim, is cordoned, and its pods are being evicted.", _ITSELF),
-    Code.DRAINING: ReasonText("Pods are still leaving the node.", "If it lasts, look at the named pods."),
-    Code.DRAINED: ReasonText("The node is empty; the gates are asked a last time.", _ITSELF),
+    Code.DRAINING: ReasonText(
+        "Pods are still leaving the node.", "If this lasts, look at the pods that the sentence names."
+    ),
+    Code.DRAINED: ReasonText("The node is empty; the agent asks the gates a last time.", _ITSELF),
     Code.REBOOT_ANNOUNCED: ReasonText(
         "The agent has announced the reboot on the Node; it confirms the claim and asks the host to reboot.", _ITSELF
     ),
@@ -173,7 +175,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.PAUSED: ReasonText("The lock is held by hand (`manual`): no node may start.", "`careen lock resume`."),
     Code.HALTED: ReasonText(
         "Another node failed and keeps its claim, so the roll-out halts: the next node would probably fail too.",
-        "Run `careen why` for the node that the sentence names, repair the node, then `careen retry` it; or give up "
+        "Run `careen why` for the node that the sentence names, repair the node, then `careen retry` it; or release "
         "its claim with `careen lock release`.",
     ),
     Code.FOREIGN_COORDINATOR: ReasonText(
@@ -192,7 +194,7 @@ REASONS: dict[Code, ReasonText] = {
         "Nothing to do. If the autoscaler removes its taint, the node waits for its reboot again.",
     ),
     Code.CLOCK_SKEW: ReasonText(
-        "The host's clock is far off the API server's.",
+        "The host's clock differs too much from the API server's.",
         "Correct the clock of the host or of the API server.",
         is_warning=True,
     ),
@@ -287,7 +289,7 @@ REASONS: dict[Code, ReasonText] = {
         "Look into the value that the query measures, or change the query's condition.",
     ),
     Code.HEALTH_UNKNOWN: ReasonText(
-        "A health query has no usable answer: an error, no sample, or one that is too old.",
+        "A health query has no usable answer: an error, no sample, or a sample that is too old.",
         "Run the query in Prometheus; check its targets, --prometheus-url, and the query's `fresh` and `labels`.",
     ),
     Code.FORECAST_REFUSES: ReasonText(
@@ -347,7 +349,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.PROGRESS_UNREADABLE: ReasonText(
-        "The record on the Node cannot be understood, perhaps written by a newer release.",
+        "The record on the Node cannot be understood; perhaps a newer release wrote it.",
         "Run the newer release again; or check that the node is in service and run `kubectl annotate node NODE "
         "careen.dev/progress-`: careen then removes the cordon and taints that are provably its own.",
         is_warning=True,

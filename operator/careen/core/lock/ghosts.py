@@ -45,8 +45,8 @@ def watch_on(situation: Situation, content: LockContent, holders: Holders) -> Gh
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
-    """Return the uptime since which each marked claim has lacked its Node. Empty while the difference between the API
-    server's clock and the own clock is unknown."""
+    """Return the uptime since which each marked claim has lacked its Node. Empty while the agent does not know how far
+    its clock differs from the API server's."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return {}
     found: dict[str, float] = {}

@@ -53,7 +53,7 @@ def decide(situation: Situation) -> Decision:
     if need.answer is NeedAnswer.NO:
         situation = situation.with_memory(replace(situation.memory, need_seen_at=None))
     if _has_leftovers(situation):
-        return go_home(situation, Status(Code.HOME, "removes what an earlier agent left"))
+        return go_home(situation, Status(Code.HOME, "the agent removes what an earlier agent left"))
     if need.answer is NeedAnswer.UNKNOWN:
         return stay(
             situation,

@@ -45,7 +45,7 @@ COSTLY_PAUSE_SECONDS = 10.0  # before the node asks costly gates again; doubles 
 COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # a forecast is a second of work and lists of the whole cluster
 
 # The sentence names no holders or places: otherwise every release would cost a patch of every waiting node.
-_WAITS = "the gates pass; waits in line"
+_WAITS = "the gates pass; the node waits in line"
 
 _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 
@@ -105,8 +105,9 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _gathers_for(situation: Situation, start: Clearance) -> float:
-    """Return how many seconds a new roll-out still waits for other nodes. The wait began with this process's own watch,
-    or at the instant on the Node since which it has been ready; the earlier end counts."""
+    """Return how many seconds this node still waits before it starts a roll-out, so that other nodes can become ready.
+    The wait began when this process first looked, or at the instant on the Node since which the node has been ready.
+    The earlier end counts."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if start.gathers_for <= 0 or shown < 0:
@@ -332,7 +333,7 @@ def _waits(situation: Situation) -> str:
     # Compare with the limit, not with free slots: those change with each claim, and every Node would get a patch.
     if not isinstance(content, LockContent) or len(late) < lock.limit(content, situation.policy.concurrency):
         return with_overdue(situation, _WAITS)
-    return f"the gates pass; waits for {overdue.clauses(late)}"
+    return f"the gates pass; the node waits for {overdue.clauses(late)}"
 
 
 def with_overdue(situation: Situation, sentence: str) -> str:

@@ -62,7 +62,10 @@ def after_boot(situation: Situation) -> Decision | None:
     progress = situation.progress
     return move(
         situation,
-        Status(Code.REBOOTED, f"runs boot {situation.boot}, but no reboot was asked for: the maintenance goes on"),
+        Status(
+            Code.REBOOTED,
+            f"the node runs boot {situation.boot}, but nobody asked for a reboot: the maintenance goes on",
+        ),
         Transition(
             situation.phase,
             replace(

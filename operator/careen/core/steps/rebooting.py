@@ -34,14 +34,15 @@ from careen.core.writing import NodeChange, Status, Stay, Transition, as_before,
 LOOK_SECONDS = 2.0
 _TELLING_SECONDS = 90.0  # to ask the host and to record that, with an API server that is slow or briefly gone
 _CANNOT = (
-    "called off after the reboot was announced; the host may have been asked, so nothing is undone before the deadline"
+    "the reboot was called off after its announcement; the host may have been asked, so nothing is undone before the "
+    "deadline"
 )
 
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
     """Announce the reboot, confirm the claim and ask the host, in this order. The turn ends at the first action that
-    may have failed. The alerts are silenced before all that, so that this takes no time between confirmation and
-    reboot."""
+    may have failed. Before that, silence the node's alerts, so that this takes no time between confirmation and reboot.
+    """
     progress, by = situation.progress, situation.seen.chance.claim_id
     number = progress.announcement + 1
     memory = replace(

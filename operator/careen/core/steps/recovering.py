@@ -63,7 +63,7 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
         situation,
         Status(
             Code.ENTRY_RELEASED,
-            "kured left its lock on this node: released"
+            "kured left its lock on this node: the agent released it"
             if not entry.unread
             else "removed an unreadable entry of this node from the lock",
             is_silent=True,
@@ -72,7 +72,7 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
             look=0.0,
             actions=(
                 *((uncordon,) if node.unschedulable and not entry.cordoned and not entry.unread else ()),
-                write_lock(situation, "release what kured left", lock.remove(content, node.name, entry.id)),
+                write_lock(situation, "release the lock that kured left", lock.remove(content, node.name, entry.id)),
             ),
         ),
     )
@@ -196,7 +196,7 @@ def _lone_cordon(situation: Situation) -> Decision | None:
         situation,
         Status(
             Code.CORDON_LIFTED,
-            "the node had a cordon of careen without a claim: uncordoned",
+            "the node had a cordon of careen without a claim: the agent removed it",
             is_silent=True,
         ),
         Stay(look=0.0, actions=(uncordon,)),
@@ -217,7 +217,7 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
     )
     return move(
         situation,
-        Status(Code.ENTRY_ADOPTED, "continues a claim of this node from before the boot"),
+        Status(Code.ENTRY_ADOPTED, "the agent continues a claim of this node from before the boot"),
         Transition(Phase.VERIFYING, progress, change=NodeChange(annotations=met_by_this_boot(situation))),
     )
 
@@ -263,7 +263,7 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
     )
     return move(
         situation,
-        Status(Code.ENTRY_ADOPTED, "the record of an announced reboot was missing: waits for the reboot"),
+        Status(Code.ENTRY_ADOPTED, "the record of an announced reboot was missing: the agent waits for the reboot"),
         Transition(Phase.REBOOTING, progress),
     )
 

@@ -44,7 +44,7 @@ _SOON_SECONDS = 2.0  # too short for another node to read it in time
 SLOW_LOOK_SECONDS = 5.0  # a workload that has not recovered by now takes minutes
 
 # The sentence is constant, so that it costs only one patch.
-_UNPROVEN_BOOT = "the workloads are healthy; keeps the claim a little longer, in case the host reboots again"
+_UNPROVEN_BOOT = "the workloads are healthy; the node keeps its claim a little longer, in case the host reboots again"
 
 
 def decide(situation: Situation) -> Decision:
@@ -64,7 +64,9 @@ def decide(situation: Situation) -> Decision:
             )
     if (left := situation.policy.lock_release_delay_seconds - waited) > 0:
         return _settle_on(
-            situation, "the workloads are healthy; waits for --lock-release-delay", look=min(left, SLOW_LOOK_SECONDS)
+            situation,
+            "the workloads are healthy; the node waits for --lock-release-delay",
+            look=min(left, SLOW_LOOK_SECONDS),
         )
     if (left := _unproven_seconds(situation)) > 0:
         return _settle_on(situation, _UNPROVEN_BOOT, look=min(left, SLOW_LOOK_SECONDS))
@@ -136,7 +138,7 @@ def _release(situation: Situation) -> Decision:
     left = _handed_on(situation, content)
     return _finish(
         situation,
-        (write_lock(situation, "release the claim and name the next", left),),
+        (write_lock(situation, "release the claim and name the next nodes", left),),
         then=_rollout_done(situation, left),
     )
 

@@ -134,7 +134,7 @@ def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
 
 
 def _forgive(situation: Situation) -> Decision:
-    """A person asked for another try: reset the counts of reboots, tries and failures."""
+    """Reset the counts of reboots, tries and failures, because a person asked for another try."""
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0)
     return move(
         situation,

@@ -226,7 +226,7 @@ CLAUSE = "n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come
 
 def test_each_waiting_node_names_the_overdue_holder_and_its_start() -> None:
     decision = waiting(MARKED, memory=QUIET, waiters=())
-    assert decision.reason.sentence == f"the gates pass; waits for {CLAUSE}"
+    assert decision.reason.sentence == f"the gates pass; the node waits for {CLAUSE}"
     assert the_patch(decision).annotations[keys.REASON] == decision.reason.sentence
 
 

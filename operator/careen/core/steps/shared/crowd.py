@@ -1,9 +1,9 @@
 """Lets a waiting node of a large fleet count the waiting nodes while there are no hand-overs.
 
-A hand-over counts the waiting nodes. While gates refuse all nodes, or the lock is paused, there are no hand-overs. Each
-node must then assume that the nodes of all agents wait, with a pause to match. One short list shows whether only a few
-nodes wait; they may then look as often as in a small fleet. The list ends at a hundred Nodes, and all nodes together
-request it at most once a second."""
+A hand-over counts the waiting nodes. While gates refuse all nodes, or the lock is paused, there are no hand-overs. Then
+each node must assume that every node with an agent waits, and it pauses for a time to match. One short list shows
+whether only a few nodes wait; they may then look as often as in a small fleet. The list ends at a hundred Nodes, and
+all nodes together request it at most once a second."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
     memory = replace(situation.memory, prepared=_prepared(situation, content, leaving))
     return stay(
         situation.with_memory(memory),
-        Status(Code.WAITING_FOR_TURN, "prepares its drain: it is next in line", is_silent=True),
+        Status(Code.WAITING_FOR_TURN, "the node prepares its drain: it is next in line", is_silent=True),
         Stay(look=order.FIRST_LOOK_SECONDS),
     )
 

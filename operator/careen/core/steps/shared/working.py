@@ -52,7 +52,7 @@ def put_back(situation: Situation) -> Decision | None:
         entry = situation.new_entry(situation.progress.claim)
         return stay(
             situation,
-            Status(Code.ENTRY_PUT_BACK, "the claim of this node was missing from the lock: put back"),
+            Status(Code.ENTRY_PUT_BACK, "the claim of this node was missing from the lock: the agent put it back"),
             Stay(
                 look=0.0,
                 actions=(
