@@ -41,7 +41,7 @@ def unfit(text: str, *, longest: int = LONGEST_LINE) -> list[str]:
 
 
 def strings_in(value: object) -> list[str]:
-    """Yield every string in a JSON value, including keys."""
+    """Return every string in a JSON value, including its keys."""
     if isinstance(value, dict):
         return [text for key, each in value.items() for text in (key, *strings_in(each))]
     if isinstance(value, list):

@@ -205,7 +205,7 @@ async def test_the_agent_looks_for_other_coordinators_again_before_the_reboot(
     assert sum(request.startswith("GET /apis/apps/v1/daemonsets") for request in shell.requests) == lists
 
 
-async def test_a_requested_lock_is_read_under_a_claim_even_after_a_write(shell: Shell) -> None:
+async def test_a_claiming_node_reads_the_lock_again_even_after_its_own_write(shell: Shell) -> None:
     """The cordon depends on the current lock, so the observer reads the lock again."""
     put_in_phase(shell, Phase.CLAIMING)
     observer = shell.observer()
@@ -228,7 +228,7 @@ async def test_the_recorded_phase_determines_the_evidence_that_is_read(shell: Sh
     assert asked == set(ROW[phase].evidence)
 
 
-async def test_an_unreadable_record_adds_no_evidence(shell: Shell) -> None:
+async def test_a_node_with_an_unreadable_record_reads_no_further_evidence(shell: Shell) -> None:
     shell.put_node("n1", annotations={"careen.dev/progress": '{"version":99}'})
     await begin(shell)
     assert shell.requests == [NODE]
@@ -422,7 +422,7 @@ async def test_dry_runs_stop_after_a_minute_and_the_remaining_pods_are_unknown(s
     assert "took longer than 60 s" in seen.evictability["pod-109"].detail
 
 
-async def test_the_owners_are_those_of_the_pods_until_the_record_lists_them(shell: Shell) -> None:
+async def test_the_agent_reads_the_owners_of_its_pods_until_the_record_lists_owners(shell: Shell) -> None:
     from careen.core.facts.observation import OwnerHealth
 
     for name in ("web", "old"):

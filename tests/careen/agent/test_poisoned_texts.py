@@ -291,7 +291,7 @@ async def test_the_error_of_a_failed_turn_is_safe_to_display(ears: Recorder) -> 
     assert ears.wrong() == []
 
 
-async def test_the_error_of_a_lost_answer_is_safe_to_display(ears: Recorder) -> None:
+async def test_the_error_of_a_lost_response_is_safe_to_display(ears: Recorder) -> None:
     shell = ears.shell
     shell.put_node("n1")
     needs_reboot(shell, "the sentinel file exists")

@@ -188,7 +188,7 @@ def test_an_invalid_config_map_ends_the_start_with_code_2(node: Node) -> None:
     assert "Traceback" not in agent.log
 
 
-def test_an_agent_without_a_pod_and_a_kubeconfig_names_the_remedy(tmp_path: Path) -> None:
+def test_an_agent_without_pod_or_kubeconfig_names_the_remedy(tmp_path: Path) -> None:
     done = run([sys.executable, "-m", "careen", "agent", "--node-id=n1"])
     assert done.returncode == 2
     assert "give --kubeconfig FILE" in done.stderr
@@ -360,7 +360,7 @@ def test_an_unusable_url_in_a_file_ends_the_start_with_code_2_and_is_not_printed
     assert "SECRET" not in agent.log
 
 
-def test_a_delayed_node_is_reported_once_to_the_current_receivers_of_the_file(node: Node) -> None:
+def test_a_delayed_node_is_reported_once_to_the_receivers_now_in_the_file(node: Node) -> None:
     held = {"name": "n1", "annotations": {"careen.dev/hold": "the disk is replaced"}}
     node.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": held})
     node.put_config("period: 1h")

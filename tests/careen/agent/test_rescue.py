@@ -100,7 +100,7 @@ async def test_later_failed_turns_do_not_repeat_the_report(shell: Shell) -> None
     assert len(await events(shell)) == 1
 
 
-async def test_after_five_failed_turns_in_half_a_minute_the_drain_is_undone_and_reported(
+async def test_five_failed_turns_in_half_a_minute_undo_the_drain(
     shell: Shell,
 ) -> None:
     drain(shell)

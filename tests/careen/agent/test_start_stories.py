@@ -132,7 +132,7 @@ def test_an_empty_config_map_drops_its_settings(node: Node) -> None:
 # ---- a start that finds bad settings ----
 
 
-def test_an_invalid_config_map_leaves_a_rebooted_node_its_claims_settings(
+def test_a_rebooted_node_uses_its_claims_settings_if_the_config_map_is_invalid(
     node: Node,
 ) -> None:
     reboot_under(node, GOOD)
@@ -164,7 +164,7 @@ def test_no_new_claim_starts_until_the_config_map_is_repaired(node: Node) -> Non
     assert is_ready(agent)
 
 
-def test_an_agent_with_its_claims_settings_restarts_if_an_edit_needs_it(node: Node) -> None:
+def test_an_agent_with_its_claims_settings_restarts_if_an_edit_needs_a_restart(node: Node) -> None:
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")
@@ -175,7 +175,7 @@ def test_an_agent_with_its_claims_settings_restarts_if_an_edit_needs_it(node: No
     assert "Traceback" not in agent.log
 
 
-def test_a_deleted_config_map_leaves_a_rebooted_node_its_claims_settings(
+def test_a_rebooted_node_uses_its_claims_settings_if_the_config_map_is_deleted(
     node: Node,
 ) -> None:
     reboot_under(node, GOOD)

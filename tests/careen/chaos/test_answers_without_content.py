@@ -28,8 +28,8 @@ FOREIGN = {"key": "example.com/gpu", "value": "broken", "effect": "NoExecute"}
 
 
 async def storm(fault: Fault, seed: int) -> World:
-    """Play a roll-out in which every twentieth response is empty. In three periods of up to a minute every response is,
-    for one node or for all nodes."""
+    """Play a roll-out in which every twentieth response is empty. In three periods of up to a minute, every response to
+    one node or to all nodes is empty."""
     chance = random.Random(seed)
     shape = SHAPES[seed % len(SHAPES)]
     spells = [

@@ -94,7 +94,7 @@ def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: P
 
 
 @pytest.mark.parametrize("seconds", [2.0, 20.0])
-def test_turns_that_fail_briefly_only_delay_the_reboot(seconds: float) -> None:
+def test_brief_failures_of_turns_only_delay_the_reboot(seconds: float) -> None:
     """The drain continues, and nothing is undone."""
     fault = Fault("n1")
     failed: list[str] = []

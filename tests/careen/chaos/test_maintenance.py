@@ -97,7 +97,7 @@ def test_a_node_in_maintenance_stays_drained_and_returns_without_a_reboot() -> N
     ],
     ids=["the machine reboots", "the claim is removed", "the lock is edited", "it is held", "its agent is dead"],
 )
-def test_a_node_in_maintenance_keeps_its_claim_whatever_happens_meanwhile(meanwhile: Callable[[World], None]) -> None:
+def test_a_node_in_maintenance_keeps_its_claim_through_reboots_and_edits(meanwhile: Callable[[World], None]) -> None:
     async def story() -> World:
         def then_resumed(world: World) -> None:
             meanwhile(world)

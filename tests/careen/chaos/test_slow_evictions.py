@@ -12,7 +12,7 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 
 def slow_webhook(_number: int, _node: str, request: Request) -> Fault | None:
-    """Each real eviction takes twelve seconds."""
+    """Let each real eviction take twelve seconds."""
     return Fault.SLOW if request.path.endswith("/eviction") and "dryRun" not in request.query else None
 
 

@@ -1,4 +1,5 @@
-"""Stuck holders: every waiting node reports the holder, and other agents free its claim if it has none of its own."""
+"""Stuck holders: every waiting node names the holder. The other agents free the claim of a deleted node, and a
+recreated node releases its own claim."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ async def nodes_without_annotations() -> World:
     return world
 
 
-def test_nodes_without_annotations_get_kureds_annotations_and_lose_the_mark() -> None:
+def test_the_agent_writes_kureds_annotations_on_nodes_without_annotations() -> None:
     world = run_virtually(nodes_without_annotations())
     for name in world.shape.names:
         annotations = node(world, name)["metadata"]["annotations"]

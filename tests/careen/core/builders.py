@@ -55,7 +55,7 @@ def ago(seconds: float, boot: str = BOOT) -> Mark:
 
 
 def a_node(name: str = "n1", **changes: Any) -> NodeView:
-    """A ready, schedulable Node on boot-1 without any of careen's marks."""
+    """Return a ready, schedulable Node on boot-1 without any of careen's marks."""
     given = {"name": name, "uid": f"uid-{name}", "resource_version": "7", "boot_id": BOOT, **changes}
     return NodeView(**given)
 
@@ -164,8 +164,8 @@ def a_policy(**changes: Any) -> Policy:
 
 
 def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
-    """Return an observation in which everything is known and favourable. It includes the costly evidence, so that a
-    step decides at once."""
+    """Return an observation in which everything is known and favourable, so that a step decides at once. It includes
+    the costly evidence."""
     node = a_node() if node is None else node
     given: dict[str, Any] = {
         "now": NOW,
@@ -232,7 +232,7 @@ def the_patch(decision: Decision) -> PatchNode:
 
 
 def the_record(decision: Decision) -> Progress:
-    """The record that the decision's patch writes."""
+    """Return the record that the decision's patch writes."""
     text = the_patch(decision).annotations[keys.PROGRESS]
     found = from_annotation(text)
     assert isinstance(found, Progress)
@@ -240,7 +240,7 @@ def the_record(decision: Decision) -> Progress:
 
 
 def the_lock(decision: Decision) -> LockContent:
-    """The lock that the decision writes."""
+    """Return the lock that the decision writes."""
     (found,) = [action for action in decision.actions if isinstance(action, WriteLock)]
     content = lock.parse(found.content)
     assert isinstance(content, LockContent)
@@ -255,7 +255,7 @@ def kinds(decision: Decision) -> list[type[Action]]:
 
 
 def evicted(decision: Decision) -> list[str]:
-    """The names of the pods that the decision evicts."""
+    """Return the names of the pods that the decision evicts."""
     return [pod.name for action in decision.actions if isinstance(action, Evict) for pod in action.pods]
 
 

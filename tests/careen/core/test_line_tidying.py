@@ -95,7 +95,7 @@ def test_an_idle_node_removes_deleted_nodes_from_the_line() -> None:
         {"lock": lock.pause(NAMED, "", 1)},
     ],
 )
-def test_an_idle_node_does_not_change_a_correct_unknown_or_paused_line(changes: dict[str, Any]) -> None:
+def test_an_idle_node_keeps_a_line_that_is_correct_unknown_or_paused(changes: dict[str, Any]) -> None:
     assert WriteLock not in kinds(idle(**changes))
 
 

@@ -1,5 +1,5 @@
-"""How careen recognises its own soft taint: by the record, else by key and managedFields. Also, when it removes that
-taint."""
+"""How careen recognises its own soft taint: by the record, or by key and managedFields if there is no record. Also when
+careen removes this taint."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
         pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
     ],
 )
-def test_without_a_record_key_and_managed_fields_identify_careens_taint(
+def test_key_and_managed_fields_identify_careens_taint_without_a_record(
     node: NodeView, policy: dict[str, Any], expected: set[str]
 ) -> None:
     assert keys_of_ours(node, Progress(), a_policy(**policy)) == expected
 
 
-def test_a_record_identifies_careens_taint() -> None:
+def test_an_existing_record_identifies_careens_taint() -> None:
     assert keys_of_ours(tainted(OURS), a_progress(Phase.WAITING), a_policy()) == frozenset()
     assert keys_of_ours(tainted(OURS), a_progress(Phase.WAITING, taint_key=OURS.key), a_policy()) == {OURS.key}
     assert keys_of_ours(tainted(), a_progress(Phase.WAITING, taint_key=OURS.key), a_policy()) == frozenset()

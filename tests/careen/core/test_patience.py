@@ -106,9 +106,7 @@ def draining(**policy: Any) -> Story:
     "lives", [1e9, 300.0, 7.0], ids=["one process", "restarted every five minutes", "restarted every few seconds"]
 )
 @pytest.mark.parametrize("changes", [*LATE.values(), *EARLY.values()], ids=[*LATE, *EARLY])
-def test_a_drained_node_waits_for_unknown_facts_only_as_long_as_the_patience(
-    changes: dict[str, Any], lives: float
-) -> None:
+def test_the_patience_limits_how_long_a_drained_node_waits_for_facts(changes: dict[str, Any], lives: float) -> None:
     assert draining().until_undone(620, lives=lives, **changes) == pytest.approx(602, abs=6)
 
 
@@ -214,7 +212,7 @@ def test_each_claim_has_its_own_patience() -> None:
     assert story.memory.patience.since is None
 
 
-def test_an_alert_undoes_the_drain_without_patience() -> None:
+def test_an_alert_undoes_the_drain_at_once() -> None:
     story = draining()
     assert story.turn(alerts=(Alert(name="DiskFull"),)).phase is Phase.WAITING
     assert story.memory.patience.since is None

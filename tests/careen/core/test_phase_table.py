@@ -40,7 +40,7 @@ def test_an_idle_agent_reads_only_its_own_node_every_five_minutes() -> None:
     assert ROW[Phase.IDLE].node_max_age_seconds == 300
 
 
-def test_an_unlisted_phase_change_is_not_allowed() -> None:
+def test_a_phase_change_that_the_table_lacks_is_not_allowed() -> None:
     assert not is_allowed(Phase.WAITING, Phase.DRAINING)
     assert not is_allowed(Phase.REBOOTING, Phase.IDLE)
     assert is_allowed(Phase.DRAINING, Phase.DRAINING)

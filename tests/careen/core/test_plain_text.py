@@ -75,7 +75,7 @@ def test_a_cleaned_text_is_not_changed_again(text: str) -> None:
 
 
 @pytest.mark.parametrize("length", [LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 1_000_000])
-def test_a_text_is_cut_to_its_length(length: int) -> None:
+def test_a_long_text_is_cut_to_the_maximum_length(length: int) -> None:
     shown = one_line("ü" * length)
     assert len(shown) == min(length, LONGEST_LINE)
     assert shown.endswith("…") == (length > LONGEST_LINE)

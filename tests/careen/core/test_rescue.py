@@ -136,7 +136,7 @@ def test_the_rescue_changes_only_claiming_and_draining_nodes(phase: str) -> None
 
 
 @pytest.mark.parametrize(("record", "phase"), [("Rebooting", "Draining"), ("Draining", "Rebooting")])
-def test_the_rescue_leaves_a_node_that_record_or_phase_shows_rebooting(record: str, phase: str) -> None:
+def test_the_rescue_leaves_a_node_whose_record_or_phase_says_rebooting(record: str, phase: str) -> None:
     assert rescue.undone(a_raw_node(Progress(phase=record, claim="c1", boot_left=BOOT), phase=phase), GIVEN) is None
 
 

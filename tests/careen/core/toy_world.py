@@ -606,8 +606,8 @@ class World:
         self.require(not is_by_zone or len(zones) <= 1, f"order: two zones are down at once: {sorted(down)}")
 
     def check_cordon(self, name: str) -> None:
-        """Check that a new cordon stays within the concurrency. Nodes that are down for other reasons count as soon as
-        every agent must have read that."""
+        """Check that a new cordon stays within the concurrency. A node that is down for another reason counts after 15
+        s, when every reading must show it."""
         long_down = {
             other
             for other, node in self.nodes.items()
@@ -638,8 +638,8 @@ class World:
         )
 
     def check_asked_once(self, name: str) -> None:
-        """Check that the agents do not repeat an accepted reboot request before its deadline. This does not apply after
-        the requesting process has died, because other processes cannot know its request."""
+        """Check that no process repeats an accepted reboot request before the deadline. After the requesting process
+        has died, a repetition is allowed, because no other process knows of the request."""
         host = self.hosts[name]
         if host.taken is None or host.taken[0] != host.boot or host.taken[2] not in self.agents:
             return

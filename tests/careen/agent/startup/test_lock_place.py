@@ -66,7 +66,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Asked]:
 
 
 @pytest.mark.parametrize("is_given", [True, False])
-async def test_a_pod_of_the_named_daemonset_needs_one_read(cluster: Asked, is_given: bool) -> None:
+async def test_an_agent_of_the_named_daemonset_reads_only_its_own_pod(cluster: Asked, is_given: bool) -> None:
     cluster.server.seed(a_daemonset(OURS), a_pod())
     assert await cluster.judge(OURS, is_given=is_given) == Judged()
     assert [request.path for request in cluster.wire.asked] == ["/api/v1/namespaces/careen/pods/careen-x7k2p"]

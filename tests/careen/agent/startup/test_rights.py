@@ -253,7 +253,7 @@ def test_a_setting_requests_the_part_that_it_needs(name: str, value: str, part: 
     assert asked_for_by(resolve(flags={**given, name: (value,)}, environment={}).origins) == {part}
 
 
-async def test_a_right_that_the_settings_do_not_need_is_not_missing(world: World) -> None:
+async def test_the_agent_reports_no_right_that_its_settings_do_not_need(world: World) -> None:
     await world.rights.review()
     world.rights.tell(besides=(OptionalRight.FORECAST,))
     with_forecast = sum(right.part is OptionalRight.FORECAST for right in NEEDED)

@@ -138,7 +138,7 @@ def forbidden() -> Exception:
 
 
 @pytest.mark.parametrize("error", [lost, forbidden])
-async def test_a_holder_waits_only_shortly_for_an_unreadable_config_map(
+async def test_a_holder_waits_only_briefly_for_an_unreadable_config_map(
     world: World,
     error: Callable[[], Exception],
 ) -> None:
@@ -169,7 +169,7 @@ async def test_a_holder_uses_the_config_map_of_an_api_server_that_is_back_in_tim
 
 
 @pytest.mark.parametrize("record", [None, Progress(phase="Waiting"), '{"version":99}', "garbage"])
-async def test_a_node_without_a_claim_waits_for_its_settings_for_any_time(
+async def test_a_node_without_a_claim_waits_for_its_settings_without_limit(
     world: World, record: Progress | str | None
 ) -> None:
     world.put_node(record, KEPT)
@@ -293,7 +293,7 @@ async def test_a_holder_without_its_daemonset_starts_but_makes_no_new_claim(
     assert len(woken) == 1
 
 
-async def test_a_holder_waits_only_shortly_for_an_unreadable_lock(
+async def test_a_holder_waits_only_briefly_for_an_unreadable_lock(
     world: World,
 ) -> None:
     world.put_node(CLAIM, KEPT)

@@ -47,7 +47,7 @@ def test_a_report_is_due_after_the_limit_and_again_a_week_later(after: timedelta
     assert (look(SINCE + after) is not None) is is_due
 
 
-def test_every_process_gives_a_due_report_the_same_unique_name() -> None:
+def test_a_due_report_has_the_same_unique_name_in_every_process() -> None:
     def once(after: timedelta, **changes: Any) -> str:
         from dataclasses import replace
 
@@ -89,7 +89,7 @@ def test_no_delay_is_reported_if_switched_off_or_without_a_start_time() -> None:
     assert look(SINCE + DAY, Refusal(gate="a", code=Code.ALERT, sentence="x")) is None
 
 
-def test_all_nodes_give_a_report_of_a_cluster_wide_refusal_the_same_name() -> None:
+def test_a_report_of_a_cluster_wide_refusal_has_the_same_name_on_all_nodes() -> None:
     def told(node: str, since: datetime) -> HeldBack | None:
         paused = Refusal(gate="hold", code=Code.PAUSED, sentence="paused: maintenance", since=since)
         return due(node, (paused,), Phase.WAITING, SINCE + DAY, after_seconds=86400.0)
@@ -112,7 +112,7 @@ def test_all_nodes_give_a_report_of_a_cluster_wide_refusal_the_same_name() -> No
         pytest.param(Code.ALERT, False, True, id="an alert, which always counts for the cluster"),
     ],
 )
-def test_a_cluster_wide_refusal_is_reported_once_and_others_by_each_node(
+def test_a_cluster_wide_refusal_is_reported_by_only_one_node(
     code: Code, is_of_cluster: bool, is_told_once: bool
 ) -> None:
     def once(node: str, since: datetime) -> str:

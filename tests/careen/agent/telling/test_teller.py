@@ -85,7 +85,7 @@ async def test_each_node_reports_its_own_delay_once(world: World) -> None:
     assert [message.sentence[:7] for message in world.told] == ["Node n1", "Node n2"], "also after a restart"
 
 
-async def test_one_of_all_nodes_that_a_pause_delays_reports_it(world: World) -> None:
+async def test_only_one_of_the_nodes_that_a_pause_delays_reports_the_pause(world: World) -> None:
     for name in ("n1", "n2", "n3"):
         world.teller().look(turned(name, Code.PAUSED))
     assert await world.done() == 1

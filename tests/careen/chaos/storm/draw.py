@@ -132,7 +132,7 @@ def story_of(seed: int) -> Story:
 
 
 def _needs(names: list[str], chance: random.Random) -> list[Event]:
-    """Most nodes need a reboot, so that the storm contains a roll-out."""
+    """Draw the nodes that need a reboot. Most nodes do."""
     asking = [name for name in names if chance.random() < 0.8] or names[:1]
     return [Event(at=_at(chance, 3.0, 60.0), node=name, what="need") for name in asking]
 

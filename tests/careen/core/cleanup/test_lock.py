@@ -25,7 +25,9 @@ NOTHING = Extent()
         ("all of them", Extent(with_kureds=True, with_unknown=True), (), ()),
     ],
 )
-def test_a_cleanup_removes_claims(name: str, extent: Extent, keep: tuple[str, ...], left: tuple[Entry, ...]) -> None:
+def test_a_cleanup_removes_careens_claims_from_the_lock(
+    name: str, extent: Extent, keep: tuple[str, ...], left: tuple[Entry, ...]
+) -> None:
     content = LockContent(entries=(OURS, KUREDS, UNREAD), max_owners=3)
     found = leftovers(content, extent, keep=keep)
     assert found.content.entries == left, name

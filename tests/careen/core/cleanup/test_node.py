@@ -61,7 +61,7 @@ def test_a_cleanup_removes_every_annotation_of_careen(key: str) -> None:
     assert cleaned(a_node(annotations={key: "x", "example.org/theirs": "y"})).annotations == {"example.org/theirs": "y"}
 
 
-def test_a_cleanup_removes_careens_label_and_keeps_others() -> None:
+def test_a_cleanup_removes_careens_label_and_keeps_other_labels() -> None:
     assert cleaned(a_node(labels={keys.REBOOT_LABEL: "required", "pool": "web"})).labels == {"pool": "web"}
 
 

@@ -53,7 +53,7 @@ def asked(
         pytest.param(a_pod(phase="Failed"), id="a failed pod"),
     ],
 )
-def test_the_drain_leaves_daemonset_static_and_finished_pods(pod: PodView) -> None:
+def test_the_drain_leaves_static_pods_finished_pods_and_daemonset_pods(pod: PodView) -> None:
     assert plan(pod).staying == (pod,)
     assert plan(pod).is_done
 
@@ -68,7 +68,7 @@ def test_the_drain_leaves_daemonset_static_and_finished_pods(pod: PodView) -> No
         pytest.param(a_pod(phase="Unknown"), id="a pod in an unknown phase"),
     ],
 )
-def test_the_drain_evicts_controlled_bare_and_pending_pods(pod: PodView) -> None:
+def test_the_drain_evicts_pods_with_and_without_a_controller(pod: PodView) -> None:
     assert plan(pod).now == (pod,)
     assert not plan(pod).is_done
 
@@ -146,7 +146,7 @@ def test_pods_are_evicted_by_ascending_priority_and_then_by_name() -> None:
     assert [pod.name for pod in found.now] == ["z", "a", "b", "c"]
 
 
-def test_a_configured_grace_period_replaces_the_pods_own() -> None:
+def test_a_configured_grace_period_replaces_the_pods_grace_period() -> None:
     found = plan(a_pod("a"))
     assert [request.grace_seconds for request in drain_plan.requests(found, DrainPolicy())] == [None]
     assert [

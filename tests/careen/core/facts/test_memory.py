@@ -116,7 +116,7 @@ FULL = Memory(
 )
 
 
-def test_the_full_memory_fills_every_field() -> None:
+def test_the_memory_of_these_tests_sets_every_field() -> None:
     empty = Memory()
     assert [name for name in Memory.__struct_fields__ if getattr(FULL, name) == getattr(empty, name)] == []
 

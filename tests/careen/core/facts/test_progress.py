@@ -53,7 +53,7 @@ def test_a_record_survives_a_round_trip(progress: Progress) -> None:
     assert from_annotation(to_annotation(progress)) == progress
 
 
-def test_a_record_omits_defaults() -> None:
+def test_a_record_omits_default_values() -> None:
     assert json.loads(to_annotation(Progress(phase="Waiting"))) == {"version": 1, "phase": "Waiting"}
 
 

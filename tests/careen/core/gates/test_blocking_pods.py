@@ -37,7 +37,7 @@ def test_a_matching_pod_on_the_node_refuses_the_reboot(pods: Any, expected: Code
     assert (refused.code if refused else None) is expected
 
 
-def test_without_selectors_no_pods_are_listed() -> None:
+def test_the_gate_lists_no_pods_without_configured_selectors() -> None:
     assert blocking_pods.needs(a_policy()) == frozenset()
     assert blocking_pods.ask(a_situation(pods=Unknown("503")), When.READY) is None
 
@@ -74,7 +74,7 @@ def test_a_blocking_pod_refuses_only_in_the_configured_namespaces(
     assert (refused.longest_seconds if refused else 0) == longest
 
 
-def test_cluster_wide_blocking_pods_alone_need_no_list_of_the_nodes_pods() -> None:
+def test_the_gate_lists_no_pods_for_cluster_wide_settings_alone() -> None:
     policy = a_policy(blocking_pods=(replace(BACKUP, scope=BlockingScope.CLUSTER),))
     assert blocking_pods.needs(policy) == frozenset()
     assert blocking_pods.needs(a_policy(blocking_pods=(BACKUP,))) == {Evidence.PODS}

@@ -125,7 +125,7 @@ DB = Budget(kind=BudgetKind.SELECTOR, limit=1, selector=Selector.parse("pool=db"
         (ZONE, {keys.CONTROL_PLANE: ""}, {keys.CONTROL_PLANE: ""}, Code.BUDGET_SPENT),
     ],
 )
-def test_a_group_has_its_own_limit(
+def test_a_budget_limits_only_the_nodes_of_its_group(
     budget: Budget, own: dict[str, str], other: dict[str, str], expected: Code | None
 ) -> None:
     policy = a_policy(concurrency=5, budgets=(budget,))
@@ -186,7 +186,7 @@ IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
         ),
     ],
 )
-def test_with_order_zone_no_node_starts_while_another_zone_works(
+def test_order_zone_starts_no_node_while_another_zone_works(
     others: list[NodeView], content: LockContent | None, expected: Code | None
 ) -> None:
     own = a_node("n1", labels=IN_A)

@@ -38,5 +38,5 @@ def test_a_control_plane_node_is_refused_if_the_api_server_is_not_ready(
     assert refused is None or sentence in refused.sentence
 
 
-def test_a_worker_is_not_refused() -> None:
+def test_the_control_plane_gate_refuses_no_worker_node() -> None:
     assert control_plane.ask(a_situation(a_node(), readyz=("etcd",)), When.READY) is None

@@ -106,7 +106,7 @@ def test_a_setting_decides_whether_a_foreign_cordon_counts_as_down(other: NodeVi
     assert down == ({"n2": word} if word else {})
 
 
-def test_the_refusal_names_the_node_and_why_it_counts() -> None:
+def test_the_refusal_names_the_node_and_why_it_counts_as_down() -> None:
     fleet = a_fleet(a_node("n1"), a_node("n2", unschedulable=True), a_node("n3", ready=False))
     refused = budgets.ask(a_situation(fleet=fleet), When.READY)
     assert refused is not None

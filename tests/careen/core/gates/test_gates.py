@@ -70,7 +70,7 @@ def test_cheap_gates_need_no_extra_evidence_unless_pods_may_block() -> None:
     assert missing(situation, asked(When.READY, Cost.CHEAP)) == frozenset()
 
 
-def test_only_missing_and_configured_evidence_is_requested() -> None:
+def test_the_agent_requests_only_configured_evidence_that_is_missing() -> None:
     lacking = dict.fromkeys(("fleet", "alerts", "foreign", "forecast"), NOT_ASKED)
     costly = asked(When.READY, Cost.COSTLY)
     assert missing(a_situation(**lacking), costly) == {Evidence.FOREIGN, Evidence.FLEET, Evidence.FORECAST}
@@ -88,7 +88,7 @@ def test_only_missing_and_configured_evidence_is_requested() -> None:
 
 
 @pytest.mark.parametrize("when", list(When))
-def test_in_a_favourable_state_no_gate_refuses(when: When) -> None:
+def test_no_gate_refuses_in_a_favourable_state(when: When) -> None:
     assert refusals(a_situation(), asked(when), when) == ()
 
 

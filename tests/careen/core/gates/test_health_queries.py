@@ -73,7 +73,7 @@ Answers = Mapping[str, tuple[Sample, ...] | Unknown]
         pytest.param((), NOT_ASKED, None, id="no queries"),
     ],
 )
-def test_a_health_query_refuses_by_its_result(
+def test_the_result_of_a_health_query_decides_whether_it_refuses(
     queries: tuple[HealthQuery, ...], answers: Asked[Answers], sentence: str | None
 ) -> None:
     situation = a_situation(policy=replace(a_policy(), health_queries=queries), queries=answers)
@@ -113,7 +113,7 @@ def test_only_samples_with_the_given_labels_count(matcher: Matcher, counts: list
 @pytest.mark.parametrize(
     ("comparison", "holds"), [("==", "010"), ("!=", "101"), ("<", "100"), ("<=", "110"), (">", "001"), (">=", "011")]
 )
-def test_a_threshold_is_compared_by_its_operator(comparison: str, holds: str) -> None:
+def test_a_health_query_applies_its_comparison_operator(comparison: str, holds: str) -> None:
     query = replace(CEPH, comparison=comparison, bound=1.0)
     assert [query.holds(value) for value in (0.0, 1.0, 2.0)] == [each == "1" for each in holds]
     assert not query.holds(math.nan)

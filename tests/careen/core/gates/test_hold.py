@@ -50,7 +50,7 @@ def test_a_hold_without_a_readable_end_lasts_for_ever(annotation: str | None, ex
         pytest.param(held(an_entry("n2")), None, id="held by another node"),
     ],
 )
-def test_a_paused_lock_refuses(content: Any, expected: Code | None) -> None:
+def test_a_paused_lock_refuses_the_reboot(content: Any, expected: Code | None) -> None:
     assert answer(lock=content) is expected
 
 

@@ -36,7 +36,9 @@ def at(day: int, text: str) -> datetime:
         ("", Code.OUTSIDE_WINDOW),
     ],
 )
-def test_reboot_now_waives_the_window_until_the_annotations_end(annotation: str | None, expected: Code | None) -> None:
+def test_reboot_now_waives_the_window_until_the_annotation_expires(
+    annotation: str | None, expected: Code | None
+) -> None:
     node = a_node(annotations={} if annotation is None else {keys.REBOOT_NOW: annotation})
     refused = maintenance_window.ask(a_situation(node, a_policy(window=OFFICE), now=at(6, "21:00")), When.READY)
     assert (refused.code if refused else None) is expected

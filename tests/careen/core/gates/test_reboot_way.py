@@ -28,7 +28,7 @@ LOSSY = SelfTest(warning="the kubelet does not hear of the shutdown")
         (BROKEN, Code.REBOOT_IMPOSSIBLE),
     ],
 )
-def test_only_a_certain_failure_of_the_self_test_refuses(test: Any, expected: Code | None) -> None:
+def test_only_a_certain_failure_of_the_self_test_refuses_the_reboot(test: Any, expected: Code | None) -> None:
     refused = reboot_way.ask(a_situation(self_test=test), When.READY)
     assert (refused.code if refused else None) is expected
 
@@ -41,7 +41,7 @@ def test_a_failed_self_test_refuses_a_waiting_node_before_its_claim() -> None:
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "required"}
 
 
-def test_a_failed_self_test_after_the_claim_releases_it_without_a_cordon() -> None:
+def test_a_failed_self_test_releases_the_claim_without_a_cordon() -> None:
     decision = decided(a_progress(Phase.CLAIMING), self_test=BROKEN)
     assert decision.phase is Phase.WAITING
     assert the_patch(decision).unschedulable is None

@@ -143,7 +143,9 @@ def test_a_claim_of_an_older_release_has_an_unknown_zone() -> None:
     ("node", "names", "abreast"),
     [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
 )
-def test_a_node_that_leaves_the_line_reduces_the_abreast_count(node: str, names: tuple[str, ...], abreast: int) -> None:
+def test_a_node_that_leaves_the_line_reduces_how_many_may_start_together(
+    node: str, names: tuple[str, ...], abreast: int
+) -> None:
     line = Line().naming(("n1", "n2", "n3"), at="t", waiting=3, abreast=2)
     left = understood(lock.render(LockContent(line=line.without(node))))
     assert (left.line.names, left.line.abreast) == (names, abreast)
@@ -246,7 +248,7 @@ operations = st.lists(
 
 
 @given(operations)
-def test_add_never_exceeds_the_limit(steps: list[tuple[str, str, int]]) -> None:
+def test_adding_claims_never_exceeds_the_limit(steps: list[tuple[str, str, int]]) -> None:
     content = LockContent()
     for number, (step, name, concurrency) in enumerate(steps):
         before = content
@@ -370,7 +372,7 @@ def test_a_failure_marks_only_the_failed_claim() -> None:
     assert [(entry.node, entry.id, entry.failed) for entry in failed] == [("n1", "c2", "never-ready")]
 
 
-def test_the_lock_records_the_smallest_limit_and_each_claim_its_own() -> None:
+def test_the_lock_records_the_smallest_limit_and_the_limit_of_each_claim() -> None:
     """kured must not read a larger limit than that of an older claim. Once the older claim is gone, the new claim's
     limit applies."""
     added = lock.add(held(an_entry("n2", "c2", limit=3)), an_entry("n1"), 5)

@@ -1,5 +1,5 @@
-"""Ghosts: careen removes a claim only if a consistent read of its Node proves that the claim has no holder. Time or a
-silent node prove nothing."""
+"""Ghosts: careen removes a claim only if a consistent read of its Node proves that the claim has no holder. Elapsed
+time alone proves nothing, and neither does a silent node."""
 
 from __future__ import annotations
 

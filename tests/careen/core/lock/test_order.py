@@ -163,7 +163,7 @@ def test_the_line_names_a_few_nodes_more_than_may_start() -> None:
     assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 
 
-def test_a_nodes_groups_come_from_its_budgets_with_their_limits() -> None:
+def test_each_budget_that_selects_a_node_gives_it_a_group_and_a_limit() -> None:
     policy = a_policy(
         budgets=(
             Budget(kind=BudgetKind.ZONE, limit=2),
@@ -328,7 +328,7 @@ def test_no_node_may_start_with_a_full_or_paused_lock() -> None:
     assert not start("n2", NAMED, 0, memory=stopped).is_allowed
 
 
-def test_a_new_release_restarts_the_minute_of_each_named_node() -> None:
+def test_the_release_of_a_claim_restarts_the_minute_of_named_nodes() -> None:
     watching = start("n2", NAMED, 59).memory
     again = order.start_of(
         "n2", LockContent(line=Line(names=NAMED.line.names, at="later")), a_policy(), watching, 1060.0

@@ -227,7 +227,7 @@ def test_a_withdrawal_patches_the_node_before_it_writes_the_lock() -> None:
     assert the_lock(decision).entries == ()
 
 
-def test_a_claiming_node_lists_pods_that_may_block_again() -> None:
+def test_a_claiming_node_lists_its_pods_again_if_a_pod_may_block() -> None:
     assert claiming(policy=a_policy(blocking_pod_selectors=(Selector.parse("app=db"),)), pods=NOT_ASKED).wants == {
         Evidence.PODS
     }
@@ -298,7 +298,7 @@ def test_the_record_lists_the_readiness_taints_before_the_cordon() -> None:
     )
 
 
-def test_the_record_lists_daemonsets_and_the_event_names_unready_ones() -> None:
+def test_the_cordon_records_daemonsets_and_names_the_unready_ones() -> None:
     pods = (
         a_daemon_pod("proxy-1", labels={"controller-revision-hash": "5d9"}),
         a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni", is_ready=False),
@@ -315,7 +315,7 @@ def test_the_record_lists_daemonsets_and_the_event_names_unready_ones() -> None:
     )
 
 
-def test_the_record_lists_a_limited_number_of_daemonsets_unready_ones_first() -> None:
+def test_a_long_list_of_daemonsets_is_cut_and_keeps_the_unready_ones() -> None:
     pods = tuple(
         a_daemon_pod(f"d{n:03}", owner_name=f"d{n:03}", owner_uid=f"ds-{n:03}", is_ready=n != 299) for n in range(300)
     )

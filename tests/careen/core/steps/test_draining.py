@@ -126,7 +126,7 @@ def test_the_drain_forgets_the_back_offs_of_deleted_pods() -> None:
     assert draining(pods=(a_pod("other"),), memory=refused()).memory.drain.evictions == {}
 
 
-def test_a_drained_node_announces_confirms_its_claim_and_asks_the_host() -> None:
+def test_a_drained_node_announces_then_confirms_its_claim_and_asks_the_host() -> None:
     decision = draining(pods=(a_daemon_pod(),))
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ANNOUNCED)
     assert kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
@@ -149,7 +149,9 @@ def test_a_drained_node_announces_confirms_its_claim_and_asks_the_host() -> None
     ],
 )
 @pytest.mark.parametrize("pods", [(a_pod(),), ()])
-def test_a_hold_a_pause_or_a_gone_need_undoes_the_drain(changes: dict[str, Any], code: Code, pods: Any) -> None:
+def test_a_hold_or_a_pause_or_the_end_of_the_need_undoes_the_drain(
+    changes: dict[str, Any], code: Code, pods: Any
+) -> None:
     decision = draining(pods=pods, **changes)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, code)
     assert is_undone(decision)

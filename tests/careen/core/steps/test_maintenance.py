@@ -78,7 +78,7 @@ def test_a_host_that_needs_a_reboot_stays_in_maintenance_without_a_reboot() -> N
     assert decision.phase is Phase.MAINTENANCE
 
 
-def test_a_reboot_request_drains_and_reboots() -> None:
+def test_a_persons_reboot_request_drains_and_reboots_the_node() -> None:
     decision = decided(a_progress(Phase.DRAINING), node=asking(REBOOT), need=NO, pods=())
     assert (decision.phase, AskReboot in kinds(decision)) == (Phase.REBOOTING, True)
 
@@ -250,7 +250,7 @@ def test_an_unready_node_stays_cordoned_after_its_maintenance() -> None:
 
 
 @pytest.mark.parametrize(("waited", "phase"), [(599, Phase.MAINTENANCE), (601, Phase.FAILED)])
-def test_a_node_unready_after_its_maintenance_fails_at_the_deadline(waited: float, phase: Phase) -> None:
+def test_a_node_that_stays_unready_after_its_maintenance_fails_at_the_deadline(waited: float, phase: Phase) -> None:
     decision = unready(None, waited)
     assert decision.phase is phase
     if phase is Phase.FAILED:

@@ -1,5 +1,5 @@
-"""Rebooting: the node announces the reboot, confirms its claim and asks the host. Also every way in which the host does
-not reboot."""
+"""Rebooting: the node announces the reboot, confirms its claim and asks the host. The tests include every way in which
+the host does not reboot."""
 
 from __future__ import annotations
 

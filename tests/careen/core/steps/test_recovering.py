@@ -52,13 +52,13 @@ def test_the_agent_reads_its_node_again_after_the_lock() -> None:
     assert idle(holders=NOT_ASKED).wants == {Evidence.HOLDERS}
 
 
-def test_the_claim_of_a_node_that_does_not_work_is_removed() -> None:
+def test_an_idle_node_removes_its_claim_without_a_record() -> None:
     decision = idle()
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.IDLE, Code.ENTRY_RELEASED, [WriteLock])
     assert the_lock(decision).entries == ()
 
 
-def test_a_claim_made_meanwhile_is_not_a_ghost() -> None:
+def test_a_claim_that_a_newer_read_of_the_node_shows_is_not_a_ghost() -> None:
     newer = a_marked_node(a_progress(Phase.CLAIMING))
     assert kinds(idle(holders=Holders(nodes=(newer,)))) == []
 
@@ -436,7 +436,7 @@ def test_a_node_in_maintenance_that_loses_its_record_stays_cordoned(boot: str) -
     assert (the_patch(decision).unschedulable, the_record(decision).is_giving_back) == (None, True)
 
 
-def test_without_the_request_the_same_node_is_uncordoned() -> None:
+def test_a_node_that_loses_its_record_without_a_request_is_uncordoned() -> None:
     decision = idle(node=CORDONED, lock=held(an_entry(boot=BOOT)))
     assert the_patch(decision).unschedulable is False
 

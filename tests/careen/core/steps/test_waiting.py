@@ -454,7 +454,7 @@ CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", un
         pytest.param((N2, CORDONED, a_node("n4", ready=False)), ("n1", "n2"), id="another node counts against it too"),
     ],
 )
-def test_a_waiting_node_whose_cordon_refuses_the_others_goes_first(
+def test_a_waiting_node_whose_cordon_blocks_other_nodes_goes_first(
     others: tuple[NodeView, ...], line: tuple[str, ...]
 ) -> None:
     """A person cordons a node and requests its reboot. The cordon refuses the other nodes until the cordoned node has

@@ -77,7 +77,7 @@ def test_an_unchanged_count_is_not_written_again() -> None:
     assert decision.memory.moves_counted_at == UPTIME
 
 
-def test_a_node_that_gets_the_label_ready_again_counts_again() -> None:
+def test_a_node_counts_its_pods_each_time_before_it_gets_the_label_ready() -> None:
     """One patch writes the count and the label, so after a conflict the node counts again, too."""
     just_now = remembering(moves_counted_at=UPTIME - 1)
     assert counting(moves="9", pods=NOT_ASKED, policy=a_policy(), memory=just_now).wants == {Evidence.PODS}

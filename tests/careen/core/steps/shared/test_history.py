@@ -34,7 +34,7 @@ def test_the_same_reboot_is_recorded_once() -> None:
     assert reboots_of(telling(with_one_more(node, ONE))) == (ONE,)
 
 
-def test_a_history_entry_is_bounded_and_on_one_line() -> None:
+def test_a_history_entry_is_short_and_on_one_line() -> None:
     node = a_node()
     for day in range(9):
         node = telling(with_one_more(node, Reboot(at=NOW + timedelta(days=day), why="\x1b[31mü\n" * 50_000)))
@@ -77,7 +77,7 @@ def test_the_last_reboot_report_of_an_older_release_is_in_the_history() -> None:
     assert reboots_of(a_node(annotations={keys.LAST_REBOOT: last})) == (Reboot(at=NOW, seconds=300, moves=7),)
 
 
-def test_a_node_back_in_service_records_reason_duration_and_pods() -> None:
+def test_the_history_entry_contains_reason_duration_and_pods_of_the_reboot() -> None:
     record = a_progress(Phase.VERIFYING, drain_started_at="2026-03-04T11:55:00Z", displaced=7)
     node = {"annotations": {keys.NEED: "a new kernel"}}
     decision = decided(record, node=node, need=NO)

@@ -42,7 +42,9 @@ def announced(boot: str, uptime: float) -> Announcement:
         ({}, None),
     ],
 )
-def test_the_drain_ends_in_the_report_when_drained_or_announced(marks: dict[str, Any], seconds: int | None) -> None:
+def test_the_drain_in_the_report_ends_when_the_node_is_drained_or_announces(
+    marks: dict[str, Any], seconds: int | None
+) -> None:
     record = a_progress(Phase.VERIFYING, drain_started=STARTED, **marks)
     assert told_after(record).get("drainSeconds") == seconds
 
@@ -77,7 +79,7 @@ def test_a_new_need_does_not_remove_the_settle_time_from_the_report(need: Any) -
         (REPORT, {"settle_started": ago(-5)}),
     ],
 )
-def test_a_report_without_this_boot_and_its_settling_is_not_changed(report: object, changes: dict[str, Any]) -> None:
+def test_the_settle_time_is_written_only_into_a_report_of_this_boot(report: object, changes: dict[str, Any]) -> None:
     assert keys.LAST_REBOOT not in the_patch(settled(report, **changes)).annotations
 
 
