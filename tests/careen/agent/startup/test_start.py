@@ -169,7 +169,7 @@ async def test_a_holder_uses_the_config_map_of_an_api_server_that_is_back_in_tim
 
 
 @pytest.mark.parametrize("record", [None, Progress(phase="Waiting"), '{"version":99}', "garbage"])
-async def test_a_node_without_a_claim_waits_for_its_settings_for_any_time(
+async def test_a_node_without_a_claim_waits_for_its_settings_without_limit(
     world: World, record: Progress | str | None
 ) -> None:
     world.put_node(record, KEPT)
