@@ -1,4 +1,6 @@
-"""Tests Jobs with pods on a drained node. Agents do not wait for a Job that has ended, however it ended."""
+"""Tests Jobs with pods on a drained node. Agents do not wait for a Job that has ended, whether it succeeded or
+failed.
+"""
 
 from __future__ import annotations
 

@@ -191,6 +191,6 @@ class Cluster:
 
 
 def manifest_files() -> list[Path]:
-    """The objects that `kubectl apply -k manifests` applies, in that order."""
+    """The objects of `kubectl apply -k manifests`, in the order in which kubectl applies them."""
     folder = REPOSITORY / "manifests"
     return [folder / name for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]]

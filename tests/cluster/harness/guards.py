@@ -80,7 +80,7 @@ def keep_parameters_followed(story: Story) -> None:
 
 
 def _probes(story: Story, unbound: Api) -> list[tuple[str, Callable[[], object]]]:
-    """One request for each policy, which no other policy refuses."""
+    """Return one request for each policy. Only that policy refuses the request."""
     node = story.admin.list("/api/v1/nodes")[0]["metadata"]["name"]
     pod = story.wait_for("there is a pod", lambda: story.admin.list("/api/v1/pods"))[0]["metadata"]
     mark = {"metadata": {"annotations": {"careen.dev/reason": "probe"}}}
@@ -102,7 +102,7 @@ def _path(policy: dict[str, Any]) -> str:
 
 @contextmanager
 def guarded(story: Story) -> Iterator[Guarded]:
-    """The scene of the tests: policies, two nodes, and clients."""
+    """Install the policies, and return two nodes with their clients."""
     own, other = story.nodes_without_agents(2)
     story.wait_for("the DaemonSet has a pod on both", lambda: _pod_of(story, own) and _pod_of(story, other))
     with policies_on(story):
@@ -152,8 +152,8 @@ def post(api: Api, told: Object, group: str = "/api/v1") -> object:
 
 
 def refusal(attempt: Callable[[], object]) -> str:
-    """The API server's reason for a refusal, or an empty text if it accepted. Raises for every other status than
-    403.
+    """Return the API server's reason for a refusal (status 403), or an empty text if the server accepted the request.
+    Raises for other errors.
     """
     try:
         attempt()

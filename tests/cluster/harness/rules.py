@@ -1,5 +1,5 @@
-"""The rules that must hold in every story. They judge the records of observer and hosts; pure functions that share no
-code with careen.
+"""The rules that must hold in every story, judged from the records of observer and hosts. The functions are pure and
+share no code with careen.
 
 Each function returns one sentence for each broken rule. The watches of nodes, pods and lock are separate connections,
 so events within `BLUR` seconds have no order.
@@ -24,7 +24,7 @@ def broken(
 ) -> list[str]:
     """Check all rules of every story.
 
-    `lock_was_lost`: the story itself removed the lock, so a missing claim was not released.
+    `lock_was_lost`: the story itself removed the lock, so a claim may be missing without a release.
     """
     return [
         *too_many_down(seen, hosts, concurrency, end),
@@ -35,7 +35,7 @@ def broken(
 
 
 def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> list[str]:
-    """At most `limit` of these nodes are cordoned or not ready at once."""
+    """Check that at most `limit` of these nodes are cordoned or not ready at once."""
     spans = {name: down_spans(_history(seen, name), end) for name in names}
     most = most_at_once(span for found in spans.values() for span in found)
     if most <= limit:
@@ -47,8 +47,8 @@ def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> l
 
 
 def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """A node reboots only if it is cordoned, has its own claim in the lock, and has no pods except DaemonSet and static
-    pods.
+    """Check that a node reboots only if it is cordoned, has its own claim in the lock, and has no pods except DaemonSet
+    and static pods.
     """
     found = []
     for name, host in hosts.items():
@@ -78,7 +78,7 @@ def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) ->
 
 
 def claim_released_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """A claim leaves the lock only after a new boot of a Ready node, or after everything was undone."""
+    """Check that a claim leaves the lock only after a new boot of a Ready node, or after everything was undone."""
     found = []
     for name, host in hosts.items():
         history = _history(seen, name)

@@ -50,7 +50,7 @@ def job(name: str, *, runs_for: str = "24h", backoff_limit: int = 6, **pod: Any)
 
 
 def cron_job(name: str, of: Object) -> Object:
-    """A CronJob with such Jobs, but without a schedule. A story creates its Jobs like `kubectl create job --from`."""
+    """A CronJob without a schedule. A story creates its Jobs like `kubectl create job --from`."""
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -99,7 +99,7 @@ def apart_from_its_like(app: str) -> dict[str, Any]:
 
 
 def on_node(node: str) -> dict[str, Any]:
-    """Place a workload only on this node. A node selector does it, so the scheduler places the pods."""
+    """Place a workload only on this node, with a node selector, so that the scheduler places the pods."""
     return {"nodeSelector": {"kubernetes.io/hostname": node}}
 
 

@@ -267,7 +267,7 @@ class ControlPlane:
         return Api(self.server, self._tokens["admin"], self.certificate_authority, acts_as)
 
     def service_account_token(self, namespace: str, name: str, bound_to: dict[str, str] | None = None) -> str:
-        """A token as a kubelet requests it: for one ServiceAccount and one pod, with which the token ends."""
+        """A token as a kubelet requests it, for one ServiceAccount and one pod. The token ends with the pod."""
         spec: dict[str, Any] = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 7200}
         if bound_to:
             spec["boundObjectRef"] = bound_to
@@ -290,8 +290,8 @@ class ControlPlane:
 def a_control_plane(
     name: str, start: Callable[[Path, Guardian], ControlPlane], *, keeps_logs: bool = False
 ) -> Iterator[ControlPlane]:
-    """A separate control plane, which `start` creates in an empty folder. Afterwards both are removed, whatever
-    happened. `name` is part of the folder's name.
+    """A separate control plane, which `start` creates in an empty folder. Afterwards the control plane and the folder
+    are removed, whatever happened. `name` is part of the folder's name.
 
     The folder is not one of pytest's, because etcd's files are large and rarely needed afterwards.
     """

@@ -54,7 +54,7 @@ class Reboot:
 
 @dataclass(slots=True, kw_only=True)
 class Host:
-    """A machine. A test changes the fields in the middle block to make the machine misbehave."""
+    """A machine. A test changes the fields from `boot_seconds` on to make the machine misbehave."""
 
     name: str
     zone: str
@@ -329,8 +329,8 @@ class Fleet:
         return host
 
     def start_another_agent(self, host: Host, *, api_server: str = "") -> Program:
-        """Start a second agent for the host, as after a forced deletion of a pod that still runs. It ends with its
-        machine.
+        """Start a second agent for the host, as after a forced deletion of a pod that still runs. The second agent ends
+        with its machine.
         """
         other = copy.copy(host)
         other.alias, other.api_server = "-second", api_server or host.api_server
@@ -445,7 +445,7 @@ def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
 
 @contextlib.contextmanager
 def suppress_not_found() -> Iterator[None]:
-    """Ignore that the object may have been deleted a moment ago."""
+    """Ignore the error that the object does not exist, because it may have been deleted a moment ago."""
     try:
         yield
     except ApiError as error:

@@ -85,7 +85,7 @@ class Prometheus:
         return self._asked("query_range", query=expression, start=str(start), end=str(end), step=str(step_seconds))
 
     def rules(self) -> dict[str, Any]:
-        """Each rule by name, with Prometheus' last evaluation."""
+        """The last evaluation of each rule, by the name of the rule."""
         groups = self._http.request("GET", f"{self.url}/api/v1/rules").json()["data"]["groups"]
         return {rule["name"]: rule for group in groups for rule in group["rules"]}
 

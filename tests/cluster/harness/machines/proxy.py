@@ -1,7 +1,7 @@
 """An HTTP proxy on loopback between one agent and the API server, which can corrupt, delay or replace answers.
 
 The agent uses plain HTTP to the proxy. The proxy uses TLS to the server, with the agent's own token. A rule sees each
-call and chooses the answer. It runs in the thread of the call, so it can also wait, or act at this moment.
+call and chooses the answer. The rule runs in the thread of the call, so it can also wait, or act at this moment.
 """
 
 from __future__ import annotations

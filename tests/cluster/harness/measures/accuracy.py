@@ -16,7 +16,7 @@ from tests.cluster.harness.measures.drains import Drain, PodEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """An owner with replacements that landed outside their forecast nodes."""
+    """An owner whose replacements landed on other nodes than forecast."""
 
     node: str
     owner: str

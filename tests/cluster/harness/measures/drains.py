@@ -205,7 +205,7 @@ class Drainer:
         return foretold(happened, snapshot, forecast)
 
     def happened(self, node: str) -> Happened:
-        """Drain the node as `drain` does. The caller makes the forecast later from the list."""
+        """Drain the node as `drain` does. The caller computes the forecast later, from the listed cluster."""
         pages, lacking = asyncio.run(self._pages()), self._lacking()
         watch, began = self.watch(), time.time()
         self.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
@@ -276,7 +276,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def careen_engine(parallel: int = DrainPolicy().parallel, seconds: float = 60) -> Engine:
-    """careen's own plan and evictions, as its agent executes them."""
+    """An engine that drains with careen's own plan and evictions, as an agent executes them."""
 
     def run(drainer: Drainer, node: str) -> None:
         asyncio.run(_evict_all(drainer.plane, node, DrainPolicy(parallel=parallel), seconds))
@@ -318,7 +318,7 @@ async def _evict_all(plane: ControlPlane, node: str, policy: DrainPolicy, second
 
 
 def kubectl_engine(seconds: int = 60) -> Engine:
-    """`kubectl drain`, which requests all evictions at once."""
+    """An engine that drains with `kubectl drain`, which requests all evictions at once."""
 
     def run(drainer: Drainer, node: str) -> None:
         kubeconfig = str(drainer.plane.folder / "admin.kubeconfig")

@@ -57,7 +57,7 @@ class Moves:
 
 
 def moves(pods: Iterable[PodLife], start: float, end: float) -> Moves:
-    """Count the moves of `pods`, as an observer saw them whose history began before `start`."""
+    """Count the moves of `pods`. The observer's history must begin before `start`."""
     owned = [life for life in pods if life.owner and not life.from_daemonset and life.created_at <= end]
     before = [life for life in owned if life.created_at <= start and (life.gone_at or end + 1) > start]
     made = [life for life in owned if life.created_at > start]

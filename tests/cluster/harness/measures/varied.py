@@ -134,7 +134,7 @@ def _preliminaries() -> Iterator[Object]:
 
 
 def _workloads(chance: random.Random, wanted_cpus: float) -> Iterator[Object]:
-    """Workloads that together request this much cpu. A workload without requests counts as a little."""
+    """Workloads that together request this much cpu. A workload without requests counts as a small request."""
     apps: list[str] = []
     while wanted_cpus > 0:
         name, replicas = f"app{len(apps):02}", chance.choice([1, 1, 2, 2, 3, 3, 4, 5, 6])
