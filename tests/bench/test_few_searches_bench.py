@@ -1,5 +1,5 @@
-"""Tests `make bench-accuracy-searches`, which compares forecasts that follow few searches with drains whose search
-starts at random.
+"""Tests `make bench-accuracy-searches`, which compares forecasts that follow a few searches with drains in which each
+search is random.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests `make bench-accuracy-learned`, which learns from watch events and counts drains only after enough bindings."""
+"""Tests `make bench-accuracy-learned`, which learns from watch events and leaves out drains before enough bindings."""
 
 from __future__ import annotations
 

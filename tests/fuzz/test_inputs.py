@@ -1,5 +1,5 @@
-"""Tests that any text from outside becomes a value or a refusal with a message, without other exceptions, in memory
-proportional to its size. `make fuzz EXAMPLES=…` tries more texts and counts them.
+"""Tests that any text from outside becomes a value or a refusal with a message. No other exception occurs, and memory
+stays proportional to the size of the text. `make fuzz EXAMPLES=…` tries more texts and counts them.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def _pattern(words: str) -> re.Pattern[str]:
 
 
 def _tokens(words: str) -> Iterator[str]:
-    """The tokens of a fragment, whose brackets need not be closed."""
+    """The tokens of a piece of source text. Its brackets need not be closed."""
     try:
         for token in tokenize.generate_tokens(io.StringIO(words).readline):
             if token.string.strip() and token.type not in (tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT):

@@ -126,7 +126,7 @@ class Record:
         self._file.write_text(json.dumps(self._stored))
 
     def reach(self) -> Reach:
-        """The tests that reach each line, from the current record."""
+        """Read from the current record which tests reach each line."""
         return Reach(
             seconds=self._stored["seconds"],
             lines={

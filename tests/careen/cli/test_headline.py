@@ -226,9 +226,7 @@ def test_status_starts_with_the_lock_if_a_node_may_start(desk: Desk) -> None:
 
 
 def test_status_shows_the_first_refused_forecast_while_other_nodes_have_none(desk: Desk) -> None:
-    """Only before the first start: once a node holds a claim, the roll-out moves and status says nothing about
-    refusals.
-    """
+    """Once a node holds a claim, the roll-out moves, and status does not mention refusals any more."""
     waits(desk, "n1", refused_by_spread("n1"))
     waits(desk, "n2")
     waits(desk, "n3")

@@ -141,7 +141,9 @@ async def test_simultaneous_checks_of_the_sentinel_share_one_file_access(
 async def test_a_hanging_check_of_the_sentinel_blocks_no_other_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Queries of Prometheus run in the event loop's threads, and a small host has few of them."""
+    """The check has its own thread. Queries of Prometheus use the event loop's threads, of which a small host has
+    few.
+    """
     files = Hanging(monkeypatch)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=1))
     look = file_look(host(tmp_path), deadline_seconds=0.05)

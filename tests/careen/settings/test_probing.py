@@ -1,4 +1,4 @@
-"""Tests that an agent refuses to start with a probe for which it lacks access to its host."""
+"""Tests that an agent refuses to start if a probe needs access to the host that the agent does not have."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_several_sentinels_are_given_in_one_or_several_values(texts: tuple[str, 
     assert settle(reboot_sentinel=texts).reboot_sentinel == ("/run/a", "/run/b")
 
 
-def test_a_comma_in_a_sentinel_path_does_not_separate() -> None:
+def test_a_comma_in_a_path_does_not_separate_two_sentinels() -> None:
     assert settle(reboot_sentinel=("/run/a,b",)).reboot_sentinel == ("/run/a,b",)
 
 

@@ -1,4 +1,4 @@
-"""Tests how YAML is read that people wrote: the result is a value, or a message with the position of the error."""
+"""Tests how careen reads YAML that people wrote: the result is a value, or a message with the position of the error."""
 
 from __future__ import annotations
 

@@ -169,7 +169,9 @@ def _refused(drain: Drain) -> set[str]:
 
 
 def _unbound_between(events: Sequence[PodEvent], before: PodEvent, after: PodEvent) -> str:
-    """The replacement that the first of two evictions caused, if it was bound after the second."""
+    """The replacement that the first of two evictions caused, if the scheduler bound it only after the second
+    eviction.
+    """
     if not before.owner.startswith("ReplicaSet"):
         return ""
     made = next(
