@@ -136,7 +136,7 @@ def test_a_roll_out_with_kureds_roles_and_arguments_finishes(kureds: InKuredsPla
         'to a ClusterRole: - {apiGroups: [""], resources: [nodes], verbs: [list]}',
         'to a Role in kube-system: - {apiGroups: [""], resources: [configmaps], resourceNames: [careen], verbs: [get]}',
         "the agent makes no forecasts",
-        "the agent posts no Events there",
+        "the agent posts no Events in that namespace",
     ):
         assert words in said, words
     starts = said.count("metrics, health and readiness on port")

@@ -103,7 +103,7 @@ class Rescue:
         lasted = self._hands.api.clock.monotonic() - self._since
         if self._count < rescue.BROKEN_TURNS or lasted < rescue.BROKEN_SECONDS:
             return ""
-        return f"{self._count} turns of the agent in a row broke, within {span(round(lasted))} ({fault})"
+        return f"{self._count} turns of the agent in a row failed within {span(round(lasted))} ({fault})"
 
     async def _is_paused(self) -> bool:
         try:

@@ -103,7 +103,7 @@ class Mind:
                 return seen, decision
             _LOG.debug("wants %s", ", ".join(sorted(decision.wants)))
             seen = await self._observer.add(seen, decision.wants, policy)
-        raise NeverDecided(f"still wants {', '.join(sorted(decision.wants))} after {_MOST_ROUNDS} rounds")
+        raise NeverDecided(f"the decision still wants {', '.join(sorted(decision.wants))} after {_MOST_ROUNDS} rounds")
 
     def _told(self, decision: Decision, applied: Applied, uid: str) -> None:
         """Remembers which Events and messages were sent, and which to send if an unclear patch of the Node landed."""

@@ -181,21 +181,21 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
 
 
 FORECAST_RIGHTS: tuple[Right, ...] = tuple(
-    Right(verb="list", resource=resource, group=group, because=f"the forecast {why}", part=OptionalRight.FORECAST)
+    Right(verb="list", resource=resource, group=group, because=why, part=OptionalRight.FORECAST)
     for group, resource, why in (
-        ("batch", "jobs", "says which evicted pods a Job does not replace"),
-        ("policy", "poddisruptionbudgets", "says which budgets hold an eviction"),
-        ("", "namespaces", "resolves namespace selectors of pod affinity"),
-        ("", "services", "finds the default spread constraints of a pod"),
-        ("", "persistentvolumeclaims", "follows a pod's volumes"),
-        ("", "persistentvolumes", "knows where a volume can be attached"),
-        ("storage.k8s.io", "storageclasses", "knows how a volume is bound"),
-        ("storage.k8s.io", "csinodes", "counts a node's volumes"),
-        ("storage.k8s.io", "csidrivers", "counts a node's volumes"),
-        ("storage.k8s.io", "csistoragecapacities", "knows where a volume can be made"),
-        ("storage.k8s.io", "volumeattachments", "counts a node's volumes"),
-        ("resource.k8s.io", "resourceclaims", "follows a pod's devices"),
-        ("resource.k8s.io", "deviceclasses", "follows a pod's devices"),
+        ("batch", "jobs", "the forecast says which evicted pods a Job does not replace"),
+        ("policy", "poddisruptionbudgets", "the forecast says which budgets hold an eviction"),
+        ("", "namespaces", "the forecast resolves namespace selectors of pod affinity"),
+        ("", "services", "the forecast finds the default spread constraints of a pod"),
+        ("", "persistentvolumeclaims", "the forecast follows a pod's volumes"),
+        ("", "persistentvolumes", "the forecast knows where a volume can be attached"),
+        ("storage.k8s.io", "storageclasses", "the forecast knows how a volume is bound"),
+        ("storage.k8s.io", "csinodes", "the forecast counts a node's volumes"),
+        ("storage.k8s.io", "csidrivers", "the forecast counts a node's volumes"),
+        ("storage.k8s.io", "csistoragecapacities", "the forecast knows where a volume can be made"),
+        ("storage.k8s.io", "volumeattachments", "the forecast counts a node's volumes"),
+        ("resource.k8s.io", "resourceclaims", "the forecast follows a pod's devices"),
+        ("resource.k8s.io", "deviceclasses", "the forecast follows a pod's devices"),
     )
 )
 

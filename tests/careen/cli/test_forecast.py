@@ -391,8 +391,8 @@ def test_a_forecast_from_a_dump_equals_the_live_forecast_and_sends_no_request(de
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (["n9"], "there is no Node 'n9' among the 3 of this dump"),
-        (["n1", "n8"], "there is no Node 'n8' among the 3 of this dump"),
+        (["n9"], "there is no Node 'n9' among the 3 Nodes of this dump"),
+        (["n1", "n8"], "there is no Node 'n8' among the 3 Nodes of this dump"),
     ],
 )
 def test_forecast_of_a_node_missing_from_the_dump_is_a_usage_error(

@@ -124,8 +124,8 @@ def _answer(order: ForecastRequest) -> dict[str, Any]:
         return {"mistake": f"--from {order.dump}: {error}"}
     if order.dump and (absent := [name for name in order.nodes if name not in snapshot.columns.row_of]):
         return {
-            "mistake": f"--from {order.dump}: there is no Node {absent[0]!r} among the {len(snapshot.nodes)} of this "
-            "dump"
+            "mistake": f"--from {order.dump}: there is no Node {absent[0]!r} among the {len(snapshot.nodes)} Nodes "
+            "of this dump"
         }
     version, note = supported(release)
     try:

@@ -42,6 +42,6 @@ def _template(wanted: NodesToAdd, snapshot: Snapshot, scheduler: Scheduler) -> N
             return of_manifest(snapshot, node_from_manifest(wanted.manifest), scheduler)
         return like_node(snapshot, wanted.name)
     except UnknownNodeError:
-        raise NoTemplateError(f"there is no Node {wanted.name!r} among the {len(snapshot.nodes)}") from None
+        raise NoTemplateError(f"there is no Node {wanted.name!r} among the {len(snapshot.nodes)} Nodes") from None
     except ManifestError as error:
         raise NoTemplateError(str(error)) from error

@@ -33,7 +33,7 @@ _DOES_WITHOUT: dict[OptionalRight, str] = {
     OptionalRight.COORDINATORS: "the agent looks for another coordinator only at kube-system/kured",
     OptionalRight.OWNERS: "after a reboot a node does not wait for its pods' owners, and does not check whether they "
     "bind pods to it",
-    OptionalRight.EVENTS: "the agent posts no Events there; its log has the same messages",
+    OptionalRight.EVENTS: "the agent posts no Events in that namespace; its log has the same messages",
     OptionalRight.FORECAST: "the agent makes no forecasts; it still tries each eviction as a dry run before it moves "
     "a pod",
 }

@@ -220,7 +220,7 @@ class Agent:
                     self._metrics.show_only_agent(1)
                     return held
                 case single_agent.CannotLock(why):
-                    _LOG.info("no host lock against a second agent of this node: %s", why)
+                    _LOG.info("the host offers no lock against a second agent of this node: %s", why)
                     break
                 case single_agent.HeldByOther(file):
                     self._metrics.show_only_agent(0)

@@ -162,7 +162,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.MAINTENANCE,
         Phase.FAILED,
-    ): "a person handed the node back, and it is not Ready within --verify-timeout: the agent keeps the claim, so the "
+    ): "the node was handed back, and it is not Ready within --verify-timeout: the agent keeps the claim, so the "
     "roll-out halts",
     (
         Phase.DRAINING,

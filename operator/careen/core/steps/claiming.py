@@ -268,7 +268,9 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     )
     return move(
         situation,
-        Status(Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to go{baseline.said(progress.owners)}"),
+        Status(
+            Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to leave the node{baseline.said(progress.owners)}"
+        ),
         Transition(
             Phase.DRAINING,
             progress,

@@ -47,7 +47,9 @@ def decide(situation: Situation) -> Decision:
         return _since_handed_back(situation, Status(Code.MAINTENANCE, kept_sentence(situation, request)), None)
     if not situation.node.ready:
         return _wait_until_ready(situation)
-    return _hand_back(situation, Code.HANDED_BACK, "handed back, without a reboot", asked.done_with(situation))
+    return _hand_back(
+        situation, Code.HANDED_BACK, "the node was handed back, without a reboot", asked.done_with(situation)
+    )
 
 
 def after_boot(situation: Situation) -> Decision | None:

@@ -103,7 +103,7 @@ def decide(situation: Situation) -> Decision:
         return failing.undone(
             situation,
             Code.REBOOT_COMMAND_FAILED,
-            f"the host did not take the reboot: {own.detail}",
+            f"the host did not accept the reboot: {own.detail}",
             tries=situation.progress.tries + 1,
         )
     if (found := working.put_back(situation)) is not None and not _is_called_off(situation):

@@ -191,7 +191,9 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
         progress = replace(progress, tainted_at=rfc3339(situation.seen.now))
     return move(
         situation,
-        Status(Code.RELEASED, f"{_what_it_was(situation)}, but the host still asks for a reboot, or cannot be asked"),
+        Status(
+            Code.RELEASED, f"{_what_it_was(situation)}, but the host still asks for a reboot, or its need is unknown"
+        ),
         Transition(Phase.WAITING, progress, change=NodeChange(taints=taints, annotations=measured), first=first),
     )
 

@@ -40,8 +40,8 @@ def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> 
 def change_after(
     window: Window, at: datetime, named: NamedWindow | None = None, *, within: timedelta | None = None
 ) -> datetime | None:
-    """Return when the window next opens or closes, to the second. None if it does not change `within` this time, or
-    never."""
+    """Return when the window next opens or closes, to the second. None if it never changes, or not `within` this
+    time."""
     if not window.days:
         return None
     now = is_open(window, at, named)

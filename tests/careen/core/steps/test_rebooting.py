@@ -273,7 +273,7 @@ def test_the_pods_are_listed_before_a_second_announcement() -> None:
 def test_a_failed_reboot_command_undoes_the_drain_and_fails_the_node() -> None:
     decision = rebooting(RebootOutcome.FAILED)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_COMMAND_FAILED)
-    assert decision.reason.sentence == "the host did not take the reboot: exit code 1"
+    assert decision.reason.sentence == "the host did not accept the reboot: exit code 1"
     record = the_record(decision)
     assert (record.tries, record.is_giving_back, record.failed) == (1, True, "reboot-command-failed")
     assert the_patch(decision).unschedulable is False
