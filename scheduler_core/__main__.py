@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"scheduler_core, version {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    judge = commands.add_parser("judge", help="judge cases: a JSON line in, an answer line out")
+    judge = commands.add_parser("judge", help="reads a case from each line and writes a line with the decisions")
     judge.add_argument(
         "--processes",
         type=int,

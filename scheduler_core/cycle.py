@@ -1,14 +1,13 @@
-"""One pod, one cycle, top to bottom: READ THIS FIRST.
+"""Runs one scheduling cycle for one pod, from top to bottom. Read this module first.
 
-    search PreFilter prepares and may narrow; Filter refuses node by node; extenders may refuse more
-    give up?   nothing left: PostFilter asks whether evicting others would help
-    choose     one left: that one. Several: PreScore, Score, NormalizeScore, extenders; the highest total wins
-    commit     Reserve, Permit, PreBind, Bind, PostBind: `commit` runs them for callers that place the pod
+    search     PreFilter may restrict the nodes; Filter refuses nodes; extenders may refuse more nodes
+    give up    if no node is left: PostFilter tries whether evicting other pods would help
+    choose     the highest total of PreScore, Score, NormalizeScore and extenders, if several nodes are left
+    bind       Reserve, Permit, PreBind, Bind, PostBind, for callers that bind the pod (framework/binding.py)
 
-Without a `Search`, every node is searched and scored. The real scheduler stops early in clusters of 100 nodes and
-more, from a start that depends on its earlier cycles (pkg/scheduler/schedule_one.go); a `Search` gives that start, and
-the cycle then decides as the real scheduler does. `CycleResult.sample` tells whether it may have stopped before it
-checked every node that fits."""
+Without a `Search`, every node is filtered and scored. In clusters of 100 nodes and more the real scheduler stops early,
+and starts at a node that depends on its earlier cycles (pkg/scheduler/schedule_one.go). With a `Search` as its start,
+the cycle decides as the real scheduler does. `CycleResult.sample` says whether the real scheduler may stop early."""
 
 from __future__ import annotations
 

@@ -113,9 +113,9 @@ def _read_mapping(event: Mapping[str, Any]) -> WatchEvent | Listing:
 
 def _event(kind_of_event: Any, head: _Head, written: Any) -> WatchEvent:
     if kind_of_event not in CHANGES and kind_of_event not in (DELETED, BOOKMARK):
-        raise UnusableEventError(f"an event of the type {kind_of_event!r} says nothing about an object")
+        raise UnusableEventError(f"an event of the type {kind_of_event!r} does not concern an object")
     if not head.kind:
-        raise UnusableEventError("an event whose object has no kind says nothing about a cluster")
+        raise UnusableEventError("the object of the event has no kind")
     return WatchEvent(kind_of_event, head.kind, head.api_version, _of_head(head, written))
 
 
@@ -127,7 +127,7 @@ def _of_pages(sync: Sync) -> Iterator[Item]:
             else:
                 yield from map(_item, page.get("items") or ())
         except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, UnicodeDecodeError) as trouble:
-            raise UnusableEventError(f"a page of a list of {sync.kind} cannot be read: {trouble}") from trouble
+            raise UnusableEventError(f"a list page of kind {sync.kind} cannot be read: {trouble}") from trouble
 
 
 def _raw_item(raw: msgspec.Raw) -> Item:

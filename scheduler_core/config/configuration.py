@@ -327,7 +327,9 @@ def _read_extender(section: Section, *, may_name_files: bool) -> ExtenderSetting
         section.refuse("urlPrefix", "must be the URL of the extender")
     for name, attribute in _ADDRESS_FIELDS.items():
         if _NOT_IN_ADDRESS.search(getattr(extender, attribute)):
-            section.refuse(name, "must not have '?', '#', white space or control characters: it is a part of a path")
+            section.refuse(
+                name, "must not contain '?', '#', white space or control characters, because it is part of a path"
+            )
     if extender.prioritize_verb and extender.weight <= 0:
         section.refuse("weight", f"{extender.weight}: must have a positive weight applied to it")
     section.refuse_unknown()
@@ -346,14 +348,14 @@ def _read_managed_resource(section: Section) -> ManagedResource:
     ):
         section.refuse(
             "name",
-            f"{name!r} is not an extended resource: it needs a domain of its own before '/', outside kubernetes.io",
+            f"{name!r} is not an extended resource: it needs a domain other than kubernetes.io before '/'",
         )
     resource = ManagedResource(name=name, ignored_by_scheduler=section.flag("ignoredByScheduler"))
     section.refuse_unknown()
     return resource
 
 
-NO_FILE = "must not name a file here"
+NO_FILE = "must not name a file"
 # Each with the field that holds the content itself.
 _FILE_FIELDS = {"certFile": "certData", "keyFile": "keyData", "caFile": "caData"}
 

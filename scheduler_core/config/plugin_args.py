@@ -352,7 +352,7 @@ def _check_node_selector_term(term: Section) -> None:
     for match_field in term.sections("matchFields"):
         key, operator, values = match_field.text("key"), match_field.text("operator"), match_field.texts("values")
         if key != "metadata.name":
-            match_field.refuse("key", f"{key!r} is not supported; nodes have the one field metadata.name")
+            match_field.refuse("key", f"{key!r} is not supported; nodes have only the field metadata.name")
         if operator not in ("In", "NotIn"):
             match_field.refuse("operator", f"{operator!r} is not a valid field selector operator; choose In or NotIn")
         if len(values) != 1:

@@ -109,7 +109,7 @@ def effective_plugins(
     for index, plugin in enumerate(rules.at(MULTI_POINT).enabled):
         if not any(serves(plugin.name, point) for point in EXTENSION_POINTS):
             raise ConfigurationError(
-                [f"{where}.{MULTI_POINT}.enabled[{index}]: plugin {plugin.name} does not exist, or serves no point"]
+                [f"{where}.{MULTI_POINT}.enabled[{index}]: plugin {plugin.name} does not exist or serves no point"]
             )
     by_point = {point: _expand(point, rules.at(point), multi_point, serves, where) for point in EXTENSION_POINTS}
     if len(by_point["queueSort"]) != 1:

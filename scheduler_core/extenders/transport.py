@@ -102,7 +102,7 @@ def _read(response: http.client.HTTPResponse, sock: socket.socket, deadline: flo
 def _trust(tls: ExtenderTls, *, has_to_be_https: bool) -> ssl.SSLContext:
     has_authority = bool(tls.authority_file or tls.authority_pem)
     if tls.insecure and has_authority:
-        raise ExtenderError("tlsConfig: a root certificate together with insecure is not allowed")
+        raise ExtenderError("tlsConfig: a root certificate cannot be combined with insecure")
     context = ssl.create_default_context()
     # From 3.13 on Python refuses authorities without a key usage; Go, and so kube-scheduler, accepts them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -148,5 +148,5 @@ def _load(what: str, files: str, load: Callable[[], object]) -> None:
     except (OSError, ValueError) as problem:  # ssl.SSLError is an OSError
         if not files:
             raise ExtenderError(f"tlsConfig: {what} cannot be used: {problem}") from problem
-        why = "not there, not readable, or without a PEM certificate or key that fits"
+        why = "it is missing, not readable, or has no matching PEM certificate or key"
         raise ExtenderError(f"tlsConfig: {what} {files} cannot be used: {why}") from None

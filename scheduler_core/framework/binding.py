@@ -106,7 +106,7 @@ class BindingCycle(Value):
             verdict: Verdict = plugin.bind(state, pod, node_name)
             if not verdict.is_skip:
                 return _blamed(verdict, plugin.name, "Bind")
-        return error("no bind plugin was responsible for the pod")
+        return error("all bind plugins skipped the pod")
 
     def _stopped(self, stage: Stage, verdict: Verdict, state: CycleState, pod: Pod, node_name: str) -> BindingProgress:
         self.give_up(state, pod, node_name)

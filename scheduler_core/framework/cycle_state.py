@@ -16,7 +16,7 @@ class UnpreparedError(LookupError):
     with an error."""
 
     def __str__(self) -> str:
-        return f"reading {self.args[0]} from the cycle's notes: not found"
+        return f"reading {self.args[0]} from the cycle state: not found"
 
 
 class CycleState:

@@ -52,7 +52,7 @@ class Diagnosis:
     rounds: tuple[Round, ...] = ()
     sieved: NDArray[np.intp] | None = None  # the rows that passed the filters, where they are known already
     replaced: Mapping[int, Verdict] = field(default_factory=dict)
-    """By row, verdicts that count instead of the filters': from nominated pods, and from extenders."""
+    """Verdicts, by row, that replace those of the filters: from nominated pods and from extenders."""
 
     def with_replaced(self, verdicts: Mapping[int, Verdict]) -> Diagnosis:
         """Returns a diagnosis in which these verdicts, by row, replace the verdicts of the filters."""

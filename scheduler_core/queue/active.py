@@ -16,7 +16,7 @@ from scheduler_core.queue.queued_pod import QueuedPod, identity
 from scheduler_core.values import Value
 
 QueueOrder = Callable[[QueuedPod, QueuedPod], bool]
-"""The QueueSort plugin's answer: does the first go before the second?"""
+"""Whether the QueueSort plugin puts the first pod before the second."""
 
 
 class Happening(Value):

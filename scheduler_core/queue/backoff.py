@@ -13,7 +13,7 @@ from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.values import Value
 
 WINDOW_SECONDS = 1
-"""Back-offs end in whole seconds, so that within one second priority decides and not a few milliseconds."""
+"""Back-offs end in whole seconds, so that priority orders the pods of one second, not a few milliseconds."""
 
 
 class BackoffPolicy(Value, kw_only=True):

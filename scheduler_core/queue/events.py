@@ -81,7 +81,7 @@ class ClusterEvent(Value):
 
 
 Hint = Callable[[Pod, Any, Any], bool]
-"""May the change from `old` to `new` (None: did not exist, no longer exists) make this waiting pod schedulable?"""
+"""Whether a change may make this waiting pod schedulable. `old` is None for a new object, `new` for a deleted one."""
 
 
 def always(_pod: Pod, _old: Any, _new: Any) -> bool:

@@ -17,15 +17,15 @@ from scheduler_core.queue.queued_pod import QueuedPod, identity
 from scheduler_core.values import Value
 
 UNSCHEDULABLE_PATIENCE_SECONDS = 5 * 60
-"""A pod that no event helped for this long is tried again anyway: some hint may have been wrong."""
+"""After this time a waiting pod is tried again without an event, because some hint may be wrong."""
 
 
 class Requeue(Enum):
     """The effect of an event on a waiting pod."""
 
-    STAY = "stay where it is"
-    AFTER_BACKOFF = "try again once its back-off is over"
-    AT_ONCE = "try again at once"
+    STAY = "keep waiting"
+    AFTER_BACKOFF = "become active after the back-off"
+    AT_ONCE = "become active at once"
 
 
 class RegisteredHints(Value, kw_only=True):

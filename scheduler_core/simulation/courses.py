@@ -57,9 +57,9 @@ class OpenLanding(Value):
         if self.ways:
             return tuple(self.ways)
         result = self.each.result
-        assert result is not None, "a pod that found a node has a result"
+        assert result is not None, "a pod with a node has a result"
         if result.node is None:
-            assert result.preemption is not None, "a pod that found a node fits there, or preempts for it"
+            assert result.preemption is not None, "a pod that fits on no node preempts pods on one"
             return (result.preemption.node,)
         return (result.node, *(name for name in result.best if name != result.node))
 
@@ -190,7 +190,7 @@ class Course:
             unknown = result.unknown or result.error
         except NoProfileError:
             unknown = (
-                f"is scheduled by {each.pod.spec.scheduler_name}, whose profile is not known here (--scheduler-config)"
+                f"is scheduled by {each.pod.spec.scheduler_name}, whose profile is unknown (set --scheduler-config)"
             )
         tried = replace_value(
             each, result=result, unknown=unknown, is_after_cut=self.is_cut, any_start=self._any_start(each, result)
@@ -233,7 +233,7 @@ class Course:
             self._land(each, way.node)
 
     def _land(self, each: Displaced, node: str, left_out: Sequence[str] = ()) -> None:
-        assert each.result is not None, "a pod that found a node has a result"
+        assert each.result is not None, "a pod with a node has a result"
         victims = self._make_room(each.result)
         if each.result.node is None:
             # A cycle's own landing also promises volumes to the pod's claims; after a preemption that choice

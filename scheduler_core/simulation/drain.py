@@ -52,7 +52,7 @@ _COURSES_TIMES_NODES = 20_000
 # The same holds for searches: each soon becomes a separate course with its own cluster.
 LEAST_SEARCHES = 32
 _SEARCHES_TIMES_NODES = 160_000
-_PREEMPTS_IN_PART = ", or onto another: kube-scheduler tries only a part of the nodes and starts at a random one"
+_PREEMPTS_IN_PART = ", or on another node: kube-scheduler tries only a part of the nodes and starts at a random one"
 # A pod that fits nowhere costs a search for whom it could preempt. Beyond so many kinds, pods that wait already
 # are counted and not tried.
 MOST_WAITING_KINDS = 30
@@ -305,8 +305,8 @@ class _Told(Value):
             return ""
         return (
             f"disruption budget {budget.key} wants {numbers.desired_healthy} healthy of "
-            f"{numbers.expected_pods} pods, and {counted(len(away), 'pod')} that "
-            f"are evicted before can return only to this node: waiting cannot help"
+            f"{numbers.expected_pods} pods, and {counted(len(away), 'pod')} "
+            f"evicted earlier can return only to this node: waiting cannot help"
         )
 
     def _landing(self, landing: Landing) -> PodForecast:
@@ -379,7 +379,7 @@ class _Told(Value):
             f"{pod.namespace}/{pod.owner.name}" for pod in _gone_with_their_jobs(main.jobs, main.world) if pod.owner
         )
         for job, number in sorted(gone.items()):
-            yield f"Job {job} would fail, and {counted(number, 'other pod')} of it would end"
+            yield f"Job {job} would fail, and {counted(number, 'other pod')} of it would be deleted"
 
     def notes(self) -> Iterable[str]:
         """Returns notes about other pods that the drain affects, and about what the forecast left out."""
@@ -409,7 +409,7 @@ class _Told(Value):
         yield from batch_notes(self.scheduler, self.courses[0].displaced.values())
         if cut := sum(1 for landing in self.landings.values() if landing.is_cut):
             yield (
-                f"more than the {len(self.courses)} simulated courses are possible: "
+                f"more courses are possible than the {len(self.courses)} simulated ones: "
                 f"{counted(cut, 'pod')} may land on nodes that are not listed"
             )
 

@@ -273,7 +273,7 @@ class _Rollout:
         if name in self.work:
             return _time_ended("the simulated time ended while the node was at work")
         found = self.permission.refusal(name, self.now)
-        return found or _time_ended(f"its turn did not come before {ends_by:%Y-%m-%d %H:%M}")
+        return found or _time_ended(f"the node could not start before {ends_by:%Y-%m-%d %H:%M}")
 
 
 def _time_ended(sentence: str) -> Obstacle:

@@ -19,7 +19,7 @@ def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
         return
     looked_at, feasible = min(each.looked_at for each in samples), max(each.feasible for each in samples)
     open_ones = sum(1 for landing in mine if landing.depends_on_the_start)
-    depend = f"{counted(open_ones, 'landing')} of {len(mine)} {'depends' if open_ones == 1 else 'depend'} on it"
+    depend = f"{counted(open_ones, 'landing')} of {len(mine)} {'depends' if open_ones == 1 else 'depend'} on that start"
     if looked_at == 1:
         yield (
             f"nothing scores nodes in this profile: kube-scheduler takes the first of up to {feasible} nodes that "
@@ -38,8 +38,8 @@ def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterabl
     kinds = Counter(each.kind for each in displaced if batches(scheduler, each.pod))
     if batched := sum(number for number in kinds.values() if number > 1):
         yield (
-            f"the scheduler's profile places identical pods in batches: of {counted(batched, 'pod')}, one "
-            f"that does not fit beside its twin may take the next node of the twin's list, which is not simulated"
+            f"the scheduler's profile places identical pods in batches: if one of these {counted(batched, 'pod')} does "
+            f"not fit on the node of the pod before it, it may take another node than the forecast says"
         )
 
 

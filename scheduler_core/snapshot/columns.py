@@ -112,7 +112,7 @@ class Columns:
         return all(getattr(self.nodes[row], attribute) == getattr(node, attribute) for row, node in rows.items())
 
     def _has_same_resources(self, nodes: Sequence[Node], rows: Mapping[int, Node]) -> bool:
-        """Whether the new nodes have the same resource names. A cheap check: it may say no although they have."""
+        """Whether the resource names stay the same. The check is cheap and may wrongly say no."""
         if not nodes:
             return False
         new = {name for node in rows.values() for name in node.allocatable}

@@ -56,7 +56,7 @@ class Dump(Value, kw_only=True):
     header: Header
     snapshot: Snapshot
     learnt: Any = None
-    """As written: a shadow's belief about the scheduler's search (`learning/kept_belief.py`)."""
+    """The JSON of a shadow's belief about the scheduler's search (`learning/kept_belief.py`)."""
 
 
 class DumpWriter:
@@ -138,7 +138,7 @@ def _header(line: bytes) -> Header:
     except ValueError as error:
         raise UnreadableDumpError("this is no careen snapshot: its first line is no JSON") from error
     if not isinstance(head, dict) or head.get("format") != _MAGIC:
-        raise UnreadableDumpError("this is no careen snapshot: its first line does not say so")
+        raise UnreadableDumpError("this is no careen snapshot: its first line is not a header")
     if head.get("version") != VERSION:
         raise UnreadableDumpError(f"the dump has version {head.get('version')!r}; this release reads version {VERSION}")
     return Header(kube_version=str(head.get("kubeVersion", "")), taken_at=str(head.get("takenAt", "")))
@@ -152,10 +152,10 @@ def _pages(lines: Iterator[bytes], last: dict[str, Any]) -> Iterator[bytes]:
             last |= json.loads(line)
             if last["end"] != count:
                 raise UnreadableDumpError(
-                    "the dump lacks pages: its last line counts more than there are; take it again"
+                    "the dump lacks pages: it has fewer than its last line says; take it again with `careen snapshot`"
                 )
             if next(lines, None) is not None:  # Reading to the end also checks gzip's checksum.
-                raise UnreadableDumpError("the dump goes on after its last line")
+                raise UnreadableDumpError("the dump has data after its last line")
             return
         yield line
     raise UnreadableDumpError("the dump is cut off: its last line is missing; take it again with `careen snapshot`")

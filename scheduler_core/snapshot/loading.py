@@ -170,7 +170,7 @@ class PageReader:
         try:
             self._add(page)
         except RecursionError:
-            raise ValueError("a page that is nested so deeply cannot be read") from None
+            raise ValueError("the page is nested too deeply") from None
 
     def _add(self, page: bytes) -> None:
         with _without_collector():

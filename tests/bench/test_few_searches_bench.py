@@ -43,7 +43,7 @@ def test_a_pod_that_lands_on_another_node_is_outside_its_forecast(
     assert [each.inside for each in bench.judged(snapshot, random.Random(1), 2, 2)] == [0, 0]
 
 
-def test_half_of_the_followed_searches_use_an_unknown_node_order() -> None:
+def test_half_of_the_searches_use_a_shuffled_node_order() -> None:
     chance = random.Random(3)
     searches = [bench.drawn(chance, 1000) for _ in range(400)]
     assert 150 < sum(search.shuffle > 0 for search in searches) < 250

@@ -74,7 +74,7 @@ def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(story: S
     story.admin.patch(f"/api/v1/namespaces/{CAREEN.namespace}/configmaps/careen", {"data": data})
     story.wait_for("the edit is refused", lambda: f'careen_config_ok{{node="{host.name}"}} 0.0' in story.metrics(host))
     for name in ("certFile", "keyFile"):
-        assert f"extenders[0].tlsConfig.{name}: must not name a file here" in log_of(host)
+        assert f"extenders[0].tlsConfig.{name}: must not name a file" in log_of(host)
     assert "--config-map-may-name-files" in log_of(host)
     story.settings(concurrency=1)
     story.agents_answer()

@@ -56,7 +56,7 @@ NEAR = {"podAffinityTerm": {"topologyKey": "zone", "labelSelector": {}}, "weight
         pytest.param(UNSPREAD, "1.36", {"schedulerName": "another"}, False, id="the pod belongs to another scheduler"),
     ],
 )
-def test_pods_are_placed_in_batches_as_in_kube_scheduler(
+def test_the_library_knows_which_pods_kube_scheduler_places_in_batches(
     configuration: Manifest, version: str, spec: Manifest, is_batched: bool
 ) -> None:
     pod = load_objects([a_pod("p", "", **spec)]).pending[0]

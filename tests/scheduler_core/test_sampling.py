@@ -86,7 +86,7 @@ def test_landings_have_shares_if_the_scheduler_stops_early(fitting: int, others:
         (note,) = made.notes
         assert note == (
             f"kube-scheduler checks 100 of up to {fitting} nodes that fit, and the start of its search is unknown: "
-            "1 landing of 1 depends on it, and the named nodes take the pod in 95 of 100 cases; with "
+            "1 landing of 1 depends on that start, and the named nodes take the pod in 95 of 100 cases; with "
             "percentageOfNodesToScore: 100 it checks all nodes, and the forecast is exact"
         )
     else:
@@ -232,7 +232,7 @@ def test_without_score_plugins_all_fitting_nodes_are_equally_likely() -> None:
     assert 0.94 * 150 <= len(pod.landing) <= 150
     assert note == (
         "nothing scores nodes in this profile: kube-scheduler takes the first of up to 150 nodes that fit, and the "
-        "start of its search is unknown: 1 landing of 1 depends on it"
+        "start of its search is unknown: 1 landing of 1 depends on that start"
     )
 
 
@@ -256,7 +256,7 @@ def test_since_1_35_a_restarted_scheduler_may_have_any_node_order() -> None:
     assert columns.shuffled_order(1).tolist() == orders[0]
 
 
-def test_half_of_the_followed_searches_use_an_unknown_node_order() -> None:
+def test_half_of_the_searches_use_a_shuffled_node_order() -> None:
     snapshot = load_objects(a_cluster(150))
     searches = possible_searches(snapshot, Scheduler())
     assert sum(each.weight for each in searches if each.search.shuffle) == pytest.approx(0.5)

@@ -110,7 +110,7 @@ def _two_budgets(pod: Pod, budgets: list[DisruptionBudget]) -> EvictionRefusal:
     return EvictionRefusal(
         is_never=True,
         sentence=f"{pod.key} is covered by the disruption budgets {names}; the eviction API refuses pods with "
-        "more than one",
+        "more than one budget",
     )
 
 
@@ -120,7 +120,7 @@ def _spent(budget: DisruptionBudget) -> EvictionRefusal:
     helps = (
         "waiting cannot help: raise maxUnavailable, lower minAvailable or add a replica"
         if never
-        else "it may allow one when more of its pods are healthy"
+        else "it may allow an eviction when more of its pods are healthy"
     )
     return EvictionRefusal(
         budget=numbers,

@@ -107,7 +107,7 @@ def _by_index(job: Job, pods: Sequence[Pod], action: str, limit: int) -> _Fate:
     return _Fate(
         counted,
         {
-            pod.key: f"its index fails with the eviction: the backoffLimitPerIndex of its Job is {limit}"
+            pod.key: f"the eviction makes its index fail: the backoffLimitPerIndex of its Job is {limit}"
             for pod in failed
         },
     )

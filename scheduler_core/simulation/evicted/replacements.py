@@ -41,7 +41,7 @@ def recreation_of(pod: Pod) -> Recreation:
 
 
 StaysBecause = Callable[[Pod], str]
-"""A drain's own rule: why it leaves a pod that a drain would normally move; empty if it moves the pod."""
+"""A drain's own rule: returns why the drain leaves the pod on its node, or an empty text."""
 
 
 def moves_all(_pod: Pod) -> str:

@@ -187,7 +187,7 @@ def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(
         started(given, with_extender(**{field: SHADOW}))
     (problem,) = refused.value.problems
     data = field.replace("File", "Data")
-    assert f"extenders[0].tlsConfig.{field}: must not name a file here: set the content in {data}" in problem
+    assert f"extenders[0].tlsConfig.{field}: must not name a file: set the content in {data}" in problem
     assert problem.endswith("or let the ConfigMap name files with --config-map-may-name-files on the DaemonSet)")
     assert SHADOW not in problem
     trusted = started(given, with_extender(**{field: SHADOW}), config_map_may_name_files="true")

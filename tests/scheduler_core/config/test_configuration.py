@@ -275,11 +275,11 @@ def test_resources_ignored_by_extenders_replace_the_list_of_noderesourcesfit() -
                 ),
                 (
                     "extenders[0].managedResources[1].name: 'storage.kubernetes.io/x' is not an extended "
-                    "resource: it needs a domain of its own before '/', outside kubernetes.io"
+                    "resource: it needs a domain other than kubernetes.io before '/'"
                 ),
                 (
                     "extenders[0].managedResources[2].name: 'requests.example.com/x' is not an extended resource: "
-                    "it needs a domain of its own before '/', outside kubernetes.io"
+                    "it needs a domain other than kubernetes.io before '/'"
                 ),
                 "extenders[0].managedResources[3].name: 'bad name/x' is not a valid resource name",
             ],
@@ -338,9 +338,9 @@ def test_a_configuration_without_file_access_may_contain_inline_certificates() -
     with pytest.raises(ConfigurationError) as refused:
         Configuration.from_mapping({"extenders": extenders}, may_name_files=False)
     assert refused.value.problems == (
-        "extenders[1].tlsConfig.certFile: must not name a file here: set the content in certData",
-        "extenders[1].tlsConfig.keyFile: must not name a file here: set the content in keyData",
-        "extenders[1].tlsConfig.caFile: must not name a file here: set the content in caData",
+        "extenders[1].tlsConfig.certFile: must not name a file: set the content in certData",
+        "extenders[1].tlsConfig.keyFile: must not name a file: set the content in keyData",
+        "extenders[1].tlsConfig.caFile: must not name a file: set the content in caData",
     )
     Configuration.from_mapping({"extenders": extenders[:1]}, may_name_files=False)
     Configuration.from_mapping({"extenders": extenders})

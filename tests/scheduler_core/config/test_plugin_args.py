@@ -50,7 +50,7 @@ def read(plugin: str, args: dict[str, Any], version: KubeVersion = NOW) -> tuple
         ("NodeName", None),
     ],
 )
-def test_a_plugin_that_is_not_mentioned_gets_its_defaults(plugin: str, defaults: object) -> None:
+def test_a_plugin_without_configured_arguments_gets_its_defaults(plugin: str, defaults: object) -> None:
     assert default_plugin_args(plugin, NOW) == defaults
 
 
@@ -361,7 +361,7 @@ TERM = "args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSe
         (
             required(fields=({"key": "metadata.uid", "operator": "Exists", "values": []},)),
             [
-                f"{TERM}.matchFields[0].key: 'metadata.uid' is not supported; nodes have the one field metadata.name",
+                f"{TERM}.matchFields[0].key: 'metadata.uid' is not supported; nodes have only the field metadata.name",
                 f"{TERM}.matchFields[0].operator: 'Exists' is not a valid field selector operator; choose In or NotIn",
                 f"{TERM}.matchFields[0].values: must have one element",
             ],

@@ -107,7 +107,7 @@ def test_an_extenders_error_ends_the_cycle_unless_it_is_ignorable(servers: Any) 
     assert failed.problem.reasons[0].startswith("extender http://127.0.0.1:9: POST http://127.0.0.1:9/filter: ")
 
 
-def test_an_error_in_the_extenders_response_is_an_error(servers: Any) -> None:
+def test_an_error_message_in_an_extenders_response_counts_as_an_error(servers: Any) -> None:
     server, settings = servers({"filter": lambda _: {"Error": "no licence"}}, filter_verb="filter")
     assert chain(settings).filter(POD, NODES) == Survivors(
         nodes=(), refusals={}, problem=error(f"extender {server.url}: no licence")
@@ -151,7 +151,7 @@ def test_an_extender_with_managed_resources_is_called_only_for_pods_that_request
 # ---- prioritize ----
 
 
-def test_extender_scores_are_weighted_scaled_to_a_hundred_and_added(servers: Any) -> None:
+def test_extender_scores_are_weighted_and_scaled_to_a_hundred(servers: Any) -> None:
     _, one = servers(
         {"prioritize": lambda _: [{"Host": "n1", "Score": 3}, {"Host": "n2", "Score": 10}]},
         prioritize_verb="prioritize",

@@ -149,7 +149,7 @@ def test_a_client_certificate_is_sent_to_a_server_that_requests_one(certificates
 
 
 def test_a_tls_configuration_with_ca_and_insecure_is_refused(certificates: Any) -> None:
-    with pytest.raises(ExtenderError, match="a root certificate together with insecure is not allowed"):
+    with pytest.raises(ExtenderError, match="a root certificate cannot be combined with insecure"):
         transport(
             "https://extender",
             enable_https=True,

@@ -131,7 +131,7 @@ def test_the_next_bind_plugin_runs_after_one_skips() -> None:
 
 def test_a_binding_fails_if_every_bind_plugin_skips() -> None:
     calls, a, b = spies(a={"bind": SKIP}, b={"bind": SKIP})
-    assert run(cycle_of(a, b)).verdict == error("no bind plugin was responsible for the pod")
+    assert run(cycle_of(a, b)).verdict == error("all bind plugins skipped the pod")
     assert calls[-2:] == ["B.unreserve", "A.unreserve"]
 
 

@@ -73,7 +73,7 @@ def test_the_diagnosis_ignores_replaced_verdicts() -> None:
     assert diagnosis.first_of(VerdictCode.UNSCHEDULABLE) is None
 
 
-def test_the_message_counts_reasons_not_verdicts() -> None:
+def test_the_unschedulable_message_counts_reasons_instead_of_verdicts() -> None:
     """Text such as "3 Insufficient cpu" may count verdicts with and without a second reason.
 
     The texts are sorted as strings, so 10 comes before 2.

@@ -117,7 +117,7 @@ def test_the_judge_reports_an_error_for_an_unreadable_pod() -> None:
     assert got["default/other"] == {"error": "pod default/other: no profile schedules for 'another'"}
 
 
-def test_each_case_names_its_release_and_configuration() -> None:
+def test_the_judge_uses_the_release_and_configuration_of_the_case() -> None:
     tainted = a_node("n1").tainted("k", "v")
     old = answers(line(tainted, a_pod("p"), pods=["default/p"], kubeVersion="1.33"))["default/p"]
     assert old["nodes"]["n1"]["reasons"] == ["node(s) had untolerated taint {k: v}"]
@@ -137,7 +137,7 @@ def test_an_invalid_case_is_refused(text: str) -> None:
         read_case(text)
 
 
-def test_a_wrong_configuration_is_refused_with_its_path() -> None:
+def test_the_judge_names_the_path_of_an_invalid_configuration_field() -> None:
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -151,7 +151,7 @@ def test_the_judge_writes_one_line_per_case() -> None:
     assert write_answers("c", {"default/p": {"best": ["n1"]}}) == '{"id":"c","answers":{"default/p":{"best":["n1"]}}}'
 
 
-def test_the_command_continues_after_a_bad_line_and_exits_with_2(
+def test_the_judge_continues_after_an_invalid_line_and_exits_with_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good = line(a_node("n1"), a_pod("p"), pods=["default/p"])

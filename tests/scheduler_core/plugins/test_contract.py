@@ -96,7 +96,7 @@ def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any,
 
 @settings(max_examples=80, deadline=None)
 @given(objects=clusters(), pending=pods("new"), version=st.sampled_from(VERSIONS), drawn=st.data())
-def test_columns_and_single_nodes_agree_on_generated_clusters(
+def test_both_forms_of_a_plugin_agree_on_generated_clusters(
     objects: list[dict[str, Any]], pending: dict[str, Any], version: KubeVersion, drawn: st.DataObject
 ) -> None:
     snapshot, pod = load_objects(objects), pod_from_manifest(pending)
@@ -114,7 +114,7 @@ def test_columns_and_single_nodes_agree_on_generated_clusters(
 
 
 @pytest.mark.parametrize("name", sorted({*FILTERS, *SCORERS}))
-def test_columns_and_single_nodes_agree_on_recorded_clusters(name: str) -> None:
+def test_both_forms_of_a_plugin_agree_on_recorded_clusters(name: str) -> None:
     plugin = built(name)
     for case in CASES:
         snapshot = load_objects(case["objects"])

@@ -175,7 +175,7 @@ def test_a_resource_that_only_a_device_class_offers_is_unknown(
         assert answer == SKIPPED
 
 
-def test_a_device_class_can_be_requested_by_its_implicit_resource_name() -> None:
+def test_a_pod_can_request_a_device_class_by_its_implicit_resource_name() -> None:
     pod = (
         a_pod()
         .with_container({"name": "c", "resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}}})

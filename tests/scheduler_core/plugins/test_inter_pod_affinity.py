@@ -116,7 +116,7 @@ def test_an_affinity_term_counts_pods_of_the_selected_namespaces(version: str) -
     ) == {"a1": ""}
 
 
-def test_existing_pods_terms_check_the_incoming_pods_namespace() -> None:
+def test_an_existing_pods_term_checks_the_namespace_of_the_incoming_pod() -> None:
     shy = a_pod("shy", "shop").away_from(ZONE, DB, namespaceSelector=NOT_RED).on("a1")
     assert filtered(plugin(IPA), db("new", "ops"), cluster(NODES[:1], shy, objects=[RED, BLUE])) == {"*": "Skip"}
     assert filtered(plugin(IPA), db("new", "shop"), cluster(NODES[:1], shy, objects=[RED, BLUE])) == {"a1": UNWANTED}
@@ -207,7 +207,7 @@ def prefers(kind: str, weight: int) -> PodBuilder:
         "another pod's requirement counts as 1",
     ],
 )
-def test_raw_scores_sum_the_weights_of_matching_terms(
+def test_the_raw_affinity_score_sums_the_weights_of_matching_terms(
     pod: PodBuilder, pods: list[PodBuilder], raw: dict[str, int]
 ) -> None:
     assert raw_scores(plugin(IPA), pod, cluster(NODES, pods)) == raw

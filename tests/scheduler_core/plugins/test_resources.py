@@ -231,7 +231,7 @@ def test_the_balance_of_three_resources_is_their_standard_deviation() -> None:
 # ---- image locality ----
 
 
-def test_images_score_by_size_and_spread() -> None:
+def test_image_locality_scores_by_image_size_and_spread() -> None:
     pod = a_pod().with_container({"name": "c", "image": "web"})
     snapshot = cluster(a_node("has").with_image("web:latest", size_bytes=250 * MI), a_node("lacks"))
     assert scored(plugin("ImageLocality"), pod, snapshot) == {"has": 10, "lacks": 0}

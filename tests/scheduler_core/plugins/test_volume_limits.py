@@ -196,7 +196,7 @@ def driver(*, insists: bool) -> dict[str, Any]:
         ("1.36", True, "other.example", False),
     ],
 )
-def test_since_1_37_a_driver_may_require_that_it_is_installed(
+def test_since_1_37_a_node_without_a_required_csi_driver_is_refused(
     version: str, insists: bool, installed: str, expected: bool
 ) -> None:
     verdict = ask(

@@ -42,7 +42,7 @@ def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
         pytest.param(victims((5, None)), victims((5, 10.0)), id="a victim that has not started is the youngest"),
     ],
 )
-def test_the_first_criterion_that_differs_decides_the_preempted_node(better: Victims, worse: Victims) -> None:
+def test_the_first_different_criterion_decides_the_preempted_node(better: Victims, worse: Victims) -> None:
     assert choose_node({"a": worse, "b": better}) == "b"
     assert choose_node({"a": better, "b": worse}) == "a"
 

@@ -50,8 +50,8 @@ def size_of(pod: Pod) -> int:
 
 @dataclass
 class Room:
-    """A node with a capacity. Counts the pods that the plugins were told of separately, and checks that both counts
-    agree."""
+    """A node with a capacity. Checks that the plugins are called for exactly the pods that are removed from the node
+    and added back."""
 
     room: int
     bad: Verdict = SUCCESS

@@ -69,5 +69,7 @@ ANY = ClusterEvent(Resource.ANY, Action.ALL)
         ),
     ],
 )
-def test_a_registration_matches_only_its_events(registered: ClusterEvent, happened: ClusterEvent, heard: bool) -> None:
+def test_a_registered_event_matches_as_in_kube_scheduler(
+    registered: ClusterEvent, happened: ClusterEvent, heard: bool
+) -> None:
     assert registered.matches(happened) is heard

@@ -374,7 +374,7 @@ def test_activation_skips_the_backoff() -> None:
     assert names(line, Room.ACTIVE) == ["a"]
 
 
-def test_an_activated_pod_in_flight_is_tried_again_when_it_returns() -> None:
+def test_an_activated_pod_in_flight_enters_the_backoff_when_it_returns() -> None:
     line = queue()
     for name in ("a", "b"):
         line.add(pod(name), 0.0)
@@ -404,12 +404,12 @@ def test_a_pods_change_during_its_attempt_counts_when_it_returns() -> None:
     assert line.add_unschedulable(queued, 2.0, refused_by=("InterPodAffinity",)) is Room.BACKOFF
 
 
-def test_an_update_of_an_unknown_pod_adds_it() -> None:
+def test_an_update_of_an_unknown_pod_adds_the_pod() -> None:
     assert queue().update(pod("a"), pod("a"), (), 0.0) is Room.ACTIVE
 
 
 @pytest.mark.parametrize("room", list(Room))
-def test_a_deleted_pod_is_removed_from_every_part_of_the_queue(room: Room) -> None:
+def test_a_deleted_pod_leaves_every_part_of_the_queue(room: Room) -> None:
     line = queue()
     if room is Room.ACTIVE:
         line.add(pod("a"), 0.0)

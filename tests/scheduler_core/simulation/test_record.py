@@ -36,7 +36,7 @@ def row(of: Record, node: str) -> NodeRecord:
     return next(each for each in of.nodes if each.node == node)
 
 
-def test_nodes_are_ordered_by_score_and_refused_ones_are_last() -> None:
+def test_the_record_orders_nodes_by_score_with_refused_ones_last() -> None:
     made = record(
         "p", a_node("busy"), a_node("cordoned", unschedulable=True), a_node("free"), a_pod("q", "busy", "2"), a_pod("p")
     )
@@ -49,7 +49,7 @@ def test_the_total_is_the_sum_of_the_weighted_scores() -> None:
     assert free.total == sum(free.scores.values())
 
 
-def test_every_plugin_runs_even_after_a_refusal() -> None:
+def test_the_record_has_the_verdict_of_every_plugin_after_a_refusal() -> None:
     refused = row(record("p", a_node("n1", cpu="1", unschedulable=True), a_pod("p", cpu="2")), "n1")
     assert refused.refusal is not None
     assert refused.refusal.plugin == "NodeUnschedulable"

@@ -305,7 +305,7 @@ def test_an_undone_drain_is_repeated_in_the_next_window() -> None:
     ]
 
 
-def test_an_undone_node_takes_pods_again() -> None:
+def test_a_node_takes_pods_again_after_its_drain_was_undone() -> None:
     """After n1's drain was undone, n1 is uncordoned. So n2's pod, which is too big for any other node, lands on n1."""
     rules = TestRules(
         forbids=lambda node, now, _: "shut" if node == "n1" and now > T0 else "",
@@ -349,7 +349,7 @@ def test_the_end_of_a_window_reports_how_many_nodes_are_left() -> None:
 def test_reaching_the_limit_of_simulated_time_is_reported() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], most_days=ROUND / 86_400)
     assert [visit.node for visit in timeline.visits] == ["n1"]
-    assert timeline.left[0].obstacle.sentence == "its turn did not come before 2026-03-04 22:04"
+    assert timeline.left[0].obstacle.sentence == "the node could not start before 2026-03-04 22:04"
 
 
 def test_a_node_cordoned_before_the_rollout_stays_cordoned() -> None:

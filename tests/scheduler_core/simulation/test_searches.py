@@ -190,7 +190,7 @@ def test_all_starts_are_counted_if_few_searches_are_followed_without_extenders(
     assert given == [counts]
 
 
-def test_with_few_searches_an_order_that_was_not_tried_is_marked() -> None:
+def test_a_landing_is_marked_if_an_order_of_pods_was_not_followed() -> None:
     """The start and the order are known and there is one worker, so one search is followed. It is unknown which pod of
     three StatefulSets ends first."""
     names = [f"n{number:04}" for number in range(150)]

@@ -34,11 +34,11 @@ def a_visit(node: str, start: float, end: float, *, undone: str = "") -> Visit:
         pytest.param([a_visit("a", 0, 10), a_visit("b", 9, 20), a_visit("c", 9, 30)], 3, id="three overlap"),
     ],
 )
-def test_the_most_nodes_down_at_once_are_counted(visits: list[Visit], most: int) -> None:
+def test_a_timeline_counts_the_most_nodes_down_at_once(visits: list[Visit], most: int) -> None:
     assert Timeline(begins=T0, ends=at(30), nodes=("a", "b", "c"), visits=tuple(visits)).most_at_once() == most
 
 
-def test_only_the_given_members_are_counted() -> None:
+def test_most_at_once_counts_only_the_given_nodes() -> None:
     timeline = Timeline(
         begins=T0,
         ends=at(30),
@@ -48,7 +48,7 @@ def test_only_the_given_members_are_counted() -> None:
     assert timeline.most_at_once(["a", "c"]) == 2
 
 
-def test_every_move_after_a_pods_first_is_a_double_move() -> None:
+def test_every_further_move_of_a_pod_is_a_double_move() -> None:
     moves = tuple(Move(pod=pod, source="a", target="b", at=T0) for pod in ("x", "y", "x", "x"))
     timeline = Timeline(begins=T0, ends=T0, nodes=(), moves=moves)
     assert (timeline.double_moves, timeline.moves_by_pod) == (2, {"x": 3, "y": 1})

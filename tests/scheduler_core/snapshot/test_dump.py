@@ -132,7 +132,7 @@ LINES = gzip.decompress(WHOLE).splitlines(keepends=True)
         pytest.param(b"apiVersion: v1\n", "no gzip file", id="plain text"),
         pytest.param(gzip.compress(b"hello\n"), "its first line is no JSON", id="invalid compressed data"),
         pytest.param(
-            gzip.compress(b'{"kind":"PodList"}\n'), "its first line does not say so", id="another JSON format"
+            gzip.compress(b'{"kind":"PodList"}\n'), "its first line is not a header", id="another JSON format"
         ),
         pytest.param(
             gzip.compress(LINES[0].replace(b'"version":1', b'"version":9')),

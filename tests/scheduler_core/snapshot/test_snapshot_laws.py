@@ -91,7 +91,7 @@ def test_scheduling_on_a_derived_snapshot_equals_a_freshly_loaded_one(
     assert columns_of(snapshot) == columns_of(fresh)
 
 
-def test_scheduling_stays_equal_after_the_change_log_becomes_a_new_table(
+def test_scheduling_on_a_derived_snapshot_stays_equal_after_many_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 3)

@@ -179,7 +179,7 @@ async def test_the_child_opens_no_file_that_the_configuration_may_not_name(
         refused = await forecaster(kubeconfig, scheduler_config=text).forecast("n1")
         trusted = await forecaster(kubeconfig, scheduler_config=text, may_name_files=True).forecast("n1")
     assert isinstance(refused, Unknown)
-    assert f"extenders[0].tlsConfig.{field}: must not name a file here" in refused.why
+    assert f"extenders[0].tlsConfig.{field}: must not name a file" in refused.why
     assert "--config-map-may-name-files" in refused.why
     assert "must not name a file" not in str(trusted)
 

@@ -266,7 +266,7 @@ GREEDY = a_pod(containers=asking(example_dot_com__gpu=1))
         pytest.param(HUNGRY, NODE_LABEL, HDD, SSD, False, id="a change of labels does not matter"),
     ],
 )
-def test_resources_wait_for_a_node_with_more_of_a_requested_resource(
+def test_a_pod_without_room_waits_for_a_node_with_more_resources(
     pod: Pod, action: Action, old: Any, new: Any, expected: bool
 ) -> None:
     assert helps("NodeResourcesFit", pod, Resource.NODE, action, old, new) is expected
@@ -299,7 +299,9 @@ def running(cpu: int, name: str = "other", **fields: Any) -> Pod:
         pytest.param(Action.ADD, None, GONE, False, id="a new pod does not help"),
     ],
 )
-def test_resources_wait_for_pods_that_leave_or_shrink(action: Action, old: Any, new: Any, expected: bool) -> None:
+def test_a_pod_without_room_waits_for_pods_that_leave_or_shrink(
+    action: Action, old: Any, new: Any, expected: bool
+) -> None:
     assert helps("NodeResourcesFit", HUNGRY, Resource.ASSIGNED_POD, action, old, new) is expected
 
 
@@ -328,7 +330,7 @@ def test_before_in_place_resize_a_smaller_request_causes_no_event() -> None:
         ),
     ],
 )
-def test_an_extended_resource_waits_for_a_device_class_that_offers_it(old: Any, new: Any, expected: bool) -> None:
+def test_a_pod_waits_for_a_device_class_that_offers_its_resource(old: Any, new: Any, expected: bool) -> None:
     assert (
         helps("NodeResourcesFit", GREEDY, Resource.DEVICE_CLASS, Action.ADD if old is None else Action.UPDATE, old, new)
         is expected
@@ -353,7 +355,7 @@ def listening(port: int, ip: str = "0.0.0.0", **fields: Any) -> Pod:
         (GONE, False),
     ],
 )
-def test_host_ports_wait_for_the_pod_that_uses_the_port(gone: Pod, expected: bool) -> None:
+def test_a_pod_waits_for_the_pod_that_uses_its_host_port(gone: Pod, expected: bool) -> None:
     assert helps("NodePorts", listening(80), Resource.ASSIGNED_POD, Action.DELETE, gone, None) is expected
 
 
@@ -393,7 +395,7 @@ AVOIDED_BY = a_pod("x", pod_anti_affinity=PodAffinity(required=(TERM,)), node_na
         pytest.param(WANTS, Action.UPDATE_POD_LABEL, WANTS, WANTS, True, id="the pod itself changes"),
     ],
 )
-def test_affinity_waits_for_pods_to_be_added_or_deleted(
+def test_a_pod_with_affinity_waits_for_added_or_deleted_pods(
     pod: Pod, action: Action, old: Any, new: Any, expected: bool
 ) -> None:
     assert helps("InterPodAffinity", pod, Resource.ASSIGNED_POD, action, old, new) is expected
@@ -416,7 +418,9 @@ ZONED, OTHER_ZONE = a_node(labels={"zone": "a"}), a_node(labels={"zone": "b"})
         (AVOIDS, ZONED, ZONED, False),
     ],
 )
-def test_affinity_waits_for_nodes_in_new_topology_domains(pod: Pod, old: Any, new: Any, expected: bool) -> None:
+def test_a_pod_with_affinity_waits_for_nodes_in_new_topology_domains(
+    pod: Pod, old: Any, new: Any, expected: bool
+) -> None:
     assert helps("InterPodAffinity", pod, Resource.NODE, NODE_ADD if old is None else NODE_LABEL, old, new) is expected
 
 
@@ -459,7 +463,7 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
         pytest.param(WAITING, Action.DELETE, X, None, True, id="spread by defaults: every pod of the namespace counts"),
     ],
 )
-def test_spreading_waits_for_matching_pods_to_be_added_or_deleted(
+def test_a_spread_pod_waits_for_added_or_deleted_matching_pods(
     pod: Pod, action: Action, old: Any, new: Any, expected: bool
 ) -> None:
     assert helps("PodTopologySpread", pod, Resource.ASSIGNED_POD, action, old, new) is expected
@@ -491,7 +495,7 @@ def test_a_new_toleration_wakes_a_spread_pod_only_if_taints_are_honoured() -> No
         (NODE_TAINT, a_node(), TAINTED, False),
     ],
 )
-def test_spreading_waits_for_topology_domains_to_change(action: Action, old: Any, new: Any, expected: bool) -> None:
+def test_a_spread_pod_waits_for_changes_of_topology_domains(action: Action, old: Any, new: Any, expected: bool) -> None:
     assert helps("PodTopologySpread", spread(), Resource.NODE, action, old, new) is expected
 
 

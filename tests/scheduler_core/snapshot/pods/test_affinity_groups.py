@@ -24,7 +24,7 @@ def test_equal_terms_in_different_namespaces_select_different_pods() -> None:
     assert numbers == [0, 1]
 
 
-def test_each_kind_of_term_has_its_own_effect() -> None:
+def test_each_kind_of_affinity_term_has_its_own_effect() -> None:
     groups, _ = groups_of(
         a_pod("0").away_from("zone", {"app": "web"}),
         a_pod("1").near("host", {"app": "web"}),
