@@ -127,7 +127,7 @@ def test_a_paged_list_deletes_missing_objects_only_after_its_last_page() -> None
         yield pages[0]
         yield b'{"items": [{'
 
-    with pytest.raises(UnusableEventError, match="a page of a list of Pod cannot be read"):
+    with pytest.raises(UnusableEventError, match="a list page of kind Pod cannot be read"):
         cache.apply(Sync("Pod", cut_off()))
     assert where(cache) == {"a": "n1", "b": "n1"}
     cache.apply(Sync("Pod", iter(pages)))

@@ -271,7 +271,7 @@ def test_resources_ignored_by_extenders_replace_the_list_of_noderesourcesfit() -
             [
                 (
                     "extenders[0].managedResources[0].name: 'cpu' is not an extended resource: it needs a domain "
-                    "of its own before '/', outside kubernetes.io"
+                    "other than kubernetes.io before '/'"
                 ),
                 (
                     "extenders[0].managedResources[1].name: 'storage.kubernetes.io/x' is not an extended "
@@ -328,7 +328,7 @@ def test_an_extender_url_with_a_query_or_white_space_is_refused(field: str, char
     with pytest.raises(ConfigurationError) as refused:
         Configuration.from_mapping({"extenders": [extender]})
     (problem,) = refused.value.problems
-    assert problem.startswith(f"extenders[0].{field}: must not have '?', '#', white space or control characters")
+    assert problem.startswith(f"extenders[0].{field}: must not contain '?', '#', white space or control characters")
 
 
 def test_a_configuration_without_file_access_may_contain_inline_certificates() -> None:
