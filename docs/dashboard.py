@@ -137,7 +137,7 @@ OF_THE_SHADOW: tuple[Panel, ...] = (
     ),
     Panel(
         title="Another configuration",
-        says="1 while kube-scheduler probably has another configuration than careen was told.",
+        says="1 while kube-scheduler probably has another configuration than careen was given.",
         kind="stat",
         query="max(careen_shadow_other_configuration)",
     ),

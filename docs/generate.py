@@ -42,7 +42,7 @@ GATE                  ANSWER      SINCE   WHY
 hold                  refuses     8s      the lock is held by hand: uninstall kured
 halt                  yes         -       -
 …
-dry-run-evictions     not asked   -       only a node with a claim asks it
+dry-run-evictions     not asked   -       only a node with a claim asks this gate
 
 What would change it:
   paused: `careen lock resume`.

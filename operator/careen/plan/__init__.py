@@ -1,1 +1,1 @@
-"""Simulates a roll-out under the agents' own rules. Only `careen plan` and the reports use it."""
+"""Simulates a roll-out under the agents' own rules. Only `careen plan` and the reports use this package."""

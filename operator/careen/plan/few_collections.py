@@ -1,4 +1,4 @@
-"""Searches for garbage cycles that are rare while a plan is simulated."""
+"""Makes the garbage collector run rarely while a plan is simulated."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ _OBJECTS: Final = 100_000  # new ones before the next search; so many in cycles 
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Makes searches for cycles rare within the block. Most objects of a simulation live to its end, and each search
-    goes through all of them: one twentieth of the processor time with 5,000 nodes."""
+    """Makes the garbage collector search for cycles rarely within the block.
+
+    Most objects of a simulation live until its end, and each search visits all of them. With 5,000 nodes this saves one
+    twentieth of the processor time."""
     known = gc.get_threshold()
     if known[0]:
         gc.set_threshold(max(known[0], _OBJECTS), *known[1:])

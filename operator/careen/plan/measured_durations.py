@@ -1,4 +1,4 @@
-"""How long a plan expects each node to be down: measured by the nodes' last reboots, otherwise assumed."""
+"""Estimates how long each step of a reboot takes in a plan: measured at the nodes' last reboots, otherwise assumed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ _LONGEST_SECONDS = 86_400  # a report of more than a day is a mistake, not a boo
 
 
 class Typical(Value, kw_only=True):
-    """The usual seconds of a step: the median of `measured` nodes, or an assumption if that is 0."""
+    """The usual seconds of a step: the median of `measured` nodes. If `measured` is 0, the seconds are an
+    assumption."""
 
     seconds: float
     measured: int
 
 
 class Boots(Value, kw_only=True):
-    """The seconds from the drained node to the node back in service: of single nodes, and for all others; and how many
-    nodes were measured."""
+    """The seconds from the end of the drain until the node is back in service. `of` has the measured nodes, and
+    `others` is for all other nodes."""
 
     of: Mapping[str, float]
     others: float
@@ -33,19 +34,20 @@ class Boots(Value, kw_only=True):
 
 
 def measured_drains(nodes: Iterable[NodeView]) -> Typical:
-    """The duration of the drains before the last reboots."""
+    """Returns the usual duration of a drain, from the nodes' last reboots."""
     return _typical(nodes, "drainSeconds", ASSUMED_DRAIN_SECONDS)
 
 
 def measured_settling(nodes: Iterable[NodeView]) -> Typical:
-    """How long the nodes kept their claims after the last reboots, until the workloads were as healthy as before."""
+    """Returns how long the workloads usually took to become as healthy as before, from the nodes' last reboots."""
     return _typical(nodes, "settleSeconds", ASSUMED_SETTLE_SECONDS)
 
 
 def measured_boots(nodes: Iterable[NodeView], *, drain_seconds: float, pause_seconds: float = 0.0) -> Boots:
-    """The times in `careen.dev/last-reboot`, which count from the beginning of the drain; nodes without one get the
-    median. `drain_seconds`: the assumed drain of a node that did not measure its own; `pause_seconds`: the pause
-    between the end of the drain and the reboot."""
+    """Returns the boot times from `careen.dev/last-reboot`; nodes without one get the median of the others.
+
+    The annotation counts from the beginning of the drain, so the drain and `pause_seconds`, the pause before the
+    reboot, are subtracted. `drain_seconds` is used for a node that did not measure its drain."""
     of: dict[str, float] = {}
     for node in nodes:
         report = object_of(node.annotations.get(keys.LAST_REBOOT))

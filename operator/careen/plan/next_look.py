@@ -1,6 +1,6 @@
-"""When the agent of a node will look or try again, estimated from the Node's record and the lock.
+"""Estimates when a node's agent takes its next turn or tries again, from the Node's record and the lock.
 
-The agent itself knows the exact time from its last decision; a test checks that no decision sleeps longer than this
+Only the agent knows the exact time, from its last decision. A test checks that no agent sleeps longer than this
 estimate."""
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from scheduler_core.values import Value
 
 
 class NextLook(Value, kw_only=True):
-    """`seconds`: the exact time until the node tries again, or the longest time until its agent looks again."""
+    """How many seconds remain. With `is_retry`, exactly until the node tries again; otherwise at most until the agent's
+    next turn."""
 
     seconds: float
     is_retry: bool = False
@@ -46,7 +47,8 @@ def next_look(
     *,
     agents: int | None = None,
 ) -> NextLook:
-    """The estimate from outside the agent; assumes that both clocks agree. `agents`: how many there are, if known."""
+    """Estimates the time from outside the agent, and assumes that both clocks agree. `agents` is the number of agents,
+    if known."""
     phase = Phase(progress.phase) if progress.phase else Phase.IDLE
     if phase is Phase.WAITING:
         return NextLook(seconds=_of_the_waiting(node, lock, policy, agents))
@@ -86,7 +88,7 @@ def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, polic
 
 
 def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:
-    """The seconds until the automatic retry; None if only a person can start one."""
+    """Returns the seconds until the automatic retry; None if only a person can start one."""
     since = from_rfc3339(node.annotations.get(keys.SINCE, ""))
     if since is None or progress.claim or not failed.is_tried_again(progress, policy):
         return None

@@ -1,4 +1,4 @@
-"""The ranges of several simulations of the same roll-out with different seeds."""
+"""The ranges over several simulations of the same roll-out with different seeds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from scheduler_core.values import Value
 
 
 class Ranges(Value, kw_only=True):
-    """Each pair has the least and the most over all seeds; there is only one seed if nothing depends on chance.
-    `not_clean`: with how many seeds a node does not reboot in one window, or a pod finds no room."""
+    """Ranges over all simulated seeds: each pair has the least and the most.
+
+    `not_clean`: the number of seeds with which a node does not reboot in one window or a pod finds no room. If nothing
+    depends on chance, one seed is simulated."""
 
     seeds: int
     moves: tuple[int, int]
@@ -22,12 +24,12 @@ class Ranges(Value, kw_only=True):
 
     @property
     def is_single(self) -> bool:
-        """Whether one simulation is enough."""
+        """Whether only one seed was simulated."""
         return self.seeds == 1
 
 
 def ranges_of(timelines: Iterable[Timeline]) -> Ranges:
-    """The ranges of at least one timeline. The timelines are not kept."""
+    """Returns the ranges of the timelines, of which there must be at least one. Does not keep the timelines."""
     figures = [
         (len(each.moves), each.double_moves, each.ends, each.pending_seconds, each.is_clean) for each in timelines
     ]

@@ -1,4 +1,4 @@
-"""The agents' own rules over a simulated roll-out: the gates, the lock and the order, asked at simulated instants.
+"""Applies the agents' own rules to a simulated roll-out: the gates, the lock and the order, at simulated times.
 
 Each gate declares whether a plan can ask it, and what the plan must know first. The other gates count as a yes;
 `gates.unforeseen` names them."""
@@ -48,8 +48,8 @@ from scheduler_core.simulation.timeline import Obstacle
 
 
 class RolloutRules:
-    """`Rules` of scheduler_core's rollout.py: what the agents with this policy would do. Mutable: it keeps the lock's
-    content."""
+    """The port `Rules` of scheduler_core's rollout.py: does what the agents with this policy would do, and keeps the
+    simulated lock."""
 
     def __init__(
         self,
@@ -60,9 +60,10 @@ class RolloutRules:
         moves: Mapping[str, int] | None = None,
         released_at: str = "",
     ) -> None:
-        """`nodes`: every node of the cluster before the roll-out; none of them holds a claim. `named`: the agents' line
-        now. `moves`: how many pods a drain of each node would evict, for nodes without that annotation. `released_at`:
-        when the last reboot of the cluster ended, by the lock."""
+        """Prepares the rules for the nodes of a cluster before the roll-out, none of which holds a claim.
+
+        `named`: the names in the agents' line now. `moves`: how many pods a drain of each node would evict, for nodes
+        without that annotation. `released_at`: when the last reboot of the cluster ended, according to the lock."""
         # The forecasts already leave out pods that the selector does not match, and their pods have no labels to check
         # again.
         self._policy = replace(policy, drain=replace(policy.drain, selector=None))
@@ -87,7 +88,7 @@ class RolloutRules:
     # ---- the questions of rollout.py ----
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """The next few waiting nodes; none while no slot is free. A node with closed windows is not in the line,
+        """Returns the next few waiting nodes; none if every claim is taken. Leaves out a node with closed windows,
         because its agent would not label it ready."""
         if not lock.free_slots(self._content, self._policy.concurrency):
             return ()
@@ -96,8 +97,9 @@ class RolloutRules:
         return self._next(waiting, at, movable)
 
     def _first_at_rest(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """One node that the interval refuses, as it refuses all of them, so that the plan can show the wait. No node
-        while a claim has a holder, because that reboot begins the next interval."""
+        """Returns one node while --cluster-minimum-interval refuses all nodes, so that the plan can show the wait.
+
+        Returns none while a node holds a claim, because the next interval begins when its reboot ends."""
         if self._content.holders:
             return ()
         if self._rest is None or self._rest[0] != at:
@@ -119,7 +121,7 @@ class RolloutRules:
         return self._content.line.names[: self._content.line.abreast]
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
-        """The refusal of the first gate that refuses; None if all pass."""
+        """Returns the refusal of the first gate that refuses; None if all pass."""
         situation = self._situation(node, at, forecast)
         for gate in self._gates[Foreseen.WITH_FORECAST if forecast else Foreseen.WITHOUT_FORECAST]:
             if gate is maintenance_window.GATE and self._windows.is_open(node, at):
@@ -130,8 +132,10 @@ class RolloutRules:
         return None
 
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
-        """The refusal right before the reboot, by the rules of `steps/shared/late_gates.py`: a person's hold or pause
-        always counts, other refusals by --late-policy."""
+        """Returns the refusal right before the reboot; None if all gates pass.
+
+        As in `steps/shared/late_gates.py`, a person's hold or pause always refuses; --late-policy decides about other
+        gates."""
         situation = self._situation(node, at, None)
         for gate in self._gates[Foreseen.WITHOUT_FORECAST]:
             if When.BEFORE_REBOOT not in gate.when or not late_gates.undoes(gate, self._policy):
@@ -141,7 +145,7 @@ class RolloutRules:
         return None
 
     def claimed(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
-        """Adds the claim to the lock; the roll-out calls this only if a slot is free."""
+        """Adds the node's claim to the lock. The roll-out calls this only if the lock has room for a claim."""
         view = self._waiters[node]
         entry = Entry(
             node=node, id=node, uid=view.uid, groups=tuple(sorted(order.groups(view, self._policy))), zone=view.zone
@@ -151,27 +155,27 @@ class RolloutRules:
         self._content = added
 
     def released(self, node: str, at: datetime) -> None:
-        """Removes the claim from the lock; the nodes of its zone come next."""
+        """Removes the node's claim from the lock. The other nodes of its zone come next."""
         self._content = lock.remove(self._content, node, node)
         if self._policy.cluster_interval_seconds:
             self._content = lock.released(self._content, rfc3339(at))
         self._zone = self._waiters[node].zone
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """When the next closed window opens, or a gate stops refusing a node."""
+        """Returns when the next closed window opens, or when a gate stops refusing a node."""
         instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at) :][:1]
         again = cluster_interval.ends(self._content, self._policy, at)
         instants += [each for each in (again, self._windows.next_opening(at)) if each is not None and each > at]
         return min(instants, default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """The last second of the windows that are open at this instant, or otherwise of the next ones."""
+        """Returns the last second of the windows that are open now, or otherwise of the windows that open next."""
         return self._windows.next_closing(at)
 
     # ---- details ----
 
     def _rests(self, at: datetime) -> bool:
-        """Whether --cluster-minimum-interval keeps back all nodes except those that a person asked to reboot now."""
+        """Whether --cluster-minimum-interval holds back the nodes now. False if a person asked a node to reboot now."""
         if not self._policy.cluster_interval_seconds or self._wanted_now:
             return False
         again = cluster_interval.ends(self._content, self._policy, at)
@@ -217,14 +221,14 @@ class RolloutRules:
 
 
 def _group_sizes(nodes: Iterable[NodeView], policy: Policy) -> dict[str, int]:
-    """The number of nodes of each group, for budgets in percent."""
+    """Returns the number of nodes in each group, for budgets in percent."""
     shares = [budget for budget in policy.budgets if budget.percent is not None]
     return Counter(group for node in nodes for budget in shares if (group := budget.group_of(node.labels)) is not None)
 
 
 def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:
-    """The node as the order needs it: labelled ready, with the number of its pods and the begin of its need, without
-    the rest of its record."""
+    """Returns the node as the order needs it: with the label ready, the number of its pods and the begin of its need.
+    Leaves out the other parts of its record."""
     since = order.need_since(node)
     annotations = {key: value for key, value in node.annotations.items() if key != keys.PROGRESS}
     if since[:1] == "2":  # a real year, not the placeholder of an unknown beginning
@@ -235,14 +239,14 @@ def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:
 
 
 def _plain(node: NodeView) -> NodeView:
-    """The node as the budgets need it: without careen's own marks, so that only other causes count as down."""
+    """Returns the node without careen's own marks, so that it counts as down only for other reasons."""
     return replace(
         node, annotations={}, labels={key: value for key, value in node.labels.items() if key != keys.REBOOT_LABEL}
     )
 
 
 def _counts_for_the_budgets(node: NodeView) -> bool:
-    """Whether the budgets count the Node even without a claim: because it is down, or belongs to the control plane."""
+    """Whether the budgets count the Node even without a claim, because it is down or belongs to the control plane."""
     return node.unschedulable or not node.ready or node.is_control_plane
 
 
@@ -256,7 +260,7 @@ def _pod(pod: PodForecast) -> PodView:
 
 
 def _binding_owner(pod: PodForecast, node: str) -> OwnerHealth:
-    """The controller in the form that the gate needs, from the forecast's text ("ReplicaSet shop/cart-5d9")."""
+    """Returns the controller in the form that the gate needs, from the forecast's text ("ReplicaSet shop/cart-5d9")."""
     kind, _, rest = pod.owner.partition(" ")
     namespace, _, name = rest.partition("/")
     return OwnerHealth(
@@ -283,11 +287,12 @@ _SUBJECTS: Mapping[Code, str] = {
 
 
 def _subject(refused: Refusal, forecast: Forecast | None) -> str:
-    """The cause of a refusal in words without the node's name, so that nodes with the same cause can be counted
+    """Returns the cause of a refusal without the node's name, so that nodes with the same cause can be counted
     together."""
-    if refused.code in {Code.BUDGET_SPENT, Code.NODES_DOWN}:
-        first, _, last = refused.sentence.rpartition("; ")
-        return last if refused.code is Code.BUDGET_SPENT else first
+    if refused.code is Code.BUDGET_SPENT:
+        return refused.sentence.rpartition("; ")[2]
+    if refused.code is Code.NODES_DOWN:
+        return refused.sentence.partition("; with this node ")[0]
     if refused.code is Code.BOUND_POD and forecast is not None:
         return f"{', '.join(sorted({pod.owner for pod in forecast.pods if pod.is_bound})[:3])} (spec.nodeName)"
     if forecast is None:

@@ -1,7 +1,6 @@
-"""The waiting nodes of a planned roll-out, sorted once, so that the order need not compare thousands of them for every
-question.
+"""Sorts the waiting nodes of a planned roll-out once, so that the order need not compare thousands of them each time.
 
-Only order.py decides which node comes next: this module leaves out nodes that cannot be among the next few, because
+Only order.py decides which node comes next. This module leaves out nodes that cannot be among the next few, because
 similar nodes come before them."""
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from careen.core.lock.order import among_alike, groups, line_length, need_since
 
 
 class Waiters:
-    """Nodes by name and by kind. For the order, nodes of one kind differ only in the age of their need, their moves and
+    """The waiting nodes by name and by kind. Nodes of one kind differ only in the age of their need, their moves and
     their name."""
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
@@ -38,11 +37,11 @@ class Waiters:
     def short_list(
         self, waiting: Collection[str], content: LockContent, movable: Callable[[str], int]
     ) -> list[NodeView]:
-        """A selection in which the order finds the same next nodes as among all: the named nodes and the first of each
-        kind.
+        """Returns a selection of the waiting nodes that gives the same next nodes as all of them: the named nodes and
+        the first of each kind.
 
         As many nodes of each kind as the line has names are enough. If they all fit, the line is full before the next
-        node of the kind is considered; if one does not fit, no later one of its kind does."""
+        node of the kind is considered. If one does not fit, no later node of its kind fits."""
         here = waiting if isinstance(waiting, AbstractSet) else set(waiting)
         holders = set(content.holders)
         most = line_length(content, self._policy)

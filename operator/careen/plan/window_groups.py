@@ -1,7 +1,7 @@
-"""The windows of a planned roll-out's nodes: groups of nodes that share their windows, and when each group's are open.
+"""Groups the nodes of a planned roll-out that have the same windows, and finds out when each group's windows are open.
 
-A plan asks thousands of times. Each answer is kept while it is valid, so the calendar is searched once for each change
-of a group."""
+A plan asks thousands of times. Each answer is kept while it is valid, so the calendar is searched only once for each
+change of a group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAR = timedelta(days=8)  # how far openings.py follows open windows
 
 
 class _Stretch(Value):
-    """The time from one change of a group's windows to the next; `until` None: for ever."""
+    """The time from one change of a group's windows to the next. `until` is None if they never change again."""
 
     begin: datetime
     until: datetime | None
@@ -29,7 +29,7 @@ class _Stretch(Value):
 
 
 class WindowGroups:
-    """The windows of each node, and when they are open. Mutable: it keeps the last stretch."""
+    """The windows of each node, and when they are open."""
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
         groups: dict[tuple[NamedWindow, ...], int] = {}
@@ -49,13 +49,13 @@ class WindowGroups:
         return all(self._stretch(group, at).is_open for group in range(len(self._windows)))
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """When the first closed group opens; None if none is closed, or if none ever opens."""
+        """Returns when the first closed group opens; None if no group is closed, or if none opens again."""
         shut = (each for group in range(len(self._windows)) if not (each := self._stretch(group, at)).is_open)
         return min((each.until for each in shut if each.until is not None), default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """The last second before all windows are closed, from this instant or the next opening on; None if they do not
-        all close within eight days."""
+        """Returns the last second before all windows are closed. Starts at this time, or at the next opening if all are
+        closed now. None if they do not all close within eight days."""
         opened = at if openings.is_open(self._all, at) else openings.change_after(self._all, at)
         shut = None if opened is None else openings.change_after(self._all, opened)
         return None if shut is None else shut - timedelta(seconds=1)

@@ -1,2 +1,2 @@
-"""Turns values into text and JSON. This package uses no server and no command, so tests can compare its output letter
-by letter."""
+"""Turns values into text and JSON. This package uses no server and no command, so tests can compare its whole
+output."""

@@ -1,4 +1,4 @@
-"""The marks that a cleanup removes and keeps, as a table and as JSON."""
+"""Shows the marks that a cleanup removes and keeps, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_NOW = 60  # characters shown of a value: a forecast is kilobytes of JSON
 
 
 class Cleaned(Value, kw_only=True):
-    """One Node, or the lock, and its marks. `trouble` is the reason if it could not be changed."""
+    """The marks of one Node or of the lock. `trouble` says why the object could not be changed."""
 
     name: str
     goes: tuple[CleanupMark, ...] = ()
@@ -24,8 +24,8 @@ class Cleaned(Value, kw_only=True):
 
 
 class Cleanup(Value, kw_only=True):
-    """A whole cleanup. `notes`: sentences about objects that could not be read, and warnings; `refused`: why the
-    cleanup changed nothing."""
+    """The result of a cleanup. `notes` has warnings and sentences about objects that could not be read. `refused` says
+    why the cleanup changed nothing."""
 
     nodes: tuple[Cleaned, ...]
     lock: Cleaned
@@ -46,7 +46,7 @@ class Cleanup(Value, kw_only=True):
 
 
 def cleanup_text(cleanup: Cleanup, *, width: int | None) -> str:
-    """The removed and the kept marks, and one sentence as a summary."""
+    """The removed and the kept marks for a terminal, with a summary in one sentence."""
     parts = [
         *(paragraph(f"Note: {note}", width=width) for note in cleanup.notes),
         _marks(cleanup, ("AFTERWARDS", lambda mark: mark.afterwards), width),
@@ -59,7 +59,7 @@ def cleanup_text(cleanup: Cleanup, *, width: int | None) -> str:
 
 
 def cleanup_json(cleanup: Cleanup) -> dict[str, Any]:
-    """The report as JSON, for programs."""
+    """The cleanup as JSON."""
     return {
         "applied": cleanup.is_applied,
         "refused": cleanup.refused or None,
@@ -82,12 +82,13 @@ def _marks(cleanup: Cleanup, column: tuple[str, Any], width: int | None) -> str:
 
 
 def _warnings(cleanup: Cleanup, width: int | None) -> list[str]:
-    """The nodes that would make the real cleanup refuse; only a dry run shows them."""
+    """Names the nodes that would make --yes refuse. Only a dry run shows this warning."""
     if cleanup.is_applied or cleanup.refused:
         return []
     busy = [each for each in cleanup.nodes if each.rebooting]
     return [
-        paragraph(f"{each.name}: {each.rebooting}; because of it, --yes would refuse", width=width) for each in busy
+        paragraph(f"{each.name}: {each.rebooting}; --yes would refuse because of this node", width=width)
+        for each in busy
     ]
 
 

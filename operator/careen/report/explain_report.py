@@ -1,5 +1,5 @@
-"""The verdict of every scheduler plugin on one pod: a table of feasible nodes, the others by reason, or one node in
-detail."""
+"""Shows the verdict of every scheduler plugin on one pod: a table of the nodes that fit, and the other nodes by
+reason."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from scheduler_core.simulation.record import NodeRecord, Record
 
 
 def explain_text(record: Record, *, node: str | None = None, every_node: bool = False, width: int | None = None) -> str:
-    """The best nodes with the sums of their scores, and the refusals of the others by plugin and reason; with
-    `every_node` a line for each node, with `node` every plugin's answer there."""
+    """The nodes that fit with their scores, and the other nodes by plugin and reason. With `every_node`, one line per
+    node; with `node`, every plugin's verdict on that node."""
     lines = [paragraph(_headline(record), width=width), ""]
     if node is not None:
         return "\n".join([*lines, *_one_node(next(row for row in record.nodes if row.node == node), width)])
@@ -54,12 +54,12 @@ def _more(rows: Sequence[NodeRecord], width: int | None) -> str:
         return ""
     totals = sorted({row.total or 0 for row in rows})
     span = f"{totals[0]}" if len(totals) == 1 else f"{totals[0]} to {totals[-1]}"
-    text = f"{count_of(len(rows), 'more node')} can hold it, with totals of {span}; --all shows each node."
+    text = f"{count_of(len(rows), 'more node')} can hold the pod, with total scores of {span}; --all shows each node."
     return "\n" + paragraph(text, width=width)
 
 
 def _groups(record: Record) -> list[str]:
-    """A line for each reason, the most frequent first."""
+    """One line per reason, the most frequent reason first."""
     names: dict[str, list[str]] = {}
     for row in record.nodes:
         if row.refusal is not None:
@@ -75,7 +75,7 @@ def _named(nodes: Sequence[str]) -> str:
 
 
 def explain_json(record: Record) -> dict[str, Any]:
-    """The report as JSON, for programs."""
+    """The verdicts as JSON."""
     return {
         "pod": record.pod.key,
         "now": record.pod.node_name or None,
@@ -102,7 +102,7 @@ def _headline(record: Record) -> str:
     if result.node is None:
         return f"{record.pod.key} ({where}, {wants}) would find no node: {result.sentence or result.error}"
     passed = sum(1 for row in record.nodes if row.refusal is None)
-    among = f", drawn among the equal {listed(result.best)}" if len(result.best) > 1 else ""
+    among = f", chosen at random among the equal nodes {listed(result.best)}" if len(result.best) > 1 else ""
     return (
         f"{record.pod.key} ({where}, {wants}) would go to {result.node}{among}; {passed} of "
         f"{count_of(len(record.nodes), 'node')} can hold it."
@@ -123,7 +123,7 @@ def _one_node(row: NodeRecord, width: int | None) -> list[str]:
 
 
 def _scoring_plugins(record: Record) -> list[str]:
-    """The plugins whose scores differ between nodes; a column of equal numbers explains nothing."""
+    """Returns the plugins whose scores differ between nodes, because a column of equal numbers explains nothing."""
     scored = [row.scores for row in record.nodes if row.scores]
     return [name for name in (scored[0] if scored else ()) if len({scores[name] for scores in scored}) > 1]
 

@@ -1,5 +1,5 @@
-"""A fleet as a table: every node's phase, since when, its place in the line and the reason, with the lock above the
-table."""
+"""Shows all nodes as a table below a sentence about the lock: every node's phase, since when, its place in line and the
+reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ORDER = (
 def fleet_text(
     nodes: Sequence[NodeView], lock: LockState, now: datetime, *, only_busy: bool = False, width: int | None = None
 ) -> str:
-    """The sentence of the lock, the table, and the number of nodes in each phase."""
+    """The sentence about the lock, the table, and the number of nodes in each phase."""
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
     lines = [paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width)]
     lines += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in stray_claims(lock, nodes)]
@@ -71,7 +71,7 @@ def fleet_text(
 def fleet_json(
     nodes: Sequence[NodeView], lock: LockState, *, raw_lock: str | None = None, only_busy: bool = False
 ) -> dict[str, Any]:
-    """The report as JSON, for programs."""
+    """The nodes and the lock as JSON."""
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
     ends = expected_ends(nodes)
     return {
@@ -82,7 +82,7 @@ def fleet_json(
 
 
 def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
-    """One node, by its annotations."""
+    """One node as JSON, from its annotations."""
     return {
         "name": node.name,
         "phase": phase_of(node),
@@ -109,7 +109,7 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
 
 
 def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
-    """The nodes with the most urgent phase first, waiting nodes in the order of the line, then by name."""
+    """Sorts the nodes: the most urgent phase first, waiting nodes in the order of the line, then by name."""
     named = lock.line.names if isinstance(lock, LockContent) else ()
 
     def key(node: NodeView) -> tuple[int, int, str]:
@@ -121,12 +121,14 @@ def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
 
 
 def phase_of(node: NodeView) -> str:
-    """The phase that the Node shows; Idle if it shows none."""
+    """Returns the phase that the Node shows; Idle if it shows none."""
     return node.annotations.get(keys.PHASE, Phase.IDLE.value)
 
 
 def place_of(node: NodeView, lock: LockState) -> str:
-    """`holder`, `next`, or for a node that is not named yet `ready` (its cheap gates pass) or `required`."""
+    """Returns the node's place in line: `holder`, `next`, `ready` or `required`; empty if it has none.
+
+    `ready` and `required` are for a node that the line does not name; `ready` if its cheap gates pass."""
     if isinstance(lock, LockContent) and node.name in lock.holders:
         return "holder"
     if isinstance(lock, LockContent) and node.name in lock.line.names:
@@ -136,14 +138,14 @@ def place_of(node: NodeView, lock: LockState) -> str:
 
 
 def cordon_of(node: NodeView) -> str:
-    """Who cordoned the node: `careen` for a claim, or another; empty if it is not cordoned."""
+    """Returns who cordoned the node: `careen`, or the name of another client; empty if it is not cordoned."""
     if not node.unschedulable:
         return ""
     return cordons.foreign_author(node) if cordons.is_foreign(node) else "careen"
 
 
 def reason_of(node: NodeView) -> str:
-    """The reason on the Node, and other facts that explain its state."""
+    """Returns the reason on the Node, with other facts that explain its state."""
     parts = [unreadable(node), node.annotations.get(keys.REASON, "")]
     if keys.HOLD in node.annotations and phase_of(node) == Phase.IDLE:
         parts.append(f"held: {node.annotations[keys.HOLD]}")
@@ -151,13 +153,14 @@ def reason_of(node: NodeView) -> str:
 
 
 def unreadable(node: NodeView) -> str:
-    """Why the node's phase is unknown, even to its own agent; empty if its record can be read."""
+    """Returns why even the node's own agent cannot read its record; empty if it can."""
     record = node.written
     return record.why if isinstance(record, UnreadableProgress) else ""
 
 
 def _warnings(nodes: Sequence[NodeView]) -> list[str]:
-    """The warnings about what a reboot would lose, each once: most nodes have the same."""
+    """Shows each warning about what a reboot would lose once, with its nodes, because most nodes have the same
+    warning."""
     saying: dict[str, list[str]] = {}
     for node in nodes:
         if warning := node.annotations.get(keys.WARNING):

@@ -1,4 +1,4 @@
-"""A forecast as a table: the outcome for each pod of a node, and the agent's decision."""
+"""Shows a forecast as a table: the outcome for each pod of a node, and the agent's decision."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ CLEAN, SOMETHING_STUCK, NOT_KNOWN = 0, 3, 4
 
 
 def exit_code(forecast: Forecast) -> int:
-    """3 if a pod would find no room or may not be evicted, 4 if one cannot be predicted, 0 otherwise. 3 takes
-    precedence."""
+    """Returns 3 if a pod would find no room or may not be evicted, 4 if a pod cannot be predicted, 0 otherwise. 3 takes
+    precedence over 4."""
     if forecast.count(Outcome.PENDING) or forecast.count(Outcome.BLOCKED):
         return SOMETHING_STUCK
     return NOT_KNOWN if forecast.count(Outcome.UNKNOWN) else CLEAN
 
 
 def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
-    """The worst of several: 3 takes precedence over 4."""
+    """Returns the worst exit code of several forecasts. 3 takes precedence over 4."""
     codes = {exit_code(each) for each in forecasts}
     return next((code for code in (SOMETHING_STUCK, NOT_KNOWN) if code in codes), CLEAN)
 
@@ -34,14 +34,14 @@ def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
 def forecasts_text(
     forecasts: Sequence[Forecast], now: datetime, policy: Policy | None = None, *, width: int | None = None
 ) -> str:
-    """One block for each node, and the effect of more nodes, if the caller asked for it."""
+    """One block per node, and the effect of more nodes if the caller asked for it."""
     blocks = [forecast_text(each, now, policy, width=width, others=len(forecasts) - 1) for each in forecasts]
     answers = [nodes_text(each.more_nodes) for each in forecasts[:1] if each.more_nodes]
     return "\n\n".join([*blocks, *(paragraph(each, width=width) for each in answers)])
 
 
 def forecasts_json(forecasts: Sequence[Forecast], policy: Policy | None = None) -> dict[str, Any]:
-    """One forecast as itself, several as a list under `forecasts`."""
+    """The forecasts as JSON: a single forecast as an object, several as a list under `forecasts`."""
     each = [forecast_json(forecast, policy) for forecast in forecasts]
     return each[0] if len(each) == 1 else {"forecasts": each}
 
@@ -49,10 +49,10 @@ def forecasts_json(forecasts: Sequence[Forecast], policy: Policy | None = None) 
 def forecast_text(
     forecast: Forecast, now: datetime, policy: Policy | None = None, *, width: int | None = None, others: int = 0
 ) -> str:
-    """The whole forecast for a terminal, pods in the order in which they would be evicted. `policy` None: not known.
+    """The whole forecast for a terminal, with the pods in the order of their evictions. `policy` is None if it is
+    unknown.
 
-    `others`: how many other nodes are drained with it.
-    """
+    `others`: how many other nodes are drained together with this node."""
     beside = f" together with {count_of(others, 'other')}" if others else ""
     lines = [
         paragraph(
@@ -78,7 +78,8 @@ def forecast_text(
 
 
 def nodes_text(answer: NodesAnswer) -> str:
-    """Whether the added nodes would help, which pods they do not help and why, and how many are needed."""
+    """Says whether the added nodes would help, which pods they would not help and why, and how many nodes are
+    needed."""
     nodes = f"{count_of(answer.count, 'more node')} like {answer.template}"
     if not answer.pods:
         return f"With {nodes}: no difference, because every pod finds a place without them."
@@ -101,13 +102,12 @@ def _needed(answer: NodesAnswer) -> str:
     tried = f"up to {answer.tried} were tried"
     if not answer.best_count:
         return f"No number of such nodes helps ({tried})."
-    most = f"{answer.best_count} place the most, {answer.best_placed}"
+    most = f"{count_of(answer.best_count, 'such node')} would take the most pods, {answer.best_placed}"
     return f"No number of such nodes helps all of them ({tried}): {most}."
 
 
 def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
-    """The report as JSON, for programs: the forecast itself, its counts, and the sentence with which the agent would
-    refuse."""
+    """The forecast as JSON with its counts, and the sentence with which the agent would refuse."""
     known = policy or Policy(node_name=forecast.node)
     objection = "; ".join(each for each in (objection_to_bound(forecast, known), objection_to(forecast, known)) if each)
     mapping = forecast.to_mapping()
@@ -136,18 +136,18 @@ _NOTHING_SAID: Mapping[str, Any] = {
     "remedies": [],
     "budget": None,
 }
-"""The defaults that `PodForecast` leaves out of its JSON: in the report every pod has every key."""
+"""The defaults that `PodForecast` leaves out of its JSON. In the report every pod has every key."""
 
 
 def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
-    """The agent's decision; with the default settings if the agents' own are unknown."""
+    """Says whether the agent would drain the node. Uses the default settings if the agents' settings are unknown."""
     known = policy or Policy(node_name=forecast.node)
     who = "The agent" if policy else "With the default settings the agent"
     bound = bound_in(forecast, known)
     if bound and (known.forecast is not ForecastPolicy.REFUSE or not objection_to(forecast, known)):
         return f"{who} would not drain it, because of {listed([pod.title for pod in bound])} (--pods-bound-to-node)."
     if known.forecast is not ForecastPolicy.REFUSE:
-        return f"{who} drains it whatever the forecast says (--forecast={known.forecast})."
+        return f"{who} drains it regardless of the forecast (--forecast={known.forecast})."
     if not objection_to(forecast, known):
         return f"{who} would drain it."
     # The table has the reason; the objection's own sentence would repeat it.
@@ -163,21 +163,21 @@ def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
 def _row(pod: PodForecast) -> list[str]:
     why = pod.sentence
     if pod.outcome is Outcome.BLOCKED:
-        why = f"{'never, as things stand' if pod.is_never else 'not now'}: {why}"
+        why = f"{'never in the current state' if pod.is_never else 'not now'}: {why}"
     if pod.loses_data:
-        why = f"{why}; the data in its emptyDir goes" if why else "the data in its emptyDir goes"
+        why = f"{why}; the data in its emptyDir is lost" if why else "the data in its emptyDir is lost"
     return [pod.title, pod.outcome.value, _landing(pod), why]
 
 
 def _way_out(pod: PodForecast) -> str:
-    """The single changes that would allow the eviction or make room, each sufficient by itself."""
+    """Names the changes that would allow the eviction or make room. Each change is sufficient without the others."""
     could = "could be evicted" if pod.outcome is Outcome.BLOCKED else "would find a place"
     return f"{pod.title} {could} with {' or '.join(pod.remedies)}."
 
 
 def _landing(pod: PodForecast) -> str:
-    """The node; or the equal nodes among which the scheduler would choose at random; or the most likely nodes with
-    their shares. A sign after them says that other nodes are possible."""
+    """Returns the node of a pod, or the equal nodes among which the scheduler would choose at random, or the most
+    likely nodes with their shares. A sign at the end says that other nodes are possible."""
     shown = [f"{name} {share:.0%}" for name, share in zip(pod.landing, pod.shares, strict=False)] or pod.landing
     named = listed(shown, most=3).replace(", ", "|").replace(" and ", "|+").replace(" more", "")
     return f"{named}|{keys.AND_OTHERS}" if pod.is_cut and named else named

@@ -1,4 +1,5 @@
-"""The headline above the table: why nothing starts. Shown if nodes wait and none of them can start."""
+"""The headline above the table of nodes. It says why no node can start, and is shown only if nodes wait and none can
+start."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ _SHOWN_CODES = 3  # the rest is in the table, and in `careen why`
 
 
 class Headline(Value, kw_only=True):
-    """`why` nothing starts, `since` when at least, and the `ways_out`, one sentence each."""
+    """Why no node starts, at least since when, and what would change it."""
 
     why: str
     code: str
@@ -40,8 +41,8 @@ class Headline(Value, kw_only=True):
 def headline(
     nodes: Sequence[NodeView], lock: LockState, now: datetime, policy: Policy | None = None
 ) -> Headline | None:
-    """The reason why no node may start; None if no node waits, or if one may start. With the agents' `policy` the
-    headline says when a window opens."""
+    """Finds out why no node may start. Returns None if no node waits or if one may start. With the agents' `policy`,
+    the headline says when a window opens."""
     waiting = [node for node in nodes if phase_of(node) == Phase.WAITING]
     if not waiting:
         return None
@@ -50,12 +51,12 @@ def headline(
 
 
 def asks_for_policy(nodes: Iterable[NodeView]) -> bool:
-    """Whether the headline needs the agents' policy, to say when their window opens."""
+    """Whether the headline needs the agents' policy, to say when a window opens."""
     return any(refusal.code is Code.OUTSIDE_WINDOW for node in nodes for refusal in stored_refusals(node))
 
 
 def headline_text(found: Headline, now: datetime, *, width: int | None = None) -> str:
-    """The sentence, followed by the remedies."""
+    """The headline for a terminal, followed by the remedies."""
     since = f" This has lasted for {age(found.since, now)}." if found.since else ""
     lines = [paragraph(f"{found.why}.{since}", width=width)]
     if found.ways_out:
@@ -64,7 +65,7 @@ def headline_text(found: Headline, now: datetime, *, width: int | None = None) -
 
 
 def headline_json(found: Headline | None) -> dict[str, Any] | None:
-    """The headline as JSON, for programs."""
+    """The headline as JSON."""
     if found is None:
         return None
     return {
@@ -103,8 +104,8 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
 
 
 def _waiting_for_holders(who: str, nodes: Sequence[NodeView], lock: LockContent) -> Headline | None:
-    """Existing nodes hold every claim that the lock allows. Claims without a holder are reported elsewhere, below the
-    sentence of the lock."""
+    """Returns the headline if nodes hold every claim that the lock allows. None if a claim has no holder, because the
+    lock's report covers that."""
     holders = [node for node in nodes if node.name in lock.holders]
     if not holders or len(lock.holders) < max(lock.max_owners, 1) or len(holders) < len(lock.holders):
         return None
@@ -129,8 +130,8 @@ def _said(node: NodeView) -> str:
 def _by_their_refusals(
     waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool
 ) -> Headline | None:
-    """Gates refuse all waiting nodes; or, while the lock has no claim, costly gates refuse the first nodes in line, and
-    the others come only after those."""
+    """Returns the headline if gates refuse all waiting nodes. If the lock has no claim, it is enough that costly gates
+    refuse the first nodes in line, because the other nodes come only after those."""
     everybody = {node.name: _refusals_now(node, now) for node in waiting}
     refused = {name: refusals for name, refusals in everybody.items() if refusals}
     left = sorted(everybody.keys() - refused.keys())
@@ -145,7 +146,7 @@ def _by_their_refusals(
     more = f"; and {count_of(len(by_code) - _SHOWN_CODES, 'more reason')}" if len(by_code) > _SHOWN_CODES else ""
     ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(code, by_code[code])]
     verdict = (
-        f"Nothing has started so far, and {listed(left)} {'was' if len(left) == 1 else 'were'} not asked yet"
+        f"Nothing has started so far, and {listed(left)} {'was' if len(left) == 1 else 'were'} not checked yet"
         if left
         else "Nothing will start"
     )
@@ -158,7 +159,7 @@ def _by_their_refusals(
 
 
 def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
-    """The refusals on the Node, and a hold or pause that its agent has not seen yet."""
+    """Returns the refusals on the Node, and a hold or pause that its agent has not seen yet."""
     stored = stored_refusals(node)
     held = hold.held_because(node, now)
     if held and Code.HELD not in {each.code for each in stored}:
@@ -167,7 +168,7 @@ def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
 
 
 def _by_code(refused: dict[str, tuple[Refusal, ...]]) -> dict[Code, dict[str, Refusal]]:
-    """Each reason with the nodes that it stops, the most frequent first."""
+    """Groups the nodes by the reason that stops them, the most frequent reason first."""
     found: dict[Code, dict[str, Refusal]] = {}
     for name, refusals in refused.items():
         for each in refusals:
@@ -197,7 +198,7 @@ def _told(
 
 
 def _of_all(sentence: str, refusals: dict[str, Refusal]) -> str:
-    """The sentence if all share it: nodes of several groups have several windows."""
+    """Returns the sentence if all refusals share it. Nodes of several groups have several windows."""
     is_shared = len({each.sentence for each in refusals.values()}) == 1
     return sentence if is_shared else "each outside its maintenance windows, the first of"
 
@@ -207,14 +208,15 @@ def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) 
 
 
 def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
-    """The remedies: first those that a simulation has proven for these nodes, then the general one of the reason."""
+    """Returns the remedies: first those that a simulation has proven for these nodes, then the general remedy of the
+    reason."""
     name, example = _example(refusals)
     proven = [f"{name}: {example.remedy}."] if example.remedy else []
     return [*proven, _remedy(code, name if len(refusals) == 1 else "NODE")]
 
 
 def _example(refusals: dict[str, Refusal]) -> tuple[str, Refusal]:
-    """The node that has been refused for longest; of several the one for which a way out is known."""
+    """Returns the node that has been refused for longest, and prefers nodes with a known remedy."""
     return min(
         refusals.items(),
         key=lambda row: (not row[1].remedy, row[1].since.timestamp() if row[1].since else float("inf"), row[0]),

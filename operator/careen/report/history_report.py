@@ -1,4 +1,4 @@
-"""Past reboots: when, why and how long; and an estimate of when rebooting nodes return."""
+"""Shows past reboots (when, why and how long), and estimates when rebooting nodes return."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None 
 
 
 def history_json(nodes: Sequence[NodeView]) -> dict[str, Any]:
-    """The history as JSON, for programs."""
+    """The history as JSON."""
     return {
         "reboots": [
             {"node": name, "at": each.at, "why": each.why, "seconds": each.seconds, "moves": each.moves}
@@ -57,7 +57,7 @@ def _all(nodes: Sequence[NodeView]) -> list[tuple[str, Reboot]]:
 
 
 class Expected(Value, kw_only=True):
-    """The expected duration for a node at work: `basis` tells whose reboots were measured."""
+    """The expected duration of a reboot under way. `basis` says whose reboots were measured."""
 
     started: datetime
     seconds: int
@@ -65,13 +65,14 @@ class Expected(Value, kw_only=True):
 
     @property
     def end(self) -> datetime:
-        """The time when the node should be back in service."""
+        """When the node should be back in service."""
         return self.started + timedelta(seconds=self.seconds)
 
 
 def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
-    """The time when each node that is draining, rebooting, verifying or settling should be back in service, estimated
-    from measured reboots of this node or of others."""
+    """Estimates when each node that is draining, rebooting, verifying or settling should be back in service.
+
+    Uses the last reboot of the node, or else the median of the other nodes' last reboots."""
     lengths = {node.name: _last_length(node) for node in nodes}
     known = [length for length in lengths.values() if length is not None]
     usual = round(median(known)) if known else None
@@ -97,7 +98,7 @@ def _started(node: NodeView) -> datetime | None:
 
 
 def expected_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None = None) -> list[str]:
-    """A sentence for each node under way."""
+    """One sentence for each node whose reboot is under way."""
     return [paragraph(_sentence(name, each, now), width=width) for name, each in expected_ends(nodes).items()]
 
 
@@ -111,7 +112,7 @@ def _sentence(name: str, each: Expected, now: datetime) -> str:
 
 
 def expected_json(each: Expected | None) -> dict[str, Any] | None:
-    """The expected end as JSON, for programs."""
+    """The expected end as JSON."""
     if each is None:
         return None
     return {"started": each.started, "seconds": each.seconds, "end": each.end, "basis": each.basis}

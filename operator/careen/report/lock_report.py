@@ -1,4 +1,4 @@
-"""The lock in words: which nodes hold claims, whether the lock is paused, which nodes are next."""
+"""Describes the lock in words: which nodes hold claims, whether the lock is paused, which nodes are next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ LockState = LockContent | Garbage | Unknown
 
 
 def lock_sentence(state: LockState, now: datetime) -> str:
-    """One line: `1 of 2 claims held by n3 (4m12s); next: n4, n5; 7 nodes waited when they were named`."""
+    """The lock in one line, such as `1 of 2 claims held by n3 (4m12s); next: n4, n5; 7 nodes waited when they were
+    named`."""
     if isinstance(state, Unknown):
         return f"could not be read: {state.why}"
     if isinstance(state, Garbage):
@@ -70,7 +71,7 @@ class StrayClaim(Value, kw_only=True):
 
 
 def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClaim, ...]:
-    """The claims that may have no holder; `nodes` are all Nodes, or those of the holders."""
+    """Returns the claims that may have no holder. `nodes` are all Nodes, or only those of the holders."""
     if not isinstance(state, LockContent):
         return ()
     uids = {node.name: node.uid for node in nodes}
@@ -83,7 +84,7 @@ def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClai
 
 
 def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
-    """The stray claims as JSON, for programs."""
+    """The stray claims as JSON."""
     return [
         {"node": each.node, "why": "another-node" if each.is_another else "no-such-node", "sentence": each.sentence}
         for each in strays
@@ -93,7 +94,7 @@ def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
 def lock_text(
     state: LockState, nodes: Mapping[str, NodeView], now: datetime, *, where: str, width: int | None = None
 ) -> str:
-    """Everything about the lock; `nodes` are the holders' existing Nodes, `where` names the object."""
+    """The lock for a terminal. `nodes` are the holders' existing Nodes; `where` names the object with the lock."""
     lines = [paragraph(f"Lock on {where}: {lock_sentence(state, now)}")]
     if isinstance(state, LockContent) and state.entries:
         rows = [_row(entry, nodes.get(entry.node), now) for entry in state.entries]
@@ -124,8 +125,7 @@ def _phase(entry: Entry, node: NodeView | None) -> str:
 
 
 def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
-    """The lock as JSON, for programs. `state` is held, free, paused, garbage or unknown; `raw` is the unchanged
-    annotation."""
+    """The lock as JSON. `state` is held, free, paused, garbage or unknown; `raw` is the annotation as it was read."""
     if not isinstance(state, LockContent):
         is_garbage = isinstance(state, Garbage)
         return {**dict.fromkeys(_KEYS), "state": "garbage" if is_garbage else "unknown", "why": state.why, "raw": raw}

@@ -1,4 +1,4 @@
-"""When the windows of waiting nodes open next, in words."""
+"""Says in words when the windows of waiting nodes open next."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from careen.report.tables import age
 
 
 def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> datetime | None:
-    """`now` if a window of one of these nodes is open; else the instant of the first opening; None if none ever
-    opens."""
+    """Returns `now` if a window of one of these nodes is open, otherwise the time of the first opening. None if none
+    opens again."""
     found = {openings.windows_of(policy, node.labels) for node in nodes}
     if any(openings.is_open(windows, now) for windows in found):
         return now
@@ -22,8 +22,8 @@ def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> da
 
 
 def in_zone(at: datetime, zone: tzinfo) -> str:
-    """`Fri 2026-03-06 22:00 CET (Europe/Berlin)`: with the zone's name, because its abbreviation changes with daylight
-    saving."""
+    """Formats a time such as `Fri 2026-03-06 22:00 CET (Europe/Berlin)`. It names the zone because the abbreviation
+    changes with daylight saving."""
     local = at.astimezone(zone)
     letters, name = local.strftime("%Z"), str(zone)
     shown = f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
@@ -31,7 +31,7 @@ def in_zone(at: datetime, zone: tzinfo) -> str:
 
 
 def opening_told(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> str:
-    """The end of a sentence about closed windows."""
+    """Returns a clause that says when the window opens, for a sentence about closed windows."""
     opening = next_opening(policy, nodes, now)
     if opening == now:
         return "which has opened in the meantime"
@@ -41,11 +41,12 @@ def opening_told(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> st
 
 
 def shut_at(policy: Policy, nodes: Sequence[NodeView], begins: datetime) -> list[str]:
-    """A sentence for a plan that begins while all windows of its nodes are closed; empty if one is open."""
+    """Returns a sentence for a plan that begins while all windows of its nodes are closed; nothing if a window is
+    open."""
     opening = next_opening(policy, nodes, begins)
     if not nodes or opening == begins:
         return []
     if opening is None:
         return ["no maintenance window of these nodes ever opens"]
     first = in_zone(opening, policy.window.zone)
-    return [f"the maintenance windows are shut when the plan begins; the first opens {first}"]
+    return [f"the maintenance windows are closed when the plan begins; the first opens {first}"]

@@ -1,4 +1,5 @@
-"""A simulated roll-out for people and programs: the order of the nodes, the moves, the risks and their remedies."""
+"""Shows a simulated roll-out to people and programs: the order of the nodes, the moves, the risks and their
+remedies."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class Risk(Value, kw_only=True):
 
 
 def is_clean(plan: Plan) -> bool:
-    """Whether with every seed all nodes reboot in one window and no pod is left without room."""
+    """Whether all nodes reboot in one window and every pod finds room, with every seed."""
     return plan.timeline.is_clean and not (plan.ranges and plan.ranges.not_clean)
 
 
@@ -84,7 +85,7 @@ def plan_text(plan: Plan, *, width: int | None = None) -> str:
 
 
 def headline(plan: Plan) -> str:
-    """The plan's summary, in one sentence."""
+    """The plan's nodes, begin, concurrency and order in one sentence."""
     marked = f" (the agents use another order: --order={plan.agents_line})" if plan.line is not plan.agents_line else ""
     nodes = count_of(len(plan.timeline.nodes), "node")
     return (
@@ -139,10 +140,11 @@ def summary(plan: Plan) -> list[str]:
         )
     if returns := len(timeline.waits) - len(timeline.pending):
         sentences.append(
-            f"{count_of(returns, 'pod')} can run on one node only and wait{'s' if returns == 1 else ''} out its reboot."
+            f"{count_of(returns, 'pod')} can run on one node only and wait{'s' if returns == 1 else ''} until that node "
+            "is back."
         )
     sentences += [
-        f"In the way: {each.subject} ({each.rule}): {listed(each.nodes)}, an unused place for {_seconds(each.seconds)}."
+        f"Held up: {each.subject} ({each.rule}): {listed(each.nodes)}; a claim was unused for {_seconds(each.seconds)}."
         for each in timeline.hindrances
         if each.seconds
     ]
@@ -150,7 +152,7 @@ def summary(plan: Plan) -> list[str]:
 
 
 def ranges_sentence(plan: Plan, ranges: Ranges) -> str:
-    """ "Over 5 seeds: 38-44 moves, 2-5 double moves, finished Thu 2026-01-01 14:05-14:12." """
+    """Says how much the plan depends on the seed, with ranges such as `38-44 moves, 2-5 double moves`."""
     if not plan.timeline.is_open:
         return "No step of the plan depends on chance: every seed gives the same plan."
     if ranges.is_single:
@@ -179,7 +181,7 @@ def _inside(plan: Plan) -> str:
 
 
 def facts(plan: Plan) -> list[tuple[str, str]]:
-    """The source of the plan as names and values, without unknown values."""
+    """The source of the plan as names and values. Leaves out unknown values."""
     origin = plan.origin
     if origin is None:
         return []
@@ -197,7 +199,7 @@ def risks(plan: Plan) -> list[Risk]:
     """The risks, worst first."""
     timeline = plan.timeline
     found = [
-        Risk(what=f"{listed(names)} cannot go: {sentence}", remedy=_remedy(obstacle))
+        Risk(what=f"{listed(names)} cannot reboot: {sentence}", remedy=_remedy(obstacle))
         for obstacle, sentence, names in _left_by_reason(plan)
     ]
     if undone := timeline.undone:
@@ -260,14 +262,14 @@ def comparison(plan: Plan) -> list[tuple[Order, Timeline]]:
 
 
 def order_note(plan: Plan, line: Order) -> str:
-    """A note on an order: whether the agents follow it, or would need another setting."""
+    """A note on an order: whether the agents follow it; otherwise whether it is the default."""
     if line is plan.agents_line:
-        return "as the agents go"
+        return "the agents' order"
     return "the default" if line is Order.OLDEST else "opt-in"
 
 
 def comparison_text(plan: Plan, *, width: int | None = None) -> str:
-    """The orders side by side."""
+    """The orders as a table."""
     rows = [
         [
             line.value,
@@ -284,7 +286,7 @@ def comparison_text(plan: Plan, *, width: int | None = None) -> str:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """The whole plan for programs; instants in UTC, lengths in seconds."""
+    """The whole plan as JSON. Times are in UTC, durations in seconds."""
     return {
         "order": plan.line.value,
         "agentsOrder": plan.agents_line.value,
@@ -300,7 +302,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 
 def _ranges_json(plan: Plan, ranges: Ranges) -> dict[str, Any]:
-    """Pairs of the least and the most."""
+    """The ranges as JSON, each as a pair of the least and the most."""
     return {
         "seeds": ranges.seeds,
         "leftToChance": plan.timeline.is_open,
@@ -314,19 +316,19 @@ def _ranges_json(plan: Plan, ranges: Ranges) -> dict[str, Any]:
 
 
 def instant(plan: Plan, at: datetime) -> str:
-    """`Thu 2026-01-01 06:00 CET`, in the window's zone, with seconds unless they are 0."""
+    """Formats a time such as `Thu 2026-01-01 06:00 CET` in the plan's zone, with seconds only if they are not 0."""
     return f"{_without_zone(plan, at)} {at.astimezone(plan.zone):%Z}"
 
 
 def _without_zone(plan: Plan, at: datetime) -> str:
-    """The local time as text without its zone, for a column whose title has the zone."""
+    """Formats the local time without its zone, for a column whose title has the zone."""
     local = at.astimezone(plan.zone)
     return f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
 
 
 def waited(timeline: Timeline, wait: Wait) -> str:
-    """The duration of the wait, or a clause that says that it never ends."""
-    return f"for {_seconds(wait.seconds(timeline.ends))}" if wait.until else "to the end of the plan and beyond"
+    """Returns how long the pod waits, or a clause that says that it waits beyond the end of the plan."""
+    return f"for {_seconds(wait.seconds(timeline.ends))}" if wait.until else "beyond the end of the plan"
 
 
 def visit_note(plan: Plan, visit: Visit) -> str:
@@ -338,7 +340,7 @@ def visit_note(plan: Plan, visit: Visit) -> str:
     parts = [f"undone: {visit.undone}"] if visit.undone else []
     parts += [f"{pending} without room"] if pending else []
     parts += (
-        [f"{len(waiting) - pending} wait{'s' if len(waiting) - pending == 1 else ''} out the reboot"]
+        [f"{len(waiting) - pending} wait{'s' if len(waiting) - pending == 1 else ''} until the node is back"]
         if len(waiting) > pending
         else []
     )

@@ -1,4 +1,4 @@
-"""Text for a terminal: columns as kubectl prints them, paragraphs, ages. The other modules fill the columns."""
+"""Formats text for a terminal: columns as kubectl prints them, paragraphs and ages."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ NARROWEST_LAST = 30  # narrower columns are harder to read than lines that are t
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:
-    """Aligned columns with a header line; the last column is folded to `width`, or not folded if that is None.
+    """Aligned columns with a header line. The last column is folded to `width`, unless that is None.
 
-    An empty cell is shown as a dash, so that every row has as many words for `awk` as columns before the last.
-    """
+    An empty cell is shown as a dash, so that `awk` finds the same columns in every row, up to the last column."""
     cells = [_fit_row(row) for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header) - 1)]
     left = sum(widths) + len(GAP) * len(widths)
@@ -34,19 +33,18 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | 
 
 
 def paragraph(text: str, *, indent: str = "", width: int | None = None) -> str:
-    """One paragraph, every line indented, folded to `width`. Line breaks in the text become spaces."""
+    """One paragraph, folded to `width`, with every line indented. Line breaks in the text become spaces."""
     text = one_line(text, _LONGEST_PARAGRAPH)
     return "\n".join(indent + line for line in _folded(text, None if width is None else width - len(indent)))
 
 
 def as_json(value: Any) -> str:
-    """The machine-readable form of a report: indented, keys in the given order, times as RFC 3339, null for missing
-    values."""
+    """A report as JSON: indented, keys in the given order, times as RFC 3339, null for missing values."""
     return json_text(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
 def plain(value: Any) -> Any:
-    """The value in the types of JSON and YAML. An empty text becomes null, like every other missing value."""
+    """Converts the value to the types of JSON and YAML. An empty text becomes null, like every other missing value."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -61,14 +59,14 @@ def plain(value: Any) -> Any:
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """How long ago, in the two largest units: 4d3h, 3h12m, 12m5s, 5s; a dash if unknown.
+    """Returns how long ago something happened, in the two largest units: 4d3h, 3h12m, 12m5s, 5s; a dash if unknown.
 
-    An instant in the future (clocks differ) is 0s."""
+    A time in the future is 0s, because clocks may differ."""
     return "-" if since is None else duration(now - since)
 
 
 def duration(span: timedelta) -> str:
-    """A duration in its two largest units, as in `age`."""
+    """Formats a duration in its two largest units, like `age`."""
     seconds = max(0, int(span.total_seconds()))
     days, seconds = divmod(seconds, 86400)
     hours, seconds = divmod(seconds, 3600)
@@ -79,17 +77,18 @@ def duration(span: timedelta) -> str:
 
 
 def count_of(number: int, singular: str, plural: str | None = None) -> str:
-    """`1 node`, `3 nodes`."""
+    """Returns a number with its noun, such as `1 node` or `3 nodes`."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def listed(names: Sequence[str], *, most: int = 5) -> str:
-    """`a, b, c and 4 more`."""
+    """Joins the first names and counts the others: `a, b, c and 4 more`."""
     return first_few(names, most)
 
 
 def _fit_row(row: Sequence[str]) -> list[str]:
-    """The row with its long cells cut: one long name must not push the columns of all other rows off the screen."""
+    """Cuts the long cells of a row, so that one long name does not push the columns of all other rows off the
+    screen."""
     return [*(one_line(text, LONGEST_CELL) or "-" for text in row[:-1]), one_line(row[-1]) or "-"]
 
 

@@ -1,7 +1,7 @@
-"""Why a node does not reboot: every gate's answer, since when, and the remedy.
+"""Shows why a node does not reboot: every gate's answer, since when, and the remedy.
 
-The Node has the agent's last answers. A hold or a pause that a person set since then is read again here, because the
-agent sees it only at its next look."""
+The Node has the answers of the agent's last turn. A hold or a pause that a person set after that turn is read here as
+well, because the agent sees it only in its next turn."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Answer(StrEnum):
 
 
 class GateAnswer(Value, kw_only=True):
-    """One line: the gate and its answer; for a refusal also why, since when, and the remedy."""
+    """One gate and its answer. A refusal also has its reason, since when, and the remedy."""
 
     gate: str
     answer: Answer
@@ -56,9 +56,10 @@ class GateAnswer(Value, kw_only=True):
 
 
 class NodeStory(Value, kw_only=True):
-    """The facts about one node. `agents`: the careen pods on it. `holders`: the existing Nodes of the claims' holders;
-    None if they were not read. `policy`: the agents' policy, and `fleet_size`: how many agents there are; both None if
-    unknown."""
+    """The facts about one node.
+
+    `agents`: the careen pods on the node. `holders`: the Nodes that hold claims; None if they were not read. `policy`
+    and `fleet_size`, the number of agents, are None if unknown."""
 
     node: NodeView
     lock: LockState
@@ -80,7 +81,8 @@ class NodeStory(Value, kw_only=True):
 
 
 def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
-    """Every gate in the order in which the agent asks them; a gate that refuses for two reasons has two lines."""
+    """Returns the answer of every gate, in the order in which the agent asks them. A gate that refuses for two reasons
+    has two answers."""
     stored = stored_refusals(story.node)
     known = {gate.name for gate in GATES}
     answers: list[GateAnswer] = []
@@ -99,8 +101,8 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
 
 
 def _said_since(story: NodeStory) -> list[Refusal]:
-    """The refusals by a person's hold or pause and by other nodes' failures, as lock and Node are now, even if the
-    agent has not seen them yet."""
+    """Returns the refusals that come from a person's hold or pause, or from other nodes' failures, even if the agent
+    has not seen them yet."""
     found = []
     gate = hold_gate.GATE.name
     if isinstance(story.lock, LockContent) and story.lock.is_paused:
@@ -127,8 +129,8 @@ def _said_since(story: NodeStory) -> list[Refusal]:
 
 
 def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
-    """The refusal with the instant at which the window opens. The Node's sentence leaves it out, so that it need not
-    change at each look."""
+    """Adds when the window opens to the refusal. The sentence on the Node leaves it out, so that it does not change in
+    each turn."""
     if refusal.code is not Code.OUTSIDE_WINDOW or story.policy is None:
         return refusal
     told = opening_told(story.policy, [story.node], story.now)
@@ -149,29 +151,33 @@ def _refusal(refusal: Refusal, story: NodeStory) -> GateAnswer:
 
 
 def _too_long(refusal: Refusal, now: datetime) -> str:
-    """The words of a refusal that has lasted for longer than its setting allows; empty if it has not."""
+    """Returns a clause if a refusal has lasted for longer than its setting allows; otherwise empty."""
     if not refusal.longest_seconds or refusal.since is None:
         return ""
     lasted = (now - refusal.since).total_seconds()
-    return f"; longer than the {span(refusal.longest_seconds)} of its entry" if lasted > refusal.longest_seconds else ""
+    return (
+        f"; this is longer than the limit of {span(refusal.longest_seconds)} in its entry"
+        if lasted > refusal.longest_seconds
+        else ""
+    )
 
 
 def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) -> GateAnswer:
-    """The answer of a gate without a refusal. The agent asks costly gates one after the other, and only if no cheap
-    gate refuses."""
+    """Returns the answer of a gate without a refusal. The agent asks costly gates one after the other, and only after
+    every cheap gate has passed."""
     if story.phase == Phase.IDLE:
         return _not_asked(gate, "nothing to decide")
     if story.phase == Phase.FAILED:
         return _not_asked(gate, "the failure must be resolved first")
     if story.phase == Phase.WAITING and When.READY not in gate.when:
-        return _not_asked(gate, "only a node with a claim asks it")
+        return _not_asked(gate, "only a node with a claim asks this gate")
     if story.phase == Phase.WAITING and gate.cost is Cost.COSTLY:
         before = [each.name for each in GATES[: GATES.index(gate)] if each.name in refusing]
         after = [each.name for each in GATES[GATES.index(gate) :] if each.name in refusing]
         if before:
             return _not_asked(gate, f"{before[0]} comes first")
         if not after:
-            return _not_asked(gate, "only the next node in line asks it")
+            return _not_asked(gate, "only the next node in line asks this gate")
     return GateAnswer(gate=gate.name, answer=Answer.YES)
 
 
@@ -180,12 +186,12 @@ def _not_asked(gate: Gate, sentence: str) -> GateAnswer:
 
 
 def remedy_for(code: Code, node: str) -> str:
-    """The remedy of the code, with this node's name."""
+    """Returns the remedy of the reason code, with this node's name."""
     return REASONS[code].remedy.replace("NODE", node)
 
 
 def summary(story: NodeStory) -> str:
-    """The node in one sentence."""
+    """Describes the node in one sentence."""
     name, phase, reason = story.node.name, story.phase, story.node.annotations.get(keys.REASON, "")
     if isinstance(story.progress, UnreadableProgress):
         return f"{name} says that it is {phase}, but {story.progress.why}"
@@ -196,7 +202,7 @@ def summary(story: NodeStory) -> str:
 
 
 def remedies(story: NodeStory) -> list[str]:
-    """The remedies for a person, one sentence each, that of the node's own failure first."""
+    """Returns the remedies for a person, one sentence each. The remedy of the node's own failure comes first."""
     found = []
     progress = story.progress
     if isinstance(progress, UnreadableProgress):
@@ -211,8 +217,8 @@ def remedies(story: NodeStory) -> list[str]:
 
 
 def agent_remark(story: NodeStory) -> str:
-    """A sentence if no agent runs on the node, because then its annotations are outdated. Empty if one runs, or if that
-    is unknown."""
+    """Returns a sentence if no agent runs on the node, because its annotations are then outdated. Empty if an agent
+    runs or if that is unknown."""
     if isinstance(story.agents, Unknown):
         return ""
     if not story.agents:
@@ -226,16 +232,16 @@ def agent_remark(story: NodeStory) -> str:
 
 
 def cordon_sentence(story: NodeStory) -> str:
-    """The author of the node's cordon, if known; empty without a cordon."""
+    """Says who cordoned the node, if known; empty if it is not cordoned."""
     node, progress = story.node, story.progress
     if not node.unschedulable:
         return ""
     if isinstance(progress, Progress) and progress.is_cordoned_by_us:
-        return f"{node.name} is cordoned by careen, for the claim it holds"
+        return f"{node.name} is cordoned by careen, because it holds a claim"
     if is_cordon_proven(node):
-        return f"{node.name} has a cordon of careen without a claim: its agent removes it"
+        return f"{node.name} was cordoned by careen and holds no claim: its agent removes the cordon"
     if node.cordoned_by:
-        return f"{node.name} is cordoned by {listed(node.cordoned_by)}, not by careen alone, and stays so"
+        return f"{node.name} is cordoned by {listed(node.cordoned_by)}, not only by careen, and stays cordoned"
     return (
         f"{node.name} is cordoned, but the API server does not report who did it. The cordon may be left over from a "
         f"claim whose record was removed; to remove the cordon: `kubectl uncordon {node.name}`"
@@ -243,21 +249,21 @@ def cordon_sentence(story: NodeStory) -> str:
 
 
 def line_sentence(story: NodeStory) -> str:
-    """The node's place in the line; empty if it is not in the line."""
+    """Returns the node's place in line; empty if it is not in line."""
     if not isinstance(story.lock, LockContent):
         return ""
     name = story.node.name
     if name in story.lock.holders:
         return f"{name} holds a claim"
     if name in (line := story.lock.line.names):
-        return f"{name} is named as number {line.index(name) + 1} of {len(line)} to go next"
+        return f"{name} is number {line.index(name) + 1} of the {len(line)} nodes named to go next"
     if story.node.labels.get(keys.REBOOT_LABEL) == "ready":
-        return f"{name} is ready and not yet among the named nodes"
+        return f"{name} is ready, but not yet among the named nodes"
     return ""
 
 
 def next_sentence(story: NodeStory) -> str:
-    """When the agent looks or tries again; empty if unknown."""
+    """Says when the agent takes its next turn or tries again; empty if unknown."""
     looked = _next_look(story)
     return looked.sentence if looked else ""
 
@@ -270,8 +276,8 @@ def _next_look(story: NodeStory) -> NextLook | None:
 
 
 def _next_opening(story: NodeStory) -> datetime | None:
-    """When the first of the node's windows opens; None if one is open, if none ever opens, or if the policy is
-    unknown."""
+    """Returns when the first of the node's windows opens. None if a window is open, if none opens again, or if the
+    policy is unknown."""
     if story.policy is None:
         return None
     found = next_opening(story.policy, [story.node], story.now)
@@ -279,14 +285,14 @@ def _next_opening(story: NodeStory) -> datetime | None:
 
 
 def strays(story: NodeStory) -> tuple[StrayClaim, ...]:
-    """The claims without a holder for which this node waits."""
+    """Returns the claims without a holder for which this node waits."""
     if story.holders is None or story.phase != Phase.WAITING:
         return ()
     return stray_claims(story.lock, [*story.holders, story.node])
 
 
 def why_text(story: NodeStory, *, width: int | None = None) -> str:
-    """The whole answer for a terminal."""
+    """The whole report for a terminal."""
     lines = [
         paragraph(f"{summary(story).rstrip('.')}.", width=width),
         paragraph(f"Lock: {lock_sentence(story.lock, story.now)}.", width=width),
@@ -310,7 +316,7 @@ def why_text(story: NodeStory, *, width: int | None = None) -> str:
 
 
 def why_json(story: NodeStory) -> dict[str, Any]:
-    """The same for programs."""
+    """The whole report as JSON."""
     looked = _next_look(story)
     return {
         "node": node_json(story.node, story.lock),

@@ -1,1 +1,1 @@
-"""What scheduler_core would have said of each pod a moment before its binding, and how often the scheduler agrees."""
+"""Compares each binding of kube-scheduler with what scheduler_core would have said a moment before it."""

@@ -1,4 +1,4 @@
-"""What scheduler_core says of one pod in one cluster, beside what became of it."""
+"""Compares what scheduler_core says about one pod with the node to which the scheduler bound it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _MOST_SAID: Final = 10
 
 
 class Comparison(Value, kw_only=True):
-    """The reason of the comparison, and the nodes that were expected."""
+    """The result of one comparison, and the nodes that scheduler_core expected."""
 
     reason: AgreementReason
     expected: Expectation
 
 
 def answer(expected: Expectation, node: str) -> Comparison:
-    """What comes of a pod that went to this node, or to none."""
+    """Compares the expectation with the pod's node; an empty node means that the scheduler found none."""
     return Comparison(reason=_reason(expected, node), expected=expected)
 
 
@@ -45,7 +45,7 @@ def _reason(expected: Expectation, node: str) -> AgreementReason:
 
 
 def results_of(expected: Expectation) -> Sequence[CycleResult]:
-    """The result of each search; a single result if the scheduler looks at every node."""
+    """Returns the result of each search. It is a single result if the scheduler examines every node."""
     if expected.exact is not None:
         return (expected.exact,)
     return [result for _, result in (*expected.followed, *expected.spread)]
@@ -61,7 +61,8 @@ def compared(
     at: str,
     reason: AgreementReason,
 ) -> Compared:
-    """The comparison as it is kept. What explains a disagreement is worked out for disagreements alone."""
+    """Returns the record of the comparison. Explains a disagreement with another search, which agreements do not
+    need."""
     expected = given.expected
     shares = expected.shares
     said = tuple((name, round(shares.get(name, 0.0), 3)) for name in expected.named[:_MOST_SAID])
@@ -91,7 +92,7 @@ def _unknown(expected: Expectation) -> str:
 
 
 def _explained(plain: Compared, whole: CycleResult, node: str) -> Compared:
-    """`whole` looks at every node."""
+    """Adds the reason of a disagreement. `whole` is the result of a search over every node."""
     status = whole.statuses.get(node)
     if status is not None and not status.is_success:
         return replace_value(plain, why=f"{status.plugin}: {status.message}", plugin=status.plugin)

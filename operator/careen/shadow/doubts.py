@@ -1,10 +1,11 @@
-"""The states of the cluster in which a pod may have been scheduled, as far as events tell.
+"""The states of the cluster in which the scheduler may have decided about a pod, as far as events show.
 
 The scheduler decides a moment before its binding is seen, and counts a pod on its node as soon as it has decided. So
-the cluster right before a binding may lack pods that were decided earlier and bound later, may have pods that were
-decided later and bound earlier, and may have changes that the scheduler had not seen. Pods of equal priority are
-decided in the order in which they came; where they were bound in another order close to one another, and where the
-cluster changed shortly before, there is a second cluster in which the pod may have been scheduled."""
+the cluster right before a binding may lack pods that were decided earlier and bound later. It may have pods that were
+decided later and bound earlier, and changes that the scheduler had not seen.
+
+Pods of equal priority are decided in the order in which they were created. If two pods are bound in another order
+within a short time, or if the cluster changed shortly before, the scheduler may have seen a second state."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import Snapshot
 
 CLOSE_SECONDS: Final = 1.0
-"""A binding that takes longer than this is rare, and so is an event that comes later to one client than to another."""
+"""Bindings rarely take longer than this. Events rarely reach one client later than another by more than this."""
 _MOST_CHANGES: Final = 64
 
 
 @dataclass(slots=True)
 class ScheduledPod:
-    """A pod whose node, or whose refusal, was just seen; `before` is the cluster right before."""
+    """A pod whose node or refusal was just seen. `before` is the cluster right before that event."""
 
     pod: Pod
     node: str  # empty: it found none
@@ -37,7 +38,7 @@ class ScheduledPod:
     decided_after: list[str] = field(default_factory=list)  # and bound earlier
 
     def other_worlds(self) -> Sequence[tuple[AgreementReason, Snapshot]]:
-        """The other clusters in which it may have been scheduled, with the reason."""
+        """Returns the other states of the cluster in which the scheduler may have decided, each with the reason."""
         worlds = []
         if self.decided_before or self.decided_after:
             rows = self.before.columns.row_of
@@ -50,7 +51,7 @@ class ScheduledPod:
 
 
 def note_order(landed: ScheduledPod, others: Iterable[ScheduledPod]) -> None:
-    """Notes on both sides where two pods were bound in another order than they came."""
+    """Records on both pods that they were bound in another order than they were created."""
     for other in others:
         is_close = landed.seen_at - other.seen_at <= CLOSE_SECONDS
         if not (is_close and landed.node and other.node) or landed.turn > other.turn:
@@ -69,24 +70,24 @@ class _Change:
 
 
 class RecentChanges:
-    """What changed lately that a scheduling decision reads, pods that came and were bound apart."""
+    """The recent changes that a scheduling decision reads. New pods and bindings are recorded elsewhere."""
 
     def __init__(self) -> None:
         self._last: deque[_Change] = deque(maxlen=_MOST_CHANGES)
 
     def note(self, turn: int, now: float, before: Snapshot) -> None:
-        """Something is about to change; pods that came up to now have turns up to `turn`."""
+        """Records a change that is about to happen. The pods that were created before it have turns up to `turn`."""
         self._drop(now)
         self._last.append(_Change(turn, now, before))
 
     def bound(self, pod: Pod, node: str) -> None:
-        """The scheduler knew of this before anybody else."""
+        """Adds a binding to every recent state, because the scheduler knew it before any other client."""
         for each in self._last:
             each.bound.append((pod, node))
 
     def before(self, landed: ScheduledPod) -> Snapshot | None:
-        """The cluster before the changes that came after the pod and shortly before its binding; None where nothing
-        changed."""
+        """Returns the cluster before the changes between the pod's creation and its binding; None if there were none
+        recently."""
         self._drop(landed.seen_at)
         for each in self._last:
             if each.turn >= landed.turn:

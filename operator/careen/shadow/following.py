@@ -1,4 +1,4 @@
-"""A running shadow: follows the cluster and compares, until a person or an option ends it."""
+"""Runs the shadow: follows the cluster and compares, until a person or an option ends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _YIELD_SECONDS = 0.002  # between two comparisons all events that have come are 
 
 
 class Following:
-    """A feed and the shadow that receives its events. The caller's `look` runs between comparisons."""
+    """Feeds the shadow with the cluster's events. Calls `look` of the caller between comparisons."""
 
     def __init__(self, feed: ClusterFeed, shadow: Shadow, look: Callable[[], None]) -> None:
         self._feed = feed
@@ -24,8 +24,8 @@ class Following:
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self, is_given_up: Callable[[], bool]) -> None:
-        """Returns when everything has been listed once, or it is given up. Raises `Forbidden` or `Unauthorized` for
-        what may not be listed or watched: half a cluster would be a wrong answer."""
+        """Returns when every kind has been listed once, or when `is_given_up` says so. Raises `Forbidden` or
+        `Unauthorized` if a kind may not be listed or watched, because a comparison without it would be wrong."""
         self._task = asyncio.create_task(self._feed.run())
         complete = asyncio.create_task(self._feed.complete())
         try:
@@ -37,7 +37,7 @@ class Following:
             complete.cancel()
 
     async def go_on(self, is_enough: Callable[[], bool]) -> None:
-        """Compares until it is enough; landings that are then still young are compared at last."""
+        """Compares until `is_enough` says so. Then compares the bindings that are still waiting."""
         while not is_enough():
             if not await self._compare():
                 with suppress(TimeoutError):

@@ -1,5 +1,5 @@
-"""How many pods per second are bound besides those that drains displace. A forecast of a drain does not foresee them,
-and each of them moves the start of the scheduler's search."""
+"""Counts the pods per second that are bound and do not replace pods of a drain. A forecast of a drain does not foresee
+them, and each of them moves the start of the scheduler's search."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ _MOST: Final = 6000
 
 
 class OtherPods:
-    """Counts the last ten minutes' bindings."""
+    """Counts the bindings of the last ten minutes."""
 
     def __init__(self, now: float) -> None:
-        """`now` and all later times are of one monotonic clock, in seconds."""
+        """Starts counting at `now`, in seconds of a monotonic clock that all later calls use."""
         self._began = now
         self._bound: deque[float] = deque(maxlen=_MOST)
         self._left: defaultdict[tuple[str, OwnerReference | None], list[float]] = defaultdict(list)
 
     def leaves(self, pod: Pod, before: Snapshot, now: float) -> None:
-        """The pod is deleted; `before` is the cluster right before. If its node is cordoned, the next pod of its owner
-        replaces it, also one that comes later: a StatefulSet's and a Job's come when it is gone."""
+        """Records that a pod is deleted. `before` is the cluster right before that.
+
+        If the pod's node is cordoned, the next pod of its owner replaces it, even much later: StatefulSets and Jobs
+        create the replacement after the pod is gone."""
         if pod.owner is not None and before.has_node(pod.node_name) and before.node(pod.node_name).unschedulable:
             self._forget(now)
             self._left[pod.namespace, pod.owner].append(now)
 
     def bound(self, pod: Pod, now: float) -> None:
-        """A pod does not count if it replaces one that left a cordoned node."""
+        """Counts a binding, unless the pod replaces a pod that left a cordoned node."""
         left = self._left.get((pod.namespace, pod.owner))
         if left and now - left[-1] <= WINDOW_SECONDS:
             left.pop()
@@ -39,13 +41,13 @@ class OtherPods:
             self._bound.append(now)
 
     def per_second(self, now: float) -> float:
-        """0 until one was bound. In the first minute it is taken as if a minute had passed."""
+        """Returns the bindings per second; 0 until the first one. In the first minute, divides by a whole minute."""
         while self._bound and now - self._bound[0] > WINDOW_SECONDS:
             self._bound.popleft()
         began = self._bound[0] if len(self._bound) == _MOST else max(self._began, now - WINDOW_SECONDS)
         return len(self._bound) / max(_LEAST_SECONDS if len(self._bound) < _MOST else 1e-3, now - began)
 
     def _forget(self, now: float) -> None:
-        """Nobody replaces some pods, as those of a Deployment that was made smaller."""
+        """Forgets pods that no pod will replace, for example because their Deployment was scaled down."""
         for owner in [owner for owner, left in self._left.items() if not left or now - left[-1] > WINDOW_SECONDS]:
             del self._left[owner]

@@ -9,7 +9,7 @@ from scheduler_core.values import Value
 
 
 class Agreement(StrEnum):
-    """Whether scheduler_core and the scheduler agree; `CANNOT_SAY` counts for neither."""
+    """Whether scheduler_core and the scheduler agree. `CANNOT_SAY` counts as no agreement and as no disagreement."""
 
     AGREED = "agreed"
     DISAGREED = "disagreed"
@@ -17,7 +17,7 @@ class Agreement(StrEnum):
 
 
 class AgreementReason(StrEnum):
-    """The way in which the two agree or disagree, or the reason why the comparison has no answer."""
+    """How scheduler_core and the scheduler agree or disagree, or why they cannot be compared."""
 
     FIRST = "first"
     IN_SET = "in-set"
@@ -46,36 +46,36 @@ _DISAGREED: Final = frozenset(
 )
 
 MEANINGS: Final = {
-    AgreementReason.FIRST: "bound to the node that was the most likely",
-    AgreementReason.IN_SET: "bound to another node of the set that holds 95 of 100 cases",
-    AgreementReason.BOTH_PENDING: "neither found a node",
-    AgreementReason.OTHER_NODE: "bound to a node outside of the set, which fits by scheduler_core's rules too",
+    AgreementReason.FIRST: "bound to the most likely node",
+    AgreementReason.IN_SET: "bound to another node of the expected set, which covers 95 of 100 cases",
+    AgreementReason.BOTH_PENDING: "the scheduler and scheduler_core found no node",
+    AgreementReason.OTHER_NODE: "bound to a node outside the expected set that fits by scheduler_core's rules",
     AgreementReason.REFUSED_NODE: "bound to a node that a plugin of scheduler_core refuses",
-    AgreementReason.NO_NODE_SAID: "bound, and scheduler_core found no node",
-    AgreementReason.NODE_SAID: "the scheduler found no node, and scheduler_core did",
+    AgreementReason.NO_NODE_SAID: "bound, but scheduler_core found no node",
+    AgreementReason.NODE_SAID: "the scheduler found no node, but scheduler_core found one",
     AgreementReason.FIRST_SEEN_BOUND: "the pod had a node when it was first seen",
-    AgreementReason.AFTER_A_GAP: "the watch was interrupted, and the order of what happened is lost",
-    AgreementReason.ORDER: "pods were bound in another order than they came, and the answer depends on it",
-    AgreementReason.CHANGED_MEANWHILE: "the cluster changed shortly before, and the answer depends on it",
+    AgreementReason.AFTER_A_GAP: "the watch was interrupted, and the order of events is lost",
+    AgreementReason.ORDER: "pods were not bound in the order of their creation, and the result depends on the order",
+    AgreementReason.CHANGED_MEANWHILE: "the cluster changed shortly before, and the result depends on the change",
     AgreementReason.BEHIND: "more bindings came than could be compared",
-    AgreementReason.NOT_REPRODUCED: "scheduler_core does not reproduce what this pod asks for",
-    AgreementReason.EXTENDERS: "an extender takes part, and only the scheduler asks it",
-    AgreementReason.NOMINATED: "a pod that has preempted others holds a place",
+    AgreementReason.NOT_REPRODUCED: "scheduler_core does not reproduce what this pod requests",
+    AgreementReason.EXTENDERS: "an extender takes part, and only the scheduler calls it",
+    AgreementReason.NOMINATED: "a pod that preempted others has a nominated node",
     AgreementReason.UNKNOWN_NODE: "bound to a node that was not seen yet",
     AgreementReason.OTHER_SCHEDULER: "the configuration has no profile of this schedulerName",
 }
 
 
 def outcome_of(reason: AgreementReason) -> Agreement:
-    """Each reason belongs to one outcome."""
+    """Returns the outcome to which the reason belongs."""
     if reason in _AGREED:
         return Agreement.AGREED
     return Agreement.DISAGREED if reason in _DISAGREED else Agreement.CANNOT_SAY
 
 
 class Compared(Value, kw_only=True):
-    """One pod: what became of it, and what scheduler_core had said. `said` are nodes with their shares, the most
-    likely first; `node` is empty for a pod that found none."""
+    """The record of one comparison. `said` has the nodes that scheduler_core expected with their shares, the most
+    likely first. `node` is empty if the scheduler found no node."""
 
     pod: str
     profile: str
@@ -84,15 +84,16 @@ class Compared(Value, kw_only=True):
     node: str = ""
     said: tuple[tuple[str, float], ...] = ()
     why: str = ""
-    """In words: what scheduler_core says of the node that the scheduler took."""
+    """A sentence about what scheduler_core says of the node that the scheduler took."""
     plugin: str = ""
-    """That refuses this node."""
+    """The plugin that refuses this node."""
     is_sampled: bool = False
     is_best_of_all: bool = False
-    """The node has the highest score of all that fit: a scheduler that looks at every node takes it."""
+    """Whether the node has the highest score of all nodes that fit. A scheduler that examines every node takes such a
+    node."""
     nodes: int = 0
 
     @property
     def outcome(self) -> Agreement:
-        """The outcome that the reason belongs to."""
+        """The outcome to which the reason belongs."""
         return outcome_of(self.reason)

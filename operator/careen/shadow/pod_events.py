@@ -1,4 +1,4 @@
-"""What an event of a watch of pods says of scheduling: bound, refused for want of room, or neither."""
+"""Parses what a watch event of a pod says about scheduling: bound, refused because no node fits, or neither."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 class PodNews(Value, kw_only=True):
-    """One event about one pod."""
+    """What one watch event says about one pod."""
 
     type: str
     key: str
@@ -20,11 +20,11 @@ class PodNews(Value, kw_only=True):
     scheduler: str = "default-scheduler"
     node: str = ""
     is_refused: bool = False
-    """The scheduler has said that it fits nowhere."""
+    """Whether the scheduler has said that the pod fits on no node."""
     is_leaving: bool = False
-    """Finished or being deleted."""
+    """Whether the pod has finished or is being deleted."""
     is_deleted: bool = False
-    """Being deleted, or gone; not merely finished."""
+    """Whether the pod is being deleted or is gone. A pod that has only finished does not count."""
     is_mirror: bool = False
 
 
@@ -67,7 +67,7 @@ _EVENT: Final = msgspec.json.Decoder(_Event)
 
 
 def read_news(line: bytes) -> PodNews | None:
-    """The event of the line; None for an unreadable line, which the cache reports."""
+    """Parses the event in the line; None if it is unreadable, which the cache reports."""
     try:
         event = _EVENT.decode(line)
     except (ValueError, RecursionError):

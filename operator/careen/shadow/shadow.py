@@ -1,7 +1,7 @@
 """Follows a cluster in memory beside kube-scheduler, and computes at each binding what scheduler_core would have said.
 
-A binding is compared a second after it was seen, because until then another one may show that the two were decided in
-another order. Where several orders are possible and the answer depends on which it was, nobody can say."""
+It compares a binding one second after it was seen. Until then another binding may show that the scheduler decided the
+two in another order. If several orders are possible and the result depends on the order, the outcome is unknown."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import replace_value
 
 MOST_WAITING: Final = 200
-"""So many landings may wait for their comparison; what comes beyond is counted and not compared."""
+"""The most bindings that may wait for their comparison. Further bindings are counted but not compared."""
 _FEW_WAITING: Final = 20
 _FEW_SEARCHES: Final = 200  # a comparison costs in proportion to them
 
 
 class Shadow:
-    """Receives each event before and after `cache` applies it, and keeps `tally`."""
+    """Receives each event before and after `cache` applies it, and counts the comparisons in `tally`."""
 
     def __init__(
         self,
@@ -42,10 +42,11 @@ class Shadow:
         monotonic: Callable[[], float],
         now: Callable[[], datetime],
     ) -> None:
-        """`profiles` are the schedulerNames whose pods are compared, all of them known to `scheduler`."""
+        """Starts without knowledge. `profiles` are the schedulerNames whose pods are compared; `scheduler` must know
+        all of them."""
         self.tally = RunCounts()
         self.belief: SearchBelief | None = None
-        """Where the next search begins; None until the first binding, and after a gap."""
+        """Where the next search may begin. None until the first binding, and after a gap in the watch."""
         self._cache = cache
         self._scheduler = scheduler
         self._profiles = profiles
@@ -65,8 +66,8 @@ class Shadow:
     # ---- what the feed says ----
 
     def before_list(self, kind: str) -> None:
-        """A list replaces all objects of a kind. After a list of pods, the shadow does not compare the bindings that
-        the list brought."""
+        """Prepares for a list, which replaces all objects of a kind. After a list of pods, the shadow does not compare
+        the bindings that the list contains."""
         if kind == "Pod":
             if self._is_following:
                 self.tally.gaps += 1
@@ -76,13 +77,13 @@ class Shadow:
             self._is_following, self.belief = True, None
 
     def before(self, kind: str, line: bytes) -> None:
-        """An event is about to change the cluster."""
+        """Keeps the cluster as it is before an event changes it."""
         self._news = read_news(line) if kind == "Pod" else None
         self._held = self._cache.find_pod(self._news.key) if self._news else None
         self._before = self._cache.snapshot() if self._is_of_interest(kind) else None
 
     def after(self, kind: str, *, has_changed: bool) -> None:
-        """The event has changed the cluster."""
+        """Handles an event after it has changed the cluster."""
         news, before = self._news, self._before
         if kind == "Pod" and news is not None:
             self._follow(news, has_changed=has_changed)
@@ -91,7 +92,8 @@ class Shadow:
         self._news = self._held = self._before = None
 
     def _is_of_interest(self, kind: str) -> bool:
-        """Whether the cluster as it was may be asked for: nothing is made of most events of pods."""
+        """Whether the state before the event may be needed. Most events of pods do not need it, so no snapshot is
+        made."""
         news, held = self._news, self._held
         if kind != "Pod":
             return True
@@ -161,7 +163,8 @@ class Shadow:
                 self._others.bound(held, self._monotonic())
 
     def _went_by(self, news: PodNews) -> None:
-        """Nothing can be said of this pod, but its cycle moved the start of the search: all profiles share it."""
+        """Records a binding that cannot be compared. Its search still moved the start of the next search, which all
+        profiles share."""
         if news.node and self.belief is not None and news.scheduler in self._scheduler.runners:
             self.belief = self.belief.unseen(self._cache.snapshot())
 
@@ -186,7 +189,7 @@ class Shadow:
 
     @property
     def learnt(self) -> SearchBelief | None:
-        """What a forecast may begin with; None where nothing was learned."""
+        """What a forecast may begin with; None if nothing was learned."""
         if self.belief is None or not self.belief.followed:
             return None
         return replace_value(self.belief, others=self._others.per_second(self._monotonic()))
@@ -195,12 +198,12 @@ class Shadow:
 
     @property
     def waiting(self) -> int:
-        """How many landings have not been compared yet."""
+        """How many bindings have not been compared yet."""
         return len(self._landed)
 
     def compare(self, *, at_last: bool = False) -> bool:
-        """Compares the oldest landing that is a second old; with `at_last`, however young it is. Whether there was
-        one."""
+        """Compares the oldest binding if it is at least a second old, or in any case with `at_last`. Returns whether
+        there was one."""
         if not self._landed or not (at_last or self._monotonic() - self._landed[0].seen_at >= CLOSE_SECONDS):
             return False
         self.tally.add(self._compared(self._landed.popleft()))
@@ -220,8 +223,10 @@ class Shadow:
         return compared(given, landed.before, self._scheduler, landed.pod, landed.node, at=landed.at, reason=reason)
 
     def _belief_for(self, landed: ScheduledPod) -> SearchBelief:
-        """The knowledge of the search. To learn where the search begins, the first bindings need many searches each. If
-        many bindings wait, every start counts as equally likely, and learning begins when few wait."""
+        """Returns what is known about the start of the search.
+
+        To learn the start, the first bindings need many searches each. While many bindings wait, every start counts as
+        equally likely; learning begins when few wait."""
         if self.belief is not None and len(self.belief.followed) <= _FEW_SEARCHES:
             return self.belief
         if len(self._landed) > _FEW_WAITING:

@@ -1,4 +1,4 @@
-"""How often the two agree, by profile and reason, and the last disagreements."""
+"""Counts how often the scheduler and scheduler_core agree, by profile and reason, and keeps the last disagreements."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from careen.shadow.outcomes import Agreement, AgreementReason, Compared, outcome
 
 MOST_KEPT: Final = 1000
 ENOUGH: Final = 30
-"""So many comparisons have to be there before too little agreement is taken for more than chance."""
+"""The least number of comparisons that show more than chance when the agreement is low."""
 LEAST_AGREEMENT: Final = 0.8
-"""The sets hold 95 of 100 cases, and what the events leave open is counted apart: a scheduler with the configuration
-that careen was told agrees far more often than this."""
+"""The least agreement of a scheduler with the configuration that careen was given. Such a scheduler agrees far more
+often: the expected sets cover 95 of 100 cases, and bindings that events leave unclear are counted separately."""
 
 
 class RunCounts:
-    """Counts of a run. `gaps`: how often the watch of pods was interrupted so that its order was lost."""
+    """The counts of one run. `gaps`: how often an interruption of the watch lost the order of the pods."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, AgreementReason]] = Counter()
@@ -28,7 +28,7 @@ class RunCounts:
         self._untold: deque[Compared] = deque(maxlen=MOST_KEPT)
 
     def add(self, each: Compared) -> None:
-        """One more comparison."""
+        """Adds one comparison."""
         self.counts[each.profile, each.reason] += 1
         if each.outcome is Agreement.DISAGREED:
             self.disagreements.append(each)
@@ -38,13 +38,13 @@ class RunCounts:
             self.set_sizes += len(each.said)
 
     def new_disagreements(self) -> list[Compared]:
-        """The disagreements since the last call."""
+        """Returns the disagreements since the last call."""
         found = list(self._untold)
         self._untold.clear()
         return found
 
     def number(self, outcome: Agreement, profile: str | None = None) -> int:
-        """How many comparisons came out so."""
+        """Returns how many comparisons had this outcome."""
         return sum(
             count
             for (each, reason), count in self.counts.items()
@@ -58,12 +58,13 @@ class RunCounts:
 
     @property
     def agreement(self) -> float | None:
-        """The share of those; None while there are none."""
+        """The share of the compared bindings that agree; None if none was compared."""
         return agreement_of(self.number(Agreement.AGREED), self.number(Agreement.DISAGREED))
 
     @property
     def mean_set(self) -> float | None:
-        """How many nodes the sets have that hold 95 of 100 cases, as far as they are listed."""
+        """The average number of nodes in the expected sets, which cover 95 of 100 cases. Counts only the listed nodes
+        of a set."""
         return self.set_sizes / self.sets if self.sets else None
 
     @property
@@ -74,18 +75,18 @@ class RunCounts:
 
     @property
     def other_schedulers(self) -> Mapping[str, int]:
-        """The schedulerNames that no profile has, with the number of their pods."""
+        """The schedulerNames for which no profile exists, with the number of their pods."""
         return {
             name: n for (name, reason), n in sorted(self.counts.items()) if reason is AgreementReason.OTHER_SCHEDULER
         }
 
     def causes(self) -> tuple[str, ...]:
-        """What the disagreements and the pods of other schedulers point to, in sentences."""
+        """Returns the likely causes of the disagreements and of pods of other schedulers, in sentences."""
         return (*_unknown_profiles(self.other_schedulers), *(_causes(self.disagreements) if self.is_too_low else ()))
 
 
 def agreement_of(agreed: int, disagreed: int) -> float | None:
-    """A share, or None of nothing."""
+    """Returns the share that agreed; None if there were no comparisons."""
     return agreed / (agreed + disagreed) if agreed + disagreed else None
 
 
@@ -103,8 +104,8 @@ def _causes(disagreements: Iterable[Compared]) -> Iterable[str]:
     refusals = Counter(each.plugin for each in last if each.plugin)
     for plugin, number in refusals.most_common(3):
         yield (
-            f"the plugin {plugin} refuses {number} of the {len(last)} nodes that the scheduler took: there it is "
-            "probably disabled, or has other arguments"
+            f"the plugin {plugin} refuses {number} of the {len(last)} nodes that the scheduler took: in the scheduler "
+            "it is probably disabled, or has other arguments"
         )
     fitting = [each for each in last if each.reason is AgreementReason.OTHER_NODE]
     if not fitting:
@@ -114,18 +115,18 @@ def _causes(disagreements: Iterable[Compared]) -> Iterable[str]:
     large = sum(each.nodes >= _SAMPLES_FROM for each in fitting)
     if sampled * 2 > len(fitting) and best * 2 > len(fitting):
         yield (
-            f"{best} of {len(fitting)} pods went to the best of all nodes: the scheduler probably looks at more "
-            "nodes than careen was told (percentageOfNodesToScore)"
+            f"{best} of {len(fitting)} pods went to the best of all nodes: the scheduler probably examines more "
+            "nodes than careen was given (percentageOfNodesToScore)"
         )
     elif large * 2 > len(fitting) and sampled * 2 < len(fitting):
         yield (
-            f"{len(fitting)} pods went to nodes that fit and are not the best: the scheduler probably looks at a "
+            f"{len(fitting)} pods went to nodes that fit and are not the best: the scheduler probably examines only a "
             "part of the nodes (percentageOfNodesToScore), or scores with other plugins or weights"
         )
     else:
         yield (
             f"{len(fitting)} pods went to nodes that fit and have a lower score: the scheduler probably has other "
-            "score plugins, weights or arguments (a scoringStrategy, defaultConstraints) than careen was told"
+            "score plugins, weights or arguments (a scoringStrategy, defaultConstraints) than careen was given"
         )
 
 

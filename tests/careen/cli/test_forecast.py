@@ -137,7 +137,7 @@ def test_a_disruption_budget_that_allows_nothing_gives_exit_code_3(desk: Desk) -
     result = desk.run("forecast", "n1")
     assert result.exit_code == 3
     assert "blocked" in result.output
-    assert "never, as things stand: " in result.output
+    assert "never in the current state: " in result.output
 
 
 def test_a_pod_with_another_scheduler_gives_exit_code_4(desk: Desk) -> None:
@@ -220,7 +220,7 @@ def test_the_forecast_verdict_uses_the_configmap_of_the_agents(desk: Desk) -> No
     desk.lock()
     assert (
         desk.run("forecast", "n1").output.splitlines()[-1]
-        == "The agent drains it whatever the forecast says (--forecast=warn)."
+        == "The agent drains it regardless of the forecast (--forecast=warn)."
     )
 
 

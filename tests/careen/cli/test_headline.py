@@ -232,7 +232,7 @@ def test_status_shows_the_first_refused_forecast_while_other_nodes_have_none(des
     waits(desk, "n3")
     desk.lock(LockContent())
     assert headline(desk).startswith(
-        "Nothing has started so far, and n2, n3 were not asked yet: 1 of 1 pods would not find room: shop/web-1 ("
+        "Nothing has started so far, and n2, n3 were not checked yet: 1 of 1 pods would not find room: shop/web-1 ("
     )
     desk.lock(LockContent(entries=(Entry(node="n4", id="c1", created=ago(hours=1)),), max_owners=2))
     assert headline(desk) == ""

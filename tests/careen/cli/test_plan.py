@@ -205,7 +205,7 @@ def test_plan_leaves_out_a_held_node_and_shows_the_remedy(desk: Desk) -> None:
     result = desk.run("plan", *START)
     assert result.exit_code == 3
     assert (
-        "- n1 cannot go: held: auditors. Lift the hold with `careen unhold` when it is no longer needed."
+        "- n1 cannot reboot: held: auditors. Lift the hold with `careen unhold` when it is no longer needed."
         in result.output
     )
 
@@ -282,7 +282,7 @@ def test_plan_reports_that_nodes_wait_for_the_minimum_interval_of_the_cluster(de
     result = desk.run("plan", *START, "--set=cluster-minimum-interval=2h")
     assert result.exit_code == 0, result.output
     sentence = (
-        "In the way: the last reboot of the cluster is too recent (cluster-interval): n2, n3, an unused place for"
+        "Held up: the last reboot of the cluster is too recent (cluster-interval): n2, n3; a claim was unused for"
     )
     assert sentence in " ".join(result.output.split())
 
@@ -304,7 +304,7 @@ def test_plan_uses_the_order_of_the_agents_and_marks_a_different_order(shop: Des
     )
     rows = [line.split() for line in shop.ok("plan", *START, "--compare").splitlines()]
     notes = {row[0]: " ".join(row[6:]) for row in rows if row and row[0] in {"oldest", "zone", "fewest-moves"}}
-    assert notes == {"oldest": "the default", "zone": "opt-in", "fewest-moves": "opt-in", order: "as the agents go"}
+    assert notes == {"oldest": "the default", "zone": "opt-in", "fewest-moves": "opt-in", order: "the agents' order"}
 
 
 def test_the_plan_starts_with_the_line_of_waiting_nodes_in_the_lock(shop: Desk) -> None:

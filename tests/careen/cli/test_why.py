@@ -67,8 +67,8 @@ def test_why_says_that_only_the_next_node_in_line_asks_the_forecast(desk: Desk) 
     desk.node("n1", "Waiting", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n2", id="c"),), max_owners=1, line=Line(names=("n3", "n1"), at=SINCE)))
     output = desk.ok("why", "n1")
-    assert rows(output)["forecast"][0::2] == ["not asked", "only the next node in line asks it"]
-    assert "Line: n1 is named as number 2 of 2 to go next." in output
+    assert rows(output)["forecast"][0::2] == ["not asked", "only the next node in line asks this gate"]
+    assert "Line: n1 is number 2 of the 2 nodes named to go next." in output
 
 
 def test_why_shows_that_a_draining_node_has_passed_every_gate(desk: Desk) -> None:

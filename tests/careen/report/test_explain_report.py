@@ -38,8 +38,8 @@ def test_only_plugins_whose_scores_differ_have_a_column() -> None:
 
 def test_explain_reports_a_random_choice_among_equal_nodes() -> None:
     assert explain_text(record(a_node("n1"), a_node("n2"), a_pod())).splitlines()[0] == (
-        "shop/p (not on a node, requests 1000m cpu and 1024Mi memory) would go to n1, drawn among the equal "
-        "n1, n2; 2 of 2 nodes can hold it."
+        "shop/p (not on a node, requests 1000m cpu and 1024Mi memory) would go to n1, chosen at random among "
+        "the equal nodes n1, n2; 2 of 2 nodes can hold it."
     )
 
 
@@ -75,8 +75,8 @@ def test_explain_fits_a_large_cluster_on_one_screen() -> None:
         "812 nodes: NodeResourcesFit: Insufficient cpu (node-0711, node-0712, node-0713, …)",
         "11 nodes: NodeUnschedulable: node(s) were unschedulable (node-0700, node-0701, node-0702, …)",
     ]
-    (more,) = (line for line in lines if "more nodes can hold it" in line)
-    assert more.startswith("680 more nodes can hold it, with totals of ")
+    (more,) = (line for line in lines if "more nodes can hold the pod" in line)
+    assert more.startswith("680 more nodes can hold the pod, with total scores of ")
     assert more.endswith("; --all shows each node.")
 
 

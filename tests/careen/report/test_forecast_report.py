@@ -36,8 +36,8 @@ def test_the_text_of_a_complete_forecast() -> None:
         "",
         "POD           OUTCOME   TO            WHY",
         "shop/cart-1   moves     n2            fits there",
-        "shop/cart-2   moves     n2|n3|n4|+1   fits there; the data in its emptyDir goes",
-        "shop/db-0     blocked   -             never, as things stand: the budget shop/db allows no disruption",
+        "shop/cart-2   moves     n2|n3|n4|+1   fits there; the data in its emptyDir is lost",
+        "shop/db-0     blocked   -             never in the current state: the budget shop/db allows no disruption",
         "shop/api-7    pending   -             0/3 nodes are available: 3 Insufficient cpu",
         "",
         "4 pods: 2 moves, 1 pending, 1 blocked.",
@@ -122,7 +122,7 @@ def test_the_agents_settings_decide_the_verdict_if_they_are_known() -> None:
     assert forecast_json(made, lenient)["refusal"] is None
     assert (
         verdict(made, Policy(node_name="n1", forecast=ForecastPolicy.WARN))
-        == "The agent drains it whatever the forecast says (--forecast=warn)."
+        == "The agent drains it regardless of the forecast (--forecast=warn)."
     )
 
 

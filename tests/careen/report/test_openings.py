@@ -53,7 +53,7 @@ def test_the_next_opening_is_printed_with_its_time_and_the_wait() -> None:
 def test_a_plan_says_that_it_starts_outside_every_window() -> None:
     assert shut_at(POLICY, [WEB, BATCH], NOW) == [
         (
-            "the maintenance windows are shut when the plan begins; "
+            "the maintenance windows are closed when the plan begins; "
             "the first opens Wed 2026-03-04 23:00 CET (Europe/Berlin)"
         )
     ]

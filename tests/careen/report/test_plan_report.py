@@ -38,7 +38,7 @@ def test_the_report_of_a_plan_shows_every_problem_with_its_remedy() -> None:
         """\
 
 NODE   START (UTC)               END        MOVES   NOTE
-n1     Wed 2026-03-04 22:00      22:04:30   2       1 without room, 1 waits out the reboot
+n1     Wed 2026-03-04 22:00      22:04:30   2       1 without room, 1 waits until the node is back
 n2     Wed 2026-03-04 22:04:35   22:05:35   0       undone: the window is 22:00–22:05
 n2     Thu 2026-03-05 22:00      22:04:30   0       1 without room
 
@@ -47,16 +47,16 @@ Does not fit the window: 3 nodes left at Wed 2026-03-04 22:05 UTC.
 Does not fit the window: 2 nodes left at Thu 2026-03-05 22:05 UTC.
 3 moves of 2 pods, 1 double move among them.
 1 move could equally go to another node of the same score: another seed gives a slightly different plan.
-2 times a pod finds no room, for 8m30s in all; the longest: shop/e, to the end of the plan and beyond.
-1 pod can run on one node only and waits out its reboot.
-In the way: the budget zone=a allows 1 (budgets): n2, an unused place for 4m35s.
+2 times a pod finds no room, for 8m30s in all; the longest: shop/e, beyond the end of the plan.
+1 pod can run on one node only and waits until that node is back.
+Held up: the budget zone=a allows 1 (budgets): n2; a claim was unused for 4m35s.
 
 ORDER          REBOOTS   TAKES   MOVES   DOUBLE   PENDING   NOTE
 fewest-moves   2         1d      3       1        8m30s     opt-in
-oldest         2         9m5s    0       0        0s        as the agents go
+oldest         2         9m5s    0       0        0s        the agents' order
 
 At risk:
-  - n3, n4 cannot go: held: auditors. Lift the hold with `careen unhold` when it is no longer needed.
+  - n3, n4 cannot reboot: held: auditors. Lift the hold with `careen unhold` when it is no longer needed.
 """
         "  - 1 drain would be undone (n2): the window is 22:00–22:05. "
         "Start earlier, lengthen the window by the time of one drain, or set --late-policy=reboot.\n"
@@ -65,7 +65,7 @@ At risk:
         "  - draining n1 leaves shop/c without room, for 4m: 0/4 nodes are available: 4 Insufficient cpu. "
         "Add room or scale down beforehand; `careen forecast n1` names the single change that would place each pod, "
         "and with `--with-nodes n1=1` says whether more nodes would.\n"
-        "  - draining n2 leaves shop/e without room, to the end of the plan and beyond: "
+        "  - draining n2 leaves shop/e without room, beyond the end of the plan: "
         "0/4 nodes are available: 4 Insufficient memory. "
         "Add room or scale down beforehand; `careen forecast n2` names the single change that would place each pod, "
         "and with `--with-nodes n2=1` says whether more nodes would.\n"

@@ -42,7 +42,9 @@ def test_why_says_that_some_gates_are_asked_only_under_a_claim() -> None:
     later = {gate.name for gate in GATES if When.READY not in gate.when}
     assert later
     assert {
-        each.gate for each in gate_answers(story(Phase.WAITING)) if each.sentence == "only a node with a claim asks it"
+        each.gate
+        for each in gate_answers(story(Phase.WAITING))
+        if each.sentence == "only a node with a claim asks this gate"
     } == later
 
 
@@ -83,11 +85,11 @@ def test_the_remedy_for_a_reason_names_the_node(code: Code) -> None:
         (
             ("careen-agent",),
             Progress(phase="Draining", claim="c", boot_left="b", is_cordoned_by_us=True),
-            "is cordoned by careen, for the claim it holds",
+            "is cordoned by careen, because it holds a claim",
         ),
-        (("careen-agent",), None, "has a cordon of careen without a claim: its agent removes it"),
-        (("kubectl-cordon",), None, "is cordoned by kubectl-cordon, not by careen alone, and stays so"),
-        (("argo", "careen-agent"), None, "is cordoned by argo, careen-agent, not by careen alone"),
+        (("careen-agent",), None, "was cordoned by careen and holds no claim: its agent removes the cordon"),
+        (("kubectl-cordon",), None, "is cordoned by kubectl-cordon, not only by careen, and stays cordoned"),
+        (("argo", "careen-agent"), None, "is cordoned by argo, careen-agent, not only by careen"),
         (
             (),
             None,
@@ -158,7 +160,7 @@ def test_why_marks_a_node_that_an_autoscaler_removes() -> None:
 @pytest.mark.parametrize(
     ("since", "longest", "words"),
     [
-        ("2026-03-04T09:59:59Z", 7200, "; longer than the 2h of its entry"),
+        ("2026-03-04T09:59:59Z", 7200, "; this is longer than the limit of 2h in its entry"),
         ("2026-03-04T10:00:01Z", 7200, ""),
         ("2026-03-04T09:00:00Z", None, ""),
         ("later", 7200, ""),

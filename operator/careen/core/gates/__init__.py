@@ -44,11 +44,11 @@ GATES: tuple[Gate, ...] = (
     minimum_interval.GATE,  # certain, and known from the Node alone
     foreign_cordon.GATE,  # certain, and known from the Node alone
     blocking_pods.GATE,  # one list of this node's pods, and only when selectors are configured
-    cluster_interval.GATE,  # certain, and known from the lock alone; only the next node in line asks it
-    foreign_coordinator.GATE,  # one or two reads; only the next node in line asks it
+    cluster_interval.GATE,  # certain, and known from the lock alone; only the next node in line asks this gate
+    foreign_coordinator.GATE,  # one or two reads; only the next node in line asks this gate
     blocking_pods_elsewhere.GATE,  # a list for each entry, picked by labels, and only when one is configured
     bound_pods.GATE,  # one list of this node's pods, and the owners of those that no scheduler placed
-    budgets.GATE,  # one list of all nodes; only the next node in line asks it
+    budgets.GATE,  # one list of all nodes; only the next node in line asks this gate
     control_plane.GATE,  # one read, and only by a control-plane node
     alerts.GATE,  # another server, which may be slow
     health_queries.GATE,  # the same server, a few questions

@@ -1,5 +1,5 @@
-"""The time line of a plan: the stretches in which a node is at work, side by side, without the long pauses
-between them."""
+"""The time line of a plan. It shows only the times at which nodes are at work, and cuts out the long pauses between
+them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STEPS = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30, 6
 
 
 class Tick(Value, kw_only=True):
-    """A mark on the time line: where it lies in percent, its label, and whether a narrow screen leaves it out."""
+    """A mark on the time line: its position in percent, its label, and whether a narrow screen leaves it out."""
 
     percent: float
     label: str
@@ -23,13 +23,13 @@ class Tick(Value, kw_only=True):
 
 
 class Axis(Value):
-    """Maps the instants of a plan to percentages from 0 to 100."""
+    """Maps the times of a plan to percentages from 0 to 100."""
 
     pieces: tuple[tuple[datetime, datetime], ...]
 
     @classmethod
     def of(cls, visits: Sequence[Visit]) -> Axis:
-        """The time line of these visits."""
+        """Returns the time line of these visits."""
         pieces: list[tuple[datetime, datetime]] = []
         for visit in sorted(visits, key=lambda visit: visit.start):
             if pieces and visit.start - pieces[-1][1] <= LONGEST_PAUSE:
@@ -40,21 +40,22 @@ class Axis(Value):
 
     @property
     def length(self) -> timedelta:
-        """The seconds of work in all, at least one."""
+        """The total time of work, at least one second."""
         return sum((end - start for start, end in self.pieces), timedelta()) or timedelta(seconds=1)
 
     @property
     def cuts(self) -> tuple[float, ...]:
-        """The places, in percent, at which a pause was cut out."""
+        """The positions in percent at which a pause was cut out."""
         return tuple(self.percent(start) for start, _ in self.pieces[1:])
 
     def percent(self, at: datetime) -> float:
-        """The place of the instant in percent; an instant within a pause is at the place of its cut."""
+        """Returns the position of a time in percent. A time within a pause has the position of its cut."""
         before = sum((min(end, at) - start for start, end in self.pieces if start < at), timedelta())
         return round(100 * (before / self.length), 3)
 
     def ticks(self, zone: tzinfo) -> list[Tick]:
-        """The beginning of each stretch with its day, and round instants of the zone's clock: 22:00, 22:10, …"""
+        """Returns marks for the beginning of each piece, with its day, and for round times of the zone's clock: 22:00,
+        22:10, …"""
         step = next((each for each in _STEPS if self.length / each <= MOST_TICKS), _STEPS[-1])
         found: list[Tick] = []
         for start, end in self.pieces:
@@ -73,7 +74,7 @@ def _with_day(at: datetime, zone: tzinfo) -> str:
 
 
 def _round_after(at: datetime, step: timedelta, zone: tzinfo) -> datetime:
-    """The first instant from `at` on that is a multiple of `step` after the zone's midnight."""
+    """Returns the first time from `at` on that is a multiple of `step` after the zone's midnight."""
     local = at.astimezone(zone)
     midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
     missing = (local - midnight) % step

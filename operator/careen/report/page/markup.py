@@ -1,4 +1,4 @@
-"""The few pieces of HTML of the page. This module escapes all text that comes from the cluster."""
+"""Builds the HTML of the page. It escapes all text that comes from the cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from careen.core.plain_text import one_line
 
 
 def escape(text: str) -> str:
-    """The text without markup, and without characters that reorder or hide their neighbours."""
+    """Escapes the markup in a text, and removes characters that reorder or hide other characters."""
     return _escaped_for_html(one_line(text))
 
 
@@ -30,7 +30,7 @@ def folded(title: str, inside: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table; columns of whole numbers are aligned to the right."""
+    """A table. Columns of whole numbers are aligned to the right."""
 
     def cell(tag: str, value: object, column: int) -> str:
         is_number = bool(rows) and isinstance(rows[0][column], int)
@@ -45,5 +45,5 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def with_code(text: str) -> str:
-    """One of careen's own sentences, with the commands in backticks shown as code."""
+    """One of careen's own sentences as HTML. Shows commands in backticks as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

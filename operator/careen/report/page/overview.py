@@ -1,4 +1,4 @@
-"""A large roll-out as one picture: how many nodes are done, by zone, and how many pods move, over time.
+"""A large roll-out as one picture: how many nodes of each zone are done, and how many pods move, over time.
 
 The picture is drawn with SVG inside the page; it loads nothing."""
 
@@ -15,7 +15,7 @@ from careen.report.tables import count_of, duration
 from scheduler_core.simulation.timeline import Timeline
 
 FROM_NODES = 50
-"""From this number of nodes on, a plan begins with the picture and shows the rows of single nodes on demand."""
+"""The number of nodes from which a plan begins with the picture and hides the rows of single nodes until a click."""
 
 MOST_ZONES = 8  # a reader cannot distinguish more stripes; the smallest zones become "others"
 BINS = 60
@@ -24,7 +24,7 @@ _COLOURS = ("#2563eb", "#d97706", "#16a34a", "#9333ea", "#0891b2", "#be123c", "#
 
 
 def overview(timeline: Timeline, axis: Axis, zone_of: Mapping[str, str], clock: tzinfo) -> str:
-    """The picture with its legend, as HTML. `zone_of`: each node's zone, empty where it has none."""
+    """The picture with its legend, as HTML. `zone_of` has each node's zone; it is empty for a node without a zone."""
     zones = _zones(timeline, zone_of)
     done = _done_by_zone(timeline, zones)
     moves = _moves_by_bin(timeline, axis)
@@ -49,7 +49,7 @@ def overview(timeline: Timeline, axis: Axis, zone_of: Mapping[str, str], clock: 
 
 
 def _zones(timeline: Timeline, zone_of: Mapping[str, str]) -> dict[str, str]:
-    """The name of each node's stripe."""
+    """Returns the name of each node's stripe: its zone, or a common stripe if there are many zones."""
     sizes = Counter(zone_of.get(node, "") for node in timeline.nodes)
     if len(sizes) == 1:
         return dict.fromkeys(timeline.nodes, "nodes")
@@ -62,7 +62,7 @@ def _zones(timeline: Timeline, zone_of: Mapping[str, str]) -> dict[str, str]:
 
 
 def _done_by_zone(timeline: Timeline, zones: Mapping[str, str]) -> dict[str, list[datetime]]:
-    """The instants at which one more node of a stripe is done, by the name of the stripe."""
+    """Returns the times at which another node of a stripe is done, by the name of the stripe."""
     found: dict[str, list[datetime]] = defaultdict(list)
     for visit in timeline.reboots:
         found[zones.get(visit.node, "nodes")].append(visit.end)
@@ -77,7 +77,7 @@ def _moves_by_bin(timeline: Timeline, axis: Axis) -> list[int]:
 
 
 def _areas(done: Mapping[str, Sequence[datetime]], axis: Axis, *, total: int) -> list[str]:
-    """The stripes, one on top of the other; each rises by a step when a node is done."""
+    """Draws the stripes on top of each other. Each stripe rises by a step when a node is done."""
     instants = sorted({at for ends in done.values() for at in ends})
     below = [0] * len(instants)
     areas = []
@@ -112,7 +112,7 @@ def _bars(counts: Sequence[int]) -> list[str]:
 
 
 def _closings(timeline: Timeline, axis: Axis) -> list[str]:
-    """A dotted line at each end of a window at which nodes are left."""
+    """Draws a dotted line at each end of a window at which nodes are left."""
     places = [(axis.percent(closing.at) * _WIDTH / 100, closing.left) for closing in timeline.closings]
     return [
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{_DONE + _GAP + _MOVES}" class="closing">'

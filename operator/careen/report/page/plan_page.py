@@ -1,4 +1,4 @@
-"""The plan as one self-contained page, without scripts, fonts, images or a server, for phones, screens and paper.
+"""The plan as one self-contained page without scripts, fonts, images or a server, for phones, screens and paper.
 
 Its content security policy forbids the browser to load anything, so a name that contains markup can do no harm."""
 
@@ -28,7 +28,7 @@ from scheduler_core.simulation.timeline import Move
 
 
 def plan_html(plan: Plan) -> str:
-    """The whole page."""
+    """Returns the HTML of the whole page."""
     parts = [
         _top(plan),
         _risks(plan),
@@ -93,7 +93,7 @@ def _timeline(plan: Plan) -> str:
     if not timeline.visits:
         return ""
     axis = Axis.of(timeline.visits)
-    cut = "Pauses in which no node is at work are cut out, at each dotted line."
+    cut = "Each dotted line marks a pause that was cut out, because no node was at work."
     parts = [paragraph(cut, "dim")] if axis.cuts else []
     parts += (
         [overview(timeline, axis, plan.zone_of, plan.zone), folded("A row for each node", rows(plan, axis))]

@@ -16,7 +16,7 @@ _COLOURS = {Step.HELD_BACK: "#8a8f98", Step.DRAINING: "#d97706", Step.REBOOTING:
 _MEANS = {
     Step.HELD_BACK: "claimed, not yet cordoned",
     Step.DRAINING: "cordoned, pods move away",
-    Step.REBOOTING: "down, until it is given back",
+    Step.REBOOTING: "down, until it is back in service",
     Step.SETTLING: "back in service, workloads recover",
 }
 
@@ -46,7 +46,7 @@ def _axis_row(plan: Plan, axis: Axis) -> str:
 
 
 def _tick(tick: Tick) -> str:
-    """A label near the right edge is placed to the left of its instant, so that it fits on a phone."""
+    """Draws a label. Near the right edge it is placed to the left of its time, so that it fits on a phone."""
     css = f"tick{' minor' if tick.is_minor else ''}{' late' if tick.percent > 75 else ''}"
     return f'<span class="{css}" style="left:{tick.percent}%">{escape(tick.label)}</span>'
 

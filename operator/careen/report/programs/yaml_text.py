@@ -1,4 +1,4 @@
-"""The machine-readable form of a report as YAML: the values of the JSON form, in block style.
+"""Writes a report as YAML in block style, with the same values as the JSON form.
 
 Text is quoted as in JSON if a YAML reader could take it for another type, or if it could control a terminal."""
 

@@ -1,4 +1,4 @@
-"""How often scheduler_core and the scheduler agree, as a table and as JSON."""
+"""Shows how often scheduler_core and the scheduler agree, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Followed(Value, kw_only=True):
 
 
 def exit_code(tally: RunCounts) -> int:
-    """0: they agree; 3: they agree so rarely that the scheduler probably has another configuration; 4: no pod was
-    compared."""
+    """Returns 0 if they agree, and 4 if no pod was compared. Returns 3 if they agree so rarely that the scheduler
+    probably has another configuration."""
     if tally.is_too_low:
         return DISAGREES
     return AGREES if tally.compared else NOTHING_TO_SAY
 
 
 def shadow_text(tally: RunCounts, followed: Followed, *, last: int, width: int | None = None) -> str:
-    """The summary, a line for each profile and reason, the probable causes of the disagreements, and the last
-    disagreements."""
+    """The result for a terminal: a summary, a line for each profile and reason, the likely causes of disagreements, and
+    the last disagreements."""
     parts = [paragraph(_headline(tally, followed), width=width)]
     if tally.counts:
         parts.append(table(["PROFILE", "OUTCOME", "REASON", "PODS", "MEANING"], _rows(tally), width=width))
@@ -60,7 +60,7 @@ def _headline(tally: RunCounts, followed: Followed) -> str:
     if not tally.compared:
         return f"{seen}; no bound pod could be compared{_besides(unsaid)}."
     share = f"{100 * (tally.agreement or 0.0):.1f} %"
-    sets = f", whose sets have {tally.mean_set:.1f} nodes on average" if tally.mean_set else ""
+    sets = f", with sets of {tally.mean_set:.1f} nodes on average" if tally.mean_set else ""
     words = f"{seen}: scheduler_core agrees on {agreed} of {count_of(tally.compared, 'pod')} ({share}){sets}"
     bound = (
         f" This is less than {100 * LEAST_AGREEMENT:.0f} %: the scheduler probably has a configuration other than "
@@ -83,14 +83,14 @@ def _rows(tally: RunCounts) -> list[list[str]]:
 
 
 def nodes_said(each: Compared) -> str:
-    """The most likely nodes of the answer."""
+    """Returns the most likely nodes that scheduler_core expected."""
     if not each.said:
         return "none"
     return first_few([name for name, _ in each.said], _SHOWN_NODES)
 
 
 def shadow_json(tally: RunCounts, followed: Followed, *, last: int) -> dict[str, Any]:
-    """The same for programs."""
+    """The result as JSON."""
     profiles = sorted({profile for profile, _ in tally.counts})
     return {
         "agreement": tally.agreement,

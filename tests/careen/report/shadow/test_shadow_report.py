@@ -36,7 +36,7 @@ def test_the_first_sentence_says_how_often_shadow_and_scheduler_agree() -> None:
     text = shadow_text(many(19, 1), FOLLOWED, last=10)
     assert text.startswith(
         "20 nodes and 300 pods were followed for 61 s (1234 events): scheduler_core agrees on 19 of 20 pods (95.0 %), "
-        "whose sets have 4.0 nodes on average."
+        "with sets of 4.0 nodes on average."
     )
     assert "Note: a note." in text
     assert "n1, n2, n3 and 1 more" in text
@@ -67,15 +67,15 @@ def test_the_exit_code_says_whether_shadow_and_scheduler_agree(made: RunCounts, 
 def test_the_report_of_little_agreement_names_its_causes() -> None:
     text = shadow_text(many(6, 40, nodes=200, is_sampled=True, is_best_of_all=True), FOLLOWED, last=2)
     assert "This is less than 80 %" in text
-    assert "the scheduler probably looks at more nodes than careen was told (percentageOfNodesToScore)" in text
+    assert "the scheduler probably examines more nodes than careen was given (percentageOfNodesToScore)" in text
     assert "The last 2 disagreements:" in text
 
 
 @pytest.mark.parametrize(
     ("more", "cause"),
     [
-        ({"nodes": 200, "is_sampled": True, "is_best_of_all": True}, "looks at more nodes"),
-        ({"nodes": 200}, "looks at a part of the nodes (percentageOfNodesToScore)"),
+        ({"nodes": 200, "is_sampled": True, "is_best_of_all": True}, "examines more nodes"),
+        ({"nodes": 200}, "examines only a part of the nodes (percentageOfNodesToScore)"),
         ({"nodes": 20}, "other score plugins, weights or arguments"),
     ],
 )
