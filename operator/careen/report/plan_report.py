@@ -140,8 +140,8 @@ def summary(plan: Plan) -> list[str]:
         )
     if returns := len(timeline.waits) - len(timeline.pending):
         sentences.append(
-            f"{count_of(returns, 'pod')} can run on one node only and wait{'s' if returns == 1 else ''} until that node "
-            "is back."
+            f"{count_of(returns, 'pod')} can run on one node only and wait{'s' if returns == 1 else ''} until "
+            "that node is back."
         )
     sentences += [
         f"Held up: {each.subject} ({each.rule}): {listed(each.nodes)}; a claim was unused for {_seconds(each.seconds)}."

@@ -76,8 +76,8 @@ def test_if_every_forecast_refuses_the_first_lines_name_the_pod_and_the_remedy(d
     )
     assert "This has lasted for 3h" in said
     assert (
-        "What would change it: n1: shop/web-1 would find a place with one more node like n1 (zone a), empty "
-        "and without a cordon." in said
+        "What would change it: n1: shop/web-1 would find a place with one more empty, uncordoned node like n1 (zone a)."
+        in said
     )
     assert (
         "Add capacity, edit the named budget, or accept this with --forecast-pending-allowed or --forecast=warn."
