@@ -258,7 +258,7 @@ def test_the_credentials_are_passed_to_kopf() -> None:
     assert (anonymous.token, anonymous.insecure) == (None, True)
 
 
-def test_kopf_is_restarted_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agent_restarts_kopf_when_kopf_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = [0]
     enough, may_go_on = threading.Event(), threading.Event()
 

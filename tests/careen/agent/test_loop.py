@@ -169,7 +169,7 @@ async def test_a_turn_that_raises_is_logged_and_repeated(caplog: pytest.LogCaptu
     assert b'careen_turns_total{end="broken",node="n1"} 1.0' in stage.metrics.exposition()
 
 
-async def test_a_server_refusal_is_logged_as_an_error_and_a_conflict_is_not(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_loop_logs_a_refusal_as_an_error_but_not_a_conflict(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "careen")
     await Stage(Stop("403 patch nodes", is_refusal=True), Stop("409"), 1.0).run()
     levels = {

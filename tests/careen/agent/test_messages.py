@@ -205,7 +205,7 @@ def test_a_receiver_that_is_listed_twice_gets_each_message_once() -> None:
     assert receivers(settings, (HOOK, SLACK)) == (SLACK, HOOK)
 
 
-def test_the_deprecated_flag_is_used_only_without_the_new_one() -> None:
+def test_the_deprecated_flag_is_used_only_without_the_new_flag() -> None:
     assert receivers(Settings(notify_url=(SLACK,), slack_hook_url=HOOK)) == (SLACK,)
     assert receivers(Settings(slack_hook_url=HOOK)) == (HOOK,)
     assert receivers(Settings()) == ()

@@ -60,7 +60,7 @@ async def test_a_need_reported_by_a_command_is_valid_for_a_minute_at_most(answer
     assert host.needs_read == 2
 
 
-async def test_a_short_period_is_respected() -> None:
+async def test_a_command_with_a_short_period_runs_again_after_it() -> None:
     need, host, clock = watch(is_command=True, period=10)
     host.need = YES
     await need.read()

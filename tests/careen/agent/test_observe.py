@@ -48,7 +48,7 @@ async def begin(shell: Shell, phase: Phase = Phase.IDLE) -> Observation:
     return await shell.observer().begin(Memory(), phase, POLICY)
 
 
-async def test_an_idle_turn_costs_one_request(shell: Shell) -> None:
+async def test_an_idle_turn_sends_one_request(shell: Shell) -> None:
     shell.put_node("n1")
     seen = await begin(shell)
     assert shell.requests == [NODE]
@@ -290,7 +290,7 @@ async def add(shell: Shell, *wanted: Evidence, policy: Policy = POLICY) -> Obser
     return await observer.add(seen, wanted, policy)
 
 
-async def test_the_lock_is_read_first_and_then_each_holder_including_the_node_itself(shell: Shell) -> None:
+async def test_the_agent_reads_the_lock_first_and_then_every_holder(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_node("n2")
     rows = [{"nodeID": name} for name in ("n1", "n2", "gone")]

@@ -239,7 +239,7 @@ def test_a_metrics_port_in_use_does_not_stop_the_agent(node: Node) -> None:
 # ---- settings that change ----
 
 
-def test_a_config_map_edit_takes_effect_at_once_and_an_invalid_one_changes_nothing(node: Node) -> None:
+def test_only_a_valid_edit_of_the_config_map_takes_effect(node: Node) -> None:
     node.put_config("reboot-days: []")
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")

@@ -80,7 +80,7 @@ async def break_for(shell: Shell, rescue: Rescue, seconds: float, *, every: floa
     return given_back
 
 
-async def test_a_failed_turn_is_reported_at_once_on_the_node_in_an_event_and_in_a_metric(shell: Shell) -> None:
+async def test_a_failed_turn_is_reported_on_the_node_in_an_event_and_in_a_metric(shell: Shell) -> None:
     drain(shell)
     rescue = Rescue(shell.hands)
     assert not await rescue.broke(a_break(), POLICY)
@@ -250,7 +250,7 @@ async def loop_for(shell: Shell, mind: Mind, seconds: float, policy: Any = lambd
     await loop.run()
 
 
-async def test_the_loop_undoes_a_drain_whatever_part_of_the_turn_fails(
+async def test_the_loop_undoes_a_drain_whose_turns_fail_in_any_part(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drain(shell)

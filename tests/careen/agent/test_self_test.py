@@ -70,7 +70,7 @@ async def test_simultaneous_requests_share_one_self_test() -> None:
     assert host.tests == 1
 
 
-async def test_each_finding_is_reported_once_and_again_when_it_returns(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_finding_is_reported_once_and_again_after_it_was_gone(caplog: pytest.LogCaptureFixture) -> None:
     tests, host, clock = watching(BROKEN)
     assert tests.news() == SelfTest()
     await tests.read()

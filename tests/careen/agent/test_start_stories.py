@@ -99,7 +99,7 @@ def reboot_under(node: Node, text: str) -> None:
 # ---- a ConfigMap that is deleted ----
 
 
-def test_a_deleted_config_map_opens_no_gate_and_a_new_one_takes_effect(node: Node) -> None:
+def test_gates_stay_closed_while_the_config_map_is_deleted(node: Node) -> None:
     """`kubectl replace --force` and GitOps tools delete the ConfigMap and create it again."""
     node.put_config("reboot-days: []")
     ask_for_a_reboot(node)

@@ -326,7 +326,7 @@ async def live_twice(life: Life, lag: int) -> None:
 
 
 @pytest.mark.parametrize("lag", [0, 1, 3, 5])
-async def test_two_agents_on_one_node_reboot_it_once(tmp_path: Path, lag: int) -> None:
+async def test_two_agents_on_one_node_reboot_the_host_once(tmp_path: Path, lag: int) -> None:
     """No lock on the host separates the agents here, so the versions of Node and lock must prevent a second reboot."""
     async with a_life(tmp_path) as life:
         await live_twice(life, lag)

@@ -55,7 +55,7 @@ async def behind_a_closed_window(seed: int, lost: SeenConfigMap | None, *, crash
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("lost", [None, SPOILT], ids=["deleted", "corrupted"])
 @pytest.mark.parametrize("crashes", [False, True], ids=["", "an agent dies"])
-def test_a_deleted_config_map_opens_no_window_but_an_empty_one_does(
+def test_a_lost_config_map_keeps_the_window_closed_until_an_empty_one_opens_it(
     seed: int, lost: SeenConfigMap | None, crashes: bool
 ) -> None:
     world = run_virtually(behind_a_closed_window(seed, lost, crashes=crashes))

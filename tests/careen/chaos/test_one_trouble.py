@@ -232,7 +232,7 @@ def conflicts(world: World, name: str) -> int:
 
 @pytest.mark.parametrize("nodes", [2, 4])
 def test_two_agents_that_announce_a_reboot_together_ask_the_host_once(nodes: int) -> None:
-    """The host has no lock here, as after the forced deletion of a pod that still runs."""
+    """No lock on the host stops the second agent, as after the forced deletion of a pod that still runs."""
     world = run_virtually(a_roll_out(Shape(nodes=nodes, concurrency=nodes - 1), doubled_while_draining))
     is_quickly_over(world)
     assert all(conflicts(world, name) for name in world.shape.names), "the announcements did not overlap"

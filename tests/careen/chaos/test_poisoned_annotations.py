@@ -65,7 +65,7 @@ def poison(world: World, record: str | None, label: str | None) -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
-def test_an_unreadable_record_on_one_node_does_not_stop_the_others(record: str) -> None:
+def test_an_unreadable_record_on_one_node_does_not_stop_other_nodes(record: str) -> None:
     """Its label shows a working node, so it counts as down. The concurrency of two lets one other node start."""
     world = run_virtually(beside_a_poisoned_node(record, "in-progress", TWO_OF_THREE))
     broken = world.verdict(but=("taint", "finished", "explained"))
@@ -131,7 +131,7 @@ async def beside_an_unreadable_entry(row: Any) -> World:
 
 
 @pytest.mark.parametrize("row", ENTRIES.values(), ids=ENTRIES.keys())
-def test_an_unreadable_lock_entry_does_not_stop_the_others(row: Any) -> None:
+def test_an_unreadable_lock_entry_does_not_stop_other_nodes(row: Any) -> None:
     world = run_virtually(beside_an_unreadable_entry(row))
     assert world.broken == []
     assert world.agents.broken_turns() == []

@@ -240,7 +240,7 @@ def test_hosts_that_refuse_or_ignore_the_reboot_break_no_rule(seed: int) -> None
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_a_failed_node_halts_the_others_until_a_person_acts(seed: int) -> None:
+def test_a_failed_node_halts_other_nodes_until_a_person_acts(seed: int) -> None:
     """The simulated cluster fails the test if an agent cordons a node although another claim has been marked as failed
     for a while."""
     world = a_world(9000 + seed, concurrency=3, fault_rate=0.01 * (seed % 3))

@@ -156,9 +156,7 @@ ELSEWHERE = {"annotations": {keys.PROGRESS: to_annotation(Progress(phase="Elsewh
 
 @pytest.mark.parametrize("node", [GARBAGE, ELSEWHERE])
 @pytest.mark.parametrize(("need", "taints"), [(NO, (THEIRS,)), (YES, None), (UNKNOWN_NEED, None)])
-def test_a_node_with_an_unreadable_record_removes_only_its_taint_after_its_need(
-    node: dict[str, Any], need: Any, taints: Any
-) -> None:
+def test_a_node_with_an_unreadable_record_only_removes_its_taint(node: dict[str, Any], need: Any, taints: Any) -> None:
     decision = wiped(need=need, node={**node, "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)})
     patch = the_patch(decision)
     assert (decision.reason.code, patch.taints, patch.unschedulable, patch.labels) == (

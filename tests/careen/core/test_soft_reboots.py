@@ -51,7 +51,7 @@ def rebooting(left: str, now: str, **changes: Any) -> Decision:
     return decided(a_progress(Phase.REBOOTING, boot_left=left, announced=ago(20, left)), boot_id=now, **changes)
 
 
-def test_one_more_soft_reboot_is_a_new_boot() -> None:
+def test_one_more_soft_reboot_counts_as_a_new_boot() -> None:
     made = rebooting(NONE, ONE)
     assert (made.phase, made.reason.code) == (Phase.VERIFYING, Code.REBOOTED)
     assert the_record(made).verify_started == ago(0, ONE)
@@ -70,7 +70,7 @@ def test_a_soft_reboot_is_verified_and_its_report_names_the_proof() -> None:
     assert (report["proof"], report["bootLeft"], report["boot"]) == ("soft-reboots", NONE, ONE)
 
 
-def test_the_report_of_a_full_reboot_has_no_field_proof() -> None:
+def test_the_report_of_a_full_reboot_omits_the_field_proof() -> None:
     for left, now in (("boot-0", BOOT), (f"boot-0{SOFT_REBOOTS}3", NONE)):
         made = decided(a_progress(Phase.VERIFYING, boot_left=left, verify_started=ago(10, now)), boot_id=now, need=NO)
         assert "proof" not in json.loads(the_patch(made).annotations[keys.LAST_REBOOT] or "")

@@ -141,7 +141,7 @@ class FakeClock:
         return self.seconds
 
 
-async def test_the_agent_prestarts_no_process_for_a_minute_after_one_exits() -> None:
+async def test_the_agent_waits_a_minute_before_it_replaces_a_prestarted_process() -> None:
     """On a node with too little memory, the agent would otherwise start a process in each turn."""
     made: list[FakeProcess] = []
 

@@ -92,7 +92,7 @@ async def test_the_forecast_is_computed_in_a_child_process(tmp_path: Path) -> No
     assert "numpy" not in forecast.__dict__
 
 
-async def test_pods_that_the_drain_ignores_stay(tmp_path: Path) -> None:
+async def test_the_forecast_leaves_pods_that_the_drain_ignores(tmp_path: Path) -> None:
     async with running_server() as server:
         put_cluster(server)
         answer = await forecaster(

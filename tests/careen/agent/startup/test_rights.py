@@ -173,7 +173,7 @@ async def test_an_agent_that_may_not_patch_the_lock_updates_it(world: World) -> 
     assert world.denied() == []
 
 
-async def test_an_agent_that_may_not_write_the_lock_logs_an_error_and_tries(
+async def test_an_agent_that_may_not_write_the_lock_logs_an_error_and_tries_anyway(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.grants -= {("update", "apps", "daemonsets", "kured")}

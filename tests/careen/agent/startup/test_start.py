@@ -240,7 +240,7 @@ async def test_an_agent_with_a_claim_starts_despite_a_url_that_apprise_rejects(
 
 
 @pytest.mark.parametrize("kept", ["", json.dumps({"version": 1, "settings": {}})])
-async def test_a_claim_made_without_a_config_map_continues_without_one(world: World, kept: str) -> None:
+async def test_a_claim_made_without_a_config_map_needs_no_config_map_later(world: World, kept: str) -> None:
     world.put_node(CLAIM, kept)
     live = await world.start().first_settings()
     assert (live.stands_in, live.policy.settings_problem) == ("", "")

@@ -65,7 +65,7 @@ class World:
         return did
 
 
-async def test_a_silence_is_created_before_the_announcement_and_ended_when_the_node_returns() -> None:
+async def test_a_silence_lasts_from_the_announcement_until_the_node_returns() -> None:
     world = World()
     await world.look(Phase.DRAINING)
     await world.silencer.begin()

@@ -329,7 +329,9 @@ def test_a_poisoned_node_counts_as_unknown_for_other_nodes(
 @given(
     st.sampled_from(list(Phase)), st.dictionaries(st.sampled_from(ANNOTATIONS[1:]), texts), st.sampled_from(POLICIES)
 )
-def test_a_node_decides_with_any_other_annotations(phase: Phase, annotations: dict[str, str], policy: Any) -> None:
+def test_the_agent_decides_with_any_annotations_beside_the_record(
+    phase: Phase, annotations: dict[str, str], policy: Any
+) -> None:
     own, entries = own_node(phase)
     own = replace(own, annotations={**own.annotations, **annotations})
     decision = decide(an_observation(own, lock=held(*entries)), policy)
@@ -340,7 +342,7 @@ def test_a_node_decides_with_any_other_annotations(phase: Phase, annotations: di
 
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), texts)
-def test_a_node_decides_with_any_record(phase: Phase, text: str) -> None:
+def test_the_agent_decides_with_any_content_of_the_record(phase: Phase, text: str) -> None:
     own, entries = own_node(phase)
     decide(
         an_observation(replace(own, annotations={**own.annotations, keys.PROGRESS: text}), lock=held(*entries)),
@@ -350,7 +352,7 @@ def test_a_node_decides_with_any_record(phase: Phase, text: str) -> None:
 
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), st.lists(values, max_size=3))
-def test_a_node_decides_with_any_other_lock_entries(phase: Phase, rows: list[Any]) -> None:
+def test_the_agent_decides_with_any_further_lock_entries(phase: Phase, rows: list[Any]) -> None:
     """Unreadable entries count as claims. The node's own claim stays confirmed."""
     own, entries = own_node(phase)
     record = json.loads(lock.render(held(*entries)) or '{"locks":[]}')

@@ -93,7 +93,7 @@ def test_the_agents_own_node_never_counts_as_down() -> None:
 
 
 @pytest.mark.parametrize(("concurrency", "expected"), [(1, Code.LIMIT_REACHED), (2, Code.NODES_DOWN), (3, None)])
-def test_a_holder_that_is_also_unready_counts_once(concurrency: int, expected: Code | None) -> None:
+def test_a_holder_that_is_also_unready_counts_as_down_once(concurrency: int, expected: Code | None) -> None:
     others = (a_node("n2", ready=False), a_node("n3", unschedulable=True))
     content = held(an_entry("n2", limit=concurrency))
     assert answer(*others, policy=a_policy(concurrency=concurrency), content=content) is expected

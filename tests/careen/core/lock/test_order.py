@@ -149,7 +149,7 @@ def test_a_node_whose_budget_allows_it_to_start_comes_first() -> None:
     assert next_names(waiters, content, policy) == ("b1", "c1", "a1", "b2")
 
 
-def test_a_control_plane_node_comes_last_while_another_one_holds_a_claim() -> None:
+def test_a_control_plane_node_comes_last_beside_a_control_plane_holder() -> None:
     waiters = [a_waiter("cp1", labels=CONTROL_PLANE), a_waiter("cp2", labels=CONTROL_PLANE), a_waiter("n1", "23:00")]
     assert next_names(waiters, held(an_entry("cp0", groups=("control-plane",))), a_policy(concurrency=3)) == (
         "n1",
@@ -163,7 +163,7 @@ def test_the_line_names_a_few_nodes_more_than_may_start() -> None:
     assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 
 
-def test_each_budget_that_selects_a_node_gives_it_a_group_and_a_limit() -> None:
+def test_each_budget_that_selects_a_node_adds_a_group_with_a_limit() -> None:
     policy = a_policy(
         budgets=(
             Budget(kind=BudgetKind.ZONE, limit=2),

@@ -186,7 +186,7 @@ LINE = held(ENTRY, line=Line(names=("n1", "n2"), at=at(600)))
 REBOOTING = holder(Phase.REBOOTING, 480)
 
 
-def test_the_first_in_line_marks_a_reboot_that_does_not_happen_and_posts_an_event() -> None:
+def test_the_first_in_line_marks_an_overdue_reboot_and_posts_an_event() -> None:
     decision = waiting(LINE, holders=Holders(nodes=(REBOOTING,)))
     assert the_lock(decision).entries == (replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))),)
     assert the_lock(decision).line.names == LINE.line.names
@@ -341,7 +341,7 @@ def test_all_idle_nodes_together_check_an_overdue_holder_six_times_a_second(agen
 
 
 @pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 5000)])
-def test_agents_share_one_check_a_second_if_no_node_is_named(agents: int | None, pause: float) -> None:
+def test_all_agents_together_check_the_holders_once_a_second_without_a_line(agents: int | None, pause: float) -> None:
     """The first agent that checks finds a dead holder as soon as in a small fleet. The age of the claim does not
     matter."""
     assert looking_behind.pause_seconds("n1", LockContent(), agents) == pause
@@ -363,7 +363,7 @@ def test_agents_share_one_check_a_second_if_no_node_is_named(agents: int | None,
         ),
     ],
 )
-def test_in_a_large_fleet_few_waiting_nodes_still_find_a_dead_holder_soon(memory: dict[str, Any], looks: bool) -> None:
+def test_few_waiting_nodes_of_a_large_fleet_find_a_dead_holder_soon(memory: dict[str, Any], looks: bool) -> None:
     given = remembering(**{"agents": 5000, "behind__at": UPTIME + 4000, "is_reconciled": False, **memory})
     old = replace(ENTRY, created=at(600))
     assert (Evidence.HOLDERS in idle(held(old), memory=given, holders=NOT_ASKED).wants) is looks

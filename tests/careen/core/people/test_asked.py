@@ -121,7 +121,7 @@ def test_a_requested_reboot_is_a_need_until_the_host_boots() -> None:
     assert heard(an_observation(node, need=NO), node, Progress(phase=Phase.VERIFYING)).need == NO
 
 
-def test_a_change_of_only_the_soft_reboot_setting_does_not_meet_a_request() -> None:
+def test_a_changed_soft_reboot_setting_does_not_meet_a_request() -> None:
     wish = PersonRequest(wish=Wish.REBOOT, boot="boot-1")
     assert standing(wish, now=NOW, boot="boot-1+soft-reboots=0") is Standing.STANDS
     assert standing(wish, now=NOW, boot="boot-2+soft-reboots=0") is Standing.MET

@@ -258,7 +258,7 @@ def test_a_claiming_node_reads_costly_evidence_in_order_and_the_nodes_last() -> 
 
 
 @pytest.mark.parametrize(("age", "is_good"), [(0.0, True), (8.0, True), (8.1, False), (60.0, False)])
-def test_an_old_list_of_nodes_is_read_again_with_lock_and_working_nodes(age: float, is_good: bool) -> None:
+def test_a_claiming_node_replaces_an_old_list_of_nodes_before_the_cordon(age: float, is_good: bool) -> None:
     decision = claiming(fleet=a_fleet(a_node(), age=age))
     assert (decision.phase is Phase.DRAINING) is is_good
     assert decision.wants == (frozenset() if is_good else {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET})
@@ -411,7 +411,7 @@ def test_a_node_withdraws_its_claim_beside_a_claim_in_another_lock() -> None:
     assert withdraws_the_claim(decision)
 
 
-def test_a_node_waits_until_a_claiming_node_without_an_entry_can_no_longer_cordon() -> None:
+def test_a_node_waits_for_another_claiming_node_without_an_entry() -> None:
     first = claiming(peers=(BESIDE,))
     assert (first.phase, first.reason.code, first.actions) == (Phase.CLAIMING, Code.TAKING_CLAIM, ())
     early = claiming(

@@ -87,7 +87,7 @@ def test_a_refused_pod_is_not_evicted_again_before_its_back_off_ends() -> None:
     assert evicted(draining(pods=(a_pod("web-1"),), memory=refused(wait=0))) == ["web-1"]
 
 
-def test_a_pod_created_after_the_cordon_is_evicted_and_the_next_one_waits() -> None:
+def test_evictions_of_pods_created_after_the_cordon_have_a_back_off() -> None:
     came = a_pod("web-2", created_at=NOW - timedelta(seconds=5))
     decision = draining(pods=(came,))
     assert evicted(decision) == ["web-2"]

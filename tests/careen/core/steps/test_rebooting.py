@@ -99,7 +99,7 @@ def test_the_host_is_asked_only_within_five_seconds_of_the_confirmed_claim() -> 
 
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR])
-def test_a_host_is_not_asked_twice(outcome: RebootOutcome) -> None:
+def test_a_host_is_not_asked_twice_to_reboot(outcome: RebootOutcome) -> None:
     decision = rebooting(outcome)
     words = {
         RebootOutcome.ACCEPTED: "the host was asked to reboot",

@@ -85,7 +85,7 @@ def test_a_recreated_node_does_not_adopt_the_former_nodes_claim() -> None:
     assert kinds(idle(node={"labels": {keys.REBOOT_LABEL: "in-progress"}}, lock=content)) == []
 
 
-def test_unreadable_holders_prove_no_ghost() -> None:
+def test_an_agent_that_cannot_read_the_holders_removes_no_claim() -> None:
     assert kinds(idle(holders=Unknown("503"))) == []
 
 

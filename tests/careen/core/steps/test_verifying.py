@@ -136,7 +136,7 @@ def test_an_unverified_boot_restores_nothing(node: dict[str, Any], pods: Any, wo
         pytest.param(a_daemon_pod(is_ready=False, phase="Failed"), id="a failed pod of a DaemonSet, to be replaced"),
     ],
 )
-def test_pods_of_others_and_ended_pods_do_not_delay_the_verification(pod: Any) -> None:
+def test_only_running_daemonset_pods_delay_the_verification(pod: Any) -> None:
     assert verifying(pods=(pod,)).phase is Phase.SETTLING
 
 
@@ -241,7 +241,7 @@ REVISION = {"labels": {"controller-revision-hash": "5d9"}}
         ),
     ],
 )
-def test_daemonset_pods_are_compared_with_those_before_the_drain(
+def test_daemonset_pods_are_compared_with_their_state_before_the_drain(
     rows: Any, pod: dict[str, Any], early: Phase, late: Phase
 ) -> None:
     for waited, phase in ((899, early), (901, late)):
@@ -286,5 +286,5 @@ def test_a_lasting_readiness_taint_halts_the_roll_out() -> None:
     assert decided(record, need=NO, node={"taints": (RULES_TAINT,)}).reason.code is Code.NEVER_READY
 
 
-def test_an_unready_node_halts_the_roll_out_even_if_unready_pods_would_not() -> None:
+def test_an_unready_node_halts_the_roll_out_although_unready_pods_do_not() -> None:
     assert decided(replace(RECORD, verify_started=ago(901)), node={"ready": False}).reason.code is Code.NEVER_READY

@@ -321,7 +321,7 @@ def test_nodes_of_a_large_fleet_spread_their_turns_after_the_opening() -> None:
     assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_a_node_claims_at_once_beside_a_holder_or_if_it_is_named() -> None:
+def test_a_named_node_and_a_node_beside_a_holder_claim_at_once() -> None:
     just_now = remembering(line__key="another hand-over")
     assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
     assert (
@@ -546,7 +546,7 @@ LINE = held(an_entry("n9"), line=Line(names=("n2", "n1", *(f"m{number}" for numb
         (replace(LINE, line=replace(LINE.line, names=("n2",) * 20)), 3600),
     ],
 )
-def test_the_first_in_line_is_the_first_to_check_the_holder_of_an_old_claim(content: LockContent, pause: float) -> None:
+def test_the_first_in_line_checks_the_holder_of_an_old_claim_earliest(content: LockContent, pause: float) -> None:
     def looking(age: float, memory: Memory | None = None, uptime: float = UPTIME) -> Decision:
         entry = an_entry("n9", created=rfc3339(NOW - timedelta(seconds=age)))
         return waiting(

@@ -139,7 +139,7 @@ def test_only_a_node_that_may_start_within_seconds_starts_a_forecast_process(
     assert waiting(**changes).starts_soon is expects
 
 
-def test_the_inputs_of_a_preparation_are_read_before_it_is_made() -> None:
+def test_the_agent_reads_the_inputs_before_it_makes_a_preparation() -> None:
     nothing = dict.fromkeys(("fleet", "pods", "disruptions", "forecast", "evictability"), NOT_ASKED)
     assert waiting(**nothing).wants == RESTS_ON
     off = a_policy(forecast=ForecastPolicy.OFF)
