@@ -40,7 +40,7 @@ ENTRY_POINTS = {"careen.__main__", "careen.cli.support.completion", "scheduler_c
 
 
 def test_every_module_is_used() -> None:
-    """Another module imports it, or it is an entry point or the program of a child process."""
+    """Another module imports the module, or it is an entry point, or a child process runs it."""
     wanted = set(ENTRY_POINTS)
     for module in all_modules():
         for name in module.imports():

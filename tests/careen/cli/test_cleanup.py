@@ -125,7 +125,7 @@ def test_a_second_cleanup_writes_nothing(desk: Desk, interrupted: dict[str, Any]
     assert interrupted
 
 
-def test_cleanup_as_json_has_the_same_content(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_cleanup_as_json_has_the_content_of_the_text(desk: Desk, interrupted: dict[str, Any]) -> None:
     before = desk.json("cleanup")
     assert (before["applied"], [node["name"] for node in before["nodes"]]) == (False, ["n1", "n2", "n3"])
     assert {"kind": "cordon", "name": None, "now": "cordoned", "afterwards": "lifted"} in before["nodes"][1]["goes"]

@@ -52,7 +52,7 @@ def test_status_can_leave_out_idle_nodes(desk: Desk) -> None:
     assert "5 nodes: " in output
 
 
-def test_status_as_json_has_the_same_content(desk: Desk) -> None:
+def test_status_as_json_has_the_content_of_the_table(desk: Desk) -> None:
     busy_fleet(desk)
     value = desk.json("status")
     assert value["lock"] | {"raw": None} == {

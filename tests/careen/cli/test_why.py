@@ -178,7 +178,7 @@ def test_why_of_a_missing_node_is_a_usage_error(desk: Desk) -> None:
     assert "there is no Node 'x' among the 1 Node of this cluster" in desk.run("why", "x").output
 
 
-def test_why_as_json_has_the_same_content(desk: Desk) -> None:
+def test_why_as_json_has_the_content_of_the_text(desk: Desk) -> None:
     desk.node("n1", "Waiting", reason="r", refusals=[ALERT])
     desk.agent_on("n1")
     desk.lock()

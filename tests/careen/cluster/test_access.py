@@ -36,7 +36,7 @@ LOCK = Right(verb="patch", resource="daemonsets", group="apps", namespace="caree
 
 
 async def test_checking_complete_rights_costs_two_requests() -> None:
-    """So a fleet that starts at once sends few requests."""
+    """A fleet that starts at once must send few requests."""
     server = Scripted(rules(EVERYTHING), rules(EVERYTHING))
     assert await missing_rights(api_on(server), RIGHTS) == ()
     assert [body["spec"] for body in server.bodies] == [{"namespace": "careen"}, {"namespace": "default"}]

@@ -45,7 +45,7 @@ async def test_the_sample_workloads_fit_on_any_number_of_nodes(tmp_path: Path, n
 
 
 async def test_careens_daemonset_in_the_demo_lists_the_arguments_of_its_agents(tmp_path: Path) -> None:
-    """So `careen config` and `careen forecast` find the agents' settings as in a real cluster."""
+    """`careen config` and `careen forecast` read these arguments, as in a real cluster."""
     async with cluster_of(tmp_path, 1, agent_arguments=["--concurrency", "7"]) as cluster:
         config = write_kubeconfig(tmp_path / "kubeconfig", cluster.api.url)
         result = await asyncio.to_thread(CliRunner().invoke, cli, ["config", "--kubeconfig", str(config)])

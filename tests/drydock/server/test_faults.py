@@ -88,7 +88,7 @@ LABEL = {"metadata": {"labels": {"x": "1"}}}
 
 
 @pytest.mark.parametrize(("kind", "is_written"), [(FaultKind.LOST_BEFORE, False), (FaultKind.LOST_AFTER, True)])
-def test_after_a_lost_answer_the_write_has_happened_or_not(
+def test_a_lost_answer_does_not_show_whether_the_write_was_stored(
     server: RunningServer, kind: FaultKind, is_written: bool
 ) -> None:
     server.seed(NODE)

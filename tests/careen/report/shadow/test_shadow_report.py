@@ -90,7 +90,7 @@ def test_the_report_names_plugins_that_refuse_the_nodes_that_the_scheduler_chose
     assert found.startswith("the plugin NodeAffinity refuses 40 of the 40 nodes that the scheduler took")
 
 
-def test_shadow_as_json_has_the_same_content() -> None:
+def test_shadow_as_json_has_the_content_of_the_text() -> None:
     said = json.loads(json.dumps(shadow_json(many(19, 1), FOLLOWED, last=1)))
     assert (said["agreed"], said["disagreed"], said["cannotSay"], said["agreement"]) == (19, 1, 0, 0.95)
     assert said["profiles"] == [
