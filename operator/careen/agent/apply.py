@@ -196,9 +196,9 @@ class Applier:
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):
-                # The node controller adds or removes its own taint after a cordon changes, so the next write would
-                # conflict.
-                self._node = node if patch.unschedulable is None else None
+                # The node controller removes its own taint after an uncordon, so the next write, which follows at once,
+                # would conflict. After a cordon the next turn evicts pods; without any, it writes and conflicts once.
+                self._node = None if patch.unschedulable is False else node
                 self._is_node_written, self._is_anything_written, self._node_written_at = True, True, began
                 return None
             case failed:

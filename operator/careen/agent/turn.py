@@ -11,6 +11,7 @@ from careen.agent.rescue import Rescue
 from careen.cluster.nodes import stands
 from careen.core.decide import decide
 from careen.core.decision import Decision
+from careen.core.drain import drain_looks
 from careen.core.facts.memory import Memory, having_said, not_yet_said
 from careen.core.facts.observation import Gone, NodeView, Observation, Unknown
 from careen.core.facts.phases import Evidence, Phase
@@ -83,6 +84,7 @@ class Mind:
         # The decision's phase is in force once all of its actions have landed.
         if isinstance(seen.node, NodeView) and applied.stop is None:
             self.phase = decision.phase
+        decision = drain_looks.after_evictions(decision, self.memory, uptime=self._hands.host.uptime())
         if await self._rescue.worked(seen.node):
             self._observer.saw_node(None, 0.0)
         return Turned(decision=decision, observation=seen, stop=applied.stop, phase=self.phase, is_told=applied.is_told)

@@ -226,8 +226,8 @@ async def test_a_forbidden_write_stops_the_turn_as_a_refusal(shell: Shell) -> No
 async def test_the_age_of_a_written_node_counts_from_the_request(
     shell: Shell,
 ) -> None:
-    """The response may lack a hold that was set after the request. After a cordon, the node controller changes the Node
-    as well."""
+    """The response may lack a hold that was set after the request. After an uncordon, the node controller changes the
+    Node as well."""
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)  # type: ignore[func-returns-value]
     announce, began = patch(shell), shell.clock.monotonic()
     applied = await do(shell, announce)
@@ -235,7 +235,7 @@ async def test_the_age_of_a_written_node_counts_from_the_request(
     assert applied.node_written_at == began
     for is_cordon in (True, False):
         applied = await do(shell, patch(shell, unschedulable=is_cordon))
-        assert (applied.is_node_written, applied.node) == (True, None)
+        assert (applied.is_node_written, applied.node is not None) == (True, is_cordon)
 
 
 async def test_evictions_are_sent_in_parallel_up_to_the_limit(shell: Shell) -> None:

@@ -12,7 +12,17 @@ from careen.agent import turn
 from careen.agent.turn import Mind, NeverDecided
 from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request
-from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, PatchNode, PostEvent, WriteLock
+from careen.core.actions import (
+    AskReboot,
+    ConfirmClaim,
+    Evict,
+    EvictPod,
+    Notify,
+    Occasion,
+    PatchNode,
+    PostEvent,
+    WriteLock,
+)
 from careen.core.decision import Decision, Reason
 from careen.core.facts.observation import LockReading, NodeView, Observation
 from careen.core.facts.phases import Evidence, Phase
@@ -217,12 +227,12 @@ async def test_the_age_of_a_response_counts_from_the_start_of_the_write(
     assert shell.requests.count("GET /api/v1/nodes/n1") == 2
 
 
-@pytest.mark.parametrize("unschedulable", [True, False])
-async def test_the_node_is_read_again_after_a_cordon_or_uncordon(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, unschedulable: bool
+@pytest.mark.parametrize(("unschedulable", "reads"), [(True, 1), (False, 2)])
+async def test_the_node_is_read_again_after_an_uncordon(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, unschedulable: bool, reads: int
 ) -> None:
-    """The node controller adds its own taint to a cordoned node and removes it after the uncordon. The response of the
-    patch is therefore outdated at once."""
+    """The node controller removes its own taint after the uncordon. The response of the patch is therefore outdated at
+    once, and the next write, which follows within milliseconds, would conflict. The turn after a cordon only evicts."""
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -232,7 +242,29 @@ async def test_the_node_is_read_again_after_a_cordon_or_uncordon(
     mind = Mind(shell.observer(), shell.hands)
     await mind.turn(POLICY)
     await mind.turn(POLICY)
-    assert shell.requests == ["GET /api/v1/nodes/n1", "PATCH /api/v1/nodes/n1", "GET /api/v1/nodes/n1"]
+    assert shell.requests.count("GET /api/v1/nodes/n1") == reads
+
+
+@pytest.mark.parametrize(("budget", "look"), [(1, 1.0), (0, 0.75)])
+async def test_the_pause_after_evictions_follows_their_answers(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, budget: int, look: float
+) -> None:
+    """A refused pod is due after its back-off. The agent looks for a terminating pod after a second."""
+    shell.put_node("n1")
+    shell.put_pod("a", metadata={"uid": "a", "labels": {"app": "db"}})
+    shell.server.seed(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "pdb", "namespace": "shop", "generation": 1},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+            "status": {"observedGeneration": 1, "disruptionsAllowed": budget},
+        }
+    )
+    evict = Evict(pods=(EvictPod(namespace="shop", name="a", uid="a"),), parallel=2)
+    think(monkeypatch, lambda seen, _: decision(seen, actions=(evict,)))
+    turned = await Mind(shell.observer(), replace(shell.hands, chance=lambda: 0.0)).turn(POLICY)
+    assert turned.decision.look_again_seconds == pytest.approx(look)
 
 
 async def test_an_idle_node_is_read_again_after_an_interrupted_turn(

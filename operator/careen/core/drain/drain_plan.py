@@ -6,11 +6,11 @@ Finished pods stay: a reboot does not harm them. kubectl deletes them because it
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from careen.core.actions import EvictPod
+from careen.core.drain import drain_looks
 from careen.core.facts.memory import JUDGED, EvictAnswer, Memory
 from careen.core.facts.observation import PodView
 from careen.core.facts.policy import BoundPods, DrainPolicy
@@ -20,7 +20,6 @@ from scheduler_core.simulation.evicted.replacements import moves_all
 from scheduler_core.values import Value
 
 _FINISHED = ("Succeeded", "Failed")
-_SAME_ROUND_SECONDS = 0.5
 
 
 class DrainPlan(Value, kw_only=True):
@@ -31,7 +30,7 @@ class DrainPlan(Value, kw_only=True):
     given_up: tuple[PodView, ...]  # terminating longer than --skip-wait-for-delete-timeout: the drain does not wait
     now: tuple[PodView, ...]  # to evict now
     later: tuple[PodView, ...]  # refused a moment ago; to evict when their back-off ends
-    look_again_seconds: float
+    look_again_seconds: float  # if it evicts pods now: provided that all of them terminate
     comers: frozenset[str] = frozenset()  # UIDs of pods to evict that were created after the cordon
     returning: tuple[
         PodView, ...
@@ -132,24 +131,18 @@ def plan(
         else:
             due.append(pod)
     pauses = [_not_before(pod, memory, is_comer=pod.uid in came) - uptime for pod in later]
-    look = min((_ending_look_seconds(pod, now) for pod in ending), default=_LOOK_SECONDS)
     return DrainPlan(
         staying=tuple(staying),
         ending=tuple(ending),
         given_up=tuple(given_up),
         now=tuple(due),
         later=tuple(later),
-        look_again_seconds=min(look, _next_round(pauses)) if not due else _AFTER_EVICTION_SECONDS,
+        look_again_seconds=drain_looks.AFTER_EVICTION_SECONDS
+        if due
+        else drain_looks.without_eviction(ending, pauses, now),
         comers=came.intersection(pod.uid for pod in (*due, *later)),
         returning=returning,
     )
-
-
-def _next_round(pauses: Sequence[float]) -> float:
-    """Return the seconds until the next eviction is allowed. Evictions within half a second share one turn, because
-    each turn reads the Node, the lock and the pods."""
-    first = min(pauses, default=math.inf)
-    return max((each for each in pauses if each <= first + _SAME_ROUND_SECONDS), default=math.inf)
 
 
 def _order(pod: PodView) -> tuple[bool, int, str, str, str]:
@@ -192,21 +185,8 @@ def _not_before(pod: PodView, memory: Memory, *, is_comer: bool) -> float:
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
 
-def _ending_look_seconds(pod: PodView, now: datetime) -> float:
-    """Return the pause until the next look at a terminating pod. It is short at first, because most pods are gone long
-    before their grace period ends, and grows with the time that the pod takes."""
-    if pod.deletion_timestamp is None:
-        return _LOOK_SECONDS
-    asked = pod.deletion_timestamp - timedelta(seconds=pod.deletion_grace_seconds or 0.0)
-    return min(max(_ENDING_LOOK_SECONDS, (now - asked).total_seconds() * _ENDING_LOOK_SHARE), _LOOK_SECONDS)
-
-
 MOST_ROUNDS = 6  # about a minute; a scheduler learns of a cordon within a second or two
 _CLOCK_SECONDS = 2.0  # the instant of the cordon comes from our clock, corrected by a header of whole seconds
-_LOOK_SECONDS = 2.0  # three reads a look; a pod's grace is 30 s by default
-_ENDING_LOOK_SECONDS = 0.5  # the whole roll-out waits for each second of this
-_ENDING_LOOK_SHARE = 0.25  # of the pod's time so far
-_AFTER_EVICTION_SECONDS = 0.5  # most pods without a grace period are gone by then
 
 
 def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:

@@ -249,7 +249,7 @@ def test_an_owners_back_off_applies_only_to_pods_created_after_the_cordon() -> N
     found = plan_since(comer("new"), comer("old", after=-30), comer("other", owner_uid="rs-other"), memory=memory)
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["old", "other"], ["new"])
     assert drain_plan.owners_of_comers(found) == {"rs-other"}
-    assert found.look_again_seconds == 0.5
+    assert found.look_again_seconds == 1.0
     assert plan_since(comer("new"), memory=memory).look_again_seconds == 1.5
 
 

@@ -77,7 +77,7 @@ def test_pods_are_evicted_in_parallel_up_to_the_limit() -> None:
     decision = draining(pods=(a_pod("a"), a_pod("b"), a_daemon_pod()))
     assert (decision.phase, decision.reason.code, evicted(decision)) == (Phase.DRAINING, Code.DRAINING, ["a", "b"])
     assert [action.parallel for action in decision.actions if isinstance(action, Evict)] == [1]
-    assert decision.look_again_seconds == 0.5
+    assert decision.look_again_seconds == 1.0
 
 
 def test_a_refused_pod_is_not_evicted_again_before_its_back_off_ends() -> None:

@@ -1,0 +1,64 @@
+"""Decides when a drain looks at its node again. Each look reads the Node, the lock and the pods, and the whole roll-out
+waits for each second by which a look comes late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from careen.core.actions import Evict
+from careen.core.decision import Decision
+from careen.core.facts.memory import EvictAnswer, Memory
+from careen.core.facts.observation import PodView
+
+LOOK_SECONDS = 2.0  # three reads a look; a pod's grace is 30 s by default
+AFTER_EVICTION_SECONDS = 1.0  # a kubelet takes about a second to remove even a pod whose containers end at once
+UNTRIED_SECONDS = 0.5  # a turn that ran out of time for its evictions goes on with the others soon
+_ENDING_SECONDS = 0.5
+_ENDING_SHARE = 0.25  # of the pod's time so far
+_SAME_ROUND_SECONDS = 0.5
+
+
+def without_eviction(ending: Iterable[PodView], pauses: Sequence[float], now: datetime) -> float:
+    """Return the pause of a turn that evicts nothing. `pauses`: seconds until each refused pod may be evicted again.
+    While there is such a pod, the drain cannot end, so no look for the terminating pods is due."""
+    if pauses:
+        return _until_next_round(pauses)
+    return min((_ending_look_seconds(pod, now) for pod in ending), default=LOOK_SECONDS)
+
+
+def after_evictions(decision: Decision, memory: Memory, *, uptime: float) -> Decision:
+    """Return the decision with the pause that suits the answers to its evictions, which `memory` contains. A decision
+    that evicts nothing is returned unchanged."""
+    asked = [pod.uid for action in decision.actions if isinstance(action, Evict) for pod in action.pods]
+    if not asked:
+        return decision
+    return replace(decision, look_again_seconds=_after(asked, memory, uptime))
+
+
+def _after(asked: Sequence[str], memory: Memory, uptime: float) -> float:
+    answered = memory.drain.evictions
+    if any(uid not in answered or answered[uid].not_before <= uptime for uid in asked):
+        return UNTRIED_SECONDS
+    pauses = [each.not_before - uptime for each in answered.values() if each.answer not in _ENDS]
+    return max(UNTRIED_SECONDS, _until_next_round(pauses)) if pauses else AFTER_EVICTION_SECONDS
+
+
+_ENDS = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.GONE})
+
+
+def _until_next_round(pauses: Sequence[float]) -> float:
+    """Return the seconds until the next eviction is allowed, but at most `LOOK_SECONDS`. Evictions within half a second
+    share one turn, because each turn reads the Node, the lock and the pods."""
+    first = min(pauses)
+    return min(max(each for each in pauses if each <= first + _SAME_ROUND_SECONDS), LOOK_SECONDS)
+
+
+def _ending_look_seconds(pod: PodView, now: datetime) -> float:
+    """Return the pause until the next look at a terminating pod. It is short at first, because most pods are gone long
+    before their grace period ends, and grows with the time that the pod takes."""
+    if pod.deletion_timestamp is None:
+        return LOOK_SECONDS
+    asked = pod.deletion_timestamp - timedelta(seconds=pod.deletion_grace_seconds or 0.0)
+    return min(max(_ENDING_SECONDS, (now - asked).total_seconds() * _ENDING_SHARE), LOOK_SECONDS)

@@ -1,0 +1,78 @@
+"""When a drain looks at its node again: after the answers to its evictions, and while pods terminate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from careen.core.actions import Evict, EvictPod
+from careen.core.decision import Decision, Reason
+from careen.core.drain import drain_looks
+from careen.core.facts.memory import EvictAnswer, EvictionMemory, Memory
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+from tests.careen.core.builders import NOW, UPTIME, a_pod, with_parts
+
+ACCEPTED, GONE, BUDGET = EvictAnswer.ACCEPTED, EvictAnswer.GONE, EvictAnswer.BUDGET
+DENIED, UNCLEAR = EvictAnswer.DENIED, EvictAnswer.UNCLEAR
+
+Answers = Mapping[str, tuple[EvictAnswer, float]]
+
+
+def evicting(*names: str) -> Decision:
+    pods = tuple(EvictPod(namespace="shop", name=name, uid=name) for name in names)
+    return Decision(
+        phase=Phase.DRAINING,
+        reason=Reason(code=Code.DRAINING, sentence="."),
+        memory=Memory(),
+        look_again_seconds=9.0,
+        actions=(Evict(pods=pods, parallel=1),),
+    )
+
+
+def answered(answers: Answers) -> Memory:
+    """Each pod's answer, and the seconds until its next eviction."""
+    evictions = {
+        name: EvictionMemory(attempts=1, not_before=UPTIME + wait, answer=answer)
+        for name, (answer, wait) in answers.items()
+    }
+    return with_parts(Memory(), drain__evictions=evictions)
+
+
+@pytest.mark.parametrize(
+    ("answers", "look"),
+    [
+        pytest.param({"a": (ACCEPTED, 1.5), "b": (ACCEPTED, 1.5)}, 1.0, id="all terminate"),
+        pytest.param({"a": (ACCEPTED, 1.5), "b": (GONE, 1.5)}, 1.0, id="one was gone already"),
+        pytest.param({"a": (ACCEPTED, 0.9), "b": (BUDGET, 1.2)}, 1.2, id="a budget refused one: its next eviction"),
+        pytest.param({"a": (BUDGET, 1.0), "b": (DENIED, 1.4)}, 1.4, id="both fit into one round"),
+        pytest.param({"a": (BUDGET, 1.0), "b": (UNCLEAR, 1.6)}, 1.0, id="they need a round each"),
+        pytest.param({"a": (BUDGET, 50.0), "b": (BUDGET, 60.0)}, 2.0, id="a hold must still take effect"),
+        pytest.param({"a": (BUDGET, 0.2), "b": (ACCEPTED, 1.5)}, 0.5, id="no busy loop"),
+        pytest.param({"a": (ACCEPTED, 1.5)}, 0.5, id="one was not tried in time"),
+        pytest.param({"a": (ACCEPTED, 1.5), "b": (BUDGET, 0.0)}, 0.5, id="one was not tried again in time"),
+        pytest.param(
+            {"a": (ACCEPTED, 1.5), "b": (ACCEPTED, 1.5), "c": (BUDGET, 0.8)}, 0.8, id="one was refused a turn before"
+        ),
+    ],
+)
+def test_the_look_after_evictions_follows_their_answers(answers: Answers, look: float) -> None:
+    decided = evicting("a", "b")
+    found = drain_looks.after_evictions(decided, answered(answers), uptime=UPTIME)
+    assert found == replace(decided, look_again_seconds=pytest.approx(look))
+
+
+def test_a_turn_without_evictions_keeps_its_pause() -> None:
+    idle = replace(evicting(), actions=())
+    assert drain_looks.after_evictions(idle, answered({"a": (BUDGET, 1.2)}), uptime=UPTIME) is idle
+
+
+def test_no_look_at_terminating_pods_while_another_still_has_to_be_evicted() -> None:
+    ending = [a_pod("a", deletion_timestamp=NOW - timedelta(seconds=1))]
+    assert drain_looks.without_eviction(ending, (), NOW) == 0.5
+    assert drain_looks.without_eviction(ending, (1.3,), NOW) == 1.3
+    assert drain_looks.without_eviction(ending, (7.0,), NOW) == 2.0
+    assert drain_looks.without_eviction((), (), NOW) == 2.0
