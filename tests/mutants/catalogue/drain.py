@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_PLAN, _BASELINE, _OBJECTION = (
+_PLAN, _LOOKS, _BASELINE, _OBJECTION = (
     "core/drain/drain_plan.py:",
+    "core/drain/drain_looks.py:",
     "core/drain/baseline.py:",
     "core/drain/forecast_objection.py:",
 )
@@ -64,6 +65,30 @@ MUTANTS = (
         _PLAN + "plan",
         "is_comer=pod.uid in came) > uptime:",
         "is_comer=pod.uid in came) > uptime + 3600:",
+    ),
+    Mutant(
+        "without_eviction: looks for terminating pods that cannot end the drain yet",
+        _LOOKS + "without_eviction",
+        "if pauses:",
+        "if not ending:",
+    ),
+    Mutant(
+        "_after: the pods that a slow turn left over wait like refused ones",
+        _LOOKS + "_after",
+        "uid not in answered or",
+        "uid in answered and",
+    ),
+    Mutant(
+        "_after: a refused eviction is followed by a look that cannot find the node empty",
+        _LOOKS + "_after",
+        "each.answer not in _ENDS",
+        "False",
+    ),
+    Mutant(
+        "_until_next_round: a hold waits as long as a refused pod's pause",
+        _LOOKS + "_until_next_round",
+        ", LOOK_SECONDS)",
+        ", 60.0)",
     ),
     Mutant(
         "_order: StatefulSets go first",

@@ -39,9 +39,9 @@ MUTANTS = (
         "return None if isinstance(failed, StillUnclear) else _stop(patch.purpose, failed)",
     ),
     Mutant(
-        "_patch_node: the next turn rests on the Node of a cordon's answer, which others change just then",
+        "_patch_node: the next turn rests on the Node of an uncordon's answer, which others change just then",
         _APPLY + "Applier._patch_node",
-        "node if patch.unschedulable is None else None",
+        "None if patch.unschedulable is False else node",
         "node",
     ),
     Mutant(

@@ -19,7 +19,7 @@ from scheduler_core.values import Value, replace_value
 EVICTION_FIRST_BACKOFF_SECONDS = 1.5
 EVICTION_GROWTH = 2.0
 BUDGET_FIRST_BACKOFF_SECONDS = 1.0  # a replica elsewhere often becomes ready within a few seconds
-BUDGET_GROWTH = 1.25  # the agent notices a freed budget late by at most a quarter of the time that it was blocked
+BUDGET_GROWTH = 1.15  # the agent notices a freed budget late by at most about 15 % of the time that it was blocked
 EVICTION_LAST_BACKOFF_SECONDS = 60.0  # kured's drain retries without a pause, about twice a second, for ever
 
 

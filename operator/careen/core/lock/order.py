@@ -26,6 +26,7 @@ from scheduler_core.values import Value
 NEXT_LOOK_SECONDS = 3.0  # the next start follows a release within five seconds
 FIRST_LOOK_SECONDS = 0.5  # the shortest pause of the first in line
 FIRST_LOOK_SHARE = 1 / 12  # of the holder's time so far: the pauses lengthen a roll-out by at most this share
+EARLY_LOOK_SHARE = 1 / 4  # of its time beyond the shortest round, if that is less: most short rounds end then
 ROUND_SECONDS = (
     8.0  # drain, reboot and return take at least this long; if a node is faster, a roll-out waits 3 s longer
 )
@@ -366,7 +367,8 @@ def _first_look_seconds(holder: Entry, now: datetime) -> float:
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least
-    return min(max(FIRST_LOOK_SECONDS, least - passed, passed * FIRST_LOOK_SHARE), NEXT_LOOK_SECONDS)
+    pause = min(passed * FIRST_LOOK_SHARE, (passed - least) * EARLY_LOOK_SHARE)
+    return min(max(FIRST_LOOK_SECONDS, least - passed, pause), NEXT_LOOK_SECONDS)
 
 
 def _named_look_seconds(policy: Policy, rounds: int) -> float:
