@@ -187,7 +187,7 @@ def wait_for_port(log: Path) -> int:
 
 
 def is_ready(port: int) -> bool:
-    """Whether the readiness probe passes, so that the agent has completed a turn."""
+    """Whether the readiness probe passes. It passes when the agent has completed a turn."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)

@@ -2,8 +2,8 @@
 next to the per-node forms.
 
 A plugin is a small frozen object with a `name`. It serves an extension point if it has the method of that point's
-Protocol; plugins register nowhere else. Its inputs come from its factory or from the call: there is no handle to
-everything.
+Protocol; plugins register nowhere else. Its inputs come from its factory or from the call, not from a handle to
+the whole scheduler.
 
 Source of the points and their order: k8s.io/kube-scheduler/framework/interface.go, v1.36.
 """

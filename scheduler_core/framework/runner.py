@@ -194,7 +194,7 @@ class Runner:
         return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
 
     def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[tuple[Round, ...], Rows | None]:
-        """Runs the filters. Returns the rounds that refused a node. If only node rules refused nodes, also returns the
+        """Runs the filters and returns the refusals of each filter. If only node rules refused nodes, also returns the
         rows that passed."""
         if not nodes.is_all:
             return self._sift(self._filters, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes).rounds, None

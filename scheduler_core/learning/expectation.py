@@ -44,7 +44,7 @@ class Expectation(Value, kw_only=True):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the node depends on where the search starts."""
+        """Whether the predicted node depends on where the search starts."""
         return any(result.sample is not None for _, result in self.spread)
 
     @property
@@ -72,8 +72,8 @@ class Expectation(Value, kw_only=True):
         return tuple(names)
 
     def weighed(self, node_name: str) -> tuple[NDArray[np.float64], float]:
-        """Updates the weights of the followed searches and the doubt after the pod was bound to this node. Their sum is
-        1."""
+        """Returns the weights of the followed searches and the doubt after the pod was bound to this node. They add up
+        to 1."""
         blind = _shares(self.spread).get(node_name, 0.0)
         strange = _STRANGE / max(1, self.nodes)
         doubted = self.doubt * (blind + strange)

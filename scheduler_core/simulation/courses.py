@@ -59,7 +59,7 @@ class OpenLanding(Value):
         result = self.each.result
         assert result is not None, "a pod with a node has a result"
         if result.node is None:
-            assert result.preemption is not None, "a pod that fits on no node preempts pods on one"
+            assert result.preemption is not None, "a pod without a fitting node has a preemption"
             return (result.preemption.node,)
         return (result.node, *(name for name in result.best if name != result.node))
 

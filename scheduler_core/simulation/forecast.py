@@ -32,8 +32,8 @@ class UnreadableForecastError(ValueError):
 
 
 class BudgetNumbers(Value, kw_only=True):
-    """The numbers in a disruption budget's status: how many evictions it allows now, and the numbers of pods behind
-    that."""
+    """The status of a disruption budget: the evictions that it allows now, and its numbers of healthy, desired and
+    expected pods."""
 
     namespace: str
     name: str

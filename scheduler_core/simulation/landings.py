@@ -118,8 +118,8 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Matches pods of another course with these: first pods with the same node, then pods that add no new node, then
-    the remaining ones in order."""
+    """Matches the pods of another course with these pods: first those with the same node, then those that add no new
+    node, then the remaining pods in order."""
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):
         for slot in tuple(free):

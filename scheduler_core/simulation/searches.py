@@ -242,7 +242,7 @@ def _from(likely: Likely, start: int, pod: str) -> Likely:
 
 
 def _step(chance: float) -> int:
-    """Chooses by how many nodes the start moves too far; `chance` is between 0 and 1."""
+    """Returns one of `STEPS`: by how many nodes the start of a learned search deviates. `chance` is between 0 and 1."""
     for step, share in STEPS.items():
         chance -= share
         if chance < 0:

@@ -172,8 +172,8 @@ def _page_line(kind: str, api_version: str, items: Iterable[Any]) -> bytes:
 
 
 def _without_bare_volumes(item: Any) -> Any:
-    """Drops volumes of kinds that scheduling does not read. Some of them have names that are unique per pod; without
-    them, pods of one template are written alike."""
+    """Drops volumes of kinds that scheduling does not read. Some of their names are unique per pod. Without these
+    volumes, pods of one template have the same text."""
     if not isinstance(item, wire.WirePod) or not item.spec.volumes:
         return item
     kept = tuple(volume for volume in item.spec.volumes if volume != wire.WireVolume(volume.name))

@@ -146,13 +146,13 @@ class PodBuilder(_Builder):
         return self.with_field("spec.affinity", {**self.manifest["spec"].get("affinity", {}), **affinity})
 
     def near(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
-        """Requires a pod with these labels in the same domain."""
+        """Adds required affinity to pods with these labels in the same domain."""
         return self.with_affinity(
             podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]}
         )
 
     def away_from(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
-        """Requires that no pod with these labels is in the same domain."""
+        """Adds required anti-affinity to pods with these labels in the same domain."""
         return self.with_affinity(
             podAntiAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]}
         )

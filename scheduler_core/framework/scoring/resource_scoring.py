@@ -1,7 +1,7 @@
 """Scores nodes by their resources: least allocated, most allocated, and requested to capacity.
 
 The arithmetic is that of plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go, v1.36:
-integers, divided toward zero; only one rounding rounds halves away from zero.
+integers, divided toward zero. Only the average of requested to capacity is rounded, halves away from zero.
 """
 
 from __future__ import annotations

@@ -153,8 +153,8 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
 
 
 class HardConstraint(Value, eq=False):
-    """One DoNotSchedule constraint with its counts. `counts` and `is_domain` are by domain code, `participating` by row
-    (None: every node).
+    """One DoNotSchedule constraint with its counts. `counts` and `is_domain` have one element per domain,
+    `participating` one per row (None: every node participates).
 
     A domain is a value of the key on at least one participating node, also if it has no pods. `own` is 1 if the pod
     itself would count. `fewest` is the smallest count of a domain.

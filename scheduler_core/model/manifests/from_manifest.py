@@ -344,7 +344,7 @@ def _items(written: Mapping[str, Any] | None) -> object:
 
 
 def pod_spec(written: wire.WirePodSpec, namespace: str) -> PodSpec:
-    """Converts the spec of a pod in this namespace. Its affinity terms mean this namespace if they name none."""
+    """Converts the spec of a pod in this namespace. Affinity terms without namespaces get this one."""
     affinity = written.affinity or wire.WireAffinity()
     pod_level = written.resources
     return PodSpec(

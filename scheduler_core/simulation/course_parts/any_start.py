@@ -43,8 +43,8 @@ def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: boo
 def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str, float]:
     """Combines the nodes that `number` followed searches chose with `prior`, the shares over all searches.
 
-    The prior counts as many searches as make each followed search most likely, given the others. The weights add up to
-    the sum of `counts`.
+    Of several weights for the prior, takes the one that best predicts each followed search from the others. The result
+    adds up to the sum of `counts`.
     """
     total = sum(counts.values())
     if not prior or total <= 0 or number < 2:

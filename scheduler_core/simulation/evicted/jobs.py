@@ -52,8 +52,8 @@ def after_evictions(jobs: Mapping[str, Job], evicted: Iterable[Pod]) -> JobsAfte
 
 
 def job_of(jobs: Mapping[str, Job], pod: Pod) -> Job | None:
-    """Returns the Job that controls the pod, or None if the snapshot has no such Job. A kind named Job of another API
-    group is no Job."""
+    """Returns the Job that controls the pod, or None if the snapshot has no such Job. Ignores kinds named Job of other
+    API groups."""
     owner = pod.owner
     if owner is None or owner.kind != "Job" or not owner.api_version.startswith("batch/"):
         return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Recreation(Enum):
-    """When a controller recreates the evicted pod, or that a drain does not evict it."""
+    """When a pod's controller recreates it after an eviction. STAYS means that a drain does not evict the pod."""
 
     STAYS = auto()  # a drain leaves it: DaemonSet or static pod
     AT_ONCE = (
@@ -31,7 +31,7 @@ _BY_KIND = {"StatefulSet": Recreation.AFTER_IT_IS_GONE, "Job": Recreation.MUCH_L
 
 
 def recreation_of(pod: Pod) -> Recreation:
-    """Returns when and whether the pod is recreated after an eviction. A pod owned by its Node is a static pod, also
+    """Returns whether and when the pod is recreated after an eviction. A pod owned by its Node is a static pod, also
     without the mirror annotation."""
     if pod.is_mirror or (pod.owner and pod.owner.kind in ("DaemonSet", "Node")):
         return Recreation.STAYS
