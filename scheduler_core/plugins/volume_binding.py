@@ -378,8 +378,8 @@ def _promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persist
 
 
 def storage_by_class(found: VolumesOnNode) -> Mapping[str, tuple[int, int]]:
-    """(requested, capacity) in bytes per storage class: of the volumes to be bound, or, if all are to be provisioned,
-    of their pools."""
+    """Returns (requested, capacity) in bytes per storage class: of the existing volumes to bind, or, if all volumes
+    must be provisioned, of their pools."""
     sums: dict[str, tuple[int, int]] = {}
     if found.bindings:
         for claim, volume in found.bindings:

@@ -419,8 +419,8 @@ def _is_ailing_daemon(pod: Pod) -> bool:
 
 
 def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
-    """Names `best`, the nodes with the highest score in the main course, then the `nodes` that have it in other
-    courses."""
+    """Names `best`, the nodes with the highest score in the main course, then those of `nodes` with the highest score
+    in other courses."""
     equals = set(best)
     others = [name for name in nodes if name not in equals]
     told = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"

@@ -61,7 +61,7 @@ class _Texts(Generic[Written]):
 
 
 class _TextsButFor(_Texts[Written]):
-    """Decoded structures by their text, in which the value of one field may differ. `own_of` reads that value from a structure."""
+    """Decoded structures by their text, in which the value of one field may differ. `own_of` reads that value."""
 
     def __init__(self, field: bytes, shape: Any, own_of: Callable[[Written], str | None]) -> None:
         super().__init__(shape)

@@ -76,7 +76,7 @@ class PlacementQueue:
         self.line = (key,)
 
     def postpone(self) -> None:
-        """Makes the pods of the pool wait until the evictions of the next round."""
+        """Makes the pods of the pool wait for the evictions of the next round."""
         self.pool, self.postponed = (), self.pool
 
     def tried(self, each: Displaced) -> None:

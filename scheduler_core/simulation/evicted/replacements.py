@@ -45,7 +45,7 @@ StaysBecause = Callable[[Pod], str]
 
 
 def moves_all(_pod: Pod) -> str:
-    """The default rule of a drain: it leaves no pods beside those that belong to the node."""
+    """The default rule of a drain: it leaves only pods that belong to the node."""
     return ""
 
 
