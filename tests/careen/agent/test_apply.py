@@ -158,7 +158,7 @@ async def test_the_memory_records_the_hosts_answer(
 
 
 async def test_the_memory_records_a_possible_reboot_before_the_host_is_asked(shell: Shell) -> None:
-    """This holds even if the turn is interrupted while the agent asks the host."""
+    """A turn that is interrupted while the agent asks the host must not lose this fact."""
     hold_lock(shell)
     remembered: list[Memory] = []
     asked = asyncio.Event()

@@ -277,7 +277,7 @@ async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -
     assert tries == 3
 
 
-async def test_a_failed_need_check_between_turns_does_not_change_the_loop(
+async def test_the_loop_continues_after_a_failed_need_check_between_turns(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     stage = Stage(12.0, 1.0)

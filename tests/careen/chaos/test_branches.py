@@ -20,7 +20,7 @@ def trace(world: World) -> str:
     return re.sub(r"\b[0-9a-f]{16}\b", "…", "\n".join(world.agents.trace))
 
 
-def test_each_branch_ends_like_the_whole_story_with_that_fault() -> None:
+def test_each_branch_ends_like_the_whole_story_with_the_same_fault() -> None:
     branches = judged(STORY, FAULTS, lambda world, _: trace(world))
     assert branches == {
         Branch(number, fault): trace(

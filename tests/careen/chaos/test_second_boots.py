@@ -15,8 +15,8 @@ NODES = 3
 
 
 async def boots_twice(after_seconds: float) -> tuple[World, list[str]]:
-    """Stop the first host that returned again, `after_seconds` after its boot. Also returns other nodes' claims and
-    cordons during this second outage."""
+    """Stop the first rebooted host a second time, `after_seconds` after its boot. Also returns the claims and cordons
+    of other nodes during this second outage."""
     world, beside = World(Shape(nodes=NODES)), []
     await world.all_need_a_reboot()
     while not (booted := [event.host for event in world.fleet.log if event.what == "booted"]):

@@ -119,7 +119,7 @@ def test_an_idle_node_without_a_need_writes_nothing() -> None:
     assert (decision.phase, decision.reason.code, decision.actions) == (Phase.IDLE, Code.NO_NEED, ())
 
 
-def test_an_unknown_need_is_reported_once_until_it_is_known_again() -> None:
+def test_an_unknown_need_is_reported_again_only_after_it_was_known() -> None:
     def events(decision: Any) -> int:
         return sum(isinstance(action, PostEvent) for action in decision.actions)
 

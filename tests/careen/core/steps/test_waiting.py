@@ -687,7 +687,7 @@ def giving_back(lock_now: Any) -> Any:
     return decided(BACK, node=TAINTED, lock=lock_now)
 
 
-def test_a_claim_is_removed_from_the_lock_before_the_node() -> None:
+def test_a_claim_leaves_the_lock_before_it_leaves_the_node() -> None:
     first = giving_back(held(an_entry("n1"), an_entry("n2", "c2")))
     assert kinds(first) == [WriteLock]
     assert the_lock(first).holders == ("n2",)

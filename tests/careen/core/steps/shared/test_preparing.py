@@ -292,7 +292,7 @@ def test_an_irrelevant_change_does_not_discard_the_preparation(changes: dict[str
         pytest.param({"disruptions": Unknown("503")}, id="unknown budgets"),
     ],
 )
-def test_a_refusing_preparation_is_repeated_when_the_node_may_start(refused: dict[str, Any]) -> None:
+def test_a_preparation_that_refuses_is_repeated_when_the_node_may_start(refused: dict[str, Any]) -> None:
     before = prepared(**refused)
     assert before.refused
     assert our_turn(before).wants == {Evidence.FORECAST}

@@ -42,7 +42,7 @@ def announced(boot: str, uptime: float) -> Announcement:
         ({}, None),
     ],
 )
-def test_the_reported_drain_ends_at_the_drained_mark_or_the_announcement(
+def test_the_report_measures_the_drain_until_its_end_or_the_announcement(
     marks: dict[str, Any], seconds: int | None
 ) -> None:
     record = a_progress(Phase.VERIFYING, drain_started=STARTED, **marks)

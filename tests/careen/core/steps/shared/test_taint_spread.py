@@ -40,7 +40,7 @@ def test_a_restarted_process_keeps_the_time_of_its_nodes_taint(node: str, second
 
 
 @given(st.text(), st.floats(0, 55))
-def test_an_often_restarted_process_also_sets_its_taint_within_a_minute(node: str, offset: float) -> None:
+def test_a_process_that_restarts_often_also_sets_its_taint_within_a_minute(node: str, offset: float) -> None:
     starts = [NOON + timedelta(seconds=offset + 4.9 * number) for number in range(14)]
     assert any(delay_seconds(node, 5000, start) == 0.0 for start in starts)
 
