@@ -69,7 +69,7 @@ def world(request: pytest.FixtureRequest) -> World:
 def test_cleanup_restores_the_state_before_the_roll_out(world: World, tmp_path: Path) -> None:
     with server_in_thread() as server:
         daemonset = world.server.get("daemonsets", "careen", "careen") or {}
-        # Its pods end with it, and the agents' settings tell whose kured's annotations are.
+        # No agent runs any more, and the flag says that careen wrote kured's annotations.
         daemonset["status"] = {"desiredNumberScheduled": 0, "currentNumberScheduled": 0, "numberMisscheduled": 0}
         daemonset["spec"]["template"]["spec"]["containers"][0]["args"] = ["agent", "--annotate-nodes"]
         server.seed(daemonset, *world.server.all("nodes"))

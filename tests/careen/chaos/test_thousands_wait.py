@@ -72,7 +72,7 @@ GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS  # the first claim of s
     ("agents", "obstacle", "end", "seconds"),
     [
         pytest.param(100, pause, resume, BY_THEN, id="a hundred nodes, the pause ends"),
-        pytest.param(100, hold_all, let_all_go, BY_THEN, id="a hundred nodes, the hold-up ends"),
+        pytest.param(100, hold_all, let_all_go, BY_THEN, id="a hundred nodes, the holds end"),
         pytest.param(100, block_by_pods, allow_pods, BY_THEN, id="a hundred nodes, the blocking pods are gone"),
         pytest.param(5000, others_hold, release, BY_THEN, id="five thousand nodes, the first in line"),
         pytest.param(
@@ -80,12 +80,12 @@ GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS  # the first claim of s
             both(hold_all, put_a_crowd),
             let_all_go,
             order.LONGEST_LOOK_SECONDS,
-            id="five thousand nodes, the hold-up ends",
+            id="five thousand nodes, the holds end",
         ),
         pytest.param(5000, pause, resume, GATHERED_BY_THEN, id="few of five thousand, the pause ends"),
-        pytest.param(5000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of five thousand, the hold-up ends"),
+        pytest.param(5000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of five thousand, the holds end"),
         pytest.param(500, block_by_pods, allow_pods, BY_THEN, id="few of five hundred, the blocking pods are gone"),
-        pytest.param(1000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of a thousand, the hold-up ends"),
+        pytest.param(1000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of a thousand, the holds end"),
     ],
 )
 def test_a_node_starts_soon_after_the_obstacle_is_removed(

@@ -114,7 +114,7 @@ async def wiped(seed: int, phase: str) -> World:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_record_removed_in_any_phase_breaks_no_rule(seed: int, phase: str) -> None:
     world = run_virtually(wiped(seed, phase))
-    # The boot is proven in Settling: without the record anybody frees the claim, and there is nothing left to tell.
+    # In Settling the boot is proven: any agent may free a claim without a record, and no Event reports the end.
     untold = ("told",) if phase == "Settling" else ()
     broken = [
         *given_back_early(world),

@@ -537,7 +537,7 @@ class World:
         after = lock.parse(action.content)
         assert isinstance(after, LockContent)
         for entry in before.entries:
-            if not after.entries_of(entry.node):  # another claim of the same node keeps its place
+            if not after.entries_of(entry.node):  # the node is out of the lock, without another claim
                 self.check_removal(name, entry)
             if not entry.failed and (marked := after.entry(entry.node, entry.id)) is not None and marked.failed:
                 self.halted_since[entry.id] = self.now

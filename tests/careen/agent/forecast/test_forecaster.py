@@ -133,7 +133,7 @@ async def test_a_forecast_can_read_a_dump_instead_of_the_cluster(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("content", "words"), [(b"kind: Pod", "this is no gzip file"), (b"", "the dump is empty")])
-async def test_a_file_that_is_not_a_dump_raises_an_error(tmp_path: Path, content: bytes, words: str) -> None:
+async def test_a_file_that_is_not_a_dump_is_reported_as_a_mistake(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "dump").write_bytes(content)
     answer = await forecast_together(["n1"], LIMITS, dump=str(tmp_path / "dump"))
     assert isinstance(answer, Mistake)

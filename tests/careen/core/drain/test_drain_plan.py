@@ -178,7 +178,7 @@ def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.Drain
         pytest.param(
             comer(tolerates_cordon=True, after=1),
             False,
-            id="created too close to the cordon for two clocks to tell",
+            id="created so close to the cordon that two clocks cannot order them",
         ),
         pytest.param(comer(), False, id="placed by a scheduler that had not seen the cordon"),
         pytest.param(comer(came_bound=True), True, id="bound to this node by its owner"),

@@ -50,7 +50,7 @@ BOUND, PLACED, UNTOLD = a_pod(came_bound=True), a_pod(came_bound=False), a_pod()
         pytest.param((a_pod(came_bound=True, phase="Succeeded"),), (HERE,), None, id="a finished pod"),
         pytest.param(Unknown("503"), (HERE,), Code.PODS_UNKNOWN, id="the pods cannot be listed"),
         pytest.param((BOUND,), Unknown("503"), Code.OWNERS_UNKNOWN, id="the owners cannot be read"),
-        pytest.param((PLACED,), Unknown("503"), None, id="pods placed by a scheduler need no look at their owners"),
+        pytest.param((PLACED,), Unknown("503"), None, id="the owners of pods that a scheduler placed are not read"),
         pytest.param((BOUND,), NOT_ASKED, Code.OWNERS_UNKNOWN, id="the owners were not read"),
     ],
 )

@@ -204,7 +204,7 @@ TWO_ZONES = [
             None,
             ("b1", "b2", "a1", "a2"),
             2,
-            id="the holders' zone comes before a place in the line",
+            id="the holders' zone comes before a position in the line",
         ),
         pytest.param(
             LockContent(line=Line(names=("b2", "a1"))),
@@ -351,7 +351,7 @@ def test_the_release_of_a_claim_restarts_the_minute_of_named_nodes() -> None:
             0,
             LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             False,
-            id="the next zone waits although a place is free",
+            id="the next zone waits although the limit allows another node",
         ),
         pytest.param(
             "n3",

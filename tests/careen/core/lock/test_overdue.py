@@ -353,7 +353,7 @@ def test_all_agents_together_check_the_holders_once_a_second_without_a_line(agen
 @pytest.mark.parametrize(
     ("memory", "looks"),
     [
-        pytest.param({}, False, id="a pause for all agents has begun"),
+        pytest.param({}, False, id="the interval for all agents has begun"),
         pytest.param({"crowd": Crowd(count=3, until=UPTIME + 1)}, True, id="few nodes wait, counted since"),
         pytest.param({"crowd": Crowd(count=3, until=UPTIME)}, False, id="counted long ago"),
         pytest.param(

@@ -33,7 +33,7 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
         pytest.param({}, True, id="no node counts"),
         pytest.param({"lock": LockContent(is_paused=True)}, True, id="paused"),
         pytest.param({"lock": "{"}, True, id="the lock cannot be understood"),
-        pytest.param({"agents": 180}, False, id="so few that all may look every half minute"),
+        pytest.param({"agents": 180}, False, id="so few that every node may take a turn each half minute"),
         pytest.param({"agents": None}, False, id="the number of agents is unknown"),
         pytest.param(
             {"lock": LockContent(line=Line(names=("n7",), at="2026-03-04T11:58:30Z", waiting=20))},
