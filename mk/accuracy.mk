@@ -24,3 +24,10 @@ bench-accuracy-learned: $(INSTALLED) cluster-programs ## 80 drains in clusters o
 .PHONY: bench-accuracy-searches
 bench-accuracy-searches: $(INSTALLED) ## what a forecast loses by following fewer searches, in clusters of 1,000 nodes and more
 	$(PYTHON) -m bench.accuracy.few_searches
+
+# How real cycles deviate from computed ones; needs folders of records, for example CYCLES_FLAGS='FOLDER FOLDER'.
+CYCLES_FLAGS ?=
+
+.PHONY: bench-accuracy-cycles
+bench-accuracy-cycles: $(INSTALLED) ## how recorded cycles deviate from computed ones, fitted to every second cluster and judged by the others
+	$(PYTHON) -m bench.accuracy.cycles $(CYCLES_FLAGS) | tee bench/accuracy/cycles.md

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.accuracy.records import DrainRecord
+from careen.shadow.doubts import CLOSE_SECONDS
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evicted.replacements import replacement_of
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -36,11 +37,16 @@ def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
     watched = _Watched(listed.with_node_cordoned(record.node))
     bound = {event.title for event in record.events if event.kind == "bound"}
     between = _between(_BOUND.findall(record.log), bound)
-    for event in sorted(record.events, key=lambda event: event.version):
-        if event.kind == "bound":
-            for title, node in between.pop(event.title, ()):
-                yield watched.bound(title, node)
-        yield from watched.follow(event)
+    events, done = sorted(record.events, key=lambda event: event.version), set[int]()
+    for number, event in enumerate(events):
+        if event.version in done:
+            continue
+        for each in (*watched.decided_before(event, events[number + 1 :]), event):
+            done.add(each.version)
+            if each.kind == "bound":
+                for title, node in between.pop(each.title, ()):
+                    yield watched.bound(title, node)
+            yield from watched.follow(each)
     watched.world = watched.world.with_node_uncordoned(record.node)
     for title, node in (each for rest in between.values() for each in rest):
         yield watched.bound(title, node)
@@ -87,6 +93,23 @@ class _Watched:
             self.coming[event.title] = replace_value(fresh, name=name, uid=event.uid)
         elif event.kind == "bound":
             yield self.bound(event.title, event.node)
+
+    def decided_before(self, event: PodEvent, later: Sequence[PodEvent]) -> Sequence[PodEvent]:
+        """The bindings of pods that came before this one, are no less important, and were bound right after it: the
+        scheduler decided them earlier, as `careen shadow` assumes too."""
+        pod = self.coming.get(event.title)
+        if event.kind != "bound" or pod is None:
+            return ()
+        came = list(self.coming)
+        before = {key: self.coming[key] for key in came[: came.index(event.title)]}
+        return [
+            each
+            for each in later
+            if each.kind == "bound"
+            and each.at - event.at <= CLOSE_SECONDS
+            and each.title in before
+            and before[each.title].priority >= pod.priority
+        ]
 
     def bound(self, title: str, node: str) -> Binding:
         pod, before = self.coming.pop(title, None), self.world

@@ -4,26 +4,39 @@ the node."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.cycle import CycleResult
+from scheduler_core.simulation.course_parts.deviations import (
+    AHEAD,
+    equals_of,
+    foretold,
+    goes_elsewhere,
+    taken_ahead,
+    taken_in_order,
+)
 from scheduler_core.simulation.landings import CONFIDENCE
 from scheduler_core.simulation.searches import Likely
 from scheduler_core.values import Value
 
-# How often the binding is none of the best nodes of the right search: one in fifty in recorded drains, and more where
-# events are seen in another order.
-_SURPRISES: Final = 0.04
-_SURPRISES_OF_ALL: Final = 0.03
-# Of them, what nothing foresees.
+# The part of the bindings that no search and no deviation foresees.
 _STRANGE: Final = 0.02
-# Which of several equal nodes is taken changes with each place of the start.
-_AMONG_EQUALS: Final = 0.25
 
 Foreseen = tuple[Likely, CycleResult]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighed:
+    """The weights after a binding: for each followed search, that it is right and its workers found the nodes in order,
+    or that one was ahead; and the doubt. Together 1."""
+
+    in_order: NDArray[np.float64]
+    ahead: NDArray[np.float64]
+    doubt: float
 
 
 class Expectation(Value, kw_only=True):
@@ -53,7 +66,8 @@ class Expectation(Value, kw_only=True):
         if self.exact is not None:
             return _equal(self.exact)
         blind, said = _shares(self.spread), _shares(self.followed)
-        certain = (1.0 - self.doubt) * (1.0 - _SURPRISES_OF_ALL)
+        elsewhere = AHEAD * max((goes_elsewhere(result) for _, result in self.followed), default=0.0)
+        certain = (1.0 - self.doubt) * (1.0 - elsewhere)
         mixed = {name: share * (1.0 - certain) for name, share in blind.items()}
         for name, share in said.items():
             mixed[name] = mixed.get(name, 0.0) + share * certain
@@ -71,43 +85,29 @@ class Expectation(Value, kw_only=True):
                 break
         return tuple(names)
 
-    def weighed(self, node_name: str) -> tuple[NDArray[np.float64], float]:
-        """Returns the weights of the followed searches and the doubt after the pod was bound to this node. They add up
-        to 1."""
+    def weighed(self, node_name: str) -> Weighed:
+        """Returns the weights of the followed searches and the doubt after the pod was bound to this node."""
         blind = _shares(self.spread).get(node_name, 0.0)
         strange = _STRANGE / max(1, self.nodes)
         doubted = self.doubt * (blind + strange)
-        weights = np.array(
-            [
-                likely.weight * ((1.0 - _SURPRISES) * _foresaw(result, node_name) + _SURPRISES * blind + strange)
-                for likely, result in self.followed
-            ],
-            dtype=np.float64,
-        )
-        total = weights.sum() + doubted
-        return weights / total, float(doubted / total)
+        in_order, ahead = np.zeros(len(self.followed)), np.zeros(len(self.followed))
+        for number, (likely, result) in enumerate(self.followed):
+            in_order[number] = likely.weight * (taken_in_order(result, node_name) + (1.0 - AHEAD) * strange)
+            found = taken_ahead(result, node_name) + AHEAD * (goes_elsewhere(result) * blind + strange)
+            ahead[number] = likely.weight * found
+        total = in_order.sum() + ahead.sum() + doubted
+        return Weighed(in_order / total, ahead / total, float(doubted / total))
 
 
 def _shares(foreseen: Sequence[Foreseen]) -> dict[str, float]:
     total = sum(likely.weight for likely, _ in foreseen)
     shares: dict[str, float] = {}
     for likely, result in foreseen:
-        for name, share in _told(result):
+        names = equals_of(result)
+        for name in names:
+            share = AHEAD / len(names) + (1.0 - AHEAD) * (name == foretold(result))
             shares[name] = shares.get(name, 0.0) + share * likely.weight / total
     return shares
-
-
-def _told(result: CycleResult) -> Sequence[tuple[str, float]]:
-    if result.node is None:
-        return ((result.preemption.node, 1.0),) if result.preemption else ()
-    if len(result.best) < 2:
-        return ((result.node, 1.0),)
-    equals = [(name, _AMONG_EQUALS / len(result.best)) for name in result.best]
-    return ((result.node, 1.0 - _AMONG_EQUALS), *equals)
-
-
-def _foresaw(result: CycleResult, node_name: str) -> float:
-    return sum(share for name, share in _told(result) if name == node_name)
 
 
 def _equal(result: CycleResult) -> Mapping[str, float]:

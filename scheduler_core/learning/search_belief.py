@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.cycle import CycleResult, Scheduler
-from scheduler_core.learning.expectation import Expectation
+from scheduler_core.learning.expectation import Expectation, Weighed
 from scheduler_core.model.pod import Pod
 from scheduler_core.sampling import Search
-from scheduler_core.simulation.searches import STEPS, Likely, in_known_orders, possible_searches
+from scheduler_core.simulation.course_parts.deviations import AHEAD, STEPS, moves_start
+from scheduler_core.simulation.searches import Likely, in_known_orders, possible_searches
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
@@ -31,8 +32,9 @@ from scheduler_core.values import Value, replace_value
 MOST_FOLLOWED: Final = 1000
 # In addition, for predictions if none of these is right: searches spread over all possible starts.
 _SPREAD: Final = 160
-# The probability, before each binding, that the scheduler restarted or that a cycle was not observed.
-_LOST: Final = 0.005
+# The probability, before each binding, that the scheduler restarted, that a cycle was not observed, or that one moved
+# the start further than any of `STEPS`.
+_LOST: Final = 0.002
 # The part of the doubt that is given to new starts at each binding: without it, the belief could never recover.
 _TRIED_AGAIN: Final = 0.05
 # The least likely searches with less than this weight are dropped.
@@ -86,9 +88,9 @@ class SearchBelief(Value, kw_only=True):
         binding."""
         if not expected.spread:
             return self
-        weights, doubt = expected.weighed(node_name)
-        found = _moved(expected.followed, weights, expected.nodes)
-        doubt, lost = doubt + _LOST * (1.0 - doubt), 1.0 - _LOST
+        weighed = expected.weighed(node_name)
+        found = _moved(expected.followed, weighed, expected.nodes)
+        doubt, lost = weighed.doubt + _LOST * (1.0 - weighed.doubt), 1.0 - _LOST
         born = doubt * _TRIED_AGAIN
         for each in expected.born:
             _of(found, each.search, expected.nodes)[each.search.start % expected.nodes] += born * each.weight / lost
@@ -98,7 +100,7 @@ class SearchBelief(Value, kw_only=True):
             followed=kept,
             doubt=1.0 - sum(each.weight for each in kept),
             bindings=self.bindings + 1,
-            strides=(*self.strides, _stride(expected, weights))[-_MOST_STRIDES:],
+            strides=(*self.strides, _stride(expected, weighed.in_order + weighed.ahead))[-_MOST_STRIDES:],
         )
 
     def unseen(self, snapshot: Snapshot) -> SearchBelief:
@@ -146,12 +148,15 @@ def _scaled(searches: Iterable[Likely], factor: float) -> Iterable[Likely]:
     return (replace(each, weight=each.weight * factor) for each in searches)
 
 
-def _moved(followed: Sequence[tuple[Likely, CycleResult]], weights: _Weights, nodes: int) -> dict[_Kind, _Weights]:
-    found: dict[_Kind, _Weights] = {}
-    for (likely, result), weight in zip(followed, weights, strict=True):
-        start = likely.search.start if result.next_start is None else result.next_start
-        _of(found, likely.search, nodes)[start % nodes] += weight
-    return {kind: _blurred(line) for kind, line in found.items()}
+def _moved(followed: Sequence[tuple[Likely, CycleResult]], weighed: Weighed, nodes: int) -> dict[_Kind, _Weights]:
+    """The weights by the start of the next search, for each kind of search."""
+    exact, astray = dict[_Kind, _Weights](), dict[_Kind, _Weights]()
+    for (likely, result), in_order, ahead in zip(followed, weighed.in_order, weighed.ahead, strict=True):
+        start = (likely.search.start if result.next_start is None else result.next_start) % nodes
+        moved = ahead * moves_start(result)
+        _of(exact, likely.search, nodes)[start] += in_order + ahead - moved
+        _of(astray, likely.search, nodes)[start] += moved
+    return {kind: line + _astray(astray[kind]) for kind, line in exact.items()}
 
 
 def _stride(expected: Expectation, weights: _Weights) -> int:
@@ -169,7 +174,8 @@ def _strode(line: _Weights, strides: Sequence[int]) -> _Weights:
     if not strides:
         return anywhere
     moved: _Weights = sum((np.roll(line, stride) for stride in strides), np.zeros(len(line))) / len(strides)
-    return _blurred(moved) * (1.0 - _UNLIKE) + anywhere * _UNLIKE
+    near = moved * (1.0 - AHEAD) + _astray(moved) * AHEAD
+    return near * (1.0 - _UNLIKE) + anywhere * _UNLIKE
 
 
 def _of(found: dict[_Kind, _Weights], search: Search, nodes: int) -> _Weights:
@@ -179,9 +185,10 @@ def _of(found: dict[_Kind, _Weights], search: Search, nodes: int) -> _Weights:
     return found[kind]
 
 
-def _blurred(line: _Weights) -> _Weights:
-    blurred: _Weights = sum((share * np.roll(line, step) for step, share in STEPS.items()), np.zeros(len(line)))
-    return blurred
+def _astray(line: _Weights) -> _Weights:
+    """The weights by start, each moved by the deviations."""
+    moved: _Weights = sum((share * np.roll(line, step) for step, share in STEPS.items()), np.zeros(len(line)))
+    return moved
 
 
 def _likeliest(found: Mapping[_Kind, _Weights], share: float) -> tuple[Likely, ...]:

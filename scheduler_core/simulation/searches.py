@@ -7,14 +7,14 @@ the nodes. So a drain is followed from many starts at once, for several numbers 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import log
-from typing import Final
 from zlib import crc32
 
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.sampling import Search
+from scheduler_core.simulation.course_parts.deviations import AHEAD, STEPS, moves_start
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -29,15 +29,9 @@ _FEW_EQUALS = 8
 # What is left out of as many searches as this is a small share, like any start that is not followed.
 _MANY = 32
 
-# What befalls the right search in a cycle, as recorded drains have it. Of 403 cycles whose start was known, 366 took
-# the node that it foretells, 29 another of equal nodes (of 126 with equal nodes), and eight a node of a lower score.
-_SWAPS = 0.25
-# How far the next start was from the computed one: parallel workers finish nodes that no longer count, and a snapshot
-# never equals the scheduler's exactly.
-STEPS: Final[Mapping[int, float]] = {
-    0: 0.84, 1: 0.0425, -1: 0.0425, 2: 0.0225, -2: 0.0225, 3: 0.009, -3: 0.009, 5: 0.006, -5: 0.006,
-}  # fmt: skip
-_LOSES = 0.005
+# How often a learned search is lost in a cycle: of about a thousand recorded cycles, three moved the start further
+# from the computed one than any of `STEPS` (bench/accuracy/cycles.md).
+_LOSES = 0.002
 # Nobody counts on where the start is after more cycles of other pods than this.
 _MOST_OTHERS = 30
 
@@ -188,7 +182,7 @@ def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -
     found: dict[str, list[tuple[Likely, CycleResult, tuple[str, ...]]]] = {}
     for turn, (likely, result) in enumerate(zip(searches, results, strict=True)):
         node, equals = _taken(_as_befalls(likely, result, pod), chance + turn)
-        onward = likely if result.next_start is None else _from(likely, result.next_start, pod)
+        onward = likely if result.next_start is None else _after(likely, result, result.next_start, pod)
         found.setdefault(node, []).append((onward, result, equals))
     made = {node: _way(node, each) for node, each in found.items()}
     return dict(sorted(made.items(), key=lambda pair: (-weight_of(pair[1].searches), pair[0])))
@@ -225,26 +219,32 @@ def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]
 
 
 def _as_befalls(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
-    """Returns the result of a learned search. Sometimes it takes another one of the equal nodes."""
-    if not likely.number or len(result.best) < 2 or _drawn(likely.number, f"equal {pod}") >= _SWAPS:
+    """The choice of a learned search: another of the equal nodes, if one of its workers is ahead."""
+    if len(result.best) < 2 or not _is_ahead(likely, pod):
         return result
     return replace(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])
 
 
-def _from(likely: Likely, start: int, pod: str) -> Likely:
+def _after(likely: Likely, result: CycleResult, start: int, pod: str) -> Likely:
+    """The search of the next cycle; `start` is where it begins as computed."""
     if likely.number == 0:
         return replace(likely, search=replace(likely.search, start=start))
     drawn = _drawn(likely.number, f"start {pod}")
     if drawn < _LOSES and likely.lost is not None:
         return Likely(likely.lost, likely.weight)
-    step = _step((drawn - _LOSES) / (1.0 - _LOSES))
+    step = _step((drawn - _LOSES) / (1.0 - _LOSES), moves_start(result)) if _is_ahead(likely, pod) else 0
     return replace(likely, search=replace(likely.search, start=start + step))
 
 
-def _step(chance: float) -> int:
-    """Returns one of `STEPS`: by how many nodes the start of a learned search deviates. `chance` is between 0 and 1."""
+def _is_ahead(likely: Likely, pod: str) -> bool:
+    return likely.number > 0 and _drawn(likely.number, f"ahead {pod}") < AHEAD
+
+
+def _step(chance: float, moves: float) -> int:
+    """Returns by how many nodes the start of a learned search deviates: one of `STEPS` with the probability `moves`, or
+    0. `chance` is between 0 and 1."""
     for step, share in STEPS.items():
-        chance -= share
+        chance -= share * moves
         if chance < 0:
             return step
     return 0

@@ -23,7 +23,7 @@ CLOSE_SECONDS: Final = 1.0
 _MOST_CHANGES: Final = 64
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ScheduledPod:
     """A pod whose node or refusal was just seen. `before` is the cluster right before that event."""
 
@@ -34,7 +34,7 @@ class ScheduledPod:
     seen_at: float  # monotonic
     at: str  # RFC 3339
     earlier: Snapshot | None = None  # before what changed shortly before
-    decided_before: list[tuple[Pod, str]] = field(default_factory=list)  # and bound later
+    decided_before: list[ScheduledPod] = field(default_factory=list)  # and bound later
     decided_after: list[str] = field(default_factory=list)  # and bound earlier
 
     def other_worlds(self) -> Sequence[tuple[AgreementReason, Snapshot]]:
@@ -42,7 +42,7 @@ class ScheduledPod:
         worlds = []
         if self.decided_before or self.decided_after:
             rows = self.before.columns.row_of
-            coming = [(pod, node) for pod, node in self.decided_before if node in rows]
+            coming = [(each.pod, each.node) for each in self.decided_before if each.node in rows]
             gone = [key for key in self.decided_after if self.before.placements.find(key) is not None]
             worlds.append((AgreementReason.ORDER, self.before.without_pods(gone).with_pods_placed(coming)))
         if self.earlier is not None:
@@ -57,7 +57,7 @@ def note_order(landed: ScheduledPod, others: Iterable[ScheduledPod]) -> None:
         if not (is_close and landed.node and other.node) or landed.turn > other.turn:
             continue
         if landed.pod.priority >= other.pod.priority:
-            other.decided_before.append((landed.pod, landed.node))
+            other.decided_before.append(landed)
             landed.decided_after.append(other.pod.key)
 
 

@@ -202,12 +202,23 @@ class Shadow:
         return len(self._landed)
 
     def compare(self, *, at_last: bool = False) -> bool:
-        """Compares the oldest binding if it is at least a second old, or in any case with `at_last`. Returns whether
-        there was one."""
-        if not self._landed or not (at_last or self._monotonic() - self._landed[0].seen_at >= CLOSE_SECONDS):
+        """Compares the oldest binding if it is at least a second old, or in any case with `at_last`. Returns whether it
+        compared one."""
+        if not self._landed:
             return False
-        self.tally.add(self._compared(self._landed.popleft()))
+        landed = self._decided_first()
+        if not at_last and self._monotonic() - landed.seen_at < CLOSE_SECONDS:
+            return False
+        self._landed.remove(landed)
+        self.tally.add(self._compared(landed))
         return True
+
+    def _decided_first(self) -> ScheduledPod:
+        """Returns the oldest binding, or one that followed shortly and was decided before it: the start of a search
+        depends on the earlier searches."""
+        oldest = self._landed[0]
+        earlier = [each for each in self._landed if any(each is other for other in oldest.decided_before)]
+        return min((oldest, *earlier), key=lambda each: each.turn)
 
     def _compared(self, landed: ScheduledPod) -> Compared:
         belief = self._belief_for(landed)
@@ -216,6 +227,7 @@ class Shadow:
         reason = given.reason
         for doubt, world in landed.other_worlds():
             other = answer(belief.expect(world, self._scheduler, landed.pod), landed.node)
+            expected = other.expected if doubt is AgreementReason.ORDER else expected
             if outcome_of(other.reason) is not outcome_of(reason) and Agreement.CANNOT_SAY is not outcome_of(reason):
                 reason = doubt
         if belief.followed:

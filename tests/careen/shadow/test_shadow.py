@@ -432,3 +432,34 @@ def test_a_pod_that_finished_on_a_cordoned_node_has_no_replacement() -> None:
     town.event("MODIFIED", of_a_set(pod("db-1", on="n003", uid="uid-new")))
     assert town.shadow.learnt is not None
     assert town.shadow.learnt.others == pytest.approx(2 / 60, abs=1e-3)
+
+
+def test_bindings_that_are_seen_in_another_order_are_learned_in_the_order_in_which_their_pods_came() -> None:
+    def learned(*bound: str) -> Town:
+        town = learned_town()
+        for name in ("web-1", "web-2", "web-3"):
+            town.comes(name, cpu="500m")
+        for name in bound:
+            town.bound(name, f"n00{name[-1]}", cpu="500m")
+        town.said()
+        return town
+
+    in_order, swapped = learned("web-1", "web-2", "web-3"), learned("web-3", "web-1", "web-2")
+    assert in_order.shadow.belief is not None
+    assert swapped.shadow.belief == in_order.shadow.belief
+    assert in_order.shadow.belief.bindings == 4
+
+
+def test_a_binding_waits_until_the_pods_that_were_decided_before_it_are_a_second_old() -> None:
+    town = learned_town()
+    town.comes("web-1")
+    town.comes("web-2")
+    town.bound("web-2", "n002")
+    town.seconds += 0.9
+    town.bound("web-1", "n001")
+    town.seconds += 0.5
+    assert not town.shadow.compare()
+    town.seconds += 0.5
+    assert town.shadow.compare()
+    assert town.shadow.compare()
+    assert not town.shadow.compare()

@@ -1,0 +1,181 @@
+"""How real cycles deviate from computed ones: `make bench-accuracy-cycles CYCLES_FLAGS=FOLDER`.
+
+The folders are records of `python -m bench.accuracy.sampled --record FOLDER`. The scheduler's log says where each of
+its searches began and how many nodes it processed, so each cycle of a drain can be computed and compared. The two
+frequencies of `scheduler_core.simulation.course_parts.deviations` are fitted to every second cluster, and both halves
+are judged by them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import log
+from pathlib import Path
+
+from bench.accuracy.__main__ import share
+from bench.accuracy.bindings import bindings
+from bench.accuracy.records import DrainRecord, paths, read
+from bench.accuracy.sampled import seed_of
+from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.sampling import Search
+from scheduler_core.simulation.course_parts import deviations
+from scheduler_core.snapshot.loading import load_pages
+
+INTRODUCTION = """# How real cycles deviate from computed ones, measured
+
+Written by `make bench-accuracy-cycles`. The drains are those of [sampled.md](sampled.md) and [learned.md](learned.md)
+whose pods were bound in the order of the scheduler's log; the clusters' seeds were drawn with {seeds}. The computed
+cycle has one worker and the start that the log shows. *Start as computed*: of the next search. *Far off*: by more than
+five nodes. *Refused*: the part of the processed nodes that refused the pod."""
+HEADER = (
+    "cycles",
+    "number",
+    "start as computed",
+    "by the rule",
+    "far off",
+    "took the node",
+    "another equal one",
+    "elsewhere",
+)
+_BOUND = re.compile(r'"Successfully bound pod to node" pod="([^"]+)" node="[^"]+" evaluatedNodes=(\d+)')
+_BOUNDS = (0.0, 0.02, 0.05, 0.1, 0.2, 1.01)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCycle:
+    """One cycle: the part of the processed nodes that refused the pod, None if it processed every node; by how many
+    nodes the next start was off; whether the pod took the computed node; and whether it took one of the best."""
+
+    refused: float | None
+    start_off: int
+    is_node_right: bool
+    is_best: bool
+
+    @property
+    def is_start_right(self) -> bool:
+        """Whether the next start was the computed one."""
+        return self.start_off == 0
+
+
+def main() -> None:
+    """Prints the fit, and a table for each half of the clusters."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.accuracy.cycles",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path, nargs="+")
+    folders: Sequence[Path] = parser.parse_args().folder
+    print(INTRODUCTION.format(seeds=" and ".join(str(seed_of(each, None)) for each in folders)), flush=True)
+    halves = halves_of([path for folder in folders for path in paths(folder) if path.parent.name.startswith("varied")])
+    with ProcessPoolExecutor() as processes:
+        fitted, judged = ([cycle for found in processes.map(observed, half) for cycle in found] for half in halves)
+    print("", *report(fitted, judged), sep="\n")
+
+
+def halves_of(drains: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """The drains of every second cluster, beginning with the first, and those of the others."""
+    clusters = list(dict.fromkeys(path.parent for path in drains))
+    fitted = frozenset(clusters[::2])
+    return [each for each in drains if each.parent in fitted], [each for each in drains if each.parent not in fitted]
+
+
+def observed(path: Path) -> list[ObservedCycle]:
+    """The drain's cycles whose pods are known; none if pods were bound in another order than the log has."""
+    record = read(path)
+    seen = [each for each in bindings(record, load_pages(record.happened.pages)) if each.pod is not None]
+    starts = _starts(record)
+    titles = [each.pod.key for each in seen if each.pod is not None and each.pod.key in starts]
+    if titles != [title for title in starts if title in titles]:
+        return []
+    scheduler, found = Scheduler(), []
+    for each in seen:
+        if each.pod is not None and each.pod.key in starts:
+            start, processed = starts[each.pod.key]
+            (result,) = scheduler.schedule_each(each.before, each.pod, [Search(start, 1, -1)])
+            found.append(_observed(result, processed, each.node))
+    return found
+
+
+def _starts(record: DrainRecord) -> dict[str, tuple[int, int]]:
+    """By pod: where its search began, and how many nodes it processed. A name that is bound twice counts once."""
+    starts, at = dict[str, tuple[int, int]](), record.start
+    for title, processed in _BOUND.findall(record.log):
+        starts.setdefault(title, (at, int(processed)))
+        at = (at + int(processed)) % record.size
+    return starts
+
+
+def _observed(result: CycleResult, processed: int, node: str) -> ObservedCycle:
+    refused = None
+    if result.sample is not None and result.evaluated:
+        refused = 1.0 - min(1.0, result.sample.looked_at / result.evaluated)
+    return ObservedCycle(refused, processed - (result.evaluated or 0), node == result.node, node in result.best)
+
+
+def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> Iterator[str]:
+    """The best frequencies for the fitted half, how well the ones in use describe both, and the tables."""
+    ahead, nodes = fit(fitted)
+    yield f"The fitted half is described best with a worker ahead in {ahead:.0%} of the cycles by {nodes} nodes."
+    used = (deviations.AHEAD, deviations.NODES_AHEAD)
+    yield f"In use are {used[0]:.0%} and {used[1]} nodes. Mean log-likelihood of a start:\n"
+    yield "| half | fitted | in use | one frequency for all cycles |"
+    yield "|---|---|---|---|"
+    sampled = [each.is_start_right for each in fitted if each.refused is not None]
+    constant = 1.0 - sum(sampled) / max(1, len(sampled))
+    for name, half in (("fitted", fitted), ("judged", judged)):
+        values = (likelihood(half, ahead, nodes), likelihood(half, *used), likelihood(half, constant, None))
+        yield f"| {name} | {' | '.join(f'{value:.3f}' for value in values)} |"
+    for name, half in (("fitted", fitted), ("judged", judged)):
+        yield from ("", f"## The {name} half", "", *table(half))
+
+
+def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:
+    """How often a worker is ahead and by how many nodes, such that the starts are the most likely."""
+    grid = product((each / 50 for each in range(5, 45)), range(2, 25))
+    return max(grid, key=lambda pair: likelihood(cycles, *pair))
+
+
+def likelihood(cycles: Sequence[ObservedCycle], ahead: float, nodes: int | None) -> float:
+    """The mean log-likelihood of the starts after searches that did not process every node. `nodes` None: all such
+    searches deviate as often."""
+    right = [(each.is_start_right, moved(each.refused, ahead, nodes)) for each in cycles if each.refused is not None]
+    return sum(log(1.0 - part if is_right else part) for is_right, part in right) / max(1, len(right))
+
+
+def moved(refused: float, ahead: float, nodes: int | None) -> float:
+    """The probability that the next start is not the computed one; never quite 0 or 1."""
+    part = ahead if nodes is None else ahead * (1.0 - (1.0 - refused) ** nodes)
+    return min(0.99, max(0.01, part))
+
+
+def table(cycles: Sequence[ObservedCycle]) -> Iterator[str]:
+    """A row for each part of refused nodes."""
+    yield f"| {' | '.join(HEADER)} |"
+    yield f"|{'---|' * len(HEADER)}"
+    yield _row("every node processed", [each for each in cycles if each.refused is None])
+    for low, high in pairwise(_BOUNDS):
+        mine = [each for each in cycles if each.refused is not None and low <= each.refused < high]
+        yield _row(f"refused {low:.0%} to {min(high, 1.0):.0%}", mine)
+    yield _row("all", cycles)
+
+
+def _row(name: str, cycles: Sequence[ObservedCycle]) -> str:
+    number, starts = len(cycles), sum(each.is_start_right for each in cycles)
+    rule = [
+        0.0 if each.refused is None else moved(each.refused, deviations.AHEAD, deviations.NODES_AHEAD)
+        for each in cycles
+    ]
+    nodes, best = sum(each.is_node_right for each in cycles), sum(each.is_best for each in cycles)
+    far = sum(abs(each.start_off) > max(deviations.STEPS) for each in cycles)
+    cells = (share(starts, number), f"{100 * (1.0 - sum(rule) / number):.1f} %" if number else "-", str(far))
+    taken = (share(nodes, number), share(best - nodes, number), share(number - best, number))
+    return f"| {name} | {number} | {' | '.join((*cells, *taken))} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""`make bench-accuracy-cycles` compares recorded cycles with computed ones, and fits to one half of the clusters."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.accuracy.cycles import ObservedCycle, fit, halves_of, likelihood, moved, observed, report, table
+from bench.accuracy.records import write
+from tests.bench.test_sampled_bench import a_record
+
+LINE = (
+    'I1122 23:59:{:02}.5 1 x.go:1] "Successfully bound pod to node" pod="{}" node="{}" evaluatedNodes={} feasible=2\n'
+)
+
+
+def drawn(count: int, ahead: float, nodes: int, seed: int = 1) -> list[ObservedCycle]:
+    """Cycles whose starts deviate as the rule says."""
+    chance, found = random.Random(seed), []
+    for _ in range(count):
+        refused = chance.uniform(0.0, 0.4)
+        deviates = chance.random() < moved(refused, ahead, nodes)
+        found.append(ObservedCycle(refused, int(deviates), is_node_right=True, is_best=True))
+    return found
+
+
+def test_the_clusters_are_divided_by_turns_and_a_cluster_is_in_one_half() -> None:
+    drains = [Path(f"records/varied-{cluster}/{number}.json.gz") for cluster in "abcde" for number in range(3)]
+    fitted, judged = halves_of(drains)
+    assert {path.parent.name[-1] for path in fitted} == set("ace")
+    assert {path.parent.name[-1] for path in judged} == set("bd")
+    assert sorted((*fitted, *judged)) == drains
+
+
+@pytest.mark.parametrize(("processed", "off"), [(2, 0), (1, -1)])
+def test_a_recorded_cycle_is_compared_with_the_computed_one(tmp_path: Path, processed: int, off: int) -> None:
+    record = a_record("n1")
+    log = LINE.format(1, "varied/web-2", "n1", processed)
+    write(tmp_path / "0.json.gz", msgspec.structs.replace(record, log=log))
+    (cycle,) = observed(tmp_path / "0.json.gz")
+    assert cycle == ObservedCycle(None, off, is_node_right=True, is_best=True)
+
+
+def test_a_pod_that_the_log_does_not_name_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "0.json.gz", a_record("n1"))
+    assert observed(tmp_path / "0.json.gz") == []
+
+
+@pytest.mark.parametrize(("ahead", "nodes"), [(0.3, 6), (0.6, 12)])
+def test_the_fit_finds_the_frequencies_of_drawn_cycles(ahead: float, nodes: int) -> None:
+    found_ahead, found_nodes = fit(drawn(6000, ahead, nodes))
+    assert found_ahead == pytest.approx(ahead, abs=0.05)
+    assert nodes - 4 <= found_nodes <= nodes + 4
+
+
+def test_the_rule_describes_cycles_better_than_one_frequency() -> None:
+    cycles = drawn(3000, 0.5, 8)
+    constant = sum(not each.is_start_right for each in cycles) / len(cycles)
+    assert likelihood(cycles, 0.5, 8) > likelihood(cycles, constant, None)
+
+
+def test_the_tables_have_a_row_for_each_part_of_refused_nodes() -> None:
+    cycles = [ObservedCycle(None, 0, is_node_right=False, is_best=True), *drawn(200, 0.4, 8)]
+    lines = list(table(cycles))
+    assert lines[2].split(" | ")[1:4] == ["1", "1 of 1 (100.0 %)", "100.0 %"]
+    assert lines[2].split(" | ")[4:] == ["0", "0 of 1 (0.0 %)", "1 of 1 (100.0 %)", "0 of 1 (0.0 %) |"]
+    assert sum(int(line.split(" | ")[1]) for line in lines[2:-1]) == 201
+    assert list(table([]))[-1].startswith("| all | 0 | - ")
+
+
+def test_the_report_judges_both_halves() -> None:
+    lines = list(report(drawn(300, 0.4, 8), drawn(300, 0.4, 8, seed=2)))
+    assert [line for line in lines if line.startswith("## ")] == ["## The fitted half", "## The judged half"]
+    assert [line.split(" | ")[0] for line in lines if line.startswith(("| fitted", "| judged"))] == [
+        "| fitted",
+        "| judged",
+    ]
