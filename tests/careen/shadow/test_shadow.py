@@ -13,6 +13,7 @@ from careen.shadow.outcomes import Agreement, AgreementReason
 from careen.shadow.shadow import Shadow
 from scheduler_core import ClusterCache, Scheduler
 from scheduler_core.config.configuration import Configuration
+from scheduler_core.sampling import Search
 from scheduler_core.testing.builders import a_node, a_pod
 
 Json = dict[str, Any]
@@ -435,19 +436,28 @@ def test_a_pod_that_finished_on_a_cordoned_node_has_no_replacement() -> None:
 
 
 def test_bindings_that_are_seen_in_another_order_are_learned_in_the_order_in_which_their_pods_came() -> None:
+    sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}
+
     def learned(*bound: str) -> Town:
         town = learned_town()
-        for name in ("web-1", "web-2", "web-3"):
-            town.comes(name, cpu="500m")
+        for name, cpu in sizes.items():
+            town.comes(name, cpu=cpu)
+        came, search, nodes = town.cache.snapshot(), Search(40), {}
+        for name in sizes:
+            result = Scheduler().schedule(came, came.pod(f"default/{name}"), search=search)
+            assert result.node is not None
+            assert result.next_start is not None
+            came, search = Scheduler().place(came, result), Search(result.next_start)
+            nodes[name] = result.node
         for name in bound:
-            town.bound(name, f"n00{name[-1]}", cpu="500m")
+            town.bound(name, nodes[name], cpu=sizes[name])
         town.said()
         return town
 
     in_order, swapped = learned("web-1", "web-2", "web-3"), learned("web-3", "web-1", "web-2")
     assert in_order.shadow.belief is not None
-    assert swapped.shadow.belief == in_order.shadow.belief
     assert in_order.shadow.belief.bindings == 4
+    assert swapped.shadow.belief == in_order.shadow.belief
 
 
 def test_a_binding_waits_until_the_pods_that_were_decided_before_it_are_a_second_old() -> None:
