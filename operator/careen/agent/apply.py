@@ -192,7 +192,7 @@ class Applier:
 
     async def _patch_node(self, patch: PatchNode) -> Stop | None:
         if patch.send_before is not None and self._hands.host.uptime() >= patch.send_before:
-            return Stop(f"{patch.purpose}: its facts are too old by now")
+            return Stop(f"{patch.purpose}: the facts behind this patch are too old by now")
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):
@@ -229,9 +229,9 @@ class Applier:
     async def _ask_reboot(self, order: AskReboot) -> Stop | None:
         hands = self._hands
         if self._confirmed_at is None or hands.api.clock.monotonic() - self._confirmed_at >= order.within_seconds:
-            return Stop("the confirmation of the claim is too old to reboot on")
+            return Stop("the confirmation of the claim is too old for a reboot")
         if order.send_before is not None and hands.host.uptime() >= order.send_before:
-            return Stop("the announcement of the reboot is too old to reboot on")
+            return Stop("the announcement of the reboot is too old for a reboot")
         self._set_memory(before_reboot_asked(self._memory))
         match await hands.host.ask_reboot():
             case reboot.RebootRequested():

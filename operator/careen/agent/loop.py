@@ -137,7 +137,9 @@ class Loop:
             return min(turned.decision.look_again_seconds, order.LONGEST_LOOK_SECONDS)
         self._metrics.turns.labels(self._place.node, "stopped").inc()
         _LOG.log(
-            logging.ERROR if turned.stop.is_refusal else logging.INFO, "not done, tries again: %s", turned.stop.why
+            logging.ERROR if turned.stop.is_refusal else logging.INFO,
+            "the turn did not finish, the agent tries again: %s",
+            turned.stop.why,
         )
         return self._pause_after_failure(
             _FIRST_PAUSE_AFTER_CONFLICT_SECONDS if turned.stop.is_stale else _FIRST_PAUSE_SECONDS

@@ -135,7 +135,7 @@ class Rescue:
     def _post_once(self, node: dict[str, Any], fault: str) -> None:
         if not self._is_event_posted:
             self._is_event_posted = True
-            self._post(node, f"a turn of the agent broke: {fault}; see its log")
+            self._post(node, f"a turn of the agent broke: {fault}; see the agent's log")
 
     def _gave_back(self, node: dict[str, Any], sentence: str) -> bool:
         _LOG.error("the claim was released outside of a turn: %s", sentence)
@@ -188,7 +188,7 @@ class Rescue:
         )
         if response is not None and response.status not in (200, 409):
             _LOG.error(
-                "the broken turns cannot be reported on the Node: %s %s",
+                "the agent cannot report its broken turns on the Node: %s %s",
                 response.status,
                 response.body[:200].decode("utf-8", "replace"),
             )

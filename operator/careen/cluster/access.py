@@ -83,7 +83,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
         Right(
             verb="list",
             resource="nodes",
-            because="concurrency and budgets count the down nodes",
+            because="concurrency and budgets count the nodes that are down",
             part=OptionalRight.NODES,
         ),
         Right(
@@ -92,7 +92,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             group="apps",
             namespace=namespace,
             name=daemonset,
-            because="the lock is an annotation of it",
+            because="the lock is an annotation of this DaemonSet",
         ),
         Right(
             verb="patch",

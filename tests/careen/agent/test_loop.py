@@ -175,7 +175,10 @@ async def test_the_loop_logs_a_refusal_as_an_error_but_not_a_conflict(caplog: py
     levels = {
         record.getMessage(): record.levelname for record in caplog.records if "tries again" in record.getMessage()
     }
-    assert levels == {"not done, tries again: 403 patch nodes": "ERROR", "not done, tries again: 409": "INFO"}
+    assert levels == {
+        "the turn did not finish, the agent tries again: 403 patch nodes": "ERROR",
+        "the turn did not finish, the agent tries again: 409": "INFO",
+    }
 
 
 async def test_kopf_and_the_rights_review_start_once_after_the_first_turn() -> None:

@@ -94,7 +94,9 @@ async def turns(shell: Shell, policy: Policy = POLICY, most: int = 6) -> None:
         turned = await mind.turn(policy)
         logging.getLogger("careen.loop").info("%s", turned.decision.reason.sentence)
         if turned.stop:
-            logging.getLogger("careen.loop").error("not done, tries again: %s", turned.stop.why)
+            logging.getLogger("careen.loop").error(
+                "the turn did not finish, the agent tries again: %s", turned.stop.why
+            )
         shell.metrics.show_refusals(turned.decision.refusals)
         shell.metrics.show_overdue(turned.decision.memory.behind.overdue)
         await shell.clock.sleep(60)

@@ -171,7 +171,7 @@ def test_an_agent_with_its_claims_settings_restarts_if_an_edit_needs_a_restart(n
     agent.says("keeps the present settings")  # it follows the ConfigMap
     edit(node, "reboot-sentinel: /var/run/other-sentinel")
     assert agent.ends() == 0
-    assert "restarts, because a change of reboot-sentinel needs it" in agent.log
+    assert "the agent restarts, because a change of reboot-sentinel needs a restart" in agent.log
     assert "Traceback" not in agent.log
 
 

@@ -247,7 +247,7 @@ def _configuration(order: ForecastRequest) -> Configuration:
     except yaml_text.BadYaml as error:
         raise _NoConfigurationError(str(error)) from None
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError):
-        raise _NoConfigurationError("its structure is a different one") from None
+        raise _NoConfigurationError("it has another structure") from None
 
 
 def _run() -> NoReturn:

@@ -24,7 +24,7 @@ class ForecastRequest(Value, kw_only=True):
     """The nodes to drain, and the source of the cluster's state: the API server or a file."""
 
     nodes: tuple[str, ...]
-    """These nodes are drained together: none of them receives the others' pods."""
+    """The nodes to drain together: none of them receives pods of another."""
     kubeconfig: str
     memory_bytes: int
     scheduler_config: str

@@ -40,7 +40,7 @@ async def tell(resolved: Resolved) -> None:
         await judge(resolved)
     except BadSettings as error:
         for problem in error.problems:
-            _LOG.error("no message can be sent there: %s", problem)
+            _LOG.error("messages cannot be sent to a configured receiver: %s", problem)
 
 
 def _sentence(given: str, outcome: Delivery) -> str:

@@ -219,7 +219,7 @@ class Start:
             if await self._claim() is None:
                 raise
             for problem in error.problems:
-                _LOG.error("no message can be sent there: %s", problem)
+                _LOG.error("messages cannot be sent to a configured receiver: %s", problem)
 
     def _stand_in(self, claim: RecordedClaim, seen: SeenConfigMap | None, why: str) -> LiveSettings:
         """Returns older settings, with which the agent finishes the claim of this node."""

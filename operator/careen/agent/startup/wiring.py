@@ -261,7 +261,7 @@ class Agent:
             return
         sentence = "; ".join(problems)
         if seen is not None:
-            sentence = f"keeps the present settings, because the new ones cannot be used: {sentence}"
+            sentence = f"the agent keeps the present settings, because the new ones cannot be used: {sentence}"
         _LOG.error("%s", sentence)
         self._start.tell_bad_settings(live, seen, sentence)
 
@@ -270,7 +270,7 @@ class Agent:
         if live.waiting:
             # Parts that were built from the older settings cannot be changed; the next process continues the claim, if
             # there is one.
-            _LOG.info("restarts, because a change of %s needs it", ", ".join(map(flag, live.waiting)))
+            _LOG.info("the agent restarts, because a change of %s needs a restart", ", ".join(map(flag, live.waiting)))
             self._stopping.set()
 
     async def _test_host(self, host: Host, need: NeedWatch, tests: SelfTests) -> None:
@@ -301,7 +301,7 @@ class Agent:
             await self._rights.review()
             self._tell_rights(live)
             if come := before - self._rights.without:
-                _LOG.info("restarts, because it now has the rights for %s", ", ".join(sorted(come)))
+                _LOG.info("the agent restarts, because it now has the rights for %s", ", ".join(sorted(come)))
                 self._stopping.set()
 
     # ---- the parts ----

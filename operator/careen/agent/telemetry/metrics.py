@@ -98,7 +98,7 @@ class Metrics:
             "careen_reboots_asked", "Reboot requests to the host, by outcome.", ["node", "outcome"], registry=registry
         )
         self.reasons = Counter(
-            "careen_changes_of_mind", "How often the reason changed to this one.", ["node", "code"], registry=registry
+            "careen_changes_of_mind", "How often the reason changed to this code.", ["node", "code"], registry=registry
         )
         self.forecasts = Counter(
             "careen_forecasts", "Forecasts made, by result: made, unknown.", ["node", "result"], registry=registry

@@ -79,7 +79,7 @@ class ShadowMetrics(Collector):
     def _of_traffic(self) -> Iterator[Metric]:
         traffic = self._traffic()
         yield CounterMetricFamily("careen_shadow_events", "Events of watches.", value=traffic.events)
-        yield CounterMetricFamily("careen_shadow_event_bytes", "Bytes of these events.", value=traffic.bytes)
+        yield CounterMetricFamily("careen_shadow_event_bytes", "Bytes of the events of watches.", value=traffic.bytes)
         yield CounterMetricFamily("careen_shadow_lists", "Lists of whole kinds.", value=traffic.lists)
         yield GaugeMetricFamily(
             "careen_shadow_troubled_kinds", "Kinds that cannot be followed at the moment.", value=traffic.troubled

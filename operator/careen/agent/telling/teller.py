@@ -90,6 +90,6 @@ class Teller:
         try:
             waiting = await list_nodes(self._api, reboot_label=("ready", "required"))
         except ClusterError as error:
-            _LOG.info("who is held back for longest is not known: %s", error)
+            _LOG.info("the agent cannot tell whether another agent has sent this report: %s", error)
             return False
         return is_told_by_another(found, waiting)

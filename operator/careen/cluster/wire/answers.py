@@ -134,7 +134,7 @@ def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
     for item in head.items:
         _same_object(item.metadata, asked, what)
     if after and head.metadata.continue_token == after:
-        raise UnreadableAnswer(f"{what}: the answer continues with the page that was asked for")
+        raise UnreadableAnswer(f"{what}: the answer's continue token is the one in the request")
     return head.metadata.continue_token
 
 

@@ -72,7 +72,7 @@ class Withheld(Forbidden):
     Continue without it."""
 
     def __init__(self, what: str, why: str) -> None:
-        super().__init__(f"{what} is not asked", status=403, reason="Withheld", message=why, retry_after_seconds=None)
+        super().__init__(f"{what} was not sent", status=403, reason="Withheld", message=why, retry_after_seconds=None)
 
 
 class NotFound(Refused):

@@ -182,7 +182,7 @@ async def test_an_invalid_page_of_a_list_is_requested_again(body: Any) -> None:
 
 
 async def test_a_list_whose_continue_token_repeats_is_unclear() -> None:
-    with pytest.raises(UnreadableAnswer, match="continues with the page that was asked for"):
+    with pytest.raises(UnreadableAnswer, match="continue token is the one in the request"):
         await api_on(Scripted(*[answer(200, nodes("a", token="t"))] * 50)).items(NODES, ObjectHead)
 
 
