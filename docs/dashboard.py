@@ -1,7 +1,7 @@
-"""The Grafana dashboards, as rows of tables: what is shown, how, and the query. `make docs` writes
-the files of `manifests/dashboard/` and `manifests/shadow-monitoring/` from them.
+"""Generates the Grafana dashboards from tables of panels, each with its query. `make docs` writes them into
+`manifests/dashboard/` and `manifests/shadow-monitoring/`.
 
-Every query aggregates by node or code, so that an agent whose pod is replaced stays one line."""
+Every query aggregates by node or code, so that the line of an agent continues when its pod is replaced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZES = {"stat": (6, 4), "timeseries": (12, 8), "table": (12, 8)}  # width and h
 
 
 class Panel(Value, kw_only=True):
-    """One panel. `legend`: Grafana's template for a series' name. `unit`: Grafana's name of it."""
+    """One panel. `legend` is Grafana's template for the name of a series; `unit` is Grafana's name of the unit."""
 
     title: str
     says: str
@@ -188,7 +188,7 @@ OF_THE_SHADOW: tuple[Panel, ...] = (
 
 
 class Board(Value, kw_only=True):
-    """One dashboard. `uid` is also its file's name."""
+    """One dashboard. `uid` is also the name of its file."""
 
     uid: str
     title: str
@@ -215,7 +215,7 @@ BOARDS = (REBOOTS, SHADOW)
 
 
 def dashboard(board: Board = REBOOTS) -> str:
-    """The JSON that Grafana imports, with a variable for the data source."""
+    """Returns the JSON that Grafana imports, with a variable for the data source."""
     made = {
         "uid": board.uid,
         "title": board.title,
@@ -236,7 +236,7 @@ def dashboard(board: Board = REBOOTS) -> str:
 
 
 def _placed(panels: tuple[Panel, ...]) -> list[dict[str, Any]]:
-    """Panels from left to right, a new row where the line is full."""
+    """Places the panels from left to right, and begins a new row when a row is full."""
     placed, x, y, tallest = [], 0, 0, 0
     for number, panel in enumerate(panels, 1):
         width, height = SIZES[panel.kind]
@@ -264,7 +264,7 @@ def _panel(number: int, panel: Panel, position: dict[str, int]) -> dict[str, Any
 
 
 def config_map(board: Board = REBOOTS) -> str:
-    """The same JSON in a ConfigMap; Grafana's sidecar loads those with this label."""
+    """Returns the same JSON in a ConfigMap with the label by which Grafana's sidecar finds it."""
     return (
         "# Written by `make docs` from docs/dashboard.py; edit that file, not this one.\n"
         "apiVersion: v1\n"

@@ -1,5 +1,5 @@
 """Writes the generated files: pages of docs/, an example, the settings file, parts of the Helm chart. `make docs` runs
-it; tests fail while a file is out of date."""
+it, and tests fail while a file is out of date."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Waiting
 
 
 def phases_page() -> str:
-    """The phases, a picture of the moves between them, and the reason of each move."""
+    """Returns the page of the phases: each phase, a picture of the moves between them, and the reason for each move."""
     lines = [
         NOTE.format(source="operator/careen/core/facts/phases.py"),
         "# A node's phases",
@@ -86,7 +86,7 @@ def phases_page() -> str:
 
 
 def reasons_page() -> str:
-    """Every reason code: what it means and what would change it."""
+    """Returns the page of the reason codes: what each code means and what would change it."""
     lines = [
         NOTE.format(source="operator/careen/core/facts/reasons.py"),
         "# Why is my node not rebooting?",
@@ -135,7 +135,7 @@ data:
 
 
 def settings_file() -> str:
-    """The ConfigMap with every setting commented out: meaning, and default as it would be written."""
+    """Returns a ConfigMap with every setting commented out, each with its meaning and its default."""
     needed_before = [
         f"#   {variable(name, 'CAREEN')}: {setting.help}" for name, setting in SETTINGS.items() if setting.bootstrap
     ]
@@ -163,7 +163,7 @@ def _setting_block(name: str) -> str:
 
 
 def _default(name: str) -> str:
-    """The default as YAML, in the form that the setting's parser reads."""
+    """Returns the default as YAML, in the form that the setting's parser reads."""
     kind, value = SETTINGS[name].kind, DEFAULTS[name]
     if kind.many:
         return json.dumps([kind.show(each) for each in value])
@@ -179,7 +179,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def main() -> None:
-    """Writes every page."""
+    """Writes every generated file."""
     sys.path.insert(0, str(ROOT))
     from docs import chart, dashboard, shadow_example  # the chart is made of manifests that are written before it
 

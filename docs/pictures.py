@@ -1,7 +1,7 @@
-"""Draws the pictures of the README again from a real demo and a real plan: `make pictures`.
+"""Draws the pictures of the README from a real demo and a real plan: `make pictures`.
 
-`demo.svg` is the demo's table in the middle of its roll-out. `plan.svg` is the top of the page that
-`careen plan --report` writes for the demo's cluster."""
+`demo.svg` is the demo's table in the middle of its roll-out. `plan.svg` is the top of the page that `careen plan
+--report` writes for the demo's cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BEGINS = "2026-03-04T21:58:00Z"  # the picture is the same whenever it is drawn
 
 
 async def _watched(folder: Path) -> tuple[str, str]:
-    """The demo's picture and the plan's page."""
+    """Returns the demo's picture and the plan's page."""
     plan = RolloutPlan(nodes=NODES, seed=SEED, concurrency=2, patience_seconds=600)
     seen: list[RolloutProgress] = []
     async with running_rollout(plan, folder) as rollout:
@@ -55,7 +55,7 @@ def _page(folder: Path, kubeconfig: Path) -> str:
 
 
 def _middle(seen: list[RolloutProgress]) -> RolloutProgress:
-    """Half of the nodes are done, and one is down."""
+    """Whether half of the nodes are done and one is down."""
     return next(
         (each for each in seen if each.rebooted >= NODES // 2 and any(not node.is_ready for node in each.nodes)),
         seen[-1],
@@ -70,7 +70,7 @@ def _drawn(progress: RolloutProgress) -> str:
 
 
 def _as_picture(page: str) -> str:
-    """The page in an SVG file, so that a README can show it."""
+    """Returns the page in an SVG file, because a README can show only an image."""
     style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
     body = re.search(r"<body>(.*)</body>", page, re.DOTALL)
     assert style is not None

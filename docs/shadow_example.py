@@ -1,5 +1,6 @@
-"""The example at the top of docs/shadow.md: the table that `careen shadow` prints of a small cluster. Its events are
-made here, and its scheduler is scheduler_core's own, except for one pod. `make docs` writes it."""
+"""Generates the example at the top of docs/shadow.md: the table that `careen shadow` prints for a small cluster.
+
+The events are made here. The scheduler is scheduler_core's own, except for one pod. `make docs` writes the example."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ Json = dict[str, Any]
 
 
 class Example:
-    """A cluster whose pods come one after another, and its shadow."""
+    """A small cluster in which pods are created one after another, and its shadow."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -47,7 +48,7 @@ class Example:
         )
 
     def table(self) -> str:
-        """The command's output after so many bindings."""
+        """Returns the command's output after this number of bindings."""
         self._list("Node", [_node(number) for number in range(NODES)])
         self._list("Pod", [_pod(f"db-{number}", on=_name(number)) for number in range(NODES)])
         for number in range(BINDINGS):
@@ -113,7 +114,7 @@ def _pod(name: str, millis: int = 500, on: str = "") -> Json:
 
 
 def page() -> str:
-    """The page with the example as it is now."""
+    """Returns the page with a new example."""
     example = f"```console\n$ careen shadow --once --bindings {BINDINGS}\n{Example().table()}\n```\n"
     return _EXAMPLE.sub(lambda _: example, PAGE.read_text(encoding="utf-8"), count=1)
 

@@ -1,7 +1,8 @@
-"""What a lock is made from: `lock_input.py run` for requirements.lock, `build` for requirements-build.lock.
+"""Prints the requirements that a lock is made from: `lock_input.py run` for requirements.lock, `build` for
+requirements-build.lock.
 
-Both distributions of this repository count, and neither is asked of an index: whoever has their names there is not us.
-"""
+It prints the requirements of both distributions of this repository. It leaves out the distributions themselves,
+because somebody else could own their names at a package index."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ OURS = {project["project"]["name"] for project in PROJECTS}
 
 
 def wanted(kind: str) -> list[str]:
-    """The requirements of `kind`, "run" or "build", each once and in the order in which they are written."""
+    """Returns the requirements of `kind`, "run" or "build", without repetitions, in the order in which they are
+    written."""
     lists = [
         project["project"]["dependencies"] if kind == "run" else project["build-system"]["requires"]
         for project in PROJECTS

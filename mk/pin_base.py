@@ -1,7 +1,7 @@
-"""`make pin-base`: asks the registry for the digest behind the base image's tag, and writes it into the Dockerfile.
+"""Asks the registry for the digest behind the base image's tag, and writes it into the Dockerfile: `make pin-base`.
 
-Standard library only. Exit code 1 with a sentence, and an untouched Dockerfile, where the registry cannot be asked.
-"""
+It needs only the standard library. If the registry cannot be asked, it exits with code 1 and a message, and does not
+change the Dockerfile."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SECONDS = 30
 
 
 class CannotPin(Exception):
-    """The sentence says why, and what to do."""
+    """The digest cannot be found. The message says why, and what to do."""
 
 
 def main(dockerfile: Path) -> int:
-    """Writes `ARG BASE=registry/name:tag@digest`."""
+    """Writes `ARG BASE=registry/name:tag@digest` into the Dockerfile."""
     text = dockerfile.read_text()
     found = _LINE.search(text)
     if found is None:
@@ -44,7 +44,7 @@ def main(dockerfile: Path) -> int:
 
 
 def digest(registry: str, name: str, tag: str) -> str:
-    """Of the tag, as the registry has it now. Raises `CannotPin`."""
+    """Returns the digest of the tag, as the registry has it now. Raises `CannotPin`."""
     host = "registry-1.docker.io" if registry == "docker.io" else registry
     scheme = "http" if re.match(r"(localhost|127\.0\.0\.1)(:|$)", host) else "https"
     url = f"{scheme}://{host}/v2/{name}/manifests/{tag}"
@@ -68,7 +68,7 @@ def digest(registry: str, name: str, tag: str) -> str:
 
 
 def _token(challenge: str) -> str:
-    """For whoever asks: public images want a token all the same."""
+    """Returns a token for an anonymous client, because the registry needs one even for public images."""
     asked = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
     query = urllib.parse.urlencode({key: asked[key] for key in ("service", "scope") if key in asked})
     said = json.loads(_asked(f"{asked['realm']}?{query}", {}).read())

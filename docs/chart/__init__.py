@@ -1,4 +1,5 @@
-"""What the Helm chart draws from the settings and from the manifests of kustomize: `make docs` writes it all again."""
+"""Generates the parts of the Helm chart that come from the settings and from the manifests of kustomize. `make docs`
+writes them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The objects of manifests/ as the chart's templates read them: what kustomize builds, with places for names.
+"""Generates the objects that the chart's templates read: what kustomize builds from manifests/, with placeholders for
+names.
 
-The templates change them by values and add no object that is here already. So the chart cannot drift from
-kustomize: a rule that is added to manifests/rbac.yaml is in the chart after `make docs`.
-"""
+The templates change these objects by values and add no object that is already here. So the chart cannot drift from
+kustomize: a rule that is added to manifests/rbac.yaml is in the chart after `make docs`."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Object = dict[str, Any]
 
 
 def file() -> str:
-    """files/objects.yaml."""
+    """Returns the text of files/objects.yaml."""
     return HEAD + yaml.dump(_with_places(parts()), Dumper=_Dumper, sort_keys=False, width=4096, allow_unicode=True)
 
 
 def components() -> list[str]:
-    """The names of the switches: folders of manifests/ with a kustomize component."""
+    """Returns the names of the chart's switches: the folders of manifests/ that contain a kustomize component."""
     return sorted(each.parent.name for each in MANIFESTS.glob("*/kustomization.yaml"))
 
 
 def parts() -> dict[str, Any]:
-    """Base, DaemonSets, annotations and additions, with the names that kustomize gives them."""
+    """Returns base, DaemonSets, annotations and additions, with the names that kustomize gives them."""
     base = _labelled(_resources(MANIFESTS))
     agent = _agent(base)
     found: dict[str, Any] = {
@@ -76,7 +76,7 @@ def _kustomization(folder: Path) -> Object:
 
 
 def _labelled(objects: list[Object]) -> list[Object]:
-    """With the labels of manifests/kustomization.yaml, which go on objects and not on pods."""
+    """Adds the labels of manifests/kustomization.yaml, which kustomize puts on objects and not on pods."""
     labels = _kustomization(MANIFESTS)["labels"]
     for each in objects:
         for row in labels:
@@ -85,7 +85,8 @@ def _labelled(objects: list[Object]) -> list[Object]:
 
 
 def _with_component(agent: Object, folder: Path) -> tuple[list[Object], Object]:
-    """What it adds, and the DaemonSet after its patches: both kinds of kustomize's, as far as components use them."""
+    """Returns the objects that the component adds, and the DaemonSet after its patches. Supports the two kinds of
+    patches that the components use."""
     for patch in _kustomization(folder).get("patches", ()):
         text = (folder / patch["path"]).read_text() if "path" in patch else patch["patch"]
         content = yaml.safe_load(text)
@@ -97,7 +98,7 @@ def _with_component(agent: Object, folder: Path) -> tuple[list[Object], Object]:
 
 
 def _merge(into: Object, patch: Object) -> None:
-    """A strategic merge: maps by key, lists of named things by name."""
+    """Performs a strategic merge: maps merge by key, lists of named things by name."""
     for key, value in patch.items():
         old = into.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
@@ -123,7 +124,7 @@ def _with_places(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _placed(value: Any, *, own: str, names: set[str], key: str) -> Any:
-    """`own` becomes the release's name wherever it names an object, and only there."""
+    """Replaces `own` with the release's name wherever it names an object, and nowhere else."""
     if isinstance(value, dict):
         is_account = value.get("kind") == "ServiceAccount"
         placed = {
@@ -149,7 +150,7 @@ def _placed(value: Any, *, own: str, names: set[str], key: str) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Long texts as they are read; no anchors."""
+    """Writes long texts as blocks, and no anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
         return True

@@ -1,8 +1,8 @@
-"""values.schema.json: the form of every value, so that a typing error ends `helm install` and not a reboot's guard.
+"""Generates values.schema.json: the form of every value, so that `helm install` fails at a typing error. Otherwise the
+error could remove a gate.
 
-Forms alone: what a form cannot say (a selector, an expression, two values that contradict each other) is refused by the
-templates or, at its start, by the agent.
-"""
+The schema contains only forms. The templates, or the agent when it starts, refuse what a form cannot express: a
+selector, an expression, two values that contradict each other."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _FORMS: list[tuple[kinds.ValueKind, list[Schema]]] = [
 
 
 def of_setting(name: str) -> Schema:
-    """What `configuration.NAME` may be."""
+    """Returns the form of `configuration.NAME`."""
     kind = SETTINGS[name].kind
     forms = _forms(kind)
     if kind.many:
@@ -96,7 +96,8 @@ def _configuration() -> Schema:
 
 
 def _extra_args() -> Schema:
-    """Flags by name; a list for one that is repeated. The templates refuse what the chart or a value says already."""
+    """Returns the form of extra arguments: flags by name, with a list for a repeated flag. The templates refuse flags
+    that the chart or a value already sets."""
     one: list[Schema] = [TEXT, {"type": "number"}, SWITCH, {"type": "null"}]
     some: Schema = {"anyOf": [*one, {"type": "array", "items": {"anyOf": one[:3]}}]}
     return _closed({flag(name): some for name in SETTINGS})
@@ -115,7 +116,7 @@ _COUNT: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, _pattern("[0-9]+%
 
 
 def of_values() -> Schema:
-    """The whole of values.schema.json."""
+    """Returns the whole content of values.schema.json."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$comment": "Written by `make docs` from operator/careen/settings/tree.py and docs/chart/; edit those.",

@@ -1,4 +1,4 @@
-"""The settings as values of the chart: how each is named there, what it is by default, and where it goes."""
+"""Generates the settings as values of the chart: each value's name, its default, and where the chart writes it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ HEAD = """\
 
 
 def key(name: str) -> str:
-    """`drain_delay` → `drainDelay`."""
+    """Returns the name of the value: `drain_delay` becomes `drainDelay`."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def place(name: str) -> str:
-    """Where the chart writes it: live settings into the ConfigMap, what that may not say on the DaemonSet."""
+    """Returns where the chart writes the setting: live settings go into the ConfigMap, and those that the ConfigMap may
+    not set go on the DaemonSet."""
     setting = SETTINGS[name]
     if name in OWNED:
         return "chart"
@@ -47,8 +48,10 @@ def place(name: str) -> str:
 
 
 def empty_is_a_value(name: str) -> bool:
-    """kured's chart has "" for "not given" everywhere. Without a taint's key kured sets none, and here only "" says so;
-    our own settings say it by `null`."""
+    """Whether an empty text is a value of this setting.
+
+    In kured's chart "" always means "not given". kured sets no taint without a key, and here only "" says that.
+    careen's own settings use `null` for "not given"."""
     setting = SETTINGS[name]
     if setting.kind.many or (setting.is_kureds and name != "prefer_no_schedule_taint"):
         return False
@@ -60,7 +63,7 @@ def empty_is_a_value(name: str) -> bool:
 
 
 def file() -> str:
-    """files/settings.yaml."""
+    """Returns the text of files/settings.yaml."""
     rows = {key(name): _row(name) for name in SETTINGS}
     return HEAD + yaml.safe_dump(rows, sort_keys=False, width=4096)
 
@@ -83,7 +86,7 @@ BEGIN, END = "  # settings: begin, written by `make docs`\n", "  # settings: end
 
 
 def values_file() -> str:
-    """values.yaml: written by hand but for the settings."""
+    """Returns the text of values.yaml. The settings are generated; the other parts are written by hand."""
     before, _, rest = (CHART / "values.yaml").read_text().partition(BEGIN)
     after = rest.partition(END)[2]
     blocks = [_value(name) for name in SETTINGS if place(name) != "chart"]
@@ -99,8 +102,10 @@ def _value(name: str) -> str:
 
 
 def _shown(name: str) -> str:
-    """The default, in the form that people write. It is a comment: of a value that Helm merges with its default nobody
-    knows whether a person wrote it."""
+    """Returns the default as a comment, in the form that people write.
+
+    As a value it would be ambiguous: Helm merges values with defaults, so the chart could not see whether a person
+    wrote it."""
     kind, value = SETTINGS[name].kind, DEFAULTS[name]
     if name == "host_root":
         return "/proc/1/root, or what the component signal says"

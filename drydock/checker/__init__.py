@@ -1,6 +1,6 @@
 """The checker of a roll-out: the rules in order, each with its name for `--break`, its sentence, and its check.
 
-No rule queries the agents; see `evidence.py` for the inputs."""
+No rule queries the agents; `evidence.py` describes what the rules read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drydock.checker.evidence import Breach, RolloutTrace
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that must hold at every instant."""
+    """A rule that must hold at every moment of a roll-out."""
 
     name: str
     sentence: str
@@ -27,27 +27,27 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "drained", "no reboot of a node that is not drained", rules_of_the_node.no_reboot_of_a_node_that_is_not_drained
     ),
-    Rule("eviction", "pods leave by eviction, so that budgets are asked", rules_of_the_node.pods_leave_by_eviction),
-    Rule("hold", "held nodes are left alone", rules_of_the_node.held_nodes_are_left_alone),
+    Rule("eviction", "agents evict pods, so that budgets are checked", rules_of_the_node.pods_leave_by_eviction),
+    Rule("hold", "agents leave held nodes alone", rules_of_the_node.held_nodes_are_left_alone),
     Rule(
         "release",
-        "claims are given back only when it is safe",
+        "agents release claims only when it is safe",
         rules_of_the_lock.claims_are_given_back_only_when_it_is_safe,
     ),
     Rule(
         "settled",
-        "displaced workloads are well before the claim goes on",
+        "displaced workloads are healthy before the claim is released",
         rules_of_the_workloads.workloads_are_well_before_the_claim_goes_on,
     ),
     Rule("claims", "never more claims than allowed", rules_of_the_lock.never_more_claims_than_allowed),
-    Rule("theft", "no living claim is stolen", rules_of_the_lock.no_claim_is_stolen),
-    Rule("own-node", "agents write their own node only", rules_of_the_node.agents_write_their_own_node_only),
-    Rule("foreign", "what others set stays", rules_of_the_node.what_others_set_stays),
+    Rule("theft", "no agent removes a live claim of another node", rules_of_the_lock.no_claim_is_stolen),
+    Rule("own-node", "agents write only their own node", rules_of_the_node.agents_write_their_own_node_only),
+    Rule("foreign", "agents keep what others have set", rules_of_the_node.what_others_set_stays),
     Rule("loop", "one reboot for each need", rules_of_the_host.one_reboot_for_each_need),
     Rule("taint", "every node is tainted in time", rules_of_the_host.every_need_is_tainted_in_time),
-    Rule("explained", "waiting nodes say why", rules_of_the_node.waiting_nodes_say_why),
-    Rule("finished", "every node comes round", rules_of_the_host.every_node_comes_round),
-    Rule("tidy", "nothing of ours is left", rules_of_the_node.nothing_of_ours_is_left),
+    Rule("explained", "waiting nodes show a reason", rules_of_the_node.waiting_nodes_say_why),
+    Rule("finished", "every node reboots and returns to service", rules_of_the_host.every_node_comes_round),
+    Rule("tidy", "no mark of careen is left at the end", rules_of_the_node.nothing_of_ours_is_left),
 )
 
 
@@ -60,7 +60,7 @@ class BrokenRule:
 
 
 def judge(evidence: RolloutTrace) -> list[BrokenRule]:
-    """The broken rules in the order of the table; empty if no rule was broken."""
+    """Returns the broken rules in the order of the table; none if every rule held."""
     found = [
         BrokenRule(rule=rule, breaches=tuple(sorted(rule.breaches(evidence), key=lambda b: b.at))) for rule in RULES
     ]

@@ -1,7 +1,7 @@
-"""The inputs of the checker, and a few functions that several rules share.
+"""The evidence that the checker reads, and functions that several rules share.
 
-The inputs are the API server's journal and the hosts' log: what was done, not what an agent intended. The checker
-shares no code with the agents, their core or their parsers; it parses the formats again, from the documentation."""
+The evidence is the API server's journal and the hosts' log: what agents did, not what they intended. The checker shares
+no code with the agents, their core or their parsers; its own parsers follow the documentation."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ AGENT_PREFIX = "careen-agent-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """One write in the API server's journal: actor, time (seconds), object, before and after (empty: does not
-    exist)."""
+    """One write in the API server's journal: actor, time (seconds), object, before and after. `before` or `after` is
+    empty if the object did not exist."""
 
     at: float
     actor: str
@@ -36,7 +36,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEvent:
-    """One line of the hosts' log: `need`, `asked`, `down`, `booted` or `ready`, with the boot id then."""
+    """One line of the hosts' log: `need`, `asked`, `down`, `booted` or `ready`, with the boot id at that time."""
 
     at: float
     host: str
@@ -46,7 +46,7 @@ class HostEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutTrace:
-    """All inputs of a verdict. `is_complete` is False for a roll-out that was stopped on purpose before its end."""
+    """All evidence of a roll-out. `is_complete` is False if the roll-out was stopped on purpose before its end."""
 
     writes: Sequence[Write]
     host_log: Sequence[HostEvent]
@@ -67,7 +67,7 @@ class Breach:
 
 
 def agent_node(actor: str) -> str:
-    """The node whose agent this actor is; empty for any other actor."""
+    """Returns the node of an agent, if the actor is an agent; otherwise empty."""
     return actor.removeprefix(AGENT_PREFIX) if actor.startswith(AGENT_PREFIX) else ""
 
 
@@ -76,7 +76,7 @@ def writes_to(evidence: RolloutTrace, plural: str) -> Iterator[Write]:
 
 
 def events(evidence: RolloutTrace) -> list[Write | HostEvent]:
-    """Writes and host events in one list, oldest first."""
+    """Returns writes and host events in one list, oldest first."""
     return sorted([*evidence.writes, *evidence.host_log], key=lambda event: event.at)
 
 
@@ -95,12 +95,12 @@ def boot_id_of(node: Mapping[str, Any]) -> str:
 
 
 def taints_of(node: Mapping[str, Any]) -> set[tuple[str, str, str]]:
-    """Key, effect and value of each taint."""
+    """Returns key, effect and value of each taint."""
     return {(t["key"], t["effect"], t.get("value", "")) for t in (node.get("spec") or {}).get("taints") or ()}
 
 
 def claim_on(node: Mapping[str, Any]) -> str:
-    """The claim id on the Node, empty if there is none."""
+    """Returns the claim id on the Node; empty if there is none."""
     try:
         record = json.loads(((node.get("metadata") or {}).get("annotations") or {}).get("careen.dev/progress", "{}"))
     except (ValueError, RecursionError):
@@ -109,7 +109,8 @@ def claim_on(node: Mapping[str, Any]) -> str:
 
 
 def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
-    """Node -> claim id of every holder in the lock; empty for a holder without an id. None for an unreadable lock."""
+    """Returns the claim id of every holder in the lock, by node; empty for a holder without an id. None if the lock is
+    unreadable."""
     text = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(LOCK_ANNOTATION)
     if not text:
         return {}
@@ -124,8 +125,8 @@ def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def lock_writes(evidence: RolloutTrace) -> Iterator[tuple[Write, dict[str, str], dict[str, str]]]:
-    """Every change of the holders: the write, the holders before and after. While the lock is unreadable no change is
-    reported."""
+    """Yields every change of the holders: the write, the holders before and after. Skips changes while the lock is
+    unreadable."""
     known: dict[str, str] = {}
     for write in writes_to(evidence, "daemonsets"):
         if write.key == evidence.daemon_set and (after := claims_in(write.after)) is not None:
@@ -137,5 +138,5 @@ def lock_writes(evidence: RolloutTrace) -> Iterator[tuple[Write, dict[str, str],
 
 
 def given_back(write: Write, before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
-    """The nodes whose claims an agent removed from the lock with this write. Removals by people do not count."""
+    """Returns the nodes whose claims an agent released with this write. A removal by a person does not count."""
     return set(before) - set(after) if agent_node(write.actor) else set()

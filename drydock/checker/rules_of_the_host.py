@@ -1,4 +1,4 @@
-"""Rules about hosts: tainted in time, rebooted once per need, and all rebooted at the end."""
+"""Rules about hosts: each is tainted in time, reboots once per need, and has rebooted at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from drydock.checker.evidence import (
 
 
 def every_need_is_tainted_in_time(evidence: RolloutTrace) -> Iterator[Breach]:
-    """The node's own agent taints it within the limit, whatever else delays the reboot."""
+    """Checks that each node's own agent taints it within the limit after its host needs a reboot."""
     for need in (e for e in evidence.host_log if e.what == "need"):
         times = [
             w.at
@@ -32,13 +32,13 @@ def every_need_is_tainted_in_time(evidence: RolloutTrace) -> Iterator[Breach]:
         if times and times[0] - need.at > evidence.taint_seconds:
             yield Breach(
                 at=times[0],
-                sentence=f"{need.host} was tainted {times[0] - need.at:.1f} s after it asked for a reboot, "
+                sentence=f"{need.host} was tainted {times[0] - need.at:.1f} s after it needed a reboot; "
                 f"the limit is {evidence.taint_seconds:.0f} s",
             )
         if not times and end - need.at > evidence.taint_seconds:
             yield Breach(
                 at=end,
-                sentence=f"{need.host} was not tainted at all in the {end - need.at:.1f} s after it asked for a reboot",
+                sentence=f"{need.host} was not tainted in the {end - need.at:.1f} s after it needed a reboot",
             )
 
 
@@ -53,13 +53,13 @@ def one_reboot_for_each_need(evidence: RolloutTrace) -> Iterator[Breach]:
             if reboots[event.host] > needs[event.host]:
                 yield Breach(
                     at=event.at,
-                    sentence=f"{event.host} was told to reboot {reboots[event.host]} times for "
+                    sentence=f"{event.host} was asked to reboot {reboots[event.host]} times for "
                     f"{needs[event.host]} needs",
                 )
 
 
 def every_node_comes_round(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Each host with a need has a new boot at the end, and its Node is ready and schedulable."""
+    """Checks that each host with a need has a new boot at the end, and that its Node is ready and schedulable."""
     if not evidence.is_complete:
         return
     latest = {w.key[1]: w.after for w in writes_to(evidence, "nodes")}
@@ -67,6 +67,6 @@ def every_node_comes_round(evidence: RolloutTrace) -> Iterator[Breach]:
         booted = [e for e in evidence.host_log if e.host == need.host and e.what == "booted" and e.at > need.at]
         end = max((evidence.seen_until, *(w.at for w in evidence.writes)))
         if not booted:
-            yield Breach(at=end, sentence=f"{need.host} asked for a reboot and never got it")
+            yield Breach(at=end, sentence=f"{need.host} needed a reboot and never rebooted")
         elif not is_ready(latest.get(need.host, {})) or is_cordoned(latest.get(need.host, {})):
-            yield Breach(at=end, sentence=f"{need.host} rebooted and is not back in service")
+            yield Breach(at=end, sentence=f"{need.host} rebooted, but is not back in service")

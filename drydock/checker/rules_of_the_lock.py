@@ -1,4 +1,4 @@
-"""Rules about claims: their number, their holders, and when they are released."""
+"""Rules about claims: their number, their holders, and when agents release them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def never_more_claims_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
         if len(after) > evidence.concurrency:
             yield Breach(
                 at=write.at,
-                sentence=f"{', '.join(sorted(after))} hold claims at once, the limit is {evidence.concurrency}",
+                sentence=f"{', '.join(sorted(after))} hold claims at once; the limit is {evidence.concurrency}",
             )
 
 
 def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
-    """An entry may be removed by its own node's agent, or by any agent once its Node no longer carries the claim."""
+    """Checks who removes entries: the node's own agent, or any agent after the Node has lost the claim."""
     for write, before, after in lock_writes(evidence):
         taken = [
             node
@@ -42,19 +42,20 @@ def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
             if claim_on(_node_at(evidence, node, write.at)) == before[node]:
                 yield Breach(
                     at=write.at,
-                    sentence=f"the agent of {agent_node(write.actor)} took the claim of {node}, which was alive",
+                    sentence=f"the agent of {agent_node(write.actor)} removed the claim of {node}, which was live",
                 )
 
 
 def claims_are_given_back_only_when_it_is_safe(evidence: RolloutTrace) -> Iterator[Breach]:
-    """A claim is released only after a new boot and a ready node, or after a complete undo without a reboot request."""
+    """Checks that a claim is released only after a new boot and a ready node, or after an agent has undone everything
+    without a reboot request."""
     since: dict[str, float] = {}
     for write, before, after in lock_writes(evidence):
         for node in after.keys() - before.keys():
             since[node] = write.at
         for node in given_back(write, before, after):
             if (why := _unsafe_release(evidence, node, since.get(node, 0.0), write.at)) is not None:
-                yield Breach(at=write.at, sentence=f"the claim of {node} was given back {why}")
+                yield Breach(at=write.at, sentence=f"the claim of {node} was released {why}")
 
 
 def _unsafe_release(evidence: RolloutTrace, name: str, claimed_at: float, released_at: float) -> str | None:
@@ -80,7 +81,7 @@ def _node_at(evidence: RolloutTrace, name: str, at: float) -> Mapping[str, Any]:
 
 
 def _cordoner(evidence: RolloutTrace, name: str, at: float) -> str:
-    """The actor that set the node's cordon at that time."""
+    """Returns the actor that set the node's cordon, as of that time."""
     cordons = [
         write for write in writes_to(evidence, "nodes") if write.key[1] == name and write.at <= at and write.cordons
     ]
@@ -88,7 +89,7 @@ def _cordoner(evidence: RolloutTrace, name: str, at: float) -> str:
 
 
 def no_reboot_without_its_own_claim(evidence: RolloutTrace) -> Iterator[Breach]:
-    """When the host is asked to reboot, the lock contains the node under the claim id on its Node."""
+    """Checks that the lock contains the node, with the claim id of its Node, when the host is asked to reboot."""
     holders: dict[str, str] = {}
     claims: dict[str, str] = {}
     lock = {id(write): after for write, _, after in lock_writes(evidence)}
@@ -99,7 +100,7 @@ def no_reboot_without_its_own_claim(evidence: RolloutTrace) -> Iterator[Breach]:
             ):
                 yield Breach(
                     at=event.at,
-                    sentence=f"{event.host} was told to reboot while the lock held no claim of its own "
+                    sentence=f"{event.host} was asked to reboot while the lock had no claim of that node "
                     f"({_named(holders)})",
                 )
         elif id(event) in lock:

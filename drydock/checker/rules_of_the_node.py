@@ -27,8 +27,8 @@ _CONSUMED = ("careen.dev/retry", "careen.dev/reboot-now")
 
 
 def never_more_nodes_down_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Counts nodes that agents cordoned and hosts that went down at every instant; other down nodes count at each
-    cordon."""
+    """Counts nodes that agents cordoned and hosts that went down at every moment. Nodes that are down for other reasons
+    count at each cordon."""
     ours: set[str] = set()
     down_since: dict[str, float] = {}
     nodes: dict[str, Mapping[str, Any]] = {}
@@ -56,13 +56,13 @@ def never_more_nodes_down_than_allowed(evidence: RolloutTrace) -> Iterator[Breac
         if len(ours) > evidence.concurrency:
             yield Breach(
                 at=event.at,
-                sentence=f"{', '.join(sorted(ours))} were down at once, the limit is {evidence.concurrency}",
+                sentence=f"{', '.join(sorted(ours))} were down at once; the limit is {evidence.concurrency}",
             )
         others = {n for n, since in down_since.items() if n not in ours and event.at - since > _COUNTED_BEFORE_SECONDS}
         if _is_cordon_by_agent(event) and len(ours) + len(others) > evidence.concurrency:
             yield Breach(
                 at=event.at,
-                sentence=f"{name} was cordoned while {', '.join(sorted(others | ours - {name}))} were down, "
+                sentence=f"{name} was cordoned while {', '.join(sorted(others | ours - {name}))} were down; "
                 f"the limit is {evidence.concurrency}",
             )
 
@@ -85,7 +85,7 @@ def _is_cordon_by_agent(event: Write | HostEvent) -> bool:
 
 
 def no_reboot_of_a_node_that_is_not_drained(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Only DaemonSet pods, static pods and finished pods are left when the host is asked to reboot."""
+    """Checks that only DaemonSet pods, static pods and finished pods are left when the host is asked to reboot."""
     pods: dict[tuple[str, str], Mapping[str, Any]] = {}
     for event in events(evidence):
         if isinstance(event, Write):
@@ -99,7 +99,7 @@ def no_reboot_of_a_node_that_is_not_drained(evidence: RolloutTrace) -> Iterator[
             )
             if left:
                 yield Breach(
-                    at=event.at, sentence=f"{event.host} was told to reboot with {', '.join(left)} still on it"
+                    at=event.at, sentence=f"{event.host} was asked to reboot with {', '.join(left)} still on it"
                 )
 
 
@@ -111,7 +111,7 @@ def _must_go(pod: Mapping[str, Any]) -> bool:
 
 
 def what_others_set_stays(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Agents remove cordons, taints, labels and annotations only if agents set them."""
+    """Checks that agents remove only cordons, taints, labels and annotations that agents set."""
     setters: dict[tuple[str, str], str] = {}
     for write in writes_to(evidence, "nodes"):
         name, before, after = write.key[1], _marks(write.before), _marks(write.after)
@@ -143,12 +143,12 @@ def agents_write_their_own_node_only(evidence: RolloutTrace) -> Iterator[Breach]
         if agent and write.plural == "pods" and (write.before.get("spec") or {}).get("nodeName", "") != agent:
             yield Breach(
                 at=write.at,
-                sentence=f"the agent of {agent} touched the pod {'/'.join(write.key)}, which is not on its node",
+                sentence=f"the agent of {agent} changed the pod {'/'.join(write.key)}, which is not on its node",
             )
 
 
 def pods_leave_by_eviction(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Pods are evicted, never deleted directly: a deletion does not check a budget."""
+    """Checks that agents evict pods and never delete them, because a deletion does not check a budget."""
     for write in writes_to(evidence, "pods"):
         if agent_node(write.actor) and write.verb == "delete":
             yield Breach(
@@ -159,12 +159,12 @@ def pods_leave_by_eviction(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def held_nodes_are_left_alone(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Between a person's hold and its end the node is neither cordoned nor asked to reboot."""
+    """Checks that a node is neither cordoned nor asked to reboot while a person holds it."""
     held: set[str] = set()
     for event in events(evidence):
         if isinstance(event, HostEvent):
             if event.what == "asked" and event.host in held:
-                yield Breach(at=event.at, sentence=f"{event.host} was told to reboot while it was held")
+                yield Breach(at=event.at, sentence=f"{event.host} was asked to reboot while it was held")
         elif event.plural == "nodes":
             name = event.key[1]
             if _is_cordon_by_agent(event) and name in held:
@@ -174,7 +174,7 @@ def held_nodes_are_left_alone(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def waiting_nodes_say_why(evidence: RolloutTrace) -> Iterator[Breach]:
-    """A node with careen's label also carries phase, reason and since."""
+    """Checks that a node with careen's label also has phase, reason and since."""
     for write in writes_to(evidence, "nodes"):
         metadata = write.after.get("metadata") or {}
         annotations = metadata.get("annotations") or {}
@@ -182,11 +182,11 @@ def waiting_nodes_say_why(evidence: RolloutTrace) -> Iterator[Breach]:
             key for key in ("careen.dev/phase", "careen.dev/reason", "careen.dev/since") if not annotations.get(key)
         ]
         if agent_node(write.actor) and (metadata.get("labels") or {}).get("careen.dev/reboot") and missing:
-            yield Breach(at=write.at, sentence=f"{write.key[1]} is marked and does not say {', '.join(missing)}")
+            yield Breach(at=write.at, sentence=f"{write.key[1]} has careen's label without {', '.join(missing)}")
 
 
 def nothing_of_ours_is_left(evidence: RolloutTrace) -> Iterator[Breach]:
-    """No taint, label, cordon or claim of an agent is left at the end."""
+    """Checks that no taint, label, cordon or claim of an agent is left at the end."""
     if not evidence.is_complete:
         return
     nodes: dict[str, Write] = {w.key[1]: w for w in writes_to(evidence, "nodes") if w.after}

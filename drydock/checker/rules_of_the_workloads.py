@@ -14,8 +14,8 @@ _COUNTED_BEFORE_SECONDS = 2.0  # before the cordon, the owners are read; there e
 
 
 def workloads_are_well_before_the_claim_goes_on(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Each owner of displaced pods has at least as many ready pods at the release after a reboot as at the cordon of
-    the node. Jobs are excluded, because their pods may end."""
+    """Checks that each owner of displaced pods has as many ready pods at the release as before the node's cordon. Jobs
+    are excluded, because their pods may end."""
     ready = _ready_over_time(evidence)
     cordons = [w for w in writes_to(evidence, "nodes") if w.cordons and agent_node(w.actor) == w.key[1]]
     for write, before, after in lock_writes(evidence):
@@ -34,8 +34,8 @@ def workloads_are_well_before_the_claim_goes_on(evidence: RolloutTrace) -> Itera
                 if has < had:
                     yield Breach(
                         at=write.at,
-                        sentence=f"the claim of {node} was given back while {name} had {has} ready pods, "
-                        f"{had} before its drain",
+                        sentence=f"the claim of {node} was released while {name} had {has} ready pods, "
+                        f"but {had} before the drain",
                     )
 
 
@@ -43,7 +43,7 @@ Timeline = list[tuple[float, int]]
 
 
 def _ready_over_time(evidence: RolloutTrace) -> dict[str, Timeline]:
-    """Owner -> the number of its ready pods, from each time at which it changed."""
+    """Returns how the number of ready pods of each owner changed over time."""
     ready: dict[str, set[tuple[str, str]]] = {}
     lines: dict[str, Timeline] = {}
     for write in writes_to(evidence, "pods"):
@@ -65,7 +65,7 @@ def _serves(pod: Mapping[str, Any]) -> bool:
 
 
 def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
-    """The controller's uid, and its kind and name for people."""
+    """Returns the controller's uid, and its kind and name for messages."""
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             return reference["uid"], f"{reference['kind']} {reference['name']}"
@@ -73,7 +73,8 @@ def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _displaced(evidence: RolloutTrace, node: str, since: float, until: float) -> dict[str, str]:
-    """Owners with a replica count. The pods of a Job end by themselves, so fewer of them are no loss."""
+    """Returns the owners that have a replica count. The pods of a Job end without a drain too, so fewer of them are no
+    loss."""
     evicted = [
         w
         for w in writes_to(evidence, "pods")
@@ -88,7 +89,7 @@ def _at(line: Timeline, instant: float) -> int:
 
 
 def _fewest_before(line: Timeline, cordon: float, seconds: float) -> int:
-    """The lowest number that the agent may have counted before the cordon, once all pods had been ready."""
+    """Returns the lowest number that the agent may have counted before the cordon, after all pods had been ready."""
     before = [(at, count) for at, count in line if at <= cordon]
     most = max((count for _, count in before), default=0)
     complete = next((at for at, count in before if count == most), cordon)

@@ -1,1 +1,1 @@
-"""A minimal kube-controller-manager that replaces evicted pods; one file per controller."""
+"""A minimal kube-controller-manager that replaces evicted pods, with one file per controller."""

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods may still be evicted. Source: pkg/controller/disruption/disruption.go."""
+"""PodDisruptionBudgets: counts how many pods may still be evicted. Source: pkg/controller/disruption/disruption.go."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reconcile(verbs: Verbs) -> float | None:
 
 
 def _reconcile_one(verbs: Verbs, budget: Content) -> bool:
-    """Writes the budget's status; True while evictions count whose pods still exist."""
+    """Writes the budget's status. Returns True while it counts granted evictions whose pods still exist."""
     matches = label_selector_from_object(budget["spec"].get("selector"))
     pods = [
         p.content
@@ -65,7 +65,8 @@ def _reconcile_one(verbs: Verbs, budget: Content) -> bool:
 
 
 def _still_disrupted(verbs: Verbs, budget: Content, pods: list[Content]) -> dict[str, str]:
-    """Granted evictions whose pods are not marked yet; the pods themselves show the others."""
+    """Returns granted evictions whose pods are not yet marked as deleted. The other evictions show in the pods
+    themselves."""
     names = {p["metadata"]["name"] for p in pods if not is_going(p)}
     granted = (budget.get("status") or {}).get("disruptedPods") or {}
     oldest = verbs.wall_clock() - _DELETION_TIMEOUT
@@ -73,7 +74,7 @@ def _still_disrupted(verbs: Verbs, budget: Content, pods: list[Content]) -> dict
 
 
 def _expected_and_desired(verbs: Verbs, budget: Content, pods: list[Content]) -> tuple[int, int]:
-    """The number of expected pods, and how many of them must stay healthy (getExpectedPodCount)."""
+    """Returns the number of expected pods, and how many of them must stay healthy (getExpectedPodCount)."""
     spec = budget["spec"]
     if "maxUnavailable" in spec:
         expected = _scale(verbs, pods)
@@ -90,7 +91,7 @@ def _amount(value: int | str, of: int) -> int:
 
 
 def _scale(verbs: Verbs, pods: list[Content]) -> int:
-    """The replicas of the pods' controllers, each controller once; a Deployment counts for its ReplicaSet."""
+    """Returns the replicas of the pods' controllers, each controller once. A Deployment counts for its ReplicaSets."""
     owners = {
         uid: content
         for r in _SCALED

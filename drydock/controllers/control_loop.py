@@ -1,7 +1,7 @@
 """Runs a controller after every change of the kinds that it watches.
 
-Each controller is a function that compares the wanted with the actual state of all objects: the embedded cluster is so
-small that this is simpler than queues of keys and fast enough."""
+Each controller is a function that compares the wanted state of all objects with the actual state. The embedded cluster
+is small, so this is fast enough and simpler than queues of keys."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ Reconcile = Callable[[Verbs], float | None]
 class Controller:
     """A reconciling function, the plurals of the kinds whose changes wake it, and its name in the audit.
 
-    The function returns after how many seconds it should run again even without a change, or None.
-    """
+    The function returns after how many seconds it should run again even without a change, or None."""
 
     name: str
     watches: tuple[str, ...]

@@ -98,7 +98,8 @@ def _repels(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) 
 
 
 def _pinned(spec: Mapping[str, Any], node: str) -> Object:
-    """The pod names its node by affinity, not by nodeName: the scheduler places DaemonSet pods since 1.12."""
+    """Pins the pod to its node by affinity instead of nodeName, because the scheduler places DaemonSet pods since
+    1.12."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = {
         **(spec.get("affinity") or {}),

@@ -1,4 +1,4 @@
-"""Deployments: one ReplicaSet per template, rolled over within surge and unavailability. Source:
+"""Deployments: one ReplicaSet per template. An update respects the surge and the unavailability. Source:
 pkg/controller/deployment."""
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _set_for(deployment: Content, hashed: str, replicas: int) -> Object:
 def _next_sizes(
     deployment: Content, current: Content, old: list[Content], *, old_pods_stand: bool
 ) -> list[tuple[Content, int]]:
-    """The current target size of each set: the new one up to the surge, the old ones down to the required
+    """Returns the next size of each ReplicaSet: the new one up to the surge, the old ones down to the required
     availability."""
     wanted = deployment["spec"]["replicas"]
     if deployment["spec"]["strategy"]["type"] == "Recreate":
@@ -110,7 +110,7 @@ def _next_sizes(
 
 
 def _share(amount: int | str, of: int, *, upwards: bool) -> int:
-    """An IntOrString as a count: surge rounds up, unavailability down."""
+    """Returns an IntOrString as a count. The surge rounds up, the unavailability down."""
     if isinstance(amount, int):
         return amount
     exact = of * float(amount.rstrip("%")) / 100

@@ -1,4 +1,4 @@
-"""Garbage collection: dependents of deleted owners, and pods of deleted nodes.
+"""Garbage collection: deletes dependents of deleted owners, and pods of deleted nodes.
 
 Sources: pkg/controller/garbagecollector and pkg/controller/podgc."""
 

@@ -1,7 +1,7 @@
-"""Taints of unreachable and cordoned nodes, and the readiness of the pods on unreachable nodes.
+"""Taints unreachable and cordoned nodes, and marks the pods on unreachable nodes as not ready.
 
-Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go. Pods are not evicted from a node that stays
-unreachable for five minutes: a simulated host is back long before."""
+Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go. It does not evict pods from a node that stays
+unreachable for five minutes, because a simulated host returns much earlier."""
 
 from __future__ import annotations
 

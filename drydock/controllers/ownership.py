@@ -1,4 +1,4 @@
-"""The pods of each owner, and how a pod is made from a template."""
+"""Finds the pods of each owner, and makes a pod from a template."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def owner_reference(owner: Content) -> Object:
 
 
 def controller_uid(content: Content) -> str:
-    """The uid of the object's controller, empty for an orphan."""
+    """Returns the uid of the object's controller; empty if it has none."""
     references = content["metadata"].get("ownerReferences") or ()
     return next((str(r["uid"]) for r in references if r.get("controller")), "")
 
 
 def pods_of(verbs: Verbs, owner: Content) -> list[Content]:
-    """All pods that the owner controls, in the order of their names."""
+    """Returns all pods that the owner controls, sorted by name."""
     uid, namespace = owner["metadata"]["uid"], owner["metadata"]["namespace"]
     return [p.content for p in verbs.store.items(PODS.storage, namespace) if controller_uid(p.content) == uid]
 
@@ -52,7 +52,7 @@ def is_going(content: Content) -> bool:
 
 
 def template_hash(template: Mapping[str, Any]) -> str:
-    """A hash of ten letters that changes with the template."""
+    """Returns a hash of ten letters that changes with the template."""
     digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).digest()
     return "".join(_SAFE_LETTERS[byte % len(_SAFE_LETTERS)] for byte in digest[:10])
 
@@ -60,7 +60,7 @@ def template_hash(template: Mapping[str, Any]) -> str:
 def pod_from_template(
     owner: Content, template: Mapping[str, Any], *, name: str = "", labels: Mapping[str, str] | None = None
 ) -> Object:
-    """A pod of the owner, with this name or with one that the server generates from the owner's."""
+    """Makes a pod of the owner, with this name or with a name that the server generates from the owner's name."""
     given = template.get("metadata") or {}
     metadata: Object = {
         "labels": {**(given.get("labels") or {}), **(labels or {})},
@@ -73,7 +73,7 @@ def pod_from_template(
 
 
 def write_status(verbs: Verbs, kind: str, content: Content, status: Mapping[str, Any], actor: str) -> None:
-    """Merges these fields into the object's status; writes nothing if they are already there."""
+    """Merges these fields into the object's status. Writes nothing if the status already has them."""
     now = content.get("status") or {}
     if any(now.get(key) != value for key, value in status.items()):
         metadata = content["metadata"]

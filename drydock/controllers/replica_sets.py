@@ -1,4 +1,4 @@
-"""ReplicaSets: the wanted number of pods, under generated names. Source: pkg/controller/replicaset."""
+"""ReplicaSets: keeps the wanted number of pods, with generated names. Source: pkg/controller/replicaset."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def _reconcile_one(verbs: Verbs, owner: Content) -> None:
 
 
 def _first_to_go(pods: list[Content]) -> list[Content]:
-    """Unready pods before ready ones, the youngest first (ActivePodsWithRanks in controller_utils.go)."""
+    """Sorts the pods in the order of their deletion: unready pods first, then the youngest (ActivePodsWithRanks in
+    controller_utils.go)."""
     youngest_first = sorted(
         pods, key=lambda p: (p["metadata"]["creationTimestamp"], p["metadata"]["name"]), reverse=True
     )

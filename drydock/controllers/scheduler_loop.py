@@ -1,6 +1,6 @@
-"""The embedded cluster's scheduler: `scheduler_core` decides; this loop feeds it and binds.
+"""The embedded cluster's scheduler: `scheduler_core` decides, and this loop feeds it and binds pods.
 
-scheduler_core's queue gives the order; a seed decides among nodes of equal score, as chance does in the real
+scheduler_core's queue gives the order. A seed chooses among nodes of equal score, as chance does in the real
 scheduler."""
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _SCHEDULER_NAME = "default-scheduler"
 
 
 class SchedulerLoop:
-    """Binds pods that name the default scheduler until cancelled; `decisions` counts its cycles."""
+    """Binds pods that name the default scheduler, until cancelled. `decisions` counts its cycles."""
 
     def __init__(self, verbs: Verbs, *, seed: int) -> None:
         self.decisions = 0
@@ -165,7 +165,8 @@ class SchedulerLoop:
                     yield stored.content
 
     def _refuse(self, queued: QueuedPod, result: CycleResult) -> None:
-        """Writes the reason on the pod, makes room for it if preemption found some, and puts it back."""
+        """Writes the reason on the pod, preempts other pods if that makes room, and puts the pod back into the
+        queue."""
         pod = queued.pod
         nomination = result.preemption
         if nomination is not None:

@@ -1,8 +1,7 @@
 """StatefulSets: pods with ordinals, created one after another, and never two with one name. Source:
 pkg/controller/statefulset.
 
-Volume claim templates are ignored: nothing in the embedded cluster provides storage.
-"""
+Volume claim templates are ignored, because the embedded cluster provides no storage."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ def _names(owner: Content) -> list[str]:
 
 
 def _fill(verbs: Verbs, owner: Content, existing: dict[str, Content], revision: str) -> None:
-    """Creates the missing pods; with OrderedReady only after the previous ordinal is healthy."""
+    """Creates the missing pods. With OrderedReady, waits until the previous ordinal is healthy."""
     in_order = owner["spec"].get("podManagementPolicy") != "Parallel"
     for name in _names(owner):
         pod = existing.get(name)
@@ -80,7 +79,7 @@ def _fill(verbs: Verbs, owner: Content, existing: dict[str, Content], revision: 
 
 
 def _shrink(verbs: Verbs, owner: Content, existing: dict[str, Content]) -> None:
-    """Deletes surplus pods, the highest ordinal first and one at a time."""
+    """Deletes surplus pods one at a time, the highest ordinal first."""
     surplus = sorted(
         (n for n in existing if n not in _names(owner)), key=lambda n: int(n.rpartition("-")[2]), reverse=True
     )

@@ -1,4 +1,5 @@
-"""The agents of the demo: one real `careen agent` process per node, started, killed with its host, and restarted."""
+"""The agents of the demo: one real `careen agent` process per node, which is started, killed with its host, and
+restarted."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ AGENT_USER = "careen-agent-"
 
 
 def agent_user(node: str) -> str:
-    """The user name of a node's agent for the API server."""
+    """Returns the user name of a node's agent for the API server."""
     return f"{AGENT_USER}{node}"
 
 
@@ -43,7 +44,7 @@ class _Agent:
 
 
 class AgentProcesses:
-    """Keeps an agent running on each host that is up; `crashes` counts unrequested exits."""
+    """Keeps an agent running on each host that is up. `crashes` counts exits that the demo did not cause."""
 
     def __init__(self, folder: Path, server_url: str, *, extra_arguments: Sequence[str] = ()) -> None:
         self._folder = folder
@@ -87,13 +88,13 @@ class AgentProcesses:
         self._agents[host.name] = _Agent(host=host, command=command, log=self._folder / f"{host.name}.log")
 
     def start(self, name: str) -> None:
-        """Runs the node's agent until `kill`; an agent that exits is started again."""
+        """Runs the node's agent until `kill`. An agent that exits is started again."""
         agent = self._agents[name]
         if agent.supervisor is None or agent.supervisor.done():
             agent.supervisor = asyncio.create_task(self._supervise(agent))
 
     def kill(self, name: str) -> None:
-        """Kills the agent with its host, without a chance to clean up."""
+        """Kills the agent with its host. The agent cannot clean up."""
         agent = self._agents[name]
         if agent.supervisor is not None:
             agent.supervisor.cancel()
@@ -102,19 +103,19 @@ class AgentProcesses:
         agent.process = None
 
     def crash(self, name: str) -> None:
-        """Kills only the process, as the kernel does when memory runs out; it is restarted."""
+        """Kills only the process, as the kernel does when memory runs out. The agent is then started again."""
         _kill_group(self._agents[name].process)
 
     @property
     def crashes(self) -> dict[str, list[int]]:
-        """Exit codes of agents that ended by themselves, by node."""
+        """The exit codes of agents that exited unexpectedly, by node."""
         return {name: agent.crashes for name, agent in self._agents.items() if agent.crashes}
 
     def log_of(self, name: str) -> Path:
         return self._agents[name].log
 
     async def stop(self) -> None:
-        """Ends every process and waits until they are gone."""
+        """Ends every process and waits until all have ended."""
         processes = [agent.process for agent in self._agents.values() if agent.process is not None]
         for name in self._agents:
             self.kill(name)
@@ -152,14 +153,14 @@ _UNLESS_ALONE = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
 
 
 def dies_with_us() -> list[str]:
-    """A command prefix that makes the kernel end an agent whose demo was killed without a chance to clean up; empty on
-    systems without it."""
+    """Returns a command prefix with which the kernel ends an agent if the demo is killed. Empty on systems without this
+    feature."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "sh", "-c", _UNLESS_ALONE, "sh", str(os.getpid())] if setpriv else []
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment without the variables that would be agent settings, and with the path of the
+    """Returns this process's environment without variables that would be agent settings, and with the path of the
     package."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("CAREEN_", "KURED_", "KUBERNETES_"))}
     roots = [str(Path(package.__path__[0]).resolve().parent) for package in (careen, scheduler_core)]

@@ -1,5 +1,4 @@
-"""What people and failures do to the cluster during the roll-out; agents must cope with it, and the checker verifies
-that."""
+"""Simulates what people and failures do during a roll-out. Agents must cope with it, and the checker verifies that."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def with_cordon(node: dict[str, Any], *, cordoned: bool) -> dict[str, Any]:
 
 
 def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
-    """Marks set by other people, which must still exist at the end."""
+    """Marks nodes as other people would. The marks must still exist at the end."""
     name = node_names(count)[-1]
     edit_node(cluster, name, lambda node: with_taint(node, "example.com/spot", "PreferNoSchedule"))
     edit_node(
@@ -59,7 +58,7 @@ def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
 
 
 async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """A person holds one of the nodes when the needs appear, and removes the hold later."""
+    """Holds one node like a person when the needs appear, and removes the hold later."""
     if count < 4:
         return
     held = node_names(count)[count // 2]
@@ -69,7 +68,7 @@ async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds:
 
 
 async def cordon_a_finished_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """A person cordons the first node that is done: it counts as down until it is uncordoned."""
+    """Cordons the first node that is done, like a person. The node counts as down until it is uncordoned."""
     if count < 4:
         return
     while not (done := [name for name in node_names(count) if _is_done(cluster, name)]):
@@ -92,7 +91,7 @@ def _is_done(cluster: EmbeddedCluster, name: str) -> bool:
 async def crash_agents(crash: Callable[[str], object], names: list[str], chance: random.Random) -> None:
     """Kills one agent after another, in any phase, until cancelled.
 
-    The pause for each agent doubles: if starting one takes longer than the pause, a fleet of one node would never
+    The pause for each agent doubles. If starting an agent took longer than the pause, a fleet of one node would never
     finish."""
     loop = asyncio.get_running_loop()
     spared_until: dict[str, float] = {}

@@ -1,7 +1,7 @@
 """The kubelets of all simulated nodes: they start pods, stop them, and report their node.
 
-Hosts that go down and come back are in `machines.py`; the reaction of the cluster to a node that is not ready is in
-`controllers/node_lifecycle.py`."""
+`machines.py` takes hosts down and brings them back. `controllers/node_lifecycle.py` reacts to a node that is not
+ready."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _ACTOR = "system:kubelet"
 
 
 class Kubelets:
-    """One object for all nodes; each pod start and stop is a timer that checks again when it fires."""
+    """The kubelets of all nodes in one object. Each start and stop of a pod is a timer that checks the pod again when
+    it fires."""
 
     def __init__(self, verbs: Verbs, timings: Timings, chance: random.Random) -> None:
         self._verbs = verbs
@@ -34,7 +35,7 @@ class Kubelets:
         self._addresses = 0
 
     def node_is_up(self, name: str, boot_id: str) -> None:
-        """The kubelet of a freshly booted host reports its node; containers of remaining pods start again."""
+        """Reports a freshly booted host as ready, and starts the containers of its remaining pods again."""
         self._up.add(name)
         self._report(name, ready=True, boot_id=boot_id)
         for stored in self._verbs.store.items(PODS.storage):
@@ -42,8 +43,7 @@ class Kubelets:
                 self._look_at(stored.content, rebooted=True)
 
     def node_is_down(self, name: str) -> None:
-        """No kubelet reports for the node any more. It becomes unready at once, while a real cluster takes 40 s to
-        notice."""
+        """Stops reporting the node. It becomes unready at once, while a real cluster takes 40 s to notice."""
         self._up.discard(name)
         self._report(name, ready=False, boot_id="")
 

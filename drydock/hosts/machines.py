@@ -1,7 +1,7 @@
-"""Simulated hosts: a directory each, with a sentinel, a boot id, and a reboot that takes time.
+"""Simulated hosts. Each has a directory with a sentinel, a boot id, and a reboot that takes time.
 
-An agent requests a reboot by running the host's command, which touches a file; the checker uses the file's time. Only
-this module writes the log of the hosts."""
+An agent requests a reboot with the host's command, which touches a file; the checker uses the file's time. Only this
+module writes the log of the hosts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ What = Literal["need", "asked", "down", "booted", "ready"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRecord:
-    """One line of the hosts' log; `at` in seconds of the same clock as the API server's records."""
+    """One line of the hosts' log. `at` is in seconds of the same clock as the API server's records."""
 
     at: float
     host: str
@@ -67,14 +67,14 @@ class SimulatedHost:
         return f"/usr/bin/touch {self.asked_file}"
 
     def begin_boot(self) -> None:
-        """A new boot id; memory is lost: the sentinel is on tmpfs, so a reboot removes it, as on Debian."""
+        """Writes a new boot id and removes the sentinel, which is on tmpfs, as on Debian."""
         self.boot_id = str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
         self.boot_id_file.write_text(f"{self.boot_id}\n")
         self.sentinel.unlink(missing_ok=True)
         self.asked_file.unlink(missing_ok=True)
 
     def asked_at(self) -> float | None:
-        """When the reboot was requested, in wall clock seconds; None if it was not."""
+        """Returns when the reboot was requested, in wall clock seconds; None if it was not."""
         try:
             return self.asked_file.stat().st_mtime
         except FileNotFoundError:
@@ -84,7 +84,7 @@ class SimulatedHost:
 class Hosts:
     """All hosts, their log, and the loop that performs requested reboots.
 
-    `on_down` and `on_up` are called with the host when it stops and when its kubelet runs again."""
+    `on_down` is called with the host when it stops, `on_up` when its kubelet runs again."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Hosts:
         self._reboots: dict[str, asyncio.Task[None]] = {}
 
     def need_reboot(self, name: str) -> None:
-        """Simulates the installation of a kernel: the host needs a reboot."""
+        """Simulates the installation of a kernel, so that the host needs a reboot."""
         host = self.by_name[name]
         host.sentinel.touch()
         self._record(host, "need")

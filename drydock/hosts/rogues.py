@@ -1,7 +1,6 @@
 """Agents that misbehave on purpose, one for each rule of the checker: `careen demo --break RULE` must then exit with 1.
 
-A rogue uses an agent's name and accesses hosts as an agent would. It does the violation and as little else as
-possible."""
+A rogue uses an agent's name and accesses hosts as an agent would. It violates its rule and does little else."""
 
 from __future__ import annotations
 
@@ -48,9 +47,9 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rogue:
-    """A violation. `before_the_needs` runs before hosts need reboots, `act` as soon as they do.
+    """A violation of a rule. `before_the_needs` runs before hosts need reboots, `act` as soon as they do.
 
-    `at_the_end` is for rules about the final state: the roll-out then runs to its end or until its patience ends."""
+    `at_the_end` is for rules about the final state: the roll-out then runs to its end, or until its time limit."""
 
     act: Callable[[Scene], Awaitable[None]]
     before_the_needs: Callable[[Scene], None] = lambda _scene: None
@@ -76,7 +75,7 @@ def _holders(scene: Scene) -> list[str]:
 
 
 def _claim(scene: Scene, name: str) -> None:
-    """A correct claim: its id first on the Node, then in the lock."""
+    """Takes a claim correctly: writes its id first on the Node, then in the lock."""
     edit_node(
         scene.cluster,
         name,
@@ -219,7 +218,7 @@ async def _let_the_time_pass(scene: Scene) -> None:
 
 
 async def _say_nothing(_scene: Scene) -> None:
-    """Does nothing: the violation is the missing write."""
+    """Does nothing, because here the missing write is the violation."""
 
 
 async def _mark_without_saying_why(scene: Scene) -> None:

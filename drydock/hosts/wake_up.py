@@ -1,7 +1,7 @@
 """Waits for a change with a time limit.
 
-`asyncio.wait_for` of Python 3.11 swallows a cancellation that comes in the same loop iteration as the change, and a
-task that waits for the cancelled one then never ends; `asyncio.timeout` does not."""
+`asyncio.wait_for` of Python 3.11 loses a cancellation that arrives in the same loop iteration as the change. A task
+that waits for the cancelled one then never ends. `asyncio.timeout` does not lose it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import contextlib
 
 
 async def wait_at_most(changed: asyncio.Event, seconds: float | None) -> bool:
-    """Waits for the event; False if the time ran out first. None waits without a limit."""
+    """Waits for the event. Returns False if the time ran out first; None waits without a limit."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(None if seconds is None else max(0.0, seconds)):
             await changed.wait()

@@ -1,4 +1,5 @@
-"""The embedded cluster as a whole: API server, controllers, scheduler, kubelets and hosts, wired and run together."""
+"""The embedded cluster as a whole: starts API server, controllers, scheduler, kubelets and hosts, and runs them
+together."""
 
 from __future__ import annotations
 
@@ -47,14 +48,13 @@ _SETTLE_LOOK_SECONDS = 0.1
 
 
 class PartDied(Exception):
-    """A part of the cluster failed, so no conclusion about the agents is valid. The message names the part and the
+    """A part of the cluster failed, so the run says nothing about the agents. The message names the part and the
     cause."""
 
 
 @dataclass(slots=True, kw_only=True)
 class EmbeddedCluster:
-    """A running cluster; `on_down` and `on_up` may be set to follow the hosts (the demo kills and starts agents
-    there)."""
+    """A running cluster. Set `on_down` and `on_up` to follow the hosts; the demo kills and starts agents there."""
 
     api: ApiServer
     hosts: Hosts
@@ -65,8 +65,8 @@ class EmbeddedCluster:
     failure: asyncio.Future[None] | None = None
 
     async def wait_until_settled(self, seconds: float) -> None:
-        """Waits until every pod is bound and ready; `GaveUp` names the others if there was no progress for that
-        long."""
+        """Waits until every pod is bound and ready. Raises `GaveUp` with the other pods if nothing progresses within
+        the limit."""
         patience = TimeLimit(seconds)
         while True:
             self.raise_if_broken_down()
@@ -76,7 +76,7 @@ class EmbeddedCluster:
             if not waiting and self.api.store.count(PODS.storage):
                 return
             if patience.is_over(len(waiting)):
-                raise GaveUp(f"these pods are not ready {patience.waited}: {', '.join(waiting)}")
+                raise GaveUp(f"some pods are not ready {patience.waited}: {', '.join(waiting)}")
             await asyncio.sleep(_SETTLE_LOOK_SECONDS)
 
     def raise_if_broken_down(self) -> None:
@@ -96,9 +96,9 @@ async def running_cluster(
     port: int = 0,
     agent_arguments: Sequence[str] = (),
 ) -> AsyncIterator[EmbeddedCluster]:
-    """A cluster of the sample's workloads with all hosts up; leaving the block stops everything.
+    """Runs a cluster with the sample's workloads and all hosts up. Leaving the block stops everything.
 
-    The arguments are those that careen's DaemonSet lists for its agents. The agents themselves are not started here."""
+    careen's DaemonSet lists `agent_arguments` for its agents, but the agents are not started here."""
     pace, chance = timings or Timings(), random.Random(seed)
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), seed=seed, plan=plan)
     await api.start(port)

@@ -1,8 +1,8 @@
-"""How often the agents' forecasts were right, counted from outside.
+"""Counts how often the agents' forecasts were right, from outside.
 
 An agent writes with its cordon where it expects each pod to land; the journal shows where the replacements landed.
-Replacements of one owner are interchangeable, so they are matched to evicted pods per owner such that most forecasts
-are right; each replacement counts once."""
+Replacements of one owner are interchangeable. They are therefore matched to the owner's evicted pods so that most
+forecasts are right; each replacement counts once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from drydock.checker.evidence import Write, agent_node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastScore:
-    """`hits` of `total` evicted pods landed on a forecast node."""
+    """How many of the evicted pods (`total`) landed on a node of the forecast (`hits`)."""
 
     hits: int
     total: int
 
 
 def score_forecasts(writes: Sequence[Write]) -> ForecastScore | None:
-    """The score over all drains; None if no agent wrote a forecast that names pods."""
+    """Returns the score over all drains; None if no agent wrote a forecast that names pods."""
     scores = [
         score
         for write in writes
@@ -69,7 +69,7 @@ def _score(cordon: Write, writes: Sequence[Write]) -> ForecastScore | None:
 
 
 def _most_matches(said: list[tuple[str, ...]], places: list[str]) -> int:
-    """The largest number of forecasts that can be matched to different replacements (augmenting paths)."""
+    """Returns the largest number of forecasts that can be matched to different replacements (augmenting paths)."""
     taken: dict[int, int] = {}
 
     def place(forecast: int, seen: set[int]) -> bool:
@@ -89,7 +89,7 @@ def _owner(pod: Mapping[str, Any]) -> str:
 
 
 def _landing(node: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Pod -> the nodes it may land on, from the annotation careen.dev/forecast."""
+    """Returns the nodes on which each pod may land, from the annotation careen.dev/forecast."""
     text = (node["metadata"].get("annotations") or {}).get("careen.dev/forecast", "")
     try:
         pods = json.loads(text)["pods"] if text else {}

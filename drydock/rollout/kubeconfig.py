@@ -1,4 +1,4 @@
-"""A kubeconfig for the embedded API server."""
+"""Writes a kubeconfig for the embedded API server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import yaml
 
 
 def write_kubeconfig(path: Path, url: str, *, user: str = "admin", namespace: str = "default", token: str = "") -> Path:
-    """Writes the file and returns its path; the token is the user's name unless the server was given a table of
-    tokens."""
+    """Writes the file and returns its path. The token is the user's name, unless the server has a table of tokens."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",

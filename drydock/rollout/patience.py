@@ -1,7 +1,8 @@
-"""How long to wait on a machine of unknown speed: in seconds scaled by its load, restarted after each step of progress.
+"""Time limits for a machine of unknown speed: in seconds that the load stretches, restarted after each step of
+progress.
 
 The waits are for other processes of the same machine. While sixty others queue for its two processors, each process
-gets a thirtieth of its usual time, so a wall-clock limit cannot tell whether a process hangs."""
+gets a thirtieth of its usual time, so a wall-clock limit cannot show whether a process hangs."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from collections.abc import Callable
 
 
 class GaveUp(Exception):
-    """The awaited condition did not become true; the message names it, the time waited, and the known cause."""
+    """The awaited condition did not become true. The message names it, the time waited, and the known cause."""
 
 
 def crowding(ours: int = 0) -> float:
-    """The number of runnable processes per processor, by the load average of the last minute; at least 1.
+    """Returns the number of runnable processes per processor, by the load average of the last minute; at least 1.
 
-    `ours` of them are not counted: processes that a demo starts itself do not extend its limits."""
+    `ours` of them are not counted, so that the processes of a demo do not extend its own limits."""
     try:
         return max(1.0, (os.getloadavg()[0] - ours) / len(os.sched_getaffinity(0)))
     except (OSError, AttributeError):  # a system that counts no load, or has no notion of affinity
@@ -27,8 +28,8 @@ def crowding(ours: int = 0) -> float:
 class TimeLimit:
     """A time limit in seconds of an otherwise idle machine.
 
-    Call `is_over` at each check: the time since the last check counts for less, the higher the load is. A `progress`
-    that differs from the last one restarts the limit."""
+    Call `is_over` at each check: the higher the load, the less the time since the last check counts. A `progress` that
+    differs from the last one restarts the limit."""
 
     def __init__(
         self, seconds: float, *, clock: Callable[[], float] = time.monotonic, crowding: Callable[[], float] = crowding
@@ -53,7 +54,7 @@ class TimeLimit:
 
     @property
     def waited(self) -> str:
-        """`after 31 s`, and the load if it was high, for the message of `GaveUp`."""
+        """The time waited for the message of `GaveUp`, such as `after 31 s`, with the load if it was high."""
         crowd = (
             f" on a computer with {self.most_crowded:.0f} processes for each processor"
             if self.most_crowded >= 2

@@ -1,4 +1,4 @@
-"""The state of a roll-out, read from outside: Nodes, lock, journal and hosts, as a value for tables and lines."""
+"""Reads the state of a roll-out from outside (Nodes, lock, journal and hosts) for tables and lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NodeLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutProgress:
-    """The whole roll-out at one instant; `seconds` since the hosts asked for their reboots."""
+    """The whole roll-out at one moment. `seconds` counts from the time when the hosts needed their reboots."""
 
     seconds: float
     nodes: tuple[NodeLine, ...]
@@ -48,7 +48,7 @@ class RolloutProgress:
 
 
 def read_progress(cluster: EmbeddedCluster, since: float) -> RolloutProgress:
-    """The current state; `since` by the store's clock."""
+    """Returns the current state. `since` is a time of the store's clock."""
     store = cluster.api.store
     moves = evictions(store.journal, since)
     placed = [s.content["spec"].get("nodeName", "") for s in store.items(PODS.storage)]
@@ -61,7 +61,7 @@ def read_progress(cluster: EmbeddedCluster, since: float) -> RolloutProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionMove:
-    """One pod evicted by an agent; a repeat if the pod itself was created after the roll-out began."""
+    """One pod that an agent evicted. It is a repeat if the pod was created after the roll-out began."""
 
     pod: str
     node: str
@@ -69,7 +69,7 @@ class EvictionMove:
 
 
 def evictions(journal: Iterable[ObjectChange], since: float) -> list[EvictionMove]:
-    """The pods that agents evicted, in order."""
+    """Returns the pods that agents evicted, in order."""
     born: dict[str, float] = {}
     moves: list[EvictionMove] = []
     for change in journal:
@@ -114,7 +114,8 @@ def _line(node: Mapping[str, Any], placed: list[str], moves: list[EvictionMove],
 
 
 def forecast_words(text: str) -> str:
-    """`5 moves, 1 returns` from the annotation careen.dev/forecast; empty if there is none."""
+    """Returns the forecast as words such as `5 moves, 1 returns`, from the annotation careen.dev/forecast; empty if
+    there is none."""
     try:
         counts = json.loads(text).get("counts", {}) if text else {}
     except (ValueError, AttributeError):

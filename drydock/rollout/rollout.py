@@ -1,7 +1,6 @@
-"""One roll-out from set-up to verdict: starts everything, lets every host need a reboot, waits, checks the rules.
+"""One roll-out from set-up to verdict: starts everything, lets every host need a reboot, waits, and checks the rules.
 
-The caller shows the progress: it regularly gets a value to display.
-"""
+The caller regularly gets a value with the progress, and shows it."""
 
 from __future__ import annotations
 
@@ -47,8 +46,8 @@ _ROGUE_SECONDS = 60.0
 class RolloutPlan:
     """The parameters of a roll-out.
 
-    `patience_seconds` is how long after the needs, or after the last reboot, the next one may take on an otherwise idle
-    machine; with `is_patience_exact`, how long the whole roll-out may take by the wall clock."""
+    `patience_seconds` limits the time until the first reboot, and from each reboot to the next, on an otherwise idle
+    machine. With `is_patience_exact` it limits the whole roll-out by the wall clock."""
 
     nodes: int
     seed: int
@@ -67,7 +66,8 @@ class RolloutPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutVerdict:
-    """The result. `seconds` from the needs to the last node's return; `requests` of agents in that time."""
+    """The result of a roll-out. `seconds` count from the needs to the last node's return; `requests` are those of
+    agents in that time."""
 
     nodes: int
     rebooted: int
@@ -95,7 +95,7 @@ class RolloutVerdict:
 
 
 class Rollout:
-    """A cluster with its agents; `running_rollout` creates one, `run` drives it to the verdict."""
+    """A cluster with its agents. `running_rollout` creates one, and `run` drives it to the verdict."""
 
     def __init__(self, plan: RolloutPlan, cluster: EmbeddedCluster, agents: AgentProcesses | None) -> None:
         self.plan = plan
@@ -106,7 +106,8 @@ class Rollout:
         self._crowding = 1.0
 
     async def set_up(self) -> None:
-        """Places and starts workloads and agents; `GaveUp` names what did not become ready, and why."""
+        """Places and starts workloads and agents. Raises `GaveUp` with the names of those that did not become ready,
+        and why."""
         await self.cluster.wait_until_settled(_SETTLE_SECONDS)
         mark_as_a_person_would(self.cluster, self.plan.nodes)
         if self.agents is not None:
@@ -127,7 +128,7 @@ class Rollout:
             if futile:
                 codes = ", ".join(map(str, self.agents.crashes[futile[0]]))
                 raise GaveUp(
-                    f"the agent of {futile[0]} ended by itself with the exit codes {codes} before it read its "
+                    f"the agent of {futile[0]} exited unexpectedly with the exit codes {codes} before it read its "
                     f"Node; {self._last_words(futile[0])}"
                 )
             if patience.is_over(len(missing)):
@@ -141,10 +142,10 @@ class Rollout:
         assert self.agents is not None
         log = self.agents.log_of(name)
         words = log.read_text(errors="replace")[-2000:].strip() if log.exists() else ""
-        return f"the last words of the one on {name}:\n{words}" if words else f"the one on {name} has said nothing"
+        return f"the end of the log of {name}:\n{words}" if words else f"the agent on {name} has logged nothing"
 
     async def run(self, show: Callable[[RolloutProgress], None]) -> RolloutVerdict:
-        """Lets every host need a reboot and follows until all are back, the patience ends, or a rogue has acted."""
+        """Lets every host need a reboot. Follows until all are back, the time limit ends, or a rogue has acted."""
         store = self.cluster.api.store
         rogue = ROGUES.get(self.plan.broken_rule)
         scene = Scene(
@@ -186,7 +187,8 @@ class Rollout:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, show: Callable[[RolloutProgress], None], rogue: Rogue | None, scene: Scene) -> bool:
-        """True if the roll-out completed (or its patience ended), False if it was stopped after a rogue acted."""
+        """Returns True if the roll-out completed or reached its time limit, and False if it was stopped after a rogue
+        acted."""
         if rogue is not None and not rogue.at_the_end:
             await self._act(rogue, scene)
             await self._show_for(show, _LAST_LOOK_SECONDS)
@@ -201,14 +203,14 @@ class Rollout:
         return True
 
     async def _act(self, rogue: Rogue, scene: Scene) -> None:
-        """Runs the rogue; `GaveUp` if the fleet never reaches a state in which it can act."""
+        """Runs the rogue. Raises `GaveUp` if the fleet never reaches a state in which the rogue can act."""
         task, patience = asyncio.ensure_future(rogue.act(scene)), TimeLimit(_ROGUE_SECONDS)
         try:
             while not task.done():
                 self.cluster.raise_if_broken_down()
                 if patience.is_over():
                     raise GaveUp(
-                        f"the rogue against {self.plan.broken_rule} found no chance for its misdeed {patience.waited}"
+                        f"the rogue against {self.plan.broken_rule} found no chance to break it {patience.waited}"
                     )
                 await asyncio.wait([task], timeout=_LOOK_SECONDS)
             task.result()
@@ -223,9 +225,10 @@ class Rollout:
         return read_progress(self.cluster, self.since).rebooted
 
     def _taint_seconds(self) -> float:
-        """The limit for taints, longer on a loaded machine: the rule is about agents, not about processors.
+        """Returns the limit for taints, which is longer on a loaded machine because the rule is about agents, not about
+        processors.
 
-        Read while the roll-out runs; later load does not excuse an earlier delay."""
+        It is read while the roll-out runs; later load does not excuse an earlier delay."""
         self._crowding = max(self._crowding, crowding(ours=self.plan.nodes))
         return self.plan.taint_seconds * self._crowding
 
@@ -235,7 +238,7 @@ class Rollout:
         await asyncio.sleep(seconds)
 
     def _is_over(self) -> bool:
-        """Every host has rebooted, every node is back without careen's marks, and there is no claim."""
+        """Whether every host has rebooted, every node is back without careen's marks, and no claim is left."""
         progress = read_progress(self.cluster, self.since)
         daemon_set = self.cluster.api.verbs.read(resource_named("daemonsets"), NAMESPACE, "careen").content
         marked = [
@@ -269,7 +272,7 @@ class Rollout:
         )
 
     def evidence(self, *, is_complete: bool) -> RolloutTrace:
-        """The journal and the hosts' log as input of the checker."""
+        """Returns the journal and the hosts' log as evidence for the checker."""
         writes = [
             Write(
                 at=c.at,
@@ -296,7 +299,7 @@ class Rollout:
 
 @contextlib.asynccontextmanager
 async def running_rollout(plan: RolloutPlan, folder: Path) -> AsyncIterator[Rollout]:
-    """A roll-out ready to be set up; leaving the block ends every process and closes every port."""
+    """Prepares a roll-out for `set_up`. Leaving the block ends every process and closes every port."""
     suffers = (lambda user: user.startswith(AGENT_USER)) if plan.has_faults else (lambda _user: False)
     arguments = ["--concurrency", str(plan.concurrency), *plan.agent_arguments]
     async with running_cluster(

@@ -1,4 +1,4 @@
-"""The nodes, workloads and budgets of the demo; the same for the same number of nodes."""
+"""The nodes, workloads and budgets of the demo. The same number of nodes gives the same cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _APPS = "shop"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleWorkload:
-    """One Deployment or StatefulSet, small enough to be read as a table row."""
+    """One Deployment or StatefulSet, small enough to be one row of a table."""
 
     name: str
     kind: str
@@ -33,7 +33,8 @@ def node_names(count: int) -> list[str]:
 
 
 def sample_nodes(count: int) -> list[Manifest]:
-    """Nodes in three zones; from four nodes on the first is a control plane that takes no ordinary pods."""
+    """Returns nodes in three zones. With four nodes or more, the first is a control plane that takes no ordinary
+    pods."""
     return [
         _node(name, index, is_control_plane=count >= 4 and index == 0) for index, name in enumerate(node_names(count))
     ]
@@ -83,10 +84,10 @@ def _node(name: str, index: int, *, is_control_plane: bool) -> Manifest:
 
 
 def sample_workloads(nodes: int) -> list[SampleWorkload]:
-    """About three pods per node and less than half of the cluster's CPU: with two nodes down everything still fits.
+    """Returns workloads with about three pods per node, which request less than half of the cluster's CPU. All pods
+    still fit while two nodes are down.
 
-    There are so few replicas with anti-affinity that two nodes stay free of them; in smaller clusters they may share a
-    node."""
+    Two nodes stay free of replicas with anti-affinity, except in smaller clusters."""
     workers = nodes - 1 if nodes >= 4 else nodes
     api, db = max(2, workers // 2), 3 if workers >= 5 else 1
     return [
@@ -163,7 +164,7 @@ def _host_term(app: str) -> Manifest:
 
 
 def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[Manifest]:
-    """All objects except Nodes, in creation order; the arguments are those in careen's DaemonSet."""
+    """Returns all objects except Nodes, in the order of their creation. `arguments` are those in careen's DaemonSet."""
     for namespace in (NAMESPACE, _APPS):
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     yield _agents(agent_arguments)
@@ -175,7 +176,7 @@ def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[
 
 
 def _agents(arguments: Sequence[str]) -> Manifest:
-    """careen's DaemonSet with the arguments of its agents, like a real one: `careen config` and `careen forecast` read
+    """Returns careen's DaemonSet with the arguments of its agents, because `careen config` and `careen forecast` read
     them there."""
     manifest = daemon_set("careen", NAMESPACE, "50m")
     (container,) = manifest["spec"]["template"]["spec"]["containers"]
@@ -187,7 +188,7 @@ def _agents(arguments: Sequence[str]) -> Manifest:
 
 
 def daemon_set(name: str, namespace: str, cpu: str) -> Manifest:
-    """A DaemonSet that runs on every node, including the control plane."""
+    """Returns a DaemonSet that runs on every node, including the control plane."""
     template = _template(name, cpu, "64Mi", {"tolerations": [{"operator": "Exists"}]})
     return {
         "apiVersion": "apps/v1",
@@ -231,7 +232,7 @@ def _template(name: str, cpu: str, memory: str, pod_extra: Manifest) -> Manifest
 
 
 def mirror_pods(node: Manifest, uid: str) -> Iterator[Manifest]:
-    """The static pods of a control-plane node as mirror pods; they cannot be evicted."""
+    """Returns the static pods of a control-plane node as mirror pods, which cannot be evicted."""
     if "node-role.kubernetes.io/control-plane" not in node["metadata"]["labels"]:
         return
     name = node["metadata"]["name"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """Durations in seconds. They are a tenth of a real cluster's, so that a roll-out can be watched in a minute; ratios
-    are kept."""
+    """Durations in seconds. They are a tenth of a real cluster's, so that a roll-out can be watched in a minute; their
+    ratios are real."""
 
     pod_start: float = 0.8
     pod_stop: float = 0.4

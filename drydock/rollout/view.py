@@ -16,7 +16,8 @@ _REASON_WIDTH = 70
 
 
 def line_printer(out: TextIO) -> Callable[[RolloutProgress], None]:
-    """Prints a line whenever a node's phase or its being in service has changed since the last call."""
+    """Returns a function that prints a line for each node whose phase or service state has changed since its last
+    call."""
     last: dict[str, tuple[str, bool, bool]] = {}
 
     def show(progress: RolloutProgress) -> None:
@@ -44,13 +45,13 @@ def _state_words(node: NodeLine) -> str:
 
 
 def live_table(console: Console) -> tuple[Live, Callable[[RolloutProgress], None]]:
-    """A rich display and the function that redraws it; the caller enters and leaves the display."""
+    """Returns a rich display and the function that redraws it. The caller enters and leaves the display."""
     live = Live(console=console, refresh_per_second=4)
     return live, lambda progress: live.update(table_of(progress))
 
 
 def table_of(progress: RolloutProgress) -> Table:
-    """The roll-out as a rich table."""
+    """Returns the roll-out as a rich table."""
     title = (
         f"{progress.rebooted} of {len(progress.nodes)} nodes rebooted after {progress.seconds:.0f} s, "
         f"{progress.moved} pods moved, {progress.moved_twice} twice"

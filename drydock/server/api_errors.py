@@ -1,4 +1,4 @@
-"""Refusals in the wording of the real API server: an HTTP code, a reason and a `Status` object.
+"""The API server's error answers, in the wording of the real one: an HTTP code, a reason and a `Status` object.
 
 Clients branch on `reason` and on `details.causes`, so both follow apimachinery's `api/errors/errors.go`."""
 
@@ -10,7 +10,7 @@ from drydock.server.kinds.resources import ResourceType
 
 
 class ApiError(Exception):
-    """A request that is refused; `status()` is the body and `headers` go with the answer."""
+    """The server refuses a request. `status()` is the body of the answer, and `headers` are added to its headers."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ MODIFIED_MEANWHILE = "the object has been modified; please apply your changes to
 
 
 def invalid(resource: ResourceType, name: str, causes: list[tuple[str, str]]) -> ApiError:
-    """422 with one cause per field: (field, what is wrong with it)."""
+    """Returns a 422 with one cause per field. Each item of `causes` is a field and what is wrong with it."""
     sentence = ", ".join(f"{where}: {what}" for where, what in causes)
     listed = [{"reason": "FieldValueInvalid", "field": where, "message": what} for where, what in causes]
     details = {"name": name, "group": resource.group, "kind": resource.kind, "causes": listed}
@@ -130,5 +130,5 @@ def internal_error(message: str) -> ApiError:
 
 
 def expired(message: str) -> ApiError:
-    """410: the requested history is gone; the client must list again."""
+    """Returns a 410: the requested history is gone, and the client must list again."""
     return ApiError(410, "Expired", message)

@@ -1,6 +1,6 @@
-"""The embedded API server over HTTP. READ THIS FIRST of the server's files.
+"""The embedded API server over HTTP. Read this file first of the server's files.
 
-Verbs are in `verbs.py`, paths in `request_info.py`, discovery in `discovery.py`; this file handles one request:
+Verbs are in `verbs.py`, paths in `request_info.py`, discovery in `discovery.py`. This file handles one request:
 authentication, authorization, faults, execution, audit."""
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class _Exchange:
 
 
 class ApiServer:
-    """Serves one Store on a loopback port; time, randomness and access rights are arguments.
+    """Serves one Store on a loopback port. Time, randomness and access rights are arguments.
 
-    `users` maps tokens to user names; if empty, any token is the user's name. `plan` injects faults. `date_offset`
-    shifts the Date header, as a server with a wrong clock would."""
+    `users` maps tokens to user names; without `users`, any token is the user's name. `plan` injects faults.
+    `date_offset` shifts the Date header, as on a server with a wrong clock."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class ApiServer:
         self._late: set[asyncio.Task[None]] = set()
 
     async def start(self, port: int = 0) -> str:
-        """Listens on 127.0.0.1 (port 0: any free one) and returns the URL."""
+        """Listens on 127.0.0.1 and returns the URL. Port 0 means any free port."""
         application = web.Application(client_max_size=8 * 1024 * 1024)
         application.router.add_route("*", "/{path:.*}", self._answer)
         # Cancelling a handler when its client leaves is what ends idle watches.
@@ -175,7 +175,7 @@ class ApiServer:
         return None if document is None else self._json(document)
 
     async def _spoil(self, request: web.Request, fault: Fault) -> web.StreamResponse | None:
-        """The faulty answer, or None if the fault shows only later."""
+        """Returns the answer of a fault, or None if the fault shows only later."""
         match fault.kind:
             case FaultKind.SLOW:
                 await asyncio.sleep(fault.seconds)
@@ -204,7 +204,7 @@ class ApiServer:
         return self._json(refusal.status(), refusal.code, refusal.headers)
 
     async def _do_it_later(self, exchange: _Exchange, info: RequestInfo, seconds: float) -> web.StreamResponse:
-        """Closes the connection now and carries out the write after the client has given up."""
+        """Closes the connection now, and performs the write after the client has given up."""
         await exchange.request.read()
 
         async def later() -> None:
@@ -308,7 +308,7 @@ class ApiServer:
         return self._bytes(head[:-1] + b',"items":[' + b",".join(items) + b"]}")
 
     def _version_before(self, info: RequestInfo, seconds: float) -> int | None:
-        """The version that a cache some seconds behind would still serve; None if the history is too short."""
+        """Returns the version that a cache some seconds behind would still serve; None if the history is too short."""
         horizon = self.store.clock() - seconds
         older = [
             c.version
@@ -495,7 +495,7 @@ def embedded_api(
     journal_length: int | None = None,
     **server_options: Any,
 ) -> ApiServer:
-    """A server with an empty store and the namespaces that every cluster has, not yet listening."""
+    """Returns a server that does not listen yet. Its store has only the namespaces that every cluster has."""
     store = Store(clock=clock, history_length=history_length, journal_length=journal_length)
     verbs = Verbs(store, wall_clock=wall_clock, chance=random.Random(seed))
     for name in ("default", "kube-system", "kube-public", "kube-node-lease"):

@@ -1,4 +1,5 @@
-"""The audit as lines of JSON: a line per request (user, request, time, answer) and a line per write (the change)."""
+"""Writes the audit as lines of JSON: one line per request (user, request, time, answer) and one line per write (the
+change)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from drydock.server.store import ObjectChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """A request as seen by the server; `at` and `seconds` by the store's clock; `code` is 0 if no answer was sent."""
+    """A request as the server saw it. `at` and `seconds` use the store's clock; `code` is 0 if no answer was sent."""
 
     at: float
     user: str
@@ -31,7 +32,7 @@ class RequestRecord:
 
 
 def journal_line(change: ObjectChange) -> str:
-    """A write with the top-level fields that it changed, and their new values."""
+    """Returns the line of a write, with the top-level fields that it changed and their new values."""
     before: Any = {} if change.before is None else change.before.content
     after: Any = {} if change.after is None else change.after.content
     changed = {field: after.get(field) for field in {*before, *after} if before.get(field) != after.get(field)}

@@ -1,6 +1,6 @@
 """Evictions: deletions of pods that check the disruption budgets first.
 
-Source: kube-apiserver `pkg/registry/core/pod/storage/eviction.go`; messages and causes have the same wording, because
+Source: kube-apiserver `pkg/registry/core/pod/storage/eviction.go`. Messages and causes have the same wording, because
 clients read them."""
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _MOST_DISRUPTED_PODS = 2000
 
 
 def evict(verbs: Verbs, namespace: str, name: str, options: DeleteOptions, *, actor: str) -> None:
-    """Deletes the pod if its budget allows it; raises 429 with cause DisruptionBudget, 409, 404 or 500 otherwise."""
+    """Deletes the pod if its budget allows it. Otherwise raises 429 with the cause DisruptionBudget, 409, 404 or
+    500."""
     pod = verbs.read(_PODS, namespace, name).content
     _refuse_other_pod(pod, options)
     if not _needs_no_budget(pod):
@@ -65,7 +66,7 @@ def _refuse_other_pod(pod: Mapping[str, Any], options: DeleteOptions) -> None:
 
 
 def _needs_no_budget(pod: Mapping[str, Any]) -> bool:
-    """Pods that are not in service: finished, not yet running, or terminating (canIgnorePDB)."""
+    """Whether the pod is not in service: finished, not yet running, or terminating (canIgnorePDB)."""
     return (
         pod.get("status", {}).get("phase") in ("Succeeded", "Failed", "Pending")
         or "deletionTimestamp" in pod["metadata"]
@@ -79,7 +80,7 @@ def _budgets_of(verbs: Verbs, pod: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
 
 def _unhealthy_may_go(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:
-    """An unready pod may be evicted if the budget allows it, or is met without the pod."""
+    """Whether an unready pod may be evicted: if the budget allows it, or if the budget is met without the pod."""
     if pod_is_ready(pod):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":

@@ -1,7 +1,7 @@
-"""All objects of the embedded cluster, with versions and history; without rules for kinds of objects.
+"""All objects of the embedded cluster, with versions and history, without rules for single kinds.
 
-One counter serves all kinds, as etcd's revision does. Contents are never changed in place: a change is a new mapping,
-so that history, watches and the checker may keep references."""
+One counter serves all kinds, like etcd's revision. Contents never change in place: a change is a new mapping, so that
+history, watches and the checker may keep references."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ _encoder = msgspec.json.Encoder()
 
 
 class Stored:
-    """One version of one object, with its JSON encoded at most once, so that large lists are joined and not encoded
-    again.
+    """One version of one object. Its JSON is encoded at most once, so that large lists need no new encoding.
 
-    Items of a list have neither apiVersion nor kind, as from the real server; `whole` has both.
-    """
+    Items of a list have neither apiVersion nor kind, as from the real server; `whole` has both."""
 
     __slots__ = ("_encoded", "content", "key", "version")
 
@@ -70,7 +68,7 @@ class ObjectChange:
 
 
 class HistoryGone(Exception):
-    """The requested version is older than the history; the caller must list again."""
+    """The requested version is older than the history. The caller must list again."""
 
     def __init__(self, oldest: int) -> None:
         super().__init__(f"the oldest version kept is {oldest}")
@@ -78,7 +76,7 @@ class HistoryGone(Exception):
 
 
 class Store:
-    """Objects by kind and key, with a history per kind long enough for watches to resume."""
+    """Objects by kind and key, with a history per kind that is long enough for watches to resume."""
 
     def __init__(
         self, *, clock: Callable[[], float], history_length: int = 20_000, journal_length: int | None = None
@@ -98,7 +96,7 @@ class Store:
         return self._objects[storage].get(key)
 
     def items(self, storage: Storage, namespace: str = "") -> list[Stored]:
-        """All objects of a kind in the order of their keys, as etcd returns them."""
+        """Returns all objects of a kind in the order of their keys, as etcd does."""
         found = self._objects[storage]
         return [found[key] for key in sorted(found) if not namespace or key[0] == namespace]
 
@@ -106,7 +104,7 @@ class Store:
         return len(self._objects[storage])
 
     def put(self, storage: Storage, key: Key, content: Content, *, actor: str, verb: str) -> Stored:
-        """Writes a new version; the resourceVersion is set only here."""
+        """Writes a new version. Only this method sets the resourceVersion."""
         self.version += 1
         stored = Stored(
             key, self.version, {**content, "metadata": {**content["metadata"], "resourceVersion": str(self.version)}}
@@ -117,7 +115,7 @@ class Store:
         return stored
 
     def remove(self, storage: Storage, key: Key, *, actor: str, verb: str) -> Stored:
-        """Removes an object; returns its last state with the version of the deletion, as the real server does."""
+        """Removes an object. Returns its last state with the version of the deletion, as the real server does."""
         self.version += 1
         before = self._objects[storage].pop(key)
         self._record(storage, before, None, actor, verb)
@@ -148,17 +146,18 @@ class Store:
             wake()
 
     def floor(self, storage: Storage) -> int:
-        """The oldest version from which a kind's changes are still known."""
+        """Returns the oldest version from which a kind's changes are still known."""
         return self._floor[storage]
 
     def forget_history(self) -> None:
-        """Drops all history, as a compaction does: older watches and continue tokens get 410."""
+        """Drops all history, as a compaction does. Older watches and continue tokens then get a 410."""
         for storage in self._objects:
             self._history[storage].clear()
             self._floor[storage] = self.version
 
     def changes_after(self, storage: Storage, version: int) -> list[ObjectChange]:
-        """The changes of a kind since a version, oldest first; raises HistoryGone if they are no longer kept."""
+        """Returns the changes of a kind since a version, oldest first. Raises HistoryGone if they are no longer
+        kept."""
         if version < self._floor[storage]:
             raise HistoryGone(self._floor[storage])
         history = self._history[storage]
@@ -169,7 +168,7 @@ class Store:
         return history[low:]
 
     def items_at(self, storage: Storage, version: int, namespace: str = "") -> list[Stored]:
-        """The objects of a kind at an older version; raises HistoryGone if it is no longer kept."""
+        """Returns the objects of a kind at an older version. Raises HistoryGone if it is no longer kept."""
         state = dict(self._objects[storage])
         for change in reversed(self.changes_after(storage, version)):
             if change.before is None:
@@ -179,7 +178,7 @@ class Store:
         return [state[key] for key in sorted(state) if not namespace or key[0] == namespace]
 
     def listen(self, storages: Iterable[Storage], wake: Callable[[], None]) -> Callable[[], None]:
-        """Calls `wake` after every change of these kinds; returns a function that stops it."""
+        """Calls `wake` after every change of these kinds. Returns a function that stops it."""
         watched = tuple(storages)
         for storage in watched:
             self._listeners[storage].append(wake)

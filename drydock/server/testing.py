@@ -1,7 +1,6 @@
 """A running API server for tests: `async with running_server() as server: ... server.url, server.store`.
 
-It is part of the package because the tests of several packages use it.
-"""
+It is part of this package because the tests of several packages use it."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from drydock.server.verbs import DeleteOptions
 
 
 class RunningServer:
-    """A listening server and shortcuts for tests; `api` has everything else."""
+    """A listening server with shortcuts for tests. `api` has everything else."""
 
     def __init__(self, api: ApiServer) -> None:
         self.api = api
@@ -32,8 +31,8 @@ class RunningServer:
         self.url = api.url
 
     def seed(self, *objects: dict[str, Any]) -> list[Stored]:
-        """Stores objects (with apiVersion and kind) unchanged, including status; namespaces are created as needed.
-        Fields that a real server always has are added."""
+        """Stores objects (with apiVersion and kind) unchanged, including their status. Adds the fields that a real
+        server always sets, and creates missing namespaces."""
         return [self._seed(obj) for obj in objects]
 
     def _seed(self, obj: dict[str, Any]) -> Stored:
@@ -54,7 +53,7 @@ class RunningServer:
         )
 
     def get(self, plural: str, name: str, namespace: str = "") -> dict[str, Any] | None:
-        """The current object, or None; `namespace` is `default` for namespaced kinds unless given."""
+        """Returns the current object, or None. The default `namespace` of a namespaced kind is `default`."""
         resource = resource_named(plural)
         found = self.store.get(resource.storage, (namespace or ("default" if resource.namespaced else ""), name))
         return None if found is None else dict(found.content)
@@ -65,12 +64,11 @@ class RunningServer:
 
 @contextlib.asynccontextmanager
 async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any) -> AsyncIterator[RunningServer]:
-    """A server on a free loopback port, in this event loop.
+    """Runs a server on a free loopback port, in this event loop.
 
-    `pod_stop_seconds`: how long a deleted or evicted pod still exists, as if a kubelet stopped it; None keeps it for
-    ever. Further options are passed to `embedded_api` (seed, users, authorizer, plan, bookmark_seconds,
-    history_length).
-    """
+    `pod_stop_seconds`: how long a deleted or evicted pod still exists, as if a kubelet stopped it; None keeps it until
+    the test ends. Further options are passed to `embedded_api` (seed, users, authorizer, plan, bookmark_seconds,
+    history_length)."""
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), **options)
     await api.start()
     stop = _stop_pods_after(api, pod_stop_seconds) if pod_stop_seconds is not None else (lambda: None)
@@ -82,7 +80,7 @@ async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any
 
 
 def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
-    """Removes pods some time after they were marked as deleted: the only task of a kubelet that every test needs."""
+    """Removes pods some time after they were marked as deleted. Every test needs this task of a kubelet."""
     pods, loop = resource_named("pods"), asyncio.get_running_loop()
     seen: set[str] = set()
 
@@ -105,10 +103,9 @@ def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
 
 @contextlib.contextmanager
 def server_in_thread(**options: Any) -> Iterator[RunningServer]:
-    """The same server with its own event loop in a thread, for tests that call it from blocking code.
+    """Runs the same server with its own event loop in a thread, for tests that call it from blocking code.
 
-    Reads are always safe; for writes from the test, use HTTP, or call `seed` before other clients connect.
-    """
+    Reads are always safe. For writes, the test uses HTTP, or calls `seed` before other clients connect."""
     started: threading.Event = threading.Event()
     holder: dict[str, Any] = {}
 

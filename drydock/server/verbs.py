@@ -36,7 +36,7 @@ def rfc3339(instant: datetime) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One answer to a list: items, the version they were read at, and where the next page begins."""
+    """One answer to a list: the items, the version at which they were read, and where the next page begins."""
 
     items: list[Stored]
     version: int
@@ -67,7 +67,7 @@ class DeleteOptions:
 
 
 class Verbs:
-    """Reads and writes with the semantics of kube-apiserver; every refusal is an ApiError."""
+    """Reads and writes with the semantics of kube-apiserver. Every refusal is an ApiError."""
 
     def __init__(self, store: Store, *, wall_clock: Callable[[], datetime], chance: random.Random) -> None:
         self.store = store
@@ -95,7 +95,7 @@ class Verbs:
         token: str = "",
         at_version: int | None = None,
     ) -> Page:
-        """A consistent page; a continue token continues at the version of the first page, as in etcd."""
+        """Returns a consistent page. A continue token continues at the version of the first page, as in etcd."""
         version, after = self._page_start(token, at_version)
         try:
             found = (
@@ -199,7 +199,8 @@ class Verbs:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Stored:
-        """PUT: fields missing from the new object are removed; a resourceVersion in it must be the newest."""
+        """Performs a PUT. Fields that the new object lacks are removed; if it has a resourceVersion, this must be the
+        newest."""
         if (obj.get("metadata") or {}).get("name") not in (None, "", name):
             raise api_errors.bad_request(
                 f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({name})"
@@ -227,7 +228,7 @@ class Verbs:
         dry_run: bool = False,
         verb: str = "patch",
     ) -> Stored:
-        """Writes the result of `edit` on the current object; writes nothing if it is unchanged."""
+        """Writes the result of `edit` on the current object. Writes nothing if the result is unchanged."""
         stored = self.read(resource, namespace, name)
         old = stored.content
         # A patch that names no version means the one it is applied to; a PUT without one is unconditional here,
@@ -257,8 +258,8 @@ class Verbs:
 
     @staticmethod
     def _still_stopping(resource: ResourceType, obj: Mapping[str, Any]) -> bool:
-        """A pod with a remaining grace period stays until its kubelet removes it; other objects stay until their last
-        finalizer is removed."""
+        """Whether a deleted object waits for a kubelet. Only a pod with a grace period does; other objects wait only
+        for their finalizers."""
         return resource.plural == "pods" and bool(obj["metadata"].get("deletionGracePeriodSeconds"))
 
     def _put(
@@ -280,9 +281,10 @@ class Verbs:
         actor: str,
         verb: str = "delete",
     ) -> Stored:
-        """The object after the request: deleted, or marked and left to its kubelet or finalizers.
+        """Deletes the object, or marks it and leaves it to its kubelet or finalizers. Returns the object after the
+        request.
 
-        `verb` is the name in the journal: an eviction is a deletion that checked budgets first."""
+        `verb` is the name in the journal, because an eviction is a deletion that has checked budgets first."""
         stored = self.read(resource, namespace, name)
         metadata = stored.content["metadata"]
         if options.uid and options.uid != metadata["uid"]:
@@ -311,7 +313,7 @@ class Verbs:
 
     @staticmethod
     def _grace_seconds(resource: ResourceType, obj: Mapping[str, Any], options: DeleteOptions) -> int:
-        """How long the kubelet may take (pkg/registry/core/pod/strategy.go CheckGracefulDelete)."""
+        """Returns how long the kubelet may take (pkg/registry/core/pod/strategy.go CheckGracefulDelete)."""
         if resource.plural != "pods":
             return 0
         spec, phase = obj.get("spec", {}), obj.get("status", {}).get("phase")
@@ -349,7 +351,7 @@ class Verbs:
             )
 
     def dependents_of(self, uid: str) -> Iterable[tuple[ResourceType, Stored]]:
-        """Every object of any kind that names the owner."""
+        """Returns every object of any kind that names the owner."""
         for resource in RESOURCE_TYPES:
             if resource.storage == (resource.group, resource.plural):
                 for item in self.store.items(resource.storage):
@@ -357,7 +359,7 @@ class Verbs:
                         yield resource, item
 
     def _empty_namespace(self, namespace: str, actor: str) -> None:
-        """Deletes all objects of the namespace at once: no controller of the embedded cluster needs to see the
+        """Deletes all objects of the namespace at once, because no controller of the embedded cluster needs to see the
         namespace terminate."""
         for resource in RESOURCE_TYPES:
             if resource.namespaced and resource.storage == (resource.group, resource.plural):
@@ -369,7 +371,7 @@ class Verbs:
     def bind(
         self, namespace: str, name: str, binding: Mapping[str, Any], *, actor: str, dry_run: bool = False
     ) -> Stored:
-        """Binds a pod to a node: the only way to set spec.nodeName (assignPod in pod/storage/storage.go)."""
+        """Binds a pod to a node. Only this sets spec.nodeName (assignPod in pod/storage/storage.go)."""
         pods = resource_named("pods")
         pod = self.read(pods, namespace, name).content
         target = (binding.get("target") or {}).get("name")
@@ -399,7 +401,7 @@ class Verbs:
 def with_condition(
     conditions: list[Object], kind: str, status: str, now: str, *, reason: str = "", message: str = ""
 ) -> list[Object]:
-    """The conditions with this one set; its transition time changes only with the status."""
+    """Returns the conditions with this one set. Its transition time changes only with its status."""
     before = next((c for c in conditions if c.get("type") == kind), None)
     since = before.get("lastTransitionTime", now) if before and before.get("status") == status else now
     made: Object = {"type": kind, "status": status, "lastTransitionTime": since}

@@ -1,7 +1,7 @@
 """The events of a watch: the requested changes of the store, in order, filtered by its selectors.
 
-The bytes are written in `api_server.py`. Source of the semantics: apiserver `storage/cacher/cache_watcher.go`: an
-object that stops matching a selector is reported as deleted, one that begins to match as added."""
+`api_server.py` writes the bytes. Source of the semantics: apiserver `storage/cacher/cache_watcher.go`. An object that
+stops matching a selector is reported as deleted, and one that begins to match as added."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class StreamEvent:
 async def watch_events(
     store: Store, request: WatchRequest, *, bookmark_seconds: float, now: Callable[[], float]
 ) -> AsyncIterator[StreamEvent]:
-    """Events until the time is over; a start that is too old gives one ERROR event with code 410, as a real stream
-    does."""
+    """Yields events until the time is over. A start that is too old gives one ERROR event with code 410, as a real
+    stream does."""
     changed = asyncio.Event()
     stop_listening = store.listen([request.resource.storage], changed.set)
     deadline, next_bookmark = now() + request.timeout_seconds, now() + bookmark_seconds

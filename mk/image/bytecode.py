@@ -1,9 +1,10 @@
-"""Writes the bytecode of an image, without docstrings: `bytecode.py [--keep PATTERN] [--skip PATTERN] FOLDER`.
+"""Compiles the modules of an image to bytecode without docstrings: `bytecode.py [--keep PATTERN] [--skip PATTERN]
+FOLDER`.
 
-The agent's modules and their dependencies carry two megabytes of docstrings that no agent reads. `python -OO` would
-leave them out, and the assertions too; here the assertions stay. `--keep`: modules whose path matches keep their
-docstrings, such as commands, whose help they are. `--skip`: modules whose path matches get no bytecode. Standard
-library only."""
+The agent's modules and their dependencies contain two megabytes of docstrings that no agent reads. `python -OO` would
+remove them, but also the assertions; this script keeps the assertions. `--keep`: modules whose path matches keep their
+docstrings, for example commands, which use them as help. `--skip`: modules whose path matches get no bytecode. It needs
+only the standard library."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionD
 
 
 def without_docstrings(tree: ast.Module) -> ast.Module:
-    """The same tree, changed in place. Line numbers stay as they are."""
+    """Removes the docstrings from the tree in place. Line numbers stay the same."""
     for each in ast.walk(tree):
         if isinstance(each, _WITH_DOCSTRING) and ast.get_docstring(each, clean=False) is not None:
             first = each.body.pop(0)
@@ -32,7 +33,7 @@ def without_docstrings(tree: ast.Module) -> ast.Module:
 
 
 def write(path: Path, keep: re.Pattern[str] | None) -> int:
-    """Compiles one module; the size of its bytecode, 0 if it is not valid Python."""
+    """Compiles one module. Returns the size of its bytecode, or 0 if the file is not valid Python."""
     source = path.read_bytes()
     try:
         tree = ast.parse(source, str(path))
@@ -48,7 +49,7 @@ def write(path: Path, keep: re.Pattern[str] | None) -> int:
 
 
 def main() -> int:
-    """Prints how much was written."""
+    """Compiles the modules and prints how many bytes were written."""
     parser = argparse.ArgumentParser(description="Writes the bytecode of an image, without docstrings.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--keep", type=re.compile, help="modules with these paths keep their docstrings")

@@ -1,6 +1,6 @@
-"""`make image-gains`: what each removal of the Dockerfile saves, measured on what is installed here, as a table.
+"""Measures what each removal of the Dockerfile saves in the packages that are installed here: `make image-gains`.
 
-A removal saves its files and the bytecode that the image would have of them. Megabytes are 10⁶ bytes."""
+A removal saves its files and their bytecode. A megabyte is 10⁶ bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADER = 16  # bytes before the code in a .pyc
 
 
 def main() -> int:
-    """Prints a row for each line of the Dockerfile's list, the largest first, and the type stubs."""
+    """Prints a row for each line of the Dockerfile's list, the largest first, and a row for the type stubs."""
     site = Path(sysconfig.get_paths()["purelib"])
     rows = {line: sum(map(weight, files(site, line))) for line in removals()}
     rows["*.pyi, wherever they are"] = sum(path.stat().st_size for path in installed(site) if path.suffix == ".pyi")
@@ -27,14 +27,14 @@ def main() -> int:
 
 
 def removals() -> list[str]:
-    """The lines of `rm -rf` in the Dockerfile, each of one or more patterns."""
+    """Returns the lines of `rm -rf` in the Dockerfile, each with one or more patterns."""
     dockerfile = (Path(__file__).resolve().parents[2] / "Dockerfile").read_text()
     (text,) = re.findall(r"site-packages && rm -rf((?: \\\n {6}[^\\\n]*[^\\\s])+)", dockerfile)
     return re.findall(r"^ {6}([^\\\n]*[^\\\s])", text, re.MULTILINE)
 
 
 def installed(site: Path) -> Iterator[Path]:
-    """Files of the locked packages; what only the tests need is not in the image to begin with."""
+    """Returns the files of the locked packages. Packages that only the tests need are not in the image."""
     lock = (Path(__file__).resolve().parents[2] / "requirements.lock").read_text()
     names = {name.replace("-", "_").lower() for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)}
     for top in site.iterdir():
@@ -43,7 +43,7 @@ def installed(site: Path) -> Iterator[Path]:
 
 
 def files(site: Path, line: str) -> Iterator[Path]:
-    """What the shell would remove."""
+    """Returns the files that the shell would remove for a pattern."""
     for pattern in line.split():
         for top in site.glob(pattern.rstrip("/")):
             if top.is_dir():
@@ -53,7 +53,7 @@ def files(site: Path, line: str) -> Iterator[Path]:
 
 
 def weight(path: Path) -> int:
-    """Bytes of the file and of its bytecode; bytecode that lies there already is counted with its source."""
+    """Returns the bytes of the file and of its bytecode. Existing bytecode is counted with its source."""
     if path.suffix == ".pyc":
         return 0
     size = path.stat().st_size

@@ -1,10 +1,10 @@
-"""The bill of materials of an image, SPDX 2.3 as JSON, from what is installed in it: Python's metadata and Debian's.
+"""Writes the bill of materials of an image as SPDX 2.3 in JSON, from the metadata of its Python and Debian packages.
 
-It runs inside the image, which brings nothing for it but Python: `make sbom`, or
+It runs inside the image and needs only Python: `make sbom`, or
 
     docker run --rm --interactive --entrypoint python IMAGE - < mk/image/sbom.py > careen.spdx.json
 
-SOURCE_DATE_EPOCH, if set, is the time of creation; the rest is the same for the same content. Standard library only."""
+SOURCE_DATE_EPOCH, if set, is the time of creation. Otherwise the same image gives the same document."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMES = {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "
 
 
 def document(python: list[dict[str, Any]], debian: list[dict[str, Any]], created: datetime) -> dict[str, Any]:
-    """The whole of it. `careen` itself must be among the Python packages."""
+    """Returns the whole document. `careen` itself must be among the Python packages."""
     (version,) = (each["versionInfo"] for each in python if each["name"] == "careen")
     image = _package("Image", "careen-image", version, f"pkg:oci/careen@{quote(version)}", "Apache-2.0")
     inside = sorted(python + debian, key=lambda each: str(each["SPDXID"]))
@@ -50,7 +50,7 @@ def document(python: list[dict[str, Any]], debian: list[dict[str, Any]], created
 
 
 def python_packages() -> Iterator[dict[str, Any]]:
-    """What `pip list` would show, and the interpreter."""
+    """Returns the packages that `pip list` would show, and the interpreter."""
     running = ".".join(map(str, sys.version_info[:3]))
     yield _package("Python", "cpython", running, f"pkg:generic/cpython@{running}", "PSF-2.0")
     for each in metadata.distributions():
@@ -61,7 +61,7 @@ def python_packages() -> Iterator[dict[str, Any]]:
 
 
 def debian_packages(status: str) -> Iterator[dict[str, Any]]:
-    """From the text of /var/lib/dpkg/status: what is installed, not what was."""
+    """Returns the installed packages from the text of /var/lib/dpkg/status. Leaves out removed packages."""
     for paragraph in status.split("\n\n"):
         fields = dict(re.findall(r"^([\w-]+): (.*)$", paragraph, re.MULTILINE))
         if not fields.get("Status", "").endswith(" installed"):

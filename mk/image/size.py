@@ -1,9 +1,10 @@
-"""`make image-size`: what an image weighs: its base, our own layers, and what a node downloads.
+"""Measures an image: the size of its base, of careen's own layers, and of the download to a node. `make image-size`
+runs it.
 
     size.py IMAGE BASE
 
-Both are OCI layouts on disk. Megabytes are 10⁶ bytes. Uncompressed is what a node stores, as `docker images` counts it;
-compressed is what the registry sends. A layer is ours if the base does not have it."""
+Both are OCI layouts on disk. A megabyte is 10⁶ bytes. Uncompressed is what a node stores, as `docker images` counts it;
+compressed is what the registry sends. A layer that the base does not have is careen's own."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _SMALLEST = 1.0  # megabytes: packages below it are summed up
 
 
 def main(image: Path, base: Path) -> int:
-    """Prints the three figures and the heaviest packages."""
+    """Prints the three figures and the largest packages."""
     of_the_base = {diff for diff, _, _ in layers(base)}
     shared = [layer for layer in layers(image) if layer[0] in of_the_base]
     ours = [layer for layer in layers(image) if layer[0] not in of_the_base]
@@ -43,7 +44,8 @@ def main(image: Path, base: Path) -> int:
 
 
 def layers(layout: Path) -> list[tuple[str, Path, int]]:
-    """For each layer from the bottom: the digest of its content, its compressed file, and its size on a node."""
+    """Returns, for each layer from the bottom, the digest of its content, its compressed file, and its size on a
+    node."""
     index = _json(layout / "index.json")
     manifest = _json(_blob(layout, index["manifests"][0]["digest"]))
     diffs = _json(_blob(layout, manifest["config"]["digest"]))["rootfs"]["diff_ids"]
@@ -52,14 +54,15 @@ def layers(layout: Path) -> list[tuple[str, Path, int]]:
 
 
 def say(what: str, some: list[tuple[str, Path, int]]) -> None:
-    """One line."""
+    """Prints one line."""
     unpacked = sum(size for _, _, size in some) / 1e6
     packed = sum(blob.stat().st_size for _, blob, _ in some) / 1e6
     print(f"{what + ':':<16}{unpacked:6.1f} MB, compressed {packed:5.1f} MB, {len(some)} layers")
 
 
 def packages(blob: Path) -> Counter[str]:
-    """Bytes of files by package: the folder below site-packages, or the two top folders."""
+    """Returns the bytes of files by package: by the folder below site-packages, or otherwise by the first two
+    folders."""
     found = Counter[str]()
     with tarfile.open(blob, "r:gz") as archive:
         for member in archive:

@@ -1,8 +1,8 @@
-"""Takes symbols for debuggers out of shared libraries: `strip.py FOLDER` cuts every `*.so*` below it.
+"""Removes debug symbols from shared libraries: `strip.py FOLDER` shortens every `*.so*` in the folder.
 
-The loader reads an ELF file by its program headers; the section headers and what only they name (`.debug_*`, `.symtab`)
-lie behind the last loaded segment in what linkers write, and are cut off there. Standard library only, for any
-machine: the slim base image has no binutils. A file that is no 64-bit little-endian ELF stays as it is."""
+The loader reads an ELF file by its program headers. Linkers write the section headers, and sections such as `.debug_*`
+and `.symtab`, behind the last loaded segment, so the file can be cut off there. The script needs only the standard
+library, because the slim base image has no binutils. A file that is not 64-bit little-endian ELF is not changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECTIONS_AT, _SECTION_COUNTS_AT = 40, 60  # e_shoff; e_shnum and e_shstrndx
 
 
 def stripped(library: bytes) -> bytes:
-    """The library without what no segment holds."""
+    """Returns the library without the bytes behind its last segment."""
     if not library.startswith(_MAGIC):
         return library
     (first,) = _PROGRAM_HEADERS.unpack_from(library)
@@ -31,7 +31,7 @@ def stripped(library: bytes) -> bytes:
 
 
 def main(folder: Path) -> int:
-    """Prints how much went."""
+    """Prints how many bytes were removed."""
     gone = 0
     for path in sorted(folder.rglob("*.so*")):
         if path.is_file() and not path.is_symlink():

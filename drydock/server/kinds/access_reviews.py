@@ -1,4 +1,4 @@
-"""Authentication and authorization: tokens, access reviews, and the refusal that names the missing right."""
+"""Authentication and authorization: tokens, access reviews, and refusals that name the missing right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def allow_everything(_user: str, _verb: str, _group: str, _resource: str, _names
 
 
 def user_of(authorization: str, users: Mapping[str, str]) -> str:
-    """The user of an Authorization header; anonymous without a token, 401 for an unknown token."""
+    """Returns the user of an Authorization header: anonymous without a token. Raises 401 for an unknown token."""
     if not authorization:
         return ANONYMOUS
     token = authorization.removeprefix("Bearer ").strip()
@@ -47,7 +47,7 @@ def refuse_unless_allowed(authorizer: Authorizer, user: str, info: RequestInfo) 
 
 
 def answer_review(kind: str, body: Mapping[str, Any], user: str, authorizer: Authorizer) -> dict[str, Any]:
-    """The review with its status filled in; 422 if it asks for nothing."""
+    """Returns the review with its status filled in. Raises 422 if it asks for nothing."""
     if kind == "SelfSubjectReview":
         return {**body, "status": {"userInfo": {"username": user, "groups": ["system:authenticated"]}}}
     spec = body.get("spec") or {}

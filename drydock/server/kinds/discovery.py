@@ -24,7 +24,7 @@ _SCALE_KIND = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
 
 
 def discovery_answer(path: str) -> dict[str, Any] | None:
-    """The document at a path, or None if the path does not belong to discovery."""
+    """Returns the document at a path, or None if the path does not belong to discovery."""
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["openapi"]:
         return _open_api_answer(parts[1:])
@@ -145,11 +145,10 @@ def _open_api_path(group: str, version: str) -> str:
 
 
 def _open_api(group: str, version: str) -> dict[str, Any]:
-    """Paths and kinds without schemas.
+    """Returns OpenAPI paths and kinds without schemas.
 
-    It tells kubectl that PATCH takes `fieldValidation`, so that kubectl leaves validation to the server, and that
-    strategic merge patches of built-in kinds must be made with kubectl's own types.
-    """
+    The document says that PATCH takes `fieldValidation`, so that kubectl leaves validation to the server. It also makes
+    kubectl use its own types for strategic merge patches of built-in kinds."""
     paths: dict[str, Any] = {}
     for resource in RESOURCE_TYPES:
         if (resource.group, resource.version) == (group, version):

@@ -1,4 +1,4 @@
-"""Events in two groups: stored as core/v1, also served and accepted as events.k8s.io/v1.
+"""Converts Events between two groups: they are stored as core/v1, and also served and accepted as events.k8s.io/v1.
 
 Source: kube-apiserver `pkg/apis/events/v1/conversion.go`."""
 
@@ -23,16 +23,16 @@ _BACK = {new: old for old, new in _RENAMED.items()}
 
 
 def is_converted(resource: ResourceType) -> bool:
-    """Whether objects of this row are stored in another form than clients see."""
+    """Whether clients of this row see objects in another form than the stored form."""
     return resource.group == "events.k8s.io"
 
 
 def to_served(resource: ResourceType, content: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored event as the clients of this row expect it."""
+    """Returns a stored event in the form that clients of this row expect."""
     renamed = {_RENAMED.get(key, key): value for key, value in content.items()}
     return {**renamed, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
 def to_stored(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored form of an event of events.k8s.io/v1."""
+    """Returns the stored form of an event of events.k8s.io/v1."""
     return {**{_BACK.get(key, key): value for key, value in content.items()}, "apiVersion": "v1", "kind": "Event"}

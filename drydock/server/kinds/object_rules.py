@@ -1,9 +1,8 @@
-"""Changes and checks of an object before it is stored: defaults, identity, generation, and validation.
+"""Changes and checks an object before it is stored: defaults, identity, generation, and validation.
 
-A small, exact part of the registry strategies and defaulting functions of kube-apiserver
+It copies a small part of kube-apiserver's registry strategies and defaulting functions exactly
 (`pkg/registry/**/strategy.go`, `pkg/apis/**/defaults.go`): the part on which agents, controllers, kubectl and the
-demo's scheduler rely.
-"""
+demo's scheduler rely."""
 
 from __future__ import annotations
 
@@ -50,7 +49,8 @@ _ZERO_STATUS: dict[str, tuple[str, ...]] = {
 
 
 def as_written(resource: ResourceType, obj: Object) -> Object:
-    """The object with the fields that Go always writes: structs that are not pointers, and the numbers of a status."""
+    """Returns the object with the fields that Go always writes: structs that are not pointers, and the numbers of a
+    status."""
     if not resource.has_status:
         return obj
     zeros = dict.fromkeys(_ZERO_STATUS.get(resource.plural, ()), 0)
@@ -58,7 +58,7 @@ def as_written(resource: ResourceType, obj: Object) -> Object:
 
 
 def prepared_for_create(resource: ResourceType, obj: Object) -> Object:
-    """The object with defaults added and without the fields that a client may not set."""
+    """Returns the object with defaults, and without the fields that a client may not set."""
     result = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
     if resource.has_status and not resource.keeps_status_on_create:
         result.pop("status", None)
@@ -69,7 +69,7 @@ def prepared_for_create(resource: ResourceType, obj: Object) -> Object:
 
 
 def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Object, subresource: str) -> Object:
-    """The object as it would be stored after PUT or PATCH of the object itself or of its status."""
+    """Returns the object as a PUT or PATCH of the object itself or of its status would store it."""
     result = {**new, "apiVersion": resource.api_version, "kind": resource.kind}
     if subresource == "status":
         # Only status moves; the real server also takes metadata of a Node's or Pod's status write, which
@@ -89,7 +89,7 @@ def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Obj
 
 
 def _without_empties(resource: ResourceType, obj: Object) -> Object:
-    """Removes the fields that Go's omitempty leaves out in the real server, as far as clients notice."""
+    """Removes the empty fields that the real server leaves out because of Go's omitempty, as far as clients notice."""
     metadata = {
         k: v
         for k, v in obj["metadata"].items()
@@ -209,7 +209,7 @@ _POD_MUTABLE = frozenset(
 
 
 def refuse_if_invalid(resource: ResourceType, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> None:
-    """Raises the 422 that the real server would answer, naming each wrong field."""
+    """Raises the 422 that the real server would answer, with every wrong field."""
     metadata = new["metadata"]
     causes = [*_metadata_faults(resource, metadata), *(_taint_faults(new) if resource.plural == "nodes" else [])]
     if resource.plural == "pods" and old is not None:
@@ -306,6 +306,6 @@ def _selector_faults(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> l
 
 
 def refuse_stale(resource: ResourceType, old: Mapping[str, Any], wanted_version: str) -> None:
-    """Raises the 409 of optimistic concurrency: a write with a resourceVersion must have the newest."""
+    """Raises a 409 if the write has a resourceVersion that is not the newest."""
     if wanted_version and wanted_version != old["metadata"]["resourceVersion"]:
         raise conflict(resource, old["metadata"]["name"], MODIFIED_MEANWHILE)

@@ -1,7 +1,6 @@
-"""The tables that `kubectl get` prints: columns and cells per kind, created by the server as by the real one.
+"""The tables that `kubectl get` prints: columns and cells per kind, created by the server, as in a real cluster.
 
-Source of columns and their wording: kubernetes `pkg/printers/internalversion/printers.go`.
-"""
+Source of the columns and their wording: kubernetes `pkg/printers/internalversion/printers.go`."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ Content = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A heading and the function for its cells; `wide` columns appear only with `-o wide`."""
+    """A heading and the function for its cells. `wide` columns appear only with `-o wide`."""
 
     name: str
     cell: Callable[[Content, datetime], Any]
@@ -32,7 +31,7 @@ def as_table(
     *,
     list_metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A meta.k8s.io/v1 Table; each row has the object's metadata, from which kubectl reads names and labels."""
+    """Returns a meta.k8s.io/v1 Table. Each row has the object's metadata, from which kubectl reads names and labels."""
     columns = _COLUMNS.get(resource.storage, _PLAIN)
     definitions = [
         {
@@ -82,7 +81,7 @@ def _age(content: Content, now: datetime) -> str:
 
 
 def human_duration(seconds: float) -> str:
-    """`45s`, `3m12s`, `5h`, `4d3h`: apimachinery `util/duration` HumanDuration."""
+    """Formats a duration like HumanDuration of apimachinery's `util/duration`: `45s`, `3m12s`, `5h`, `4d3h`."""
     whole = max(0, int(seconds))
     minutes, hours, days = whole // 60, whole // 3600, whole // 86400
     if whole < 120:

@@ -27,7 +27,8 @@ class ResourceType:
 
     @property
     def storage(self) -> tuple[str, str]:
-        """Group and plural of the stored objects of this row: `events` is served in two groups and stored once."""
+        """Group and plural under which the objects of this row are stored. `events` is served in two groups and stored
+        once."""
         return self.stored_as if self.stored_as != ("", "") else (self.group, self.plural)
 
     @property
@@ -40,7 +41,7 @@ class ResourceType:
 
     @property
     def qualified(self) -> str:
-        """`deployments.apps`, `pods`: the resource's name in refusals."""
+        """The resource's name in refusals, such as `deployments.apps` or `pods`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
@@ -120,8 +121,8 @@ BY_KIND: dict[tuple[str, str], ResourceType] = {(r.api_version, r.kind): r for r
 
 
 def resource_named(plural: str) -> ResourceType:
-    """The row for a plural such as `pods`; the first group wins if two serve it. Raises KeyError for an unknown
-    plural."""
+    """Returns the row for a plural such as `pods`. If two groups serve it, returns the first. Raises KeyError for an
+    unknown plural."""
     for row in RESOURCE_TYPES:
         if row.plural == plural:
             return row

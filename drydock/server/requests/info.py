@@ -1,4 +1,5 @@
-"""Reads method, path and query of a request: its verb and object, as authorizers and audit name them."""
+"""Reads method, path and query of a request, and derives its verb and object, as authorizers and the audit name
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from drydock.server.kinds.resources import BY_PATH, REVIEW_KINDS, ResourceType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestInfo:
-    """One request to an object or a collection; `name` is empty for collections."""
+    """One request for an object or a collection. `name` is empty for a collection."""
 
     verb: str
     resource: ResourceType
@@ -29,7 +30,8 @@ class ReviewRequest:
 
 
 def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInfo | ReviewRequest:
-    """The request; raises ApiError 404 for an unknown path, 405 for a verb that the path does not support."""
+    """Parses the request. Raises ApiError 404 for an unknown path, and 405 for a verb that the path does not
+    support."""
     parts = [part for part in path.split("/") if part]
     group, version, rest = _group_version(parts, path)
     namespace = ""

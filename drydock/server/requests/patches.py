@@ -1,7 +1,6 @@
-"""Merge patch (RFC 7396) and JSON patch (RFC 6902), the patch formats that are independent of kinds.
+"""Applies merge patches (RFC 7396) and JSON patches (RFC 6902), whose formats do not depend on the kind.
 
-The third format, whose merging of lists depends on the kind, is in `strategic_merge.py`.
-"""
+The third format merges lists in a way that depends on the kind; it is in `strategic_merge.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from drydock.server.api_errors import bad_request, unprocessable
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """The patched document; the target is not modified."""
+    """Returns the patched document. Does not modify the target."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
     result = dict(target) if isinstance(target, dict) else {}
@@ -30,9 +29,9 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """The patched document; the target is not modified.
+    """Returns the patched document. Does not modify the target.
 
-    An invalid JSON patch is 400; a failed `test` or a missing path is 422, as in the real server."""
+    An invalid JSON patch is a 400. A failed `test` or a missing path is a 422, as in the real server."""
     if not isinstance(operations, list):
         raise bad_request("a JSON patch is a list of operations")
     try:
@@ -46,12 +45,13 @@ def json_patch(target: Any, operations: Any) -> Any:
 
 
 def _with_value(operation: Any) -> Any:
-    """The server's library treats a missing value as null; jsonpatch refuses it."""
+    """Adds null for a missing value, as the real server's library does; jsonpatch refuses a missing value."""
     return {"value": None, **operation} if isinstance(operation, dict) else operation
 
 
 class _Test(TestOperation):
-    """The server's library treats a missing member as null; in jsonpatch the test fails."""
+    """A `test` that treats a missing member as null, as the real server's library does; in jsonpatch such a test
+    fails."""
 
     def apply(self, obj: Any) -> Any:
         with suppress(JsonPointerException):

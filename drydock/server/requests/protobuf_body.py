@@ -1,7 +1,7 @@
-"""The protobuf bodies that kubectl sends instead of JSON, decoded without a schema compiler.
+"""Decodes the protobuf bodies that kubectl sends instead of JSON, without a schema compiler.
 
-Field numbers: apimachinery `meta/v1/generated.proto`, and the same file of policy/v1, core/v1 and authorization/v1; the
-envelope is `runtime/generated.proto` Unknown after the four magic bytes."""
+Field numbers: apimachinery `meta/v1/generated.proto`, and the same file of policy/v1, core/v1 and authorization/v1.
+After the four magic bytes, the envelope is Unknown of `runtime/generated.proto`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Fields = dict[int, list[Any]]
 
 
 def decode_body(body: bytes) -> dict[str, Any]:
-    """The object in JSON form; raises ApiError 400 for an invalid body, 415 for other kinds."""
+    """Returns the object in JSON form. Raises ApiError 400 for an invalid body, and 415 for other kinds."""
     if not body.startswith(_MAGIC):
         raise bad_request("a protobuf body starts with k8s\\x00")
     envelope = _fields(body[len(_MAGIC) :])
@@ -88,7 +88,8 @@ def _message(fields: Fields, number: int) -> Fields:
 
 
 def _signed(value: int) -> int:
-    """Protobuf writes a negative int64 as its 64-bit two's complement, for example kubectl's `--grace-period=-1`."""
+    """Decodes a negative int64, which protobuf writes as its 64-bit two's complement. kubectl's `--grace-period=-1`
+    needs it."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 

@@ -1,4 +1,4 @@
-"""Query, headers and body of a request as values; 400 for invalid ones."""
+"""Parses query, headers and body of a request. Raises 400 for invalid ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEFAULT_WATCH_SECONDS = 1800.0
 
 
 async def body_of(request: web.Request) -> dict[str, Any]:
-    """The object in the body, in whichever format it was sent; empty without a body."""
+    """Returns the object in the body, in whichever format it was sent; empty without a body."""
     raw = await request.read()
     if not raw:
         return {}
@@ -35,7 +35,7 @@ async def body_of(request: web.Request) -> dict[str, Any]:
 
 
 def decoded(raw: bytes) -> Any:
-    """The body's JSON, of any type: a JSON patch is a list."""
+    """Returns the body's JSON, of any type: a JSON patch is a list."""
     try:
         return msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
@@ -43,13 +43,12 @@ def decoded(raw: bytes) -> Any:
 
 
 def wants_table(request: web.Request) -> bool:
-    """Whether the client wants a table: kubectl names Table first in its Accept header, and plain JSON as an
-    alternative."""
+    """Whether the client wants a table. kubectl then names Table first in its Accept header, and plain JSON second."""
     return "as=Table" in request.headers.get("Accept", "")
 
 
 def is_dry_run(query: Mapping[str, str]) -> bool:
-    """Whether nothing may be stored; 400 for a value other than `All`."""
+    """Whether the request is a dry run, which stores nothing. Raises 400 for a value other than `All`."""
     value = query.get("dryRun", "")
     if value not in ("", "All"):
         raise api_errors.bad_request(f'dryRun: Invalid value: "{value}": supported values: "All"')
@@ -57,7 +56,7 @@ def is_dry_run(query: Mapping[str, str]) -> bool:
 
 
 def number(query: Mapping[str, str], name: str) -> int:
-    """A whole number in the query, 0 if it is missing."""
+    """Returns a whole number in the query; 0 if it is missing."""
     text = query.get(name, "") or "0"
     if not text.isdigit():
         raise api_errors.bad_request(f"{name}: Invalid value: {text!r}: must be a whole number")
@@ -65,12 +64,12 @@ def number(query: Mapping[str, str], name: str) -> int:
 
 
 def selected(query: Mapping[str, str], info: RequestInfo) -> Matches | None:
-    """Label and field selector of the query as one predicate; None selects everything."""
+    """Returns the label and field selectors of the query as one predicate; None if they select everything."""
     return object_selector(query.get("labelSelector", ""), query.get("fieldSelector", ""), info.resource.storage)
 
 
 def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
-    """DeleteOptions of the body; fields in the query replace them."""
+    """Returns the DeleteOptions of the body. Fields in the query replace them."""
     given = dict(body)
     if "gracePeriodSeconds" in query:
         given["gracePeriodSeconds"] = number(query, "gracePeriodSeconds")
@@ -80,7 +79,7 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
 
 
 def watch_request(query: Mapping[str, str], info: RequestInfo) -> WatchRequest:
-    """The options of a watch request."""
+    """Returns the options of a watch request."""
     version = query.get("resourceVersion", "")
     if version and not version.isdigit():
         raise api_errors.bad_request(

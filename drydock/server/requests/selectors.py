@@ -1,4 +1,4 @@
-"""Label and field selectors, from the text of a query or from an object's `selector`, as predicates."""
+"""Turns label and field selectors, from a query or from an object's `selector`, into predicates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def _split_outside_parentheses(text: str) -> list[str]:
 
 
 def label_selector_from_text(text: str) -> Matches:
-    """A predicate on a label mapping from `app=web,tier in (a,b),!old` (apimachinery `labels/selector.go`)."""
+    """Returns a predicate on labels from a text such as `app=web,tier in (a,b),!old` (apimachinery
+    `labels/selector.go`)."""
     terms = [_label_term(part) for part in _split_outside_parentheses(text)]
     return lambda labels: all(term(labels) for term in terms)
 
@@ -43,7 +44,8 @@ def _label_term(part: str) -> Matches:
 
 
 def label_selector_from_object(selector: Mapping[str, Any] | None) -> Matches:
-    """A predicate from a `metav1.LabelSelector`; an absent one matches nothing, an empty one everything."""
+    """Returns a predicate from a `metav1.LabelSelector`. An absent selector matches nothing, an empty one
+    everything."""
     if selector is None:
         return lambda _labels: False
     equal: Mapping[str, str] = selector.get("matchLabels") or {}
@@ -102,7 +104,8 @@ _SELECTABLE: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def field_selector_from_text(text: str, storage: tuple[str, str]) -> Matches:
-    """A predicate on an object from `spec.nodeName=n1,status.phase!=Failed`; 400 for an unsupported field."""
+    """Returns a predicate on an object from a text such as `spec.nodeName=n1,status.phase!=Failed`. Raises 400 for an
+    unsupported field."""
     known = ("metadata.name", "metadata.namespace", *_SELECTABLE.get(storage, ()))
     terms = [_field_term(part, known) for part in text.split(",") if part.strip()]
     return lambda obj: all(term(obj) for term in terms)
@@ -132,7 +135,7 @@ def _field_text(obj: Mapping[str, Any], path: str) -> str:
 
 
 def object_selector(label_text: str, field_text: str, storage: tuple[str, str]) -> Matches | None:
-    """Both selectors of a request as one predicate on an object; None if everything is selected."""
+    """Returns both selectors of a request as one predicate on an object; None if they select everything."""
     if not label_text.strip() and not field_text.strip():
         return None
     by_label, by_field = label_selector_from_text(label_text), field_selector_from_text(field_text, storage)

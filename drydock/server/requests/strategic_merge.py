@@ -1,8 +1,7 @@
-"""Strategic merge patch: lists of named things merge by name, all other lists are replaced.
+"""Strategic merge patches: lists of named things merge by name, and all other lists are replaced.
 
-Source: apimachinery `util/strategicpatch/patch.go` and the `patchStrategy` tags of the API types. The tags are in one
-table here, by the name of the field and, if one name is used twice, by the parent field.
-"""
+Source: apimachinery `util/strategicpatch/patch.go` and the `patchStrategy` tags of the API types. One table here has
+the tags, by the name of the field. If two fields have one name, the table also has the parent field."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ _DIRECTIVE = "$patch"
 
 
 def strategic_merge_patch(target: Any, patch: Any) -> Any:
-    """The patched document; the target is not modified. 400 for an unknown directive."""
+    """Returns the patched document. Does not modify the target. Raises 400 for an unknown directive."""
     if not isinstance(patch, dict):
         raise bad_request("a strategic merge patch is an object")
     return _merge_object(target if isinstance(target, dict) else {}, patch, parent="")
@@ -121,7 +120,7 @@ def _merge_named(target: list[Any], patch: list[Any], key: str, field: str) -> l
 
 
 def _ordered(items: list[Any], order: list[Any], key: str | None) -> list[Any]:
-    """Items in the client's order; unnamed items keep their order at the end."""
+    """Sorts the items in the client's order. Items that the client does not name keep their order at the end."""
     wanted = [entry[key] if key and isinstance(entry, dict) else entry for entry in order]
 
     def place(item: Any) -> int:

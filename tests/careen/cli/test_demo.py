@@ -86,7 +86,7 @@ def test_demo_exits_with_1_if_an_agent_breaks_a_rule(demo: Any, tmp_path: Path) 
     output, _ = process.communicate()
     assert process.returncode == 1, output
     assert "BROKEN: no reboot without the node's own live claim (claim)" in output
-    assert "node-02 was told to reboot while the lock held no claim of its own" in output
+    assert "node-02 was asked to reboot while the lock had no claim of that node" in output
     assert "every rule held" not in output
     assert agents_of(tmp_path) == []
 
@@ -182,8 +182,8 @@ def test_demo_reports_why_its_agents_do_not_start_and_gives_no_verdict(
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path)])
     assert result.exit_code == 4
     assert (
-        "Error: no verdict: the agent of node-01 ended by itself with the exit codes 2, 2, 2 before it read its Node"
-        in result.output
+        "Error: no verdict: the agent of node-01 exited unexpectedly with the exit codes 2, 2, 2 before "
+        "it read its Node" in result.output
     )
     assert "No such option '--no-such-flag'" in result.output
     assert "Traceback" not in result.output
