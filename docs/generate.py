@@ -36,7 +36,7 @@ WHY_EXAMPLE = """\
 $ careen why node-01
 node-01 is Waiting since 8s: the lock is held by hand: uninstall kured.
 Lock: PAUSED by hand: uninstall kured; no claim held.
-Next: its agent looks again within 30 s.
+Next: its agent takes its next turn within 30 s.
 
 GATE                  ANSWER      SINCE   WHY
 hold                  refuses     8s      the lock is held by hand: uninstall kured

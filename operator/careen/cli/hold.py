@@ -81,7 +81,7 @@ def end_of(text: str, now: datetime) -> datetime:
             end = now + timedelta(seconds=go_duration(text))
         except (ValueError, OverflowError) as error:
             raise click.BadParameter(
-                f"{text!r} is neither a duration such as 90m or 2h nor an instant with its offset such as "
+                f"{text!r}: expected a duration such as 90m or 2h, or a time with its offset such as "
                 "2026-03-04T18:00:00Z",
                 param_hint="--until",
             ) from error

@@ -128,7 +128,7 @@ def _require_claim(cluster: Cluster, content: LockContent, node: str) -> None:
 
 
 def _paused_already(before: str, given: str) -> str:
-    """Returns a message. The first pause keeps its reason, because a second person must not overwrite it."""
+    """Says that the lock is already paused. A second person must not overwrite the reason of the first pause."""
     if not before:
         return "The lock is already paused, without a reason; nothing was changed."
     another = "" if given in ("", before) else "; run `careen lock resume` first to pause it for another reason"

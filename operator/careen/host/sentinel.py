@@ -108,7 +108,7 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
             return Need(answer=NeedAnswer.NO, detail=f"the sentinel command `{name}` exited with 1")
         case Exited(code=code, errors=errors):
             return _unknown(
-                f"the sentinel command `{name}` exited with {code}, which means neither yes (0) nor no (1): {errors}"
+                f"the sentinel command `{name}` exited with {code}, but only 0 (yes) and 1 (no) are valid: {errors}"
             )
 
 

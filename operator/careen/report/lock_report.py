@@ -116,7 +116,7 @@ def _row(entry: Entry, node: NodeView | None, now: datetime) -> list[str]:
 
 def _phase(entry: Entry, node: NodeView | None) -> str:
     if entry.unread:
-        return "unreadable; counts as a claim"
+        return "unreadable, but counts as a claim"
     if node is None:
         return "no such Node"
     if entry.uid and entry.uid != node.uid:

@@ -98,8 +98,8 @@ class LiveSettings:
 
     @property
     def scheduler_config(self) -> str | Unknown:
-        """The scheduler's configuration. A ConfigMap's key is as it was when its settings took effect; a file is read
-        now."""
+        """The text of the scheduler's configuration. A text from the ConfigMap is that of the settings in force; a file
+        is read at each call."""
         where = self.settings.scheduler_config
         if scheduler_config.is_key(where) and self._instead is None:
             return self._scheduler_text

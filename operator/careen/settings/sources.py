@@ -140,8 +140,8 @@ def contradictions(settings: Settings) -> list[str]:
         settings.prometheus_url or settings.alertmanager_url
     ):
         found.append(
-            "--alert-filter-regexp and --alert-firing-only need --prometheus-url or --alertmanager-url: without one no "
-            "alert is looked at"
+            "--alert-filter-regexp and --alert-firing-only need --prometheus-url or --alertmanager-url, because "
+            "they filter the alerts of these servers"
         )
     if settings.health_queries and not settings.prometheus_url:
         found.append("--health-queries needs --prometheus-url, because the queries go to Prometheus")

@@ -90,9 +90,9 @@ def test_hold_keeps_the_other_annotations_of_the_node(desk: Desk) -> None:
         (["n1", "--reason", "x until=2199-01-01T00:00:00Z"], "contain `until=`; use --until for the end"),
         (
             ["n1", "--reason", "x", "--until", "soon"],
-            "'soon' is neither a duration such as 90m or 2h nor an instant with its offset",
+            "'soon': expected a duration such as 90m or 2h, or a time with its offset",
         ),
-        (["n1", "--reason", "x", "--until", "2199-01-01T00:00:00"], "nor an instant with its offset"),
+        (["n1", "--reason", "x", "--until", "2199-01-01T00:00:00"], "or a time with its offset"),
         (["n1", "--reason", "x", "--until", "2020-01-01T00:00:00Z"], "2020-01-01T00:00:00Z is not in the future"),
         (["n1", "--reason", "x", "--until", "0"], "is not in the future"),
         (["n12", "--reason", "x"], "there is no Node 'n12'; did you mean n1?"),

@@ -143,7 +143,7 @@ def test_lock_show_prints_an_unreadable_claim_and_lock_release_removes_it(desk: 
     desk.lock('{"nodeID":"n3","maxOwners":2,"locks":[{"nodeID":"n3","id":"c3"},{"nodeID":7}]}')
     shown = desk.ok("lock", "show")
     assert "unreadable entry 1" in shown
-    assert "unreadable; counts as a claim" in shown
+    assert "unreadable, but counts as a claim" in shown
     desk.ok("lock", "release", "unreadable entry 1")
     assert desk.lock_content().holders == ("n3",)
 

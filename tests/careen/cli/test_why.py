@@ -222,7 +222,7 @@ def test_why_shows_the_time_until_the_next_evaluation(desk: Desk, agents: int, s
     """
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
     desk.lock(agents=agents)
-    assert f"Next: its agent looks again within {told}." in desk.ok("why", "n1").splitlines()
+    assert f"Next: its agent takes its next turn within {told}." in desk.ok("why", "n1").splitlines()
     assert desk.json("why", "n1")["next"] == {"seconds": seconds, "what": "look"}
 
 

@@ -174,7 +174,7 @@ async def test_a_check_of_the_sentinel_that_raises_makes_the_need_unknown(tmp_pa
     [
         ("exit 0", YES, "exited with 0"),
         ("exit 1", NO, "exited with 1"),
-        ("exit 2", UNKNOWN, "exited with 2, which means neither yes (0) nor no (1)"),
+        ("exit 2", UNKNOWN, "exited with 2, but only 0 (yes) and 1 (no) are valid"),
         ("echo broken >&2; exit 100", UNKNOWN, "broken"),
         ("kill -9 $$", UNKNOWN, "exited with -9"),
         ("! no-such-program-here", UNKNOWN, "a program is missing"),

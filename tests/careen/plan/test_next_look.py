@@ -183,7 +183,7 @@ def test_no_retry_is_predicted_if_it_needs_a_person(progress: Progress) -> None:
     [
         (NextLook(seconds=47.3, is_retry=True), "its agent tries again in 47s"),
         (NextLook(seconds=0.4, is_retry=True), "its agent tries again now"),
-        (NextLook(seconds=30), "its agent looks again within 30s"),
+        (NextLook(seconds=30), "its agent takes its next turn within 30s"),
     ],
 )
 def test_the_predicted_time_is_printed_as_a_duration(said: NextLook, sentence: str) -> None:

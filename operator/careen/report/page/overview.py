@@ -29,10 +29,7 @@ def overview(timeline: Timeline, axis: Axis, zone_of: Mapping[str, str], clock: 
     done = _done_by_zone(timeline, zones)
     moves = _moves_by_bin(timeline, axis)
     height = _DONE + _GAP + _MOVES + _GAP
-    told = (
-        f"{count_of(len(timeline.reboots), 'node')} done and {count_of(len(timeline.moves), 'pod move')}, "
-        f"as time goes on"
-    )
+    told = f"{count_of(len(timeline.reboots), 'node')} done and {count_of(len(timeline.moves), 'pod move')}, over time"
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(told)}">',
         *_areas(done, axis, total=max(1, len(timeline.nodes))),
