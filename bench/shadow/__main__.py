@@ -27,6 +27,7 @@ from typing import Any
 from aiohttp import web
 
 from bench.scheduler import cluster
+from bench.shadow import learner
 
 ROOT = Path(__file__).resolve().parents[2]
 STEMS = {
@@ -36,6 +37,11 @@ STEMS = {
     "replicasets": ("3-replicasets", "ReplicaSet"),
     "pods": ("4-pods", "Pod"),
 }
+LEARNER = f"""## The learner alone
+
+{learner.BINDINGS} bindings of a scheduler whose start the belief does not know. *Searches*: those that the belief
+follows. *Ms*: processor time of the prediction and update of one binding. *Without a belief*: of one plain decision.
+*Kept*: memory of the belief."""
 HEADER = (
     "NODES", "PODS", "LISTS: REQUESTS", "MB", "PROCESSOR S", "PODS/S", "EVENTS/S", "KB/S", "PROCESSOR %",
     "RSS MIB", "PEAK MIB", "COMPARED", "BEHIND",
@@ -60,6 +66,11 @@ def main() -> None:
         for pods in given.pods:
             row = asyncio.run(Bench(given.folder, nodes, pods).run(given.seconds))
             print("| " + " | ".join(row) + " |", flush=True)
+    print(f"\n{LEARNER}\n")
+    print("| " + " | ".join(name.lower() for name in learner.HEADER) + " |")
+    print("|" + "---|" * len(learner.HEADER), flush=True)
+    for row in learner.rows(given.folder, given.nodes):
+        print("| " + " | ".join(row) + " |", flush=True)
 
 
 class Bench:

@@ -1,0 +1,102 @@
+"""What learning alone costs a shadow: `python -m bench.shadow` prints it after its other table.
+
+A belief follows bindings of a scheduler with a hidden start. Processor time is that of the prediction and of the
+update, beside that of a single prediction without a belief; memory is what a belief keeps and what one binding needs
+at its peak, both measured by tracemalloc in bindings of their own, because it slows what it measures."""
+
+from __future__ import annotations
+
+import random
+import time
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import mean
+
+from bench.scheduler import cluster
+from scheduler_core.cycle import Scheduler
+from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.model.manifests.from_manifest import pod_from_manifest
+from scheduler_core.model.pod import Pod
+from scheduler_core.sampling import Search
+from scheduler_core.snapshot.loading import load_pages
+from scheduler_core.snapshot.snapshot import Snapshot
+
+HEADER = (
+    "NODES",
+    "SEARCHES, FIRST",
+    "SEARCHES, LAST 20",
+    "MS, FIRST",
+    "MS, 2 TO 20",
+    "MS, LAST 20",
+    "WITHOUT A BELIEF",
+    "KIB KEPT, FIRST",
+    "KIB KEPT, LAST",
+    "MIB AT THE PEAK",
+)
+BINDINGS = 40
+EARLY = 20
+_MEASURED_LAST = 2  # bindings for memory
+
+Seen = tuple[Snapshot, Pod, str]
+
+
+def rows(folder: Path, sizes: Sequence[int]) -> Iterator[list[str]]:
+    """A row for each number of nodes."""
+    for nodes in sizes:
+        place = folder / f"{nodes}-1"
+        cluster.write(place, nodes=nodes, seed=1)
+        pages = [path.read_bytes() for path in sorted(place.glob("*.json"))]
+        yield row(load_pages(pages))
+
+
+def row(snapshot: Snapshot, bindings: int = BINDINGS) -> list[str]:
+    """The cells of one cluster."""
+    scheduler = Scheduler()
+    seen = list(_bindings(snapshot, scheduler, bindings + _MEASURED_LAST))
+    first = belief = SearchBelief.unknown(snapshot, scheduler)
+    followed, times, plain = [], [], []
+    for before, pod, node in seen[:bindings]:
+        followed.append(len(belief.followed))
+        began = time.process_time()
+        belief = belief.told(belief.expect(before, scheduler, pod), node)
+        between = time.process_time()
+        scheduler.schedule(before, pod)
+        times.append(between - began)
+        plain.append(time.process_time() - between)
+    kept, peaks = zip(*(_memory(each, scheduler, seen[-1]) for each in (first, belief)), strict=True)
+    return [
+        f"{len(snapshot.nodes):,}",
+        str(followed[0]),
+        f"{mean(followed[EARLY:]):.0f}",
+        f"{1000 * times[0]:.1f}",
+        f"{1000 * mean(times[1:EARLY]):.1f}",
+        f"{1000 * mean(times[EARLY:]):.1f}",
+        f"{1000 * mean(plain[EARLY:]):.1f}",
+        *(f"{each / 1024:.0f}" for each in kept),
+        f"{max(peaks) / 2**20:.1f}",
+    ]
+
+
+def _bindings(snapshot: Snapshot, scheduler: Scheduler, count: int) -> Iterator[Seen]:
+    """One pod after another of the cluster's applications, from a start that the belief does not know."""
+    chance, search = random.Random(1), Search(len(snapshot.nodes) // 3)
+    for number in range(count):
+        pod = pod_from_manifest(cluster.pod_at(None, app=chance.randrange(50), suffix=f"new{number}", is_running=False))
+        result = scheduler.schedule(snapshot, pod, search=search)
+        if result.node is None or result.next_start is None:
+            raise ValueError(f"{pod.key} fits nowhere: the cluster of the bench is too full")
+        yield snapshot, pod, result.node
+        snapshot, search = scheduler.place(snapshot, result), Search(result.next_start)
+
+
+def _memory(belief: SearchBelief, scheduler: Scheduler, seen: Seen) -> tuple[int, int]:
+    """Bytes that the belief after one more binding keeps, and the peak of that binding."""
+    before, pod, node = seen
+    tracemalloc.start()
+    try:
+        after = belief.told(belief.expect(before, scheduler, pod), node)
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return kept if after is not belief else 0, peak
