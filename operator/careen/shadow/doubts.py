@@ -36,6 +36,7 @@ class ScheduledPod:
     earlier: Snapshot | None = None  # before what changed shortly before
     decided_before: list[ScheduledPod] = field(default_factory=list)  # and bound later
     decided_after: list[str] = field(default_factory=list)  # and bound earlier
+    followed_by: int = 0  # so many bindings that cannot be compared
 
     def other_worlds(self) -> Sequence[tuple[AgreementReason, Snapshot]]:
         """Returns the other states of the cluster in which the scheduler may have decided, each with the reason."""

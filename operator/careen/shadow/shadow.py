@@ -165,7 +165,15 @@ class Shadow:
     def _went_by(self, news: PodNews) -> None:
         """Records a binding that cannot be compared. Its search still moved the start of the next search, which all
         profiles share."""
-        if news.node and self.belief is not None and news.scheduler in self._scheduler.runners:
+        if not news.node or news.scheduler not in self._scheduler.runners:
+            return
+        if self._landed:
+            self._landed[-1].followed_by += 1  # the belief learns of it after the bindings that still wait
+        else:
+            self._learn_of_unseen()
+
+    def _learn_of_unseen(self) -> None:
+        if self.belief is not None:
             self.belief = self.belief.unseen(self._cache.snapshot())
 
     def _why_not(self, landed: ScheduledPod) -> AgreementReason | None:
@@ -211,6 +219,8 @@ class Shadow:
             return False
         self._landed.remove(landed)
         self.tally.add(self._compared(landed))
+        for _ in range(landed.followed_by):
+            self._learn_of_unseen()
         return True
 
     def _decided_first(self) -> ScheduledPod:

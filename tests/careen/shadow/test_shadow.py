@@ -473,3 +473,20 @@ def test_a_binding_waits_until_the_pods_that_were_decided_before_it_are_a_second
     assert town.shadow.compare()
     assert town.shadow.compare()
     assert not town.shadow.compare()
+
+
+def test_a_binding_that_cannot_be_compared_moves_the_start_after_the_earlier_bindings_that_wait() -> None:
+    def learned(*, waits: bool) -> Town:
+        town = learned_town(TWO_PROFILES)
+        town.comes("web")
+        town.comes("other", scheduler="second")
+        town.bound("web", "n008")
+        if not waits:
+            town.said()
+        town.bound("other", "n001", scheduler="second")
+        town.said()
+        return town
+
+    waiting, compared = learned(waits=True), learned(waits=False)
+    assert compared.shadow.belief is not None
+    assert waiting.shadow.belief == compared.shadow.belief
