@@ -368,7 +368,7 @@ class CycleResult:
     state: CycleState | None = None
     sample: NodeSample | None = None
     evaluated: int | None = None  # the number of nodes it processed, if its start was given
-    next_start: int | None = None  # and where the next search begins then
+    next_start: int | None = None  # where the next search begins
 
     def without_evidence(self) -> CycleResult:
         """Returns the result without its inputs, which contain columns of the whole cluster, for callers that keep many

@@ -48,7 +48,7 @@ class Diagnosis:
     nodes: NodeList
     prefilter: Verdict | None = None  # refuses all nodes at once
     inside: NDArray[np.intp] | None = None  # the rows that a PreFilter result names; None: all
-    outside: Verdict | None = None  # of the other rows
+    outside: Verdict | None = None  # the verdict on all other rows
     rounds: tuple[Round, ...] = ()
     sieved: NDArray[np.intp] | None = None  # the rows that passed the filters, where they are known already
     replaced: Mapping[int, Verdict] = field(default_factory=dict)

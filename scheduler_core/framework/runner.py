@@ -93,7 +93,7 @@ class Runner:
         self.plugins = plugins
         self._pre_filters = plugins.at("preFilter")
         self._filters: tuple[FilterPlugin, ...] = plugins.at("filter")
-        # Which forms a plugin has is settled here, once: asking costs more than many a filter.
+        # The forms that each plugin has are looked up once here, because the lookup costs more than many filters.
         self._filters_all = {p.name: p for p in self._filters if isinstance(p, FilterAllPlugin)}
         self._extensions = tuple(p for p in self._pre_filters if isinstance(p, PreFilterExtensions))
         self._post_filters = plugins.at("postFilter")

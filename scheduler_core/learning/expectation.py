@@ -23,7 +23,7 @@ from scheduler_core.simulation.landings import CONFIDENCE
 from scheduler_core.simulation.searches import Likely
 from scheduler_core.values import Value
 
-# The part of the bindings that no search and no deviation foresees.
+# The part of the bindings that no search and no deviation predicts.
 _STRANGE: Final = 0.02
 
 Foreseen = tuple[Likely, CycleResult]

@@ -30,7 +30,7 @@ from scheduler_core.values import Value, replace_value
 
 # The number of searches that are followed from binding to binding; a binding costs about 0.2 ms for each of them.
 MOST_FOLLOWED: Final = 1000
-# In addition, for predictions if none of these is right: searches spread over all possible starts.
+# Further searches, spread over all possible starts, for predictions if none of the followed ones is right.
 _SPREAD: Final = 160
 # The probability, before each binding, that the scheduler restarted, that a cycle was not observed, or that one moved
 # the start further than any of `STEPS`.
@@ -41,7 +41,7 @@ _TRIED_AGAIN: Final = 0.05
 _FORGOTTEN: Final = 0.002
 # The number of observed cycles that show how far an unknown one moves the start.
 _MOST_STRIDES: Final = 32
-# The part of the unknown cycles that move it by any number of nodes.
+# The part of the unknown cycles that move the start by any number of nodes.
 _UNLIKE: Final = 0.1
 _Kind = tuple[int, int]  # number of workers, order of nodes
 _Weights = NDArray[np.float64]

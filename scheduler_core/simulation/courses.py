@@ -35,7 +35,7 @@ from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
 NOTHING_DRAWN = Draw()
-_NEXT_ROUND = "(the next round first)"  # in no API name
+_NEXT_ROUND = "(the next round first)"  # no API name has this form
 # The time since the cycle before, in which other pods may be bound: a drain evicts about ten pods a second, a
 # StatefulSet waits until the evicted pod has ended, and a Job ten seconds and more.
 _SECONDS_BEFORE: Mapping[Recreation, float] = defaultdict(

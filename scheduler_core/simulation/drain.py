@@ -43,7 +43,7 @@ from scheduler_core.simulation.searches import MOST_SEARCHES, Draw, Likely, poss
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
-# A dozen pods with a tie or two are followed to the end; beyond, the forecast says that it left courses out.
+# Enough to follow a dozen pods with a few ties to the end. If there are more courses, the forecast says so.
 MOST_COURSES = 24
 # In large clusters a course costs more, and there are more ties than anybody could follow: few courses find
 # nearly all nodes that many would.
@@ -118,8 +118,8 @@ class FinishedDrain(Value, kw_only=True):
     forecasts: tuple[Forecast, ...]
     world: Snapshot
     displaced: tuple[Displaced, ...]
-    searches: tuple[Likely, ...] = ()  # how the scheduler may go on from there through its nodes
-    is_open: bool = False  # something was left to chance: the next drain of the same node might come out otherwise
+    searches: tuple[Likely, ...] = ()  # how the scheduler may continue its search from there
+    is_open: bool = False  # chance decided something: another drain of the same node may differ
 
 
 def run_drain(

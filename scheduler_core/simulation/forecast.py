@@ -20,7 +20,7 @@ class Outcome(StrEnum):
 
     STAYS = "stays"  # a DaemonSet's or a static pod: it waits on the node for the new boot
     MOVES = "moves"  # a replacement fits on the nodes in `landing`
-    RETURNS = "returns"  # only this node can hold it: it waits out the reboot and comes back
+    RETURNS = "returns"  # only this node can hold it: it waits until the reboot is over and comes back
     PENDING = "pending"  # a replacement fits nowhere; the sentence gives the reason of each plugin
     BLOCKED = "blocked"  # a disruption budget or a webhook refuses; `is_never`: waiting cannot change that
     LOST = "lost"  # no controller recreates it: it has none, or its Job fails or has ended
@@ -76,7 +76,7 @@ class PodForecast(Value, kw_only=True):
     runner_up: RunnerUp | None = None
     remedies: tuple[str, ...] = ()
     is_cut: bool = False
-    is_bound: bool = False  # stays because its owner's template names this node: an eviction would not get rid of it
+    is_bound: bool = False  # stays because its owner's template names this node: an eviction would not remove it
 
     @property
     def title(self) -> str:
@@ -110,8 +110,8 @@ class Forecast(Value, kw_only=True):
     node: str
     made_at: str  # RFC 3339: when the lists it rests on were read
     pods: tuple[PodForecast, ...] = ()
-    courses: int = 1  # how many ways of the ties were followed
-    already_pending: int = 0  # pods of the cluster that had no node before the drain: not its doing
+    courses: int = 1  # the number of courses that were followed
+    already_pending: int = 0  # pods of the cluster that had no node before the drain
     notes: tuple[
         str, ...
     ] = ()  # "the only control-plane node goes down for the reboot", "default scheduler profile assumed"

@@ -16,7 +16,7 @@ from scheduler_core.simulation.course_parts.any_start import weighed
 from scheduler_core.simulation.course_parts.displaced import Displaced
 from scheduler_core.simulation.courses import Course
 
-# How much of what may happen the named nodes hold, where the scheduler looks at a part of them.
+# The probability that the named nodes include the pod's node, if the scheduler checks only a part of the nodes.
 CONFIDENCE = 0.95
 
 
@@ -39,7 +39,7 @@ class Landing:
     weights: dict[str, float] = field(default_factory=dict)
     searches: int = 0
     homeless_weight: float = 0.0
-    preempts_in_part: bool = False  # the scheduler may find others to preempt, on nodes that it begins with by chance
+    preempts_in_part: bool = False  # the scheduler may preempt pods on other nodes, because it starts at a random one
 
     @property
     def is_open(self) -> bool:

@@ -50,7 +50,7 @@ class Durations(Value, kw_only=True):
     drain: float = 60.0
     boot: float = 180.0
     settle: float = 30.0
-    handover: float = 5.0  # from a claim given back to the next one taken
+    handover: float = 5.0  # from the release of a claim to the next claim
     boot_of: Mapping[str, float] = msgspec.field(default_factory=dict)
 
 
@@ -149,7 +149,7 @@ class _Rollout:
         while True:
             line = self._line({name: None for name in self.waiting if name not in asked} if asked else self.waiting)
             if not line:
-                return in_the_way if self._line(self.waiting) else []  # no place was left unused
+                return in_the_way if self._line(self.waiting) else []  # no concurrency was left unused
             for name in line:
                 asked.add(name)
                 is_kept = self.permission.is_kept(name)

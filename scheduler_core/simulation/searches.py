@@ -18,9 +18,9 @@ from scheduler_core.simulation.course_parts.deviations import AHEAD, STEPS, move
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
-# As many as processors are common; the scheduler's own `parallelism`, 16 as a rule, is the most.
+# Usual numbers of processors. The scheduler's `parallelism`, by default 16, is the largest number of workers.
 _WORKERS = (1, 2, 4, 8, 16)
-# In all, over numbers of workers and orders: with 5 and 1 of them, 32 starts each.
+# The total over all numbers of workers and orders: with 5 numbers and 1 order there are 32 starts each.
 MOST_SEARCHES = 160
 # An extender is asked once for each search.
 _MOST_WITH_EXTENDERS = 8
@@ -32,10 +32,10 @@ _MANY = 32
 # How often a learned search is lost in a cycle: of about a thousand recorded cycles, three moved the start further
 # from the computed one than any of `STEPS` (bench/accuracy/cycles.md).
 _LOSES = 0.002
-# Nobody counts on where the start is after more cycles of other pods than this.
+# After more cycles of other pods than this, the position of the start counts as unknown.
 _MOST_OTHERS = 30
 
-# Groups of nodes, each with its share; within a group every node is as likely.
+# Groups of nodes, each with its share. Within a group, every node is equally likely.
 Shares = tuple[tuple[tuple[str, ...], float], ...]
 
 

@@ -20,7 +20,7 @@ class Step(StrEnum):
 
     HELD_BACK = "held back"  # claimed, not yet cordoned: the pause before the drain
     DRAINING = "draining"
-    REBOOTING = "rebooting"  # until the node is given back
+    REBOOTING = "rebooting"  # until the node is back in service
     SETTLING = "settling"  # back in service; its claim is still held
 
 
@@ -62,7 +62,7 @@ class Move(Value, kw_only=True):
     at: datetime
     choices: int = 1
     is_open: bool = False
-    is_preempted: bool = False  # it did not stand on a drained node; a displaced pod took its place
+    is_preempted: bool = False  # it was not on a drained node; a displaced pod preempted it
 
 
 class Wait(Value, kw_only=True):
@@ -127,7 +127,7 @@ class Timeline(Value, kw_only=True):
     hindrances: tuple[Hindrance, ...] = ()
     closings: tuple[Closing, ...] = ()
     left: tuple[Left, ...] = ()
-    is_open: bool = False  # something was left to chance: another seed may give another roll-out
+    is_open: bool = False  # chance decided something: another seed may give another roll-out
 
     @property
     def reboots(self) -> tuple[Visit, ...]:
@@ -171,7 +171,7 @@ class Timeline(Value, kw_only=True):
             edge for visit in self.visits if visit.node in chosen for edge in ((visit.start, 1), (visit.end, -1))
         )
         down = most = 0
-        for _, change in edges:  # at one instant -1 sorts before +1: a claim given back is free for the next
+        for _, change in edges:  # at one instant -1 sorts before +1: a released claim is free for the next node
             down += change
             most = max(most, down)
         return most

@@ -233,7 +233,7 @@ class Columns:
         wanted = np.zeros(len(self.nodes), dtype=bool)
         wanted[rows] = True
         ordered = self.tree_order[wanted[self.tree_order]]
-        if not rows.flags.writeable:  # kept by somebody, who will ask again
+        if not rows.flags.writeable:  # a caller keeps these rows and will use them again
             self._last_in_tree_order = rows, ordered
         return ordered
 

@@ -23,8 +23,7 @@ from scheduler_core.values import replace_value
 
 Value = TypeVar("Value")
 
-# By row: what was made of a node and its pods, beside the node and the state of its pods that it was made of.
-# Shared by snapshots derived from one another.
+# The built NodeInfo per row, with the node and the state of its pods from which it was built.
 _Infos = dict[tuple[int, RequestRules], tuple[Node, object, NodeInfo]]
 
 

@@ -15,7 +15,7 @@ from scheduler_core.values import Value
 from scheduler_core.what_if.more_nodes import nodes_needed, with_more_nodes
 from scheduler_core.what_if.node_template import NodeTemplate, like_node
 
-# A suggestion is no answer to a question, so it must cost little beside the forecast.
+# Nobody asked for a suggestion, so it must cost little compared with the forecast.
 _MOST_SUGGESTED: Final = 3
 _MOST_PODS_TIMES_NODES: Final = 20_000  # each such pod costs a search for pods that it could preempt
 _MOST_TEMPLATES: Final = 4

@@ -17,7 +17,7 @@ from scheduler_core.model.manifests.error import FieldError, ManifestError
 from scheduler_core.model.manifests.from_manifest import PodReader, SharedParts
 from scheduler_core.model.pod import Pod
 
-# Pods without a common text must not fill the memory.
+# Bounds the kept texts, so that pods without a common text do not fill the memory.
 _MOST_TEXTS: Final = 4096
 
 _NULL: Final = msgspec.Raw(b"null")

@@ -21,8 +21,8 @@ SCHEDULING_GATES: Final = (
     EventHint(ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED), _is_the_pod_itself),
 )
 
-# Only so that the pod is looked at again at the queue's door: whether the room made helps is for the plugins to
-# say that refused the pod.
+# Registered only so that the queue calls PreEnqueue again. The hints of other plugins decide whether the freed room
+# helps.
 DEFAULT_PREEMPTION: Final = (EventHint(ClusterEvent(Resource.POD, Action.DELETE), never),)
 
 

@@ -9,7 +9,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.searches import Shares, mixed
 from scheduler_core.values import Value, replace_value
 
-# What controllers write on each pod that bears a number: of this pod, not of its kind.
+# Labels that controllers write on numbered pods. They identify one pod, not its kind.
 _PERSONAL_LABELS = frozenset(
     {"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"}
 )

@@ -19,13 +19,13 @@ class EvictionRounds:
     """
 
     ledger: BudgetLedger
-    remaining: tuple[Pod, ...]  # to be asked in this round, in order
+    remaining: tuple[Pod, ...]  # to be evicted in this round, in order
     ending: tuple[Pod, ...] = ()  # evicted in this round, still on the node
-    held: tuple[Pod, ...] = ()  # refused in this round, to be asked in the next
+    held: tuple[Pod, ...] = ()  # refused in this round, to be evicted in the next
     afterwards: tuple[Pod, ...] = ()  # evicted in this round; their replacements appear when they are gone
     at_last: tuple[Pod, ...] = ()  # evicted in any round; their replacements come when all is over
     healthy: tuple[Pod, ...] = ()  # a replacement landed in this round: it counts for the budgets of the next
-    refused: dict[str, EvictionRefusal] = field(default_factory=dict)  # the last answer, by the pod's key
+    refused: dict[str, EvictionRefusal] = field(default_factory=dict)  # the last refusal, by the pod's key
 
     def copy(self) -> EvictionRounds:
         return replace(self, ledger=self.ledger.copy(), refused=dict(self.refused))

@@ -16,8 +16,8 @@ from scheduler_core.model.job import FailureRule, Job
 from scheduler_core.model.pod import Pod
 from scheduler_core.values import Value
 
-# With which codes a container ends that is asked to stop: SIGTERM, or SIGKILL where it does not listen. Which
-# one, nobody knows before.
+# The exit codes of a container that is told to stop: SIGTERM, or SIGKILL if it ignores that. Which one it will be is
+# not known before.
 _EXIT_CODES = (143, 137)
 _EVICTED = ("DisruptionTarget", "True")  # the condition that the eviction API sets
 _WORST_FIRST = ("FailJob", "FailIndex", "Count", "Ignore")

@@ -11,7 +11,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.values import replace_value
 
 if TYPE_CHECKING:
-    # At run time not: an agent needs the rules for pods alone, and not what this loads.
+    # Imported for types only: an agent needs the rules for pods, but not the modules that this import loads.
     from scheduler_core.snapshot.cluster_objects import ClusterObjects
 
 
@@ -23,7 +23,7 @@ class Recreation(Enum):
         auto()
     )  # its controller makes another while the old one still terminates (ReplicaSet, ReplicationController and others)
     MUCH_LATER = auto()  # a Job waits ten seconds after a pod has failed, and twice as long after each further one
-    AFTER_IT_IS_GONE = auto()  # its successor bears the same name, so it waits for the old object to go (StatefulSet)
+    AFTER_IT_IS_GONE = auto()  # its replacement has the same name, so it waits until the old pod is gone (StatefulSet)
     NEVER = auto()  # no controller
 
 

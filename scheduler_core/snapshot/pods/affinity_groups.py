@@ -37,7 +37,7 @@ class Newcomer:
         return self.identity
 
 
-# Weight per topology key of one group for one kind of newcomer.
+# The weights, per topology key, of each group for one kind of incoming pod.
 Pulls = Mapping[int, tuple[tuple[str, int], ...]]
 
 

@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
 _ROWS: Final = 512  # of a block
-# Each number is given once, to one or several rows of one count.
+# Each stamp is used once, for one or several rows of one count.
 _STAMPS: Final = count(1)
 
 
