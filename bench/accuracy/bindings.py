@@ -95,8 +95,8 @@ class _Watched:
             yield self.bound(event.title, event.node)
 
     def decided_before(self, event: PodEvent, later: Sequence[PodEvent]) -> Sequence[PodEvent]:
-        """The bindings of pods that came before this one, are no less important, and were bound right after it: the
-        scheduler decided them earlier, as `careen shadow` assumes too."""
+        """Returns the bindings of pods that were created before this pod, have at least its priority, and were bound
+        right after it. The scheduler decided them earlier, as `careen shadow` assumes too."""
         pod = self.coming.get(event.title)
         if event.kind != "bound" or pod is None:
             return ()

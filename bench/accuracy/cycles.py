@@ -1,9 +1,9 @@
-"""How real cycles deviate from computed ones: `make bench-accuracy-cycles CYCLES_FLAGS=FOLDER`.
+"""Measures how real cycles deviate from computed ones: `make bench-accuracy-cycles CYCLES_FLAGS=FOLDER`.
 
-The folders are records of `python -m bench.accuracy.sampled --record FOLDER`. The scheduler's log says where each of
-its searches began and how many nodes it processed, so each cycle of a drain can be computed and compared. The two
-frequencies of `scheduler_core.simulation.course_parts.deviations` are fitted to every second cluster, and both halves
-are judged by them."""
+The folders are records of `python -m bench.accuracy.sampled --record FOLDER`. The scheduler's log says where each
+search began and how many nodes it processed, so each cycle of a drain can be computed and compared. The two frequencies
+of `scheduler_core.simulation.course_parts.deviations` are fitted to every second cluster, and tested on both halves.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ _BOUNDS = (0.0, 0.02, 0.05, 0.1, 0.2, 1.01)
 
 @dataclass(frozen=True, slots=True)
 class ObservedCycle:
-    """One cycle: the part of the processed nodes that refused the pod, None if it processed every node; by how many
-    nodes the next start was off; whether the pod took the computed node; and whether it took one of the best."""
+    """One cycle: the part of the processed nodes that refused the pod (None if the cycle processed every node), by how
+    many nodes the next start differs from the computed one, whether the pod took the computed node, and whether it took
+    one of the best."""
 
     refused: float | None
     start_off: int
@@ -57,7 +58,7 @@ class ObservedCycle:
 
     @property
     def is_start_right(self) -> bool:
-        """Whether the next start was the computed one."""
+        """Whether the next search began at the computed start."""
         return self.start_off == 0
 
 
@@ -78,14 +79,15 @@ def main() -> None:
 
 
 def halves_of(drains: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """The drains of every second cluster, beginning with the first, and those of the others."""
+    """Returns the drains of every second cluster, beginning with the first cluster, and the drains of the other
+    clusters."""
     clusters = list(dict.fromkeys(path.parent for path in drains))
     fitted = frozenset(clusters[::2])
     return [each for each in drains if each.parent in fitted], [each for each in drains if each.parent not in fitted]
 
 
 def observed(path: Path) -> list[ObservedCycle]:
-    """The drain's cycles whose pods are known; none if pods were bound in another order than the log has."""
+    """Returns the drain's cycles whose pods are known. Returns none if the log shows another order of bindings."""
     record = read(path)
     seen = [each for each in bindings(record, load_pages(record.happened.pages)) if each.pod is not None]
     starts = _starts(record)
@@ -102,7 +104,8 @@ def observed(path: Path) -> list[ObservedCycle]:
 
 
 def _starts(record: DrainRecord) -> dict[str, tuple[int, int]]:
-    """By pod: where its search began, and how many nodes it processed. A name that is bound twice counts once."""
+    """Maps each pod to the start of its search and the number of processed nodes. Uses only the first binding of a
+    name."""
     starts, at = dict[str, tuple[int, int]](), record.start
     for title, processed in _BOUND.findall(record.log):
         starts.setdefault(title, (at, int(processed)))
@@ -118,7 +121,8 @@ def _observed(result: CycleResult, processed: int, node: str) -> ObservedCycle:
 
 
 def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> Iterator[str]:
-    """The best frequencies for the fitted half, how well the ones in use describe both, and the tables."""
+    """Yields the best frequencies for the fitted half, how well the used frequencies describe both halves, and the
+    tables."""
     ahead, nodes = fit(fitted)
     yield f"The fitted half is described best with a worker ahead in {ahead:.0%} of the cycles by {nodes} nodes."
     used = (deviations.AHEAD, deviations.NODES_AHEAD)
@@ -135,26 +139,26 @@ def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> 
 
 
 def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:
-    """How often a worker is ahead and by how many nodes, such that the starts are the most likely."""
+    """Returns how often a worker is ahead, and by how many nodes, such that the observed starts are the most likely."""
     grid = product((each / 50 for each in range(5, 45)), range(2, 25))
     return max(grid, key=lambda pair: likelihood(cycles, *pair))
 
 
 def likelihood(cycles: Sequence[ObservedCycle], ahead: float, nodes: int | None) -> float:
-    """The mean log-likelihood of the starts after searches that did not process every node. `nodes` None: all such
-    searches deviate as often."""
+    """Returns the mean log-likelihood of the starts after searches that did not process every node. With `nodes` None,
+    all such searches deviate equally often."""
     right = [(each.is_start_right, moved(each.refused, ahead, nodes)) for each in cycles if each.refused is not None]
     return sum(log(1.0 - part if is_right else part) for is_right, part in right) / max(1, len(right))
 
 
 def moved(refused: float, ahead: float, nodes: int | None) -> float:
-    """The probability that the next start is not the computed one; never quite 0 or 1."""
+    """Returns the probability that the next start is not the computed one, limited to 0.01 to 0.99."""
     part = ahead if nodes is None else ahead * (1.0 - (1.0 - refused) ** nodes)
     return min(0.99, max(0.01, part))
 
 
 def table(cycles: Sequence[ObservedCycle]) -> Iterator[str]:
-    """A row for each part of refused nodes."""
+    """Yields the table, with a row for each range of refused nodes."""
     yield f"| {' | '.join(HEADER)} |"
     yield f"|{'---|' * len(HEADER)}"
     yield _row("every node processed", [each for each in cycles if each.refused is None])

@@ -129,7 +129,7 @@ def _make_again(admin: Api, cluster: VariedCluster) -> None:
 
 
 def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
-    """Restarts the scheduler. Returns the position in its log at which the new scheduler, after it has read the nodes,
+    """Restarts the scheduler and waits until it has read the nodes. Returns the position in the log where its output
     begins."""
     plane.stop_scheduler()
     begins = len(_log(plane))

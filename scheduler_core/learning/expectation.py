@@ -31,8 +31,9 @@ Foreseen = tuple[Likely, CycleResult]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weighed:
-    """The weights after a binding: for each followed search, that it is right and its workers found the nodes in order,
-    or that one was ahead; and the doubt. Together 1."""
+    """The weights after a binding, which add up to 1. `in_order` and `ahead` have, for each followed search, the
+    probability that it is right and that no worker, or one worker, was ahead. `doubt` is the probability that no
+    followed search is right."""
 
     in_order: NDArray[np.float64]
     ahead: NDArray[np.float64]

@@ -149,7 +149,7 @@ def _scaled(searches: Iterable[Likely], factor: float) -> Iterable[Likely]:
 
 
 def _moved(followed: Sequence[tuple[Likely, CycleResult]], weighed: Weighed, nodes: int) -> dict[_Kind, _Weights]:
-    """The weights by the start of the next search, for each kind of search."""
+    """Returns the weights of the starts of the next search, for each number of workers and node order."""
     exact, astray = dict[_Kind, _Weights](), dict[_Kind, _Weights]()
     for (likely, result), in_order, ahead in zip(followed, weighed.in_order, weighed.ahead, strict=True):
         start = (likely.search.start if result.next_start is None else result.next_start) % nodes
@@ -186,7 +186,7 @@ def _of(found: dict[_Kind, _Weights], search: Search, nodes: int) -> _Weights:
 
 
 def _astray(line: _Weights) -> _Weights:
-    """The weights by start, each moved by the deviations."""
+    """Returns the weights of the starts after each start deviated by one of `STEPS`."""
     moved: _Weights = sum((share * np.roll(line, step) for step, share in STEPS.items()), np.zeros(len(line)))
     return moved
 

@@ -271,8 +271,8 @@ class Course:
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for courses that continue in the same way: the same kinds of pods are on the same nodes, and the same
-        kinds wait in the same order."""
+        """A key that is equal for courses that continue in the same way: the same kinds of pods are on the same nodes,
+        and the same kinds wait in the same order."""
         return (self.queue.likeness, self.rounds.likeness)
 
     @property

@@ -379,7 +379,7 @@ class _Told(Value):
             f"{pod.namespace}/{pod.owner.name}" for pod in _gone_with_their_jobs(main.jobs, main.world) if pod.owner
         )
         for job, number in sorted(gone.items()):
-            yield f"Job {job} would fail, and {counted(number, 'other pod')} of it would be deleted"
+            yield f"Job {job} would fail, and its controller would delete {counted(number, 'other pod')}"
 
     def notes(self) -> Iterable[str]:
         """Returns notes about other pods that the drain affects, and about what the forecast left out."""
@@ -388,8 +388,8 @@ class _Told(Value):
             f"{each.pod.key} on {each.replacement.node_name}" for each in displaced if each.waited and each.landed
         ]
         if places:
-            verb = "waits" if len(places) == 1 else "wait"
-            yield f"{counted(len(places), 'pod')} that {verb} for a node would get one: {first_few(places)}"
+            verb = "is" if len(places) == 1 else "are"
+            yield f"{counted(len(places), 'pod')} that {verb} already pending would find a node: {first_few(places)}"
         for each in displaced:
             if not each.waited and each.pod.node_name not in mine:
                 where = f"moves to {each.replacement.node_name}" if each.landed else "would stay pending"

@@ -219,14 +219,15 @@ def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]
 
 
 def _as_befalls(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
-    """The choice of a learned search: another of the equal nodes, if one of its workers is ahead."""
+    """Returns the result of a search. If a worker of a learned search is ahead, it may take another one of the equal
+    nodes."""
     if len(result.best) < 2 or not _is_ahead(likely, pod):
         return result
     return replace(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])
 
 
 def _after(likely: Likely, result: CycleResult, start: int, pod: str) -> Likely:
-    """The search of the next cycle; `start` is where it begins as computed."""
+    """Returns the search of the next cycle. `start` is its computed start, from which a learned search may deviate."""
     if likely.number == 0:
         return replace(likely, search=replace(likely.search, start=start))
     drawn = _drawn(likely.number, f"start {pod}")

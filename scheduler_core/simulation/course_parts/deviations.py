@@ -1,10 +1,10 @@
-"""How a real cycle deviates from the computed one where its workers do not proceed at equal speed.
+"""Computes how a real cycle deviates from the computed one, because parallel workers do not proceed at equal speed.
 
-In some cycles a worker is ahead of another when the search ends. Such a cycle has found the nodes in another order, so
-it may take another one of equal nodes, and it has processed other nodes than the computed ones. The nodes that fit are
-as many as the scheduler wanted, so only the refused ones among them can move the start of the next search: a search
-among nodes that all fit moves it by the computed number, and so does one that processes every node. A few such cycles
-lack the best node, or find a better one."""
+In some cycles one worker is ahead of another when the search ends. Such a cycle found the nodes in another order, so it
+may take another one of equal nodes. It also processed other nodes than the computed cycle. Both find as many nodes that
+fit as the scheduler wanted, so only refused nodes can change the start of the next search. If all nodes fit, or the
+search processes every node, the start is as computed. A few such cycles miss the best node, or find a better one.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEPS: Final[Mapping[int, float]] = {
 
 
 def moves_start(result: CycleResult) -> float:
-    """The probability that the next start is another one than `result.next_start`, if a worker is ahead."""
+    """Returns the probability that the next start is not `result.next_start`, if a worker is ahead."""
     if result.sample is None or not result.evaluated:
         return 0.0
     fits = min(1.0, result.sample.looked_at / result.evaluated)
@@ -33,27 +33,27 @@ def moves_start(result: CycleResult) -> float:
 
 
 def goes_elsewhere(result: CycleResult) -> float:
-    """The probability that the pod takes none of `result.best`, if a worker is ahead."""
+    """Returns the probability that the pod takes none of `result.best`, if a worker is ahead."""
     return 0.0 if result.sample is None else _ELSEWHERE
 
 
 def taken_in_order(result: CycleResult, node: str) -> float:
-    """The probability that no worker is ahead and the pod takes this node."""
+    """Returns the probability that no worker is ahead and the pod takes this node."""
     return 1.0 - AHEAD if node == foretold(result) else 0.0
 
 
 def taken_ahead(result: CycleResult, node: str) -> float:
-    """The probability that a worker is ahead and the pod takes this node as one of the best ones."""
+    """Returns the probability that a worker is ahead and the pod takes this node as one of the best ones."""
     equals = equals_of(result)
     return AHEAD * (1.0 - goes_elsewhere(result)) / len(equals) if node in equals else 0.0
 
 
 def equals_of(result: CycleResult) -> tuple[str, ...]:
-    """The nodes of which the pod may take any; empty if there is none."""
+    """Returns the equally good nodes that the pod may take. Empty if the cycle finds no node."""
     node = foretold(result)
     return result.best if result.node and result.best else (node,) * bool(node)
 
 
 def foretold(result: CycleResult) -> str:
-    """The node of the computed cycle; empty if it finds none."""
+    """Returns the node of the computed cycle. Empty if the cycle finds none."""
     return result.node or (result.preemption.node if result.preemption else "")

@@ -68,6 +68,6 @@ class EvictionRounds:
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for two objects whose next rounds proceed in the same way."""
+        """A key that is equal for two objects whose next rounds proceed in the same way."""
         asked, held = (tuple(pod.key for pod in pods) for pods in (self.remaining, self.held))
         return (asked, len(self.ending), held, self.ledger.state)

@@ -111,7 +111,8 @@ class PlacementQueue:
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for two queues with the same kinds of pods on the same nodes and in the same waiting order."""
+        """A key that is equal for queues with the same kinds of pods on the same nodes and in the same waiting
+        order."""
         landed = Counter((each.kind, each.replacement.node_name) for each in self.displaced.values() if each.landed)
         return (
             frozenset(landed.items()),

@@ -1,8 +1,8 @@
 """An indexed log of the changes of placed pods since their table was made.
 
-A log only grows. Several placements share one log, and each knows how many of its entries it has read; later entries
-belong to other placements. When placements divide, the second branch continues in its own log, which begins with a part
-of the first log.
+A log only grows. Several placements share one log, and each reads only its first entries; later entries belong to other
+placements. If two placements derive from the same one, the second continues in a log of its own, which begins with
+these first entries.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def effective(**selections: PluginSelection) -> Any:
         ),
     ],
 )
-def test_the_order_and_weights_are_those_of_kube_scheduler(
+def test_default_plugins_have_the_order_and_weights_of_kube_scheduler(
     own: dict[str, PluginSelection], filters: str, scorers: str, weights: dict[str, int]
 ) -> None:
     plugins = effective(**own)

@@ -437,7 +437,7 @@ def test_a_drain_does_not_place_pending_pods_beyond_a_number_of_kinds(
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), humble, important)
     assert (forecast.already_pending, forecast.notes) == (
         2,
-        ("1 pod that waits for a node would get one: shop/w on n2",),
+        ("1 pod that is already pending would find a node: shop/w on n2",),
     )
 
 
@@ -445,7 +445,7 @@ def test_many_pending_pods_give_one_note_with_three_names() -> None:
     pods = [waiting(f"w{number}", cpu="1m", app=f"a{number}") for number in range(5)]
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), *pods)
     (note,) = forecast.notes
-    assert note.startswith("5 pods that wait for a node would get one: shop/w")
+    assert note.startswith("5 pods that are already pending would find a node: shop/w")
     assert note.endswith(" and 2 more")
     assert note.count(" on n") == 3
 
@@ -453,7 +453,7 @@ def test_many_pending_pods_give_one_note_with_three_names() -> None:
 def test_a_pending_pod_is_placed_before_the_replacements() -> None:
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", cpu="3"), waiting("w", cpu="3", app="new"))
     assert only(forecast).outcome is Outcome.PENDING
-    assert forecast.notes == ("1 pod that waits for a node would get one: shop/w on n2",)
+    assert forecast.notes == ("1 pod that is already pending would find a node: shop/w on n2",)
 
 
 def test_an_already_pending_pod_is_placed_before_a_displaced_pod_of_its_priority() -> None:
@@ -468,7 +468,7 @@ def test_an_already_pending_pod_is_placed_before_a_displaced_pod_of_its_priority
     }
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **apart), waiting("w", **apart))
     assert only(forecast).outcome is Outcome.PENDING
-    assert forecast.notes == ("1 pod that waits for a node would get one: shop/w on n2",)
+    assert forecast.notes == ("1 pod that is already pending would find a node: shop/w on n2",)
 
 
 def test_a_blocking_budget_is_reported_with_a_value_that_allows_an_eviction() -> None:

@@ -1,4 +1,4 @@
-"""A cycle deviates from the computed one only as far as workers that are ahead of one another can make it."""
+"""A cycle deviates from the computed one only as far as a worker that is ahead of another can cause it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMER = a_pod("comer").requesting(cpu="2")
 
 
 def cluster(nodes: int, refusing: int) -> Snapshot:
-    """The first of every four nodes are too small, as many as `refusing`."""
+    """Returns a cluster in which the first `refusing` of every four nodes are too small."""
     small = frozenset(range(0, 4 * refusing, 4))
     made = [a_node(f"n{number:03}").offering(cpu="1" if number in small else "4") for number in range(nodes)]
     return load_objects(manifests(made, COMER))
@@ -37,7 +37,7 @@ def cycle(nodes: int = 200, refusing: int = 20) -> CycleResult:
     return Scheduler().schedule(world, world.pending[0], search=Search())
 
 
-def test_a_search_that_processes_every_node_moves_the_start_by_the_computed_number() -> None:
+def test_a_search_of_every_node_moves_the_start_as_computed() -> None:
     result = cycle(nodes=140, refusing=35)
     assert result.sample is not None
     few = cycle(nodes=110, refusing=20)
@@ -45,11 +45,11 @@ def test_a_search_that_processes_every_node_moves_the_start_by_the_computed_numb
     assert (moves_start(few), goes_elsewhere(few)) == (0.0, 0.0)
 
 
-def test_a_search_that_no_node_refuses_moves_the_start_by_the_computed_number() -> None:
+def test_a_search_without_refused_nodes_moves_the_start_as_computed() -> None:
     assert moves_start(cycle(refusing=0)) == 0.0
 
 
-def test_the_more_nodes_refuse_the_more_often_the_start_deviates() -> None:
+def test_the_start_deviates_more_often_if_more_nodes_refuse_the_pod() -> None:
     result = cycle(refusing=0)
     looked_at = NodeSample(100, 200)
     chances = [moves_start(replace(result, sample=looked_at, evaluated=evaluated)) for evaluated in range(100, 200)]
@@ -60,7 +60,7 @@ def test_the_more_nodes_refuse_the_more_often_the_start_deviates() -> None:
 
 
 @pytest.mark.parametrize("refusing", [0, 20])
-def test_the_probabilities_of_all_nodes_add_up_to_one_without_what_goes_elsewhere(refusing: int) -> None:
+def test_the_probabilities_of_best_and_other_nodes_add_up_to_one(refusing: int) -> None:
     result = cycle(refusing=refusing)
     names = [f"n{number:03}" for number in range(200)]
     total = sum(taken_in_order(result, name) + taken_ahead(result, name) for name in names)
@@ -76,14 +76,14 @@ def test_another_of_equal_nodes_is_taken_only_if_a_worker_is_ahead() -> None:
     assert other in equals_of(result)
 
 
-def test_a_cycle_without_a_node_predicts_none() -> None:
+def test_a_cycle_that_finds_no_node_predicts_none() -> None:
     world = load_objects(manifests([a_node(f"n{number}").offering(cpu="1") for number in range(120)], COMER))
     result = Scheduler().schedule(world, world.pending[0], search=Search())
     assert (foretold(result), equals_of(result), moves_start(result)) == ("", (), 0.0)
     assert taken_in_order(result, "n1") == taken_ahead(result, "n1") == 0.0
 
 
-def test_deviations_are_as_often_forwards_as_backwards() -> None:
+def test_the_start_deviates_as_often_forwards_as_backwards() -> None:
     assert sum(STEPS.values()) == pytest.approx(1.0)
     assert all(STEPS[step] == STEPS[-step] for step in STEPS)
     assert 0 not in STEPS

@@ -219,7 +219,7 @@ def test_a_pod_is_lost_if_its_eviction_makes_the_job_fail() -> None:
     (pod,) = made.pods
     assert (pod.outcome, pod.landing) == (Outcome.LOST, ())
     assert pod.sentence == "the eviction counts as failure 1 of its Job, which fails: its backoffLimit is 0"
-    assert made.notes == ("Job shop/work would fail, and 2 other pods of it would be deleted",)
+    assert made.notes == ("Job shop/work would fail, and its controller would delete 2 other pods",)
 
 
 def test_a_pod_moves_if_its_job_may_fail_once_more() -> None:
