@@ -164,7 +164,7 @@ def test_cleanup_refuses_while_a_node_reboots(desk: Desk) -> None:
     assert (result.exit_code, desk.writes()) == (1, 0)
     assert "Nothing was changed: n2: its reboot was announced, and it has not come back. Wait" in result.output
     assert desk.run("cleanup", "--yes", "--output", "json").exit_code == 1
-    assert "because of it, --yes would refuse" in desk.ok("cleanup")
+    assert "--yes would refuse because of this node" in desk.ok("cleanup")
 
 
 def test_the_option_even_rebooting_cleans_up_a_rebooting_node(desk: Desk) -> None:
