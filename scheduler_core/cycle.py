@@ -231,8 +231,8 @@ class Scheduler:
 
 
 class _Cycle:
-    """One pod's cycle after the filters, completed once for each search. Scores are computed once for each set of found
-    nodes, and preemption once."""
+    """Completes one pod's cycle after the filters, for each search. Computes scores once for each set of found nodes,
+    and preemption once."""
 
     def __init__(
         self,

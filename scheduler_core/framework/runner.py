@@ -395,7 +395,8 @@ class Runner:
         return scores if weight == 1 else scores * weight
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
-        """Returns the scores of `nodes`. Calls an all-nodes form with `asked`, which contains all of them."""
+        """Returns the raw scores of `nodes`. An all-nodes form computes the scores of `asked`, which contains all of
+        them."""
         if self._late_scores and any(
             plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late_scores
         ):

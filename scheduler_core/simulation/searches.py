@@ -156,8 +156,8 @@ def after_others(searches: tuple[Likely, ...], pod: str, seconds: float) -> tupl
 
 
 def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
-    """The number of other pods is random. Its geometric distribution has a wide tail, because the seconds are a guess
-    too."""
+    """Draws the number of other pods. The geometric distribution has a wide tail, because the expected number is
+    uncertain too."""
     if not expected:
         return likely
     chance = max(_drawn(likely.number, f"others {pod}"), 1e-12)

@@ -42,7 +42,8 @@ TreeChange = Callable[[NodeTree], NodeTree]
 
 
 class ColumnsByUsage(Remembered[Hashable, tuple[Sequence[NDArray[np.int64]], NDArray[np.int64]]]):
-    """A cache of columns that depend on the pods' requests. Each column has the stamps of its rows."""
+    """A cache of columns that depend on the pods' requests. Each column has one stamp per row, which changes when the
+    requests of that row change."""
 
     __slots__ = ("_last",)
 

@@ -562,7 +562,7 @@ _CASES = Path(__file__).parents[2] / "conformance" / "open.jsonl.gz"
 
 
 @pytest.mark.parametrize("index", range(0, 400, 40))
-def test_each_pod_of_a_recorded_cluster_has_one_outcome_off_the_drained_node(index: int) -> None:
+def test_every_pod_of_the_recorded_clusters_has_one_outcome(index: int) -> None:
     with gzip.open(_CASES, "rt") as lines:
         case = json.loads(next(line for number, line in enumerate(lines) if number == index))
     snapshot = load_objects(case["objects"])
