@@ -12,7 +12,6 @@ the cycle decides as the real scheduler does. `CycleResult.sample` says whether 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Final
 
@@ -41,7 +40,7 @@ from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.ties import first_of_places
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 _NOBODY: Final[Nominated] = {}
 _NO_NODES: Final = "no nodes available to schedule pods"
@@ -93,7 +92,7 @@ class Scheduler:
         }
         preemption = built.get("DefaultPreemption")
         if self.extenders and isinstance(preemption, DefaultPreemption):
-            built["DefaultPreemption"] = replace(preemption, extenders=self.extenders)
+            built["DefaultPreemption"] = replace_value(preemption, extenders=self.extenders)
         lists = effective_plugins(
             profile.plugins,
             defaults,
@@ -162,13 +161,13 @@ class Scheduler:
             if honors_nomination and self._nominated_node_passes(pod, diagnosis):
                 name = pod.nominated_node_name
                 result = CycleResult(pod, diagnosis, node=name, best=(name,), state=state)
-                return [result if each is None else replace(result, next_start=each.start) for each in searches]
+                return [result if each is None else replace_value(result, next_start=each.start) for each in searches]
             cycle = _Cycle(self, runner, state=state, pod=pod, diagnosis=diagnosis, nominated=nominated)
             return [cycle.conclude(each) for each in searches]
         except CycleError as failure:
             refusal = Verdict(VerdictCode.ERROR, (str(failure),), failure.plugin)
             failed = CycleResult(pod, Diagnosis(nodes=nodes, prefilter=refusal), error=str(failure))
-            return [failed if each is None else replace(failed, next_start=each.start) for each in searches]
+            return [failed if each is None else replace_value(failed, next_start=each.start) for each in searches]
 
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
         """Returns after how many fitting nodes the real scheduler stops, if PreFilter left `searched` nodes."""
@@ -262,14 +261,14 @@ class _Cycle:
             result = self._decide(self._passed, is_in_tree_order=False)
             # Where all are equally good, all are named, and it does not matter which of them the scheduler saw.
             is_choice = result.table is not None and len(result.best) < len(result.table.nodes)
-            return replace(result, sample=self._sample) if self._sample and is_choice else result
+            return replace_value(result, sample=self._sample) if self._sample and is_choice else result
         found = self._windows.found(search)
         next_start = (search.start + found.processed) % len(self._diagnosis.nodes)
         result = self._decide(found.rows, is_in_tree_order=True)
         if result.node and self._wanted == 1:
             names = self._diagnosis.nodes.snapshot.columns.names  # the first that fits is as good as any
-            result = replace(result, best=tuple(sorted(names[row] for row in self._passed)))
-        return replace(result, sample=self._sample, evaluated=found.processed, next_start=next_start)
+            result = replace_value(result, best=tuple(sorted(names[row] for row in self._passed)))
+        return replace_value(result, sample=self._sample, evaluated=found.processed, next_start=next_start)
 
     @cached_property
     def _windows(self) -> Windows:
@@ -347,8 +346,7 @@ class NodeSample(Value):
     feasible: int
 
 
-@dataclass(frozen=True, kw_only=False)
-class CycleResult:
+class CycleResult(Value, dict=True):
     """The result of one pod's cycle. Results for single nodes are computed on demand.
 
     `node` is None if the pod fits nowhere now. `best` has all nodes with the highest total, sorted; the real scheduler
@@ -373,7 +371,7 @@ class CycleResult:
     def without_evidence(self) -> CycleResult:
         """Returns the result without its inputs, which contain columns of the whole cluster, for callers that keep many
         results. Drops verdicts per node and scores."""
-        return replace(self, diagnosis=_nothing(), table=None, state=None)
+        return replace_value(self, diagnosis=_nothing(), table=None, state=None)
 
     @property
     def prefilter(self) -> Verdict | None:

@@ -2,7 +2,7 @@
 
 Each class that `dataclasses.dataclass` makes compiles six functions of its own; classes made here share them. This
 saves memory in the agent and time at every start: `python -m bench.agent.tricks` measures both. A class that needs
-`field(init=False)`, `field(metadata=...)` or `cached_property` stays a dataclass.
+`field(init=False)` or `field(metadata=...)` stays a dataclass; one with a `cached_property` says `dict=True`.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ class Runner:
             if plugin.name in state.skipped_filters:
                 continue
             refusals = self._refusals(plugin, state, pod, nodes, left.alive)
-            refused = refusals.codes.nonzero()[0]
+            refused = (refusals.codes != 0).nonzero()[0]  # a mask is searched several times faster than numbers
             if len(refused) and len(refused := refused[left.alive[refused]]):
                 left = left.without(_checked(Round(plugin.name, refused, refusals)))
         return left

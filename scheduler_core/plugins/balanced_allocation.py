@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 import numpy as np
@@ -13,13 +14,14 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import BalancedAllocationArgs
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
-from scheduler_core.framework.scoring.by_usage import by_usage, usage_of
+from scheduler_core.framework.scoring.by_usage import by_usage
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import incoming_requests
 from scheduler_core.model.resources import is_scalar
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.values import Value
 
 _HALF: Final = MAX_NODE_SCORE // 2
@@ -67,10 +69,10 @@ class NodeResourcesBalancedAllocation(Value):
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
         shares = state.read(BalancedShares)
         key = ("balance", self.kube_version.balanced_allocation_compares_without_pod, shares.requested)
-        return by_usage(nodes, key, lambda asked: self._scores(shares, asked))
+        return by_usage(nodes, key, partial(self._scores, shares))
 
-    def _scores(self, shares: BalancedShares, nodes: NodeList) -> Scores:
-        columns, usage = nodes.snapshot.columns, usage_of(nodes)
+    def _scores(self, shares: BalancedShares, nodes: NodeList, usage: Usage) -> Scores:
+        columns = nodes.snapshot.columns
         lines = [(columns.resources[name], amount) for name, amount in shares.requested if name in columns.resources]
         if len(lines) == 2 and all(columns.everywhere[line] for line, _ in lines):
             return self._of_two_everywhere(nodes, [(usage.requested[line], amount, line) for line, amount in lines])
@@ -84,20 +86,17 @@ class NodeResourcesBalancedAllocation(Value):
 
     def _of_two_everywhere(self, nodes: NodeList, lines: Sequence[tuple[NDArray[np.int64], int, int]]) -> Scores:
         """Computes the usual case faster: only cpu and memory, on nodes that all have both."""
-        whole = [nodes.take(nodes.snapshot.columns.allocatable_floats[line]) for _, _, line in lines]
-        taken = [used for used, _, _ in lines]
-        with_pod = _balances_of_two([used + amount for used, (_, amount, _) in zip(taken, lines, strict=True)], whole)
+        floats = nodes.snapshot.columns.allocatable_floats
+        first, second = (
+            np.minimum(np.array([used + amount, used]) / nodes.take(floats[line]), 1.0) for used, amount, line in lines
+        )
+        # Never below 0, so truncation equals flooring.
+        balances = ((1 - np.abs((first - second) / 2)) * MAX_NODE_SCORE).astype(np.int64)
+        with_pod: Scores = balances[0]
         if not self.kube_version.balanced_allocation_compares_without_pod:
             return with_pod
-        scores: Scores = _HALF + (_HALF + with_pod - _balances_of_two(taken, whole)) // 2
+        scores: Scores = _HALF + (_HALF + with_pod - balances[1]) // 2
         return scores
-
-
-def _balances_of_two(used: Sequence[NDArray[np.int64]], whole: Sequence[Floats]) -> Scores:
-    first, second = (np.minimum(each / amounts, 1.0) for each, amounts in zip(used, whole, strict=True))
-    # Never below 0, so truncation equals flooring.
-    scores: Scores = ((1 - np.abs((first - second) / 2)) * MAX_NODE_SCORE).astype(np.int64)
-    return scores
 
 
 def _balance(shares: Sequence[tuple[int, int]]) -> int:

@@ -5,6 +5,7 @@ The three strategies are in resource_scoring.py.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from scheduler_core.config.plugin_args import NodeResourcesFitArgs
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult, Scores
 from scheduler_core.framework.refusals import Refusals
-from scheduler_core.framework.scoring.by_usage import by_usage, usage_of
+from scheduler_core.framework.scoring.by_usage import by_usage
 from scheduler_core.framework.scoring.resource_scoring import (
     ResourceShare,
     score_of_node,
@@ -28,6 +29,7 @@ from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_ex
 from scheduler_core.snapshot.columns import MOST_COUNTED
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.values import Value
 
 _TOO_MANY_PODS: Final = "Too many pods"
@@ -98,14 +100,13 @@ class NodeResourcesFit(Value):
         demand = state.read(PodDemand)
         if demand.from_devices or len(demand.amounts) > 60:
             return None
-        codes = by_usage(nodes, ("fit", demand.amounts), lambda asked: self._codes(demand, asked))
+        codes = by_usage(nodes, ("fit", demand.amounts), partial(self._codes, demand))
         return Refusals(codes, lambda code: self._decode(demand, code))
 
-    def _codes(self, demand: PodDemand, nodes: NodeList) -> Scores:
+    def _codes(self, demand: PodDemand, nodes: NodeList, usage: Usage) -> Scores:
         columns = nodes.snapshot.columns
-        usage = usage_of(nodes)
         full = usage.pods >= nodes.take(columns.allowed_pods)
-        codes: Scores = full.astype(np.int64) if full.any() else np.zeros(len(nodes), dtype=np.int64)
+        codes: Scores = full.astype(np.int64)
         for bit, (name, amount) in enumerate(demand.amounts, start=2):
             line = columns.resources.get(name)
             if line is None:
@@ -137,7 +138,7 @@ class NodeResourcesFit(Value):
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
         shares = state.read(FitShares).shares
         strategy = strategy_of(self.args)
-        return by_usage(nodes, ("room", self.args, shares), lambda asked: scores_of_nodes(strategy, shares, asked))
+        return by_usage(nodes, ("room", self.args, shares), partial(scores_of_nodes, strategy, shares))
 
 
 class FitShares(Value):

@@ -130,13 +130,14 @@ class Course:
         choices, searches = self.choices, self.searches
         if ways < len(choices):
             choices = (*choices[turn % len(choices) :], *choices[: turn % len(choices)])
-        picked = [choices[number * len(choices) // ways] for number in range(min(ways, len(choices)))]
-        followed = set(picked)
-        left_out = tuple(choice for choice in choices if choice not in followed)
+        places = [number * len(choices) // ways for number in range(min(ways, len(choices)))]
+        picked, left_out = [choices[place] for place in places], list(choices)
+        for place in reversed(places):
+            del left_out[place]
         parts = [self, *(self._copy() for _ in picked[1:])]
         for number, (part, choice) in enumerate(zip(parts, picked, strict=True)):
             part.searches = searches[number :: len(parts)]
-            part._choose(choice, left_out if part is self else ())
+            part._choose(choice, left_out if part is self else [])
             part.is_cut = part.is_cut or (bool(left_out) and (not searches or are_few(searches)))
         return parts
 
@@ -240,7 +241,7 @@ class Course:
             # belongs to a later cycle.
             self.world = self.world.with_pod_placed(each.replacement, node)
         else:
-            taken = each.result if node == each.result.node else replace(each.result, node=node)
+            taken = each.result if node == each.result.node else replace_value(each.result, node=node)
             self.world = self.scheduler.place(self.world, taken)
         told = _told(each.result) if self.is_main and self.tells_scores else {}
         self.displaced[each.pod.key] = replace_value(

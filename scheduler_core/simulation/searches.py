@@ -8,7 +8,6 @@ the nodes. So a drain is followed from many starts at once, for several numbers 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import log
 from zlib import crc32
 
@@ -16,7 +15,7 @@ from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.sampling import Search
 from scheduler_core.simulation.course_parts.deviations import AHEAD, STEPS, moves_start
 from scheduler_core.snapshot.snapshot import Snapshot
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 # Usual numbers of processors. The scheduler's `parallelism`, by default 16, is the largest number of workers.
 _WORKERS = (1, 2, 4, 8, 16)
@@ -100,7 +99,7 @@ def possible_searches(
         for number, begin in enumerate(begins)
     )
     share = 0.5 if shuffled else 1.0
-    return (*(replace(each, weight=each.weight * share) for each in told), *shuffled)
+    return (*(replace_value(each, weight=each.weight * share) for each in told), *shuffled)
 
 
 def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: int = 0) -> tuple[Likely, ...]:
@@ -114,7 +113,10 @@ def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: i
     # Counted from the last one, which is the order by age: there may be more orders or fewer when nodes come.
     orders = range(first - len(snapshot.columns.tree_orders), 0)
     found = _in_orders(orders, _workers(scheduler), nodes, most, None)
-    return tuple(replace(each, search=replace(each.search, start=(each.search.start + turn) % nodes)) for each in found)
+    return tuple(
+        replace_value(each, search=replace_value(each.search, start=(each.search.start + turn) % nodes))
+        for each in found
+    )
 
 
 def _workers(scheduler: Scheduler) -> list[int]:
@@ -144,7 +146,7 @@ def drawn_search(
     """Chooses one of the possible or learned searches at random. Returns none if the seed is 0 or the scheduler checks
     every node."""
     possible = (possible_searches(snapshot, scheduler) if learnt is None else learnt) if draw.seed else ()
-    return tuple(replace(each, weight=1.0) for each in possible[draw.among(len(possible), "search") :][:1])
+    return tuple(replace_value(each, weight=1.0) for each in possible[draw.among(len(possible), "search") :][:1])
 
 
 def after_others(searches: tuple[Likely, ...], pod: str, seconds: float) -> tuple[Likely, ...]:
@@ -163,10 +165,14 @@ def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
     chance = max(_drawn(likely.number, f"others {pod}"), 1e-12)
     number = int(log(chance) / log(expected / (1.0 + expected)))
     if number > _MOST_OTHERS or (number and not likely.strides):
-        return likely if likely.lost is None else replace(likely, search=likely.lost)
+        return likely if likely.lost is None else replace_value(likely, search=likely.lost)
     places = [crc32(f"{likely.number} other {turn} {pod}".encode()) % len(likely.strides) for turn in range(number)]
     moved = sum(likely.strides[place] for place in places)
-    return replace(likely, search=replace(likely.search, start=likely.search.start + moved)) if moved else likely
+    return (
+        replace_value(likely, search=replace_value(likely.search, start=likely.search.start + moved))
+        if moved
+        else likely
+    )
 
 
 def are_few(searches: Sequence[Likely]) -> bool:
@@ -223,18 +229,18 @@ def _as_befalls(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
     nodes."""
     if len(result.best) < 2 or not _is_ahead(likely, pod):
         return result
-    return replace(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])
+    return replace_value(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])
 
 
 def _after(likely: Likely, result: CycleResult, start: int, pod: str) -> Likely:
     """Returns the search of the next cycle. `start` is its computed start, from which a learned search may deviate."""
     if likely.number == 0:
-        return replace(likely, search=replace(likely.search, start=start))
+        return replace_value(likely, search=replace_value(likely.search, start=start))
     drawn = _drawn(likely.number, f"start {pod}")
     if drawn < _LOSES and likely.lost is not None:
         return Likely(likely.lost, likely.weight)
     step = _step((drawn - _LOSES) / (1.0 - _LOSES), moves_start(result)) if _is_ahead(likely, pod) else 0
-    return replace(likely, search=replace(likely.search, start=start + step))
+    return replace_value(likely, search=replace_value(likely.search, start=start + step))
 
 
 def _is_ahead(likely: Likely, pod: str) -> bool:

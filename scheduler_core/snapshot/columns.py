@@ -18,12 +18,12 @@ from scheduler_core.model.taints import Taint, Toleration, first_untolerated
 from scheduler_core.snapshot.node_labels import NodeLabels
 from scheduler_core.snapshot.nodes.node_images import NodeImages
 from scheduler_core.snapshot.nodes.node_tree import NodeTree, one_of_each_zone
-from scheduler_core.snapshot.pods.usage import restamped
 from scheduler_core.snapshot.remembered import Remembered
 
 _ALWAYS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _OF_ALLOCATABLE: Final = (
     "resources",
+    "resource_names",
     "allocatable",
     "allowed_pods",
     "everywhere",
@@ -39,25 +39,6 @@ MOST_COUNTED: Final = 2**62  # beyond any real amount, and a sum of two still fi
 Element = TypeVar("Element")
 Number = TypeVar("Number", bound=np.generic)
 TreeChange = Callable[[NodeTree], NodeTree]
-
-
-class ColumnsByUsage(Remembered[Hashable, tuple[Sequence[NDArray[np.int64]], NDArray[np.int64]]]):
-    """A cache of columns that depend on the pods' requests. Each column has one stamp per row, which changes when the
-    requests of that row change."""
-
-    __slots__ = ("_last",)
-
-    def __init__(self, entries: int) -> None:
-        super().__init__(entries)
-        self._last: tuple[object, object, NDArray[np.intp]] | None = None
-
-    def restamped(self, old: Sequence[NDArray[np.int64]], new: Sequence[NDArray[np.int64]]) -> NDArray[np.intp]:
-        """Returns the rows whose stamps differ. The last result is cached, because a cycle asks for several columns
-        with the same stamps."""
-        last = self._last
-        if last is None or last[0] is not old or last[1] is not new:
-            self._last = last = (old, new, restamped(old, new))
-        return last[2]
 
 
 class Columns:
@@ -101,7 +82,7 @@ class Columns:
         if "allocatable" in keeps:
             new._take_over(self, *_OF_ALLOCATABLE)
         elif "resources" in self.__dict__ and self._has_same_resources(nodes, rows):
-            new._take_over(self, "resources")
+            new._take_over(self, "resources", "resource_names")
             new._patch(self, "allocatable", rows, lambda changed: _amounts(changed, self.resources))
             new._patch(self, "allowed_pods", rows, lambda changed: _int_column(changed, PODS))
         new._patch(self, "unschedulable", rows, lambda changed: np.array([node.unschedulable for node in changed]))
@@ -249,6 +230,11 @@ class Columns:
         return {name: line for line, name in enumerate(names)}
 
     @cached_property
+    def resource_names(self) -> tuple[str, ...]:
+        """The names in `resources`, in their order."""
+        return tuple(self.resources)
+
+    @cached_property
     def allocatable(self) -> NDArray[np.int64]:
         """The allocatable amounts: a row per resource, a column per node."""
         return _amounts(self.nodes, self.resources)
@@ -272,10 +258,10 @@ class Columns:
         return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
 
     @cached_property
-    def by_usage(self) -> ColumnsByUsage:
+    def by_usage(self) -> Remembered[Hashable, tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """A cache of columns that depend on allocatable resources and on the pods' requests. Each column is cached with
         the stamps of these requests (`Usage.stamps`)."""
-        return ColumnsByUsage(_BY_USAGE)
+        return Remembered(_BY_USAGE)
 
     @cached_property
     def allowed_pods(self) -> NDArray[np.int64]:
@@ -345,9 +331,11 @@ def _with_taints(known: TaintSets, length: int, rows: Mapping[int, Node]) -> Tai
     codes = resized(known[1], length).copy()
     for row, node in rows.items():
         codes[row] = sets.setdefault(node.taints, len(sets))
-    used, codes = np.unique(codes, return_inverse=True)  # a set that no node has any more is forgotten
+    used = np.bincount(codes, minlength=len(sets)).nonzero()[0]  # a set that no node has any more is forgotten
+    if len(used) < len(sets):
+        codes = np.searchsorted(used, np.arange(len(sets))).take(codes)
     every = tuple(sets)
-    return tuple(every[code] for code in used), codes.astype(np.intp)
+    return tuple(every[code] for code in used.tolist()), codes
 
 
 def _patched(known: tuple[Element, ...], length: int, rows: Mapping[int, Element]) -> tuple[Element, ...]:

@@ -6,6 +6,7 @@ Labels of a node do not change while pods come and go, so results are cached for
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from scheduler_core.snapshot.remembered import Remembered
 from scheduler_core.values import Value
 
 Mask = NDArray[np.bool_]
+_NOBODY: Final = np.zeros(1, dtype=np.int64)
 
 
 class Topology(Value, eq=False):
@@ -53,8 +55,14 @@ class Topology(Value, eq=False):
     def sum_by_domain(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums a column with one number per node over the nodes of each domain."""
         if self.missing == len(self.codes):  # as many values as nodes: each node is its own domain, in the same order
-            return np.append(per_node, 0)
-        return np.bincount(self.codes, weights=per_node, minlength=self.missing + 1).astype(np.int64)
+            return np.concatenate((per_node, _NOBODY))
+        return sum_by_code(self.codes, per_node, self.missing + 1)
+
+
+def sum_by_code(codes: NDArray[np.intp], per_node: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Sums per code of a column with one number per node. Most are 0: few nodes have pods of one application."""
+    rows = (per_node != 0).nonzero()[0]
+    return np.bincount(codes.take(rows), weights=per_node.take(rows), minlength=size).astype(np.int64)
 
 
 def _topology(key: str, code_of: Mapping[str, int], codes: NDArray[np.intp]) -> Topology:

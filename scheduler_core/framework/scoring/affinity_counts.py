@@ -194,8 +194,9 @@ def count_required(reach: Reach, pod: Pod) -> AffinityCounts | None:
 
 def _kept_off(reach: Reach, pod: Pod) -> Mapping[str, DomainCount]:
     labels = reach.snapshot.columns.labels
-    pulls = reach.snapshot.tally(PullTally(reach.newcomer(pod), "keeps off"))
-    counts = {key: DomainCount(labels.topology(key), pull.terms) for key, pull in pulls.items()}
+    pulls = reach.snapshot.tally(PullTally(reach.newcomer(pod)))
+    terms = {key: pull.terms for (kind, key), pull in pulls.items() if kind == "keeps off"}
+    counts = {key: DomainCount(labels.topology(key), each) for key, each in terms.items()}
     return {key: count for key, count in counts.items() if not count.is_empty}
 
 
@@ -228,12 +229,10 @@ def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | Non
     """Returns the weights for a pod. Returns None if no term connects the pod with an existing pod on a labelled
     node."""
     found: dict[str, list[tuple[int, Pull]]] = {}
-    newcomer = reach.newcomer(pod)
-    for key, pull in reach.snapshot.tally(PullTally(newcomer, "preferred")).items():
-        found.setdefault(key, []).append((1, pull))
-    if hard_weight > 0:
-        for key, pull in reach.snapshot.tally(PullTally(newcomer, "required")).items():
-            found.setdefault(key, []).append((hard_weight, pull))
+    weight_of = {"keeps off": 0, "required": hard_weight, "preferred": 1}
+    for (kind, key), pull in reach.snapshot.tally(PullTally(reach.newcomer(pod))).items():
+        if weight_of[kind] > 0:
+            found.setdefault(key, []).append((weight_of[kind], pull))
     own = [(w.weight, w.term) for w in pod.spec.pod_affinity.preferred] + [
         (-w.weight, w.term) for w in pod.spec.pod_anti_affinity.preferred
     ]

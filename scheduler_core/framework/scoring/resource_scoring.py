@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from scheduler_core.config.plugin_args import NodeResourcesFitArgs
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
-from scheduler_core.framework.scoring.by_usage import usage_of
 from scheduler_core.framework.scoring.shapes import FULL, scores_along
 from scheduler_core.model.resources import CPU, MEMORY
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
@@ -54,10 +54,10 @@ def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
     return Strategy(_least_allocated)
 
 
-def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes: NodeList) -> Scores:
+def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes: NodeList, usage: Usage) -> Scores:
     """Returns, for each node, the weighted average over the resources that the node has, or 0 if it has none of
     them."""
-    columns, usage = nodes.snapshot.columns, usage_of(nodes)
+    columns = nodes.snapshot.columns
     taken: dict[str, Ints] = {CPU: usage.nonzero_cpu, MEMORY: usage.nonzero_memory}
     lines = [columns.resources.get(share.name) for share in shares]
     if strategy.rate is _least_allocated and _all_exact(columns, lines) and lines:

@@ -20,7 +20,7 @@ from scheduler_core.model.node import HOSTNAME_LABEL
 from scheduler_core.model.pod import Pod, TopologySpreadConstraint
 from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.snapshot.node_info import NodeInfo
-from scheduler_core.snapshot.node_labels import Topology
+from scheduler_core.snapshot.node_labels import Topology, sum_by_code
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
 from scheduler_core.snapshot.pods.tallies import QueryTally
@@ -225,7 +225,8 @@ def _count_hard(
     is_domain: Mask | None = None
     if participating is not None:
         pods = pods * participating
-        is_domain = np.bincount(topology.codes, weights=participating, minlength=topology.missing + 1) > 0
+        is_domain = np.zeros(topology.missing + 1, dtype=bool)
+        is_domain[topology.codes[participating]] = True
         is_domain[topology.missing] = False
     counts = topology.sum_by_domain(pods)
     return HardConstraint(
@@ -256,13 +257,14 @@ class SoftConstraint(Value, eq=False):
         """Returns what the constraint adds to the score of each of these nodes."""
         more = float(self.constraint.max_skew - 1)
         if self.by_node is not None:
-            parts = nodes.take(self.by_node) * self.weight
+            parts = nodes.take(self.by_node).astype(np.float64)
+            parts *= self.weight
             parts += more
             return parts if self.topology.everywhere else np.where(nodes.take(self.topology.present), parts, 0.0)
         by_domain = _required(self.by_domain) * self.weight + more
         if not self.topology.everywhere:
             by_domain[self.topology.missing] = 0.0
-        return by_domain[nodes.take(self.topology.codes)]
+        return by_domain.take(nodes.take(self.topology.codes))
 
 
 class SoftSpread(Value):
@@ -278,10 +280,8 @@ class SoftSpread(Value):
         for soft in self.constraints:
             total += soft.parts(nodes)
         whole = np.trunc(total)
-        rest = total - whole
-        whole += rest >= 0.5
-        if any(soft.constraint.max_skew < 1 for soft in self.constraints):  # which the API server refuses
-            whole -= rest <= -0.5
+        total -= whole
+        whole += np.trunc(total + total)  # halves away from zero, as Go rounds
         rounded: Scores = whole.astype(np.int64)
         return rounded if self.ignored is None else np.where(nodes.take(self.ignored), 0, rounded)
 
@@ -337,7 +337,7 @@ def _count_soft(
     codes = _codes_with_missing_as_empty(topology)
     taking_part = _both(complete, _included(snapshot, pod, constraint))
     counted = pods if taking_part is None else pods * taking_part
-    by_domain = np.bincount(codes, weights=counted, minlength=topology.missing + 1).astype(np.int64)
+    by_domain = sum_by_code(codes, counted, topology.missing + 1)
     return SoftConstraint(constraint, topology, _weight(_domains_among(scored, codes, topology)), by_domain, None)
 
 

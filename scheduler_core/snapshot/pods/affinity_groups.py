@@ -8,9 +8,9 @@ pod_classes.py, a register of groups only grows; `only` makes a register without
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 from weakref import WeakKeyDictionary
 
 from scheduler_core.model.pod import PodAffinity, PodAffinityTerm, PodSpec
@@ -37,19 +37,17 @@ class Newcomer:
         return self.identity
 
 
-# The weights, per topology key, of each group for one kind of incoming pod.
-Pulls = Mapping[int, tuple[tuple[str, int], ...]]
+Kind = Literal["keeps off", "required", "preferred"]
+# By group: the kind, the topology key and the weight of each term that matches one kind of incoming pod.
+Pulls = Mapping[int, tuple[tuple[Kind, str, int], ...]]
 
 
 @dataclass(slots=True)
 class _Matched:
-    """The groups with a matching term among the first `seen` groups: the topology keys by which they exclude the
-    incoming pod, and the scores that they add."""
+    """The terms that match the incoming pod, among those of the first `seen` groups."""
 
     seen: int = 0
-    keeps_off: dict[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
-    required: dict[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
-    preferred: dict[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    pulls: dict[int, tuple[tuple[Kind, str, int], ...]] = field(default_factory=dict)
 
 
 class AffinityGroups:
@@ -93,43 +91,29 @@ class AffinityGroups:
         if key not in self._number:
             number = self._number[key] = len(self._members)
             self._members.append(key)
-            for pair in _pairs_that_could_match(_terms(affinity, anti_affinity)):
+            for pair in _pairs_that_could_match(term for _, term, _ in _weighed_terms(affinity, anti_affinity)):
                 (self._unindexed if pair is None else self._by_pair[pair]).append(number)
         return self._number[key]
 
-    def kept_off_by(self, newcomer: Newcomer) -> Pulls:
-        """Maps a group to (topology key, 1) for each required anti-affinity term that matches the incoming pod."""
-        return self._match(newcomer).keeps_off
-
-    def drawn_by_requirement(self, newcomer: Newcomer) -> Pulls:
-        """Maps a group to (topology key, 1) for each required affinity term that matches. The scheduler's configuration
-        has the weight of such terms."""
-        return self._match(newcomer).required
-
-    def drawn_by_preference(self, newcomer: Newcomer) -> Pulls:
-        """Maps a group to (topology key, ± weight) for each preferred term that matches."""
-        return self._match(newcomer).preferred
-
-    def _match(self, newcomer: Newcomer) -> _Matched:
+    def pulls_on(self, newcomer: Newcomer) -> Pulls:
+        """Maps a group to its terms that match the incoming pod. Required anti-affinity ("keeps off") and required
+        affinity have the weight 1, preferred anti-affinity has a negative weight. The scheduler's configuration has the
+        weight of required affinity."""
         matched = self._matched.get(newcomer)
         if matched is None:
             matched = self._matched[newcomer] = _Matched()
         if matched.seen < len(self._members):
             labels, namespace_labels = dict(newcomer.labels), dict(newcomer.namespace_labels)
             for number in self._candidates(newcomer, matched.seen):
-                affinity, anti_affinity = self._members[number]
-
-                def matches(term: PodAffinityTerm) -> bool:
-                    return term.matches(newcomer.namespace, labels, namespace_labels)
-
-                _keep(matched.keeps_off, number, ((t.topology_key, 1) for t in anti_affinity.required if matches(t)))
-                _keep(matched.required, number, ((t.topology_key, 1) for t in affinity.required if matches(t)))
-                preferred = [(w.term, w.weight) for w in affinity.preferred] + [
-                    (w.term, -w.weight) for w in anti_affinity.preferred
-                ]
-                _keep(matched.preferred, number, ((t.topology_key, weight) for t, weight in preferred if matches(t)))
+                found = tuple(
+                    (kind, term.topology_key, weight)
+                    for kind, term, weight in _weighed_terms(*self._members[number])
+                    if term.matches(newcomer.namespace, labels, namespace_labels)
+                )
+                if found:
+                    matched.pulls[number] = found
             matched.seen = len(self._members)
-        return matched
+        return matched.pulls
 
     def _candidates(self, newcomer: Newcomer, seen: int) -> list[int]:
         found = {number for pair in newcomer.labels for number in self._by_pair.get(pair, ()) if number >= seen}
@@ -137,16 +121,11 @@ class AffinityGroups:
         return sorted(found)
 
 
-def _keep(into: dict[int, tuple[tuple[str, int], ...]], number: int, pulls: Iterable[tuple[str, int]]) -> None:
-    found = tuple(pulls)
-    if found:
-        into[number] = found
-
-
-def _terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterable[PodAffinityTerm]:
-    for each in (affinity, anti_affinity):
-        yield from each.required
-        yield from (weighted.term for weighted in each.preferred)
+def _weighed_terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterator[tuple[Kind, PodAffinityTerm, int]]:
+    yield from (("keeps off", term, 1) for term in anti_affinity.required)
+    yield from (("required", term, 1) for term in affinity.required)
+    yield from (("preferred", each.term, each.weight) for each in affinity.preferred)
+    yield from (("preferred", each.term, -each.weight) for each in anti_affinity.preferred)
 
 
 def _pairs_that_could_match(terms: Iterable[PodAffinityTerm]) -> set[tuple[str, str] | None]:

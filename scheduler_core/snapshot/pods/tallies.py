@@ -4,7 +4,7 @@ terms of existing pods."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from scheduler_core.model.requests import RequestRules, Requests, incoming_reque
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from scheduler_core.snapshot.columns import MOST_COUNTED, Columns, resized
 from scheduler_core.snapshot.node_labels import Topology
-from scheduler_core.snapshot.pods.affinity_groups import Newcomer, Pulls
+from scheduler_core.snapshot.pods.affinity_groups import Kind, Newcomer
 from scheduler_core.snapshot.pods.change_log import Changes
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
 from scheduler_core.snapshot.pods.pod_table import PodTable
@@ -33,7 +33,7 @@ class UsageTally(Value):
     def count(self, columns: Columns, table: PodTable) -> Usage:
         lines: list[Ints] = []
         code_of: dict[tuple[int, int], int] = {}
-        codes, names = np.empty(len(table.pods), dtype=np.intp), tuple(columns.resources)
+        codes, names = np.empty(len(table.pods), dtype=np.intp), columns.resource_names
         for index, pod in enumerate(table.pods):
             # Specs and resize states are shared objects, so equal ones are the same one.
             kind = (id(pod.spec), id(pod.resize))
@@ -61,11 +61,11 @@ class UsageTally(Value):
         left = [(kind, number) for kind, number in net.items() if number]
         if not left:
             return value
-        names = tuple(columns.resources)
+        names = columns.resource_names
         return value.plus((kind[0], number * _usage_line(pods[kind], self.rules, names)) for kind, number in left)
 
     def basis(self, columns: Columns) -> Hashable:
-        return tuple(columns.resources)
+        return columns.resource_names
 
     def over(self, value: Usage, rows: int) -> Usage:
         return value.with_sums(resized(value.sums, rows))
@@ -167,71 +167,59 @@ class Pull(Value, eq=False):
     weights: Ints
     terms: Ints
 
+    def copy(self) -> Pull:
+        return Pull(self.weights.copy(), self.terms.copy())
+
+    def add(self, at: int | slice, weight: int, terms: int | Ints) -> None:
+        """Adds this number of terms with this weight. The pull must not be shared yet."""
+        self.weights[at] += weight * terms
+        self.terms[at] += terms
+
+
+PullsByKey = Mapping[tuple[Kind, str], Pull]
+
 
 class PullTally(Value):
-    """Counts how affinity terms of placed pods attract or exclude one kind of incoming pod, by topology key.
-
-    The kinds "required" and "keeps off" count each matching term as 1. The kind "preferred" counts the term's weight,
-    which is negative for anti-affinity.
-    """
+    """Counts how affinity terms of placed pods attract or exclude one kind of incoming pod, by the kind of the term and
+    its topology key. The weights are those of `AffinityGroups.pulls_on`."""
 
     newcomer: Newcomer
-    kind: Literal["keeps off", "required", "preferred"]
 
-    def count(self, columns: Columns, table: PodTable) -> Mapping[str, Pull]:
-        pulls: dict[str, Pull] = {}
-        for group, terms in self._pulls(table).items():
+    def count(self, columns: Columns, table: PodTable) -> PullsByKey:
+        pulls: dict[tuple[Kind, str], Pull] = {}
+        for group, terms in table.affinities.pulls_on(self.newcomer).items():
             rows = table.rows_of_group(group)
-            if not len(rows):
-                continue
-            for key, weight in terms:
-                _add(pulls, columns.labels.topology(key), weight, rows, 1)
+            for kind, key, weight in terms if len(rows) else ():
+                topology = columns.labels.topology(key)
+                counts = np.bincount(topology.codes[rows], minlength=topology.missing + 1)
+                _at(pulls, kind, topology).add(slice(None), weight, counts)
         return pulls
 
-    def after(
-        self, value: Mapping[str, Pull], changes: Changes, columns: Columns, table: PodTable
-    ) -> Mapping[str, Pull]:
-        matched = self._pulls(table)
+    def after(self, value: PullsByKey, changes: Changes, columns: Columns, table: PodTable) -> PullsByKey:
+        matched = table.affinities.pulls_on(self.newcomer)
         # Pods on a row that was removed were added and removed again.
         relevant = (
             [change for change in changes.of_groups(matched.keys()) if change.row < len(columns)] if matched else []
         )
         if not relevant:
             return value
-        pulls = {key: Pull(pull.weights.copy(), pull.terms.copy()) for key, pull in value.items()}
+        touched = {(kind, key) for change in relevant for kind, key, _ in matched[change.group]}
+        pulls = {at: pull.copy() if at in touched else pull for at, pull in value.items()}
         for change in relevant:
-            for key, weight in matched[change.group]:
-                _add(pulls, columns.labels.topology(key), weight, np.array([change.row]), change.sign)
+            for kind, key, weight in matched[change.group]:
+                topology = columns.labels.topology(key)
+                _at(pulls, kind, topology).add(int(topology.codes[change.row]), weight, change.sign)
         return pulls
 
     def basis(self, columns: Columns) -> Hashable:
         return columns.labels.identity
 
-    def over(self, value: Mapping[str, Pull], rows: int) -> Mapping[str, Pull]:  # noqa: ARG002
+    def over(self, value: PullsByKey, rows: int) -> PullsByKey:  # noqa: ARG002
         return value
 
-    def _pulls(self, table: PodTable) -> Pulls:
-        if self.kind == "keeps off":
-            return table.affinities.kept_off_by(self.newcomer)
-        return (
-            table.affinities.drawn_by_requirement(self.newcomer)
-            if self.kind == "required"
-            else table.affinities.drawn_by_preference(self.newcomer)
-        )
 
-
-def _add(pulls: dict[str, Pull], topology: Topology, weight: int, rows: NDArray[np.intp], sign: int) -> None:
-    key = topology.key
-    if key not in pulls:
-        pulls[key] = Pull(
-            np.zeros(topology.missing + 1, dtype=np.int64), np.zeros(topology.missing + 1, dtype=np.int64)
-        )
-    pull = pulls[key]
-    if len(rows) == 1:
-        code = topology.codes[rows[0]]
-        pull.weights[code] += sign * weight
-        pull.terms[code] += sign
-        return
-    counts = np.bincount(topology.codes[rows], minlength=topology.missing + 1)
-    np.add(pull.weights, counts * (sign * weight), out=pull.weights)
-    np.add(pull.terms, counts * sign, out=pull.terms)
+def _at(pulls: dict[tuple[Kind, str], Pull], kind: Kind, topology: Topology) -> Pull:
+    at = (kind, topology.key)
+    if at not in pulls:
+        pulls[at] = Pull(*np.zeros((2, topology.missing + 1), dtype=np.int64))
+    return pulls[at]

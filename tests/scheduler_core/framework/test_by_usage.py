@@ -10,6 +10,7 @@ from scheduler_core.framework.scoring import by_usage as module
 from scheduler_core.framework.scoring.by_usage import by_usage
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
+from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.testing.builders import a_node, a_pod
 
@@ -27,10 +28,10 @@ class Asked:
         chosen = None if rows is None else np.array(rows, dtype=np.intp)
         return by_usage(NodeList(snapshot, chosen), "free pods", self._free).tolist()
 
-    def _free(self, nodes: NodeList) -> Scores:
+    def _free(self, nodes: NodeList, usage: Usage) -> Scores:
         self.rows += nodes.rows.tolist()
-        taken = nodes.take(nodes.snapshot.tally(UsageTally(nodes.rules)).pods)
-        return nodes.take(nodes.snapshot.columns.allowed_pods) - taken
+        assert np.array_equal(usage.pods, nodes.take(nodes.snapshot.tally(UsageTally(nodes.rules)).pods))
+        return nodes.take(nodes.snapshot.columns.allowed_pods) - usage.pods
 
 
 @pytest.fixture

@@ -32,9 +32,12 @@ def test_each_kind_of_affinity_term_has_its_own_effect() -> None:
         a_pod("3").preferring_away_from("zone", {"app": "web"}, 7),
         a_pod("4").preferring_near("zone", {"app": "db"}, 9),
     )
-    assert groups.kept_off_by(WEB) == {0: (("zone", 1),)}
-    assert groups.drawn_by_requirement(WEB) == {1: (("host", 1),)}
-    assert groups.drawn_by_preference(WEB) == {2: (("zone", 7),), 3: (("zone", -7),)}
+    assert groups.pulls_on(WEB) == {
+        0: (("keeps off", "zone", 1),),
+        1: (("required", "host", 1),),
+        2: (("preferred", "zone", 7),),
+        3: (("preferred", "zone", -7),),
+    }
 
 
 def test_affinity_terms_without_label_values_are_found() -> None:
@@ -44,20 +47,22 @@ def test_affinity_terms_without_label_values_are_found() -> None:
         a_pod("1").away_from("zone", {}, labelSelector={}),
         a_pod("2").away_from("zone", {}, labelSelector=None),
     )
-    assert groups.kept_off_by(WEB) == {0: (("zone", 1),), 1: (("zone", 1),)}
-    assert groups.kept_off_by(Newcomer("default", (), ())) == {1: (("zone", 1),)}
+    assert groups.pulls_on(WEB) == {0: (("keeps off", "zone", 1),), 1: (("keeps off", "zone", 1),)}
+    assert groups.pulls_on(Newcomer("default", (), ())) == {1: (("keeps off", "zone", 1),)}
 
 
 def test_namespace_selectors_check_the_incoming_pods_namespace() -> None:
     groups, _ = groups_of(
         a_pod("0", "ops").away_from("zone", {"app": "web"}, namespaceSelector={"matchLabels": {"team": "red"}})
     )
-    assert groups.kept_off_by(WEB) == {}
-    assert groups.kept_off_by(Newcomer("default", (("team", "red"),), (("app", "web"),))) == {0: (("zone", 1),)}
+    assert groups.pulls_on(WEB) == {}
+    assert groups.pulls_on(Newcomer("default", (("team", "red"),), (("app", "web"),))) == {
+        0: (("keeps off", "zone", 1),)
+    }
 
 
 def test_a_cached_result_includes_affinity_groups_added_later() -> None:
     groups, _ = groups_of(a_pod("0").away_from("zone", {"app": "web"}))
-    assert list(groups.kept_off_by(WEB)) == [0]
+    assert list(groups.pulls_on(WEB)) == [0]
     groups.number_of(a_pod("1").away_from("host", {"app": "web"}).build().spec)
-    assert groups.kept_off_by(WEB) == {0: (("zone", 1),), 1: (("host", 1),)}
+    assert groups.pulls_on(WEB) == {0: (("keeps off", "zone", 1),), 1: (("keeps off", "host", 1),)}
