@@ -64,6 +64,7 @@ class BrokenServer:
         self.log: list[tuple[int, str, Json]] = []
         self.oldest = 0
         self.requests: list[Request] = []
+        self._listed: dict[tuple[str, int], list[Json]] = {}  # later pages show the cluster of the first one
         self._told: dict[str, int] = {}
         self._moved = asyncio.Event()
 
@@ -122,7 +123,7 @@ class BrokenServer:
         if not self._serves(kind, request.path):
             return Response(status=404, headers={}, body=b"404 page not found")
         start, version = map(int, request.query.get("continue", f"0:{self.version}").split(":"))
-        items, end = self._items(kind), start + self.page_size
+        items, end = self._listed.setdefault((kind, version), self._items(kind)), start + self.page_size
         more = f"{end}:{version}" if end < len(items) else ""
         page = {
             "kind": f"{kind}List",
