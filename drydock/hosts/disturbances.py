@@ -58,7 +58,7 @@ def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
 
 
 async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """Holds one node like a person when the needs appear, and removes the hold later."""
+    """Holds one node when the hosts need reboots, as a person would, and removes the hold later."""
     if count < 4:
         return
     held = node_names(count)[count // 2]
@@ -68,7 +68,7 @@ async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds:
 
 
 async def cordon_a_finished_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """Cordons the first node that is done, like a person. The node counts as down until it is uncordoned."""
+    """Cordons the first node that is done, as a person would. The node counts as down until it is uncordoned."""
     if count < 4:
         return
     while not (done := [name for name in node_names(count) if _is_done(cluster, name)]):

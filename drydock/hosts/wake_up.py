@@ -10,7 +10,7 @@ import contextlib
 
 
 async def wait_at_most(changed: asyncio.Event, seconds: float | None) -> bool:
-    """Waits for the event. Returns False if the time ran out first; None waits without a limit."""
+    """Waits for the event. Returns False if the time ran out first. Without a limit (None), waits until the event."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(None if seconds is None else max(0.0, seconds)):
             await changed.wait()

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.cluster
 
 
 def refused(name: str) -> str:
-    return f"`{name}` in ConfigMap {CAREEN.namespace}/careen is refused: it decides what runs as root on every host"
+    where = f"`{name}` in ConfigMap {CAREEN.namespace}/careen"
+    return f"{where} is refused: this setting decides what runs as root on every host"
 
 
 def log_of(host: Host) -> str:

@@ -103,7 +103,7 @@ class CleanupInput(Value, kw_only=True):
 
 
 async def _look(cluster: Cluster, extent: Extent) -> CleanupInput:
-    """Reads the lock before the Nodes. If a node takes a claim later, the lock's resourceVersion no longer matches."""
+    """Reads the lock before the Nodes. If a node takes a claim later, the write of the lock then conflicts."""
     notes: list[str] = []
     reading: LockReading | None = None
     pods = Pods(number=0, are_kureds=False)

@@ -191,16 +191,16 @@ def _told(
     sentence = example.sentence.rstrip(".")
     if code is Code.OUTSIDE_WINDOW:
         refused = [node for node in nodes if node.name in refusals]
-        return f"{_of_all(sentence, refusals)}, {_opening(refused, now, policy)} ({count})"
+        opening = _opening(refused, now, policy)
+        is_shared = len({each.sentence for each in refusals.values()}) == 1
+        return f"{f'{sentence}, ' if is_shared else _several_windows(policy)}{opening} ({count})"
     if len({each.sentence for each in refusals.values()}) == 1:
         return f"{sentence} ({count}, gate {example.gate})"
     return f"the gate {example.gate} refuses {count}; {name}, for example: {sentence}"
 
 
-def _of_all(sentence: str, refusals: dict[str, Refusal]) -> str:
-    """Returns the sentence if all refusals share it. Nodes of several groups have several windows."""
-    is_shared = len({each.sentence for each in refusals.values()}) == 1
-    return sentence if is_shared else "each outside its maintenance windows, the first of"
+def _several_windows(policy: Policy | None) -> str:
+    return f"each outside its own maintenance windows, {'the first of ' if policy else ''}"
 
 
 def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) -> str:

@@ -1,5 +1,5 @@
 """Sends queries to servers other than the API server: with credentials from files, a deadline and a limit on the
-answer's size. Every failure has the same form of reason."""
+answer's size. Reports every failure in the same form."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ _SENT_TO = {
 }
 
 _WHY = {
-    Power.COMMANDS: "it decides what runs as root on every host",
-    Power.FILES: "it decides which file the agent opens as root on every host",
+    Power.COMMANDS: "this setting decides what runs as root on every host",
+    Power.FILES: "this setting decides which file the agent opens as root on every host",
 }
 
 

@@ -61,8 +61,7 @@ def compared(
     at: str,
     reason: AgreementReason,
 ) -> Compared:
-    """Returns the record of the comparison. Explains a disagreement with another search, which agreements do not
-    need."""
+    """Returns the record of the comparison. Runs another search to explain a disagreement."""
     expected = given.expected
     shares = expected.shares
     said = tuple((name, round(shares.get(name, 0.0), 3)) for name in expected.named[:_MOST_SAID])

@@ -116,7 +116,7 @@ def _causes(disagreements: Iterable[Compared]) -> Iterable[str]:
     if sampled * 2 > len(fitting) and best * 2 > len(fitting):
         yield (
             f"{best} of {len(fitting)} pods went to the best of all nodes: the scheduler probably examines more "
-            "nodes than careen was given (percentageOfNodesToScore)"
+            "nodes than its configuration in careen says (percentageOfNodesToScore)"
         )
     elif large * 2 > len(fitting) and sampled * 2 < len(fitting):
         yield (
@@ -126,7 +126,8 @@ def _causes(disagreements: Iterable[Compared]) -> Iterable[str]:
     else:
         yield (
             f"{len(fitting)} pods went to nodes that fit and have a lower score: the scheduler probably has other "
-            "score plugins, weights or arguments (a scoringStrategy, defaultConstraints) than careen was given"
+            "score plugins, weights or arguments (a scoringStrategy, defaultConstraints) than its configuration in "
+            "careen says"
         )
 
 

@@ -159,6 +159,24 @@ def test_status_outside_the_window_shows_when_it_opens(desk: Desk) -> None:
     assert "set careen.dev/reboot-now" in said
 
 
+def test_status_shows_the_first_of_several_windows(desk: Desk) -> None:
+    opens = (datetime.now(UTC) + timedelta(hours=5, minutes=0.5)).replace(second=0, microsecond=0)
+    shuts = opens + timedelta(hours=1)
+    desk.server.seed(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "careen", "namespace": "careen"},
+            "data": {"config.yaml": f'start-time: "{opens:%H:%M}"\nend-time: "{shuts:%H:%M}"\ntime-zone: UTC\n'},
+        }
+    )
+    for name in ("n1", "n2"):
+        waits(desk, name, refusal("maintenance-window", "outside-window", f"outside the maintenance window of {name}"))
+    desk.lock(LockContent())
+    told = f"the first of which opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
+    assert f"Nothing will start: each outside its own maintenance windows, {told}" in headline(desk)
+
+
 def test_status_reports_a_window_that_never_opens(desk: Desk) -> None:
     desk.server.seed(
         {

@@ -84,7 +84,7 @@ def test_the_config_map_may_not_contain_settings_that_give_root(name: str) -> No
     with pytest.raises(BadSettings) as refused:
         settle({flag(name): HARM[name], "concurrency": 2}, flags_for(name))
     (problem,) = refused.value.problems
-    assert problem.startswith(f"`{flag(name)}` in ConfigMap {NAME} is refused: it decides ")
+    assert problem.startswith(f"`{flag(name)}` in ConfigMap {NAME} is refused: this setting decides ")
     assert f"give --{flag(name)} or CAREEN_{name.upper()} on the DaemonSet" in problem
     assert problem.endswith(f"or let the ConfigMap set it with --{flag(POWERS[name])} there")
     assert HARM[name] not in problem

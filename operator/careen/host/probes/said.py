@@ -34,7 +34,7 @@ def nothing(command: str, outcome: Outcome) -> Need:
     """Returns unknown for a command that did not answer as documented, and says why."""
     match outcome:
         case Exited(code=code) if code == _NO_PROGRAM:
-            return unknown(f"the host has no program `{command.partition(' ')[0]}`, which its probe runs")
+            return unknown(f"the host has no program `{command.partition(' ')[0]}`, which the probe runs")
         case Exited(code=code, output=output, errors=errors):
             said = errors or output or "it printed nothing"
             return unknown(f"`{command}` exited with {code} and did not say whether a reboot is needed: {said}")

@@ -67,7 +67,10 @@ def test_the_exit_code_says_whether_shadow_and_scheduler_agree(made: RunCounts, 
 def test_the_report_of_little_agreement_names_its_causes() -> None:
     text = shadow_text(many(6, 40, nodes=200, is_sampled=True, is_best_of_all=True), FOLLOWED, last=2)
     assert "This is less than 80 %" in text
-    assert "the scheduler probably examines more nodes than careen was given (percentageOfNodesToScore)" in text
+    assert (
+        "the scheduler probably examines more nodes than its configuration in careen says (percentageOfNodesToScore)"
+        in text
+    )
     assert "The last 2 disagreements:" in text
 
 
