@@ -347,8 +347,8 @@ class Observer:
         return {"pods": seen.pods, "evictability": answers}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Reads the owners: before the claim those that may bind a pod to this node, before the drain those of the pods
-        to be evicted, afterwards those in the record."""
+        """Reads the health of owners. Before the claim these are the owners that may bind a pod to this node; before
+        the drain, the owners of the pods to be evicted; afterwards, the owners in the record."""
         record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
@@ -381,8 +381,8 @@ def _peers_among(fleet: Asked[Fleet]) -> Asked[tuple[NodeView, ...]]:
 
 
 def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
-    """Returns the phase in the Node's record. If the record cannot be read, no further evidence is collected; the core
-    reports why."""
+    """Returns the phase in the Node's record; Idle if the record cannot be read. Then no further evidence is collected,
+    and the core reports why."""
     record = node.written if isinstance(node, NodeView) else None
     try:
         return Phase(record.phase) if isinstance(record, Progress) and record.phase else Phase.IDLE

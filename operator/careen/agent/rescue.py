@@ -91,8 +91,8 @@ class Rescue:
     # ---- when to undo ----
 
     async def _why_undo(self, node: dict[str, Any], fault: str) -> str:
-        """Returns the reason to undo a claim or a drain now; empty if there is none. A hold or a pause is a reason at
-        once."""
+        """Returns the reason to undo a claim or a drain now; empty if there is none. A hold or a pause is a reason even
+        after one broken turn."""
         if not rescue.is_under_way(node):
             return ""
         held = rescue.hold_of(node)

@@ -24,8 +24,8 @@ Landings = Mapping[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Counts of the pods whose landing was forecast: hits landed in their forecast set, misses outside of it, and
-    superseded pods have no result.
+    """Counts of the pods whose landing was forecast. Hits landed on a node of their forecast set, misses on another
+    node, and superseded pods count as neither of the two.
 
     `superseded`: the controller has not replaced the pod yet (it was scaled down, deleted, or waits as Jobs do). Or the
     pod landed on a node that a longer list might have named: the stored set was cut, or not all courses were simulated.

@@ -366,7 +366,8 @@ class Agent:
         return await figures_of_rollout(self._api)
 
     def _look_further(self, live: LiveSettings, messages: Messenger, turned: Turned) -> None:
-        """Reports a node that gates hold back, and silences its alerts. An idle agent loads neither module."""
+        """Reports a node that gates hold back, and silences its alerts. An idle agent does not load the two modules for
+        that."""
         if turned.decision.refusals and messages.is_wanted(Occasion.BLOCKED):
             if self._teller is None:
                 from careen.agent.telling.teller import Teller

@@ -102,7 +102,7 @@ class ClusterFeed:
         self.bytes += len(line)
 
     def heard(self, kind: str) -> None:
-        """Implements `Sink.heard`: the kind is up to date."""
+        """Implements `Sink.heard`: notes that the kind is followed without trouble."""
         self.troubles.pop(kind, None)
         self._has_news.set()
 

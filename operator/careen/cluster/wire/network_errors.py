@@ -53,7 +53,7 @@ def was_surely_not_sent(error: BaseException) -> bool:
 
 def _cause(error: BaseException) -> str:
     """Returns the sentence for the underlying error of the system or of TLS, if there is one; otherwise for the
-    outermost known class of the library."""
+    library's own error."""
     chain = _chain(error)
     found = (*map(_of_the_system, chain), *map(_of_the_library, reversed(chain)))
     return next((words for words in found if words), _of_the_proxy(chain) or "gave no usable answer")

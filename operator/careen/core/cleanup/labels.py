@@ -1,6 +1,6 @@
 """Finds the values that labels had before --post-reboot-node-labels changed them. The report of a reboot keeps these
-values, so that a cleanup can restore them. The API server's managed fields are not enough: by them a label that an undo
-restored is careen's too."""
+values, so that a cleanup can restore them. The API server's managed fields are not enough: they name careen also for a
+label that an undo restored."""
 
 from __future__ import annotations
 

@@ -237,7 +237,8 @@ def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
 
 
 def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> bool:
-    """Whether the API server never judges the pod's evictions: it did not judge `enough` of them, nor the last one."""
+    """Whether the API server never judges the pod's evictions: `enough` of them were not judged, and the last one was
+    not judged."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     if coming is not None and coming.rounds - coming.judgements >= enough:

@@ -79,8 +79,8 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
 def stranger_patience_seconds(policy: Policy) -> float:
     """Return how long another process's announcement may stay without the record that the host was asked.
 
-    A living process asks within a fifth of this time or not at all. The rest is for the reboot command to answer, and
-    for a minute to record that."""
+    A living process asks within a fifth of this time or not at all. The remaining time is for the answer of the reboot
+    command, and for a minute to record it."""
     return min(policy.reboot_command_seconds + _TELLING_SECONDS, policy.reboot_deadline_seconds / 2)
 
 

@@ -204,8 +204,8 @@ def _what_it_was(situation: Situation) -> str:
 
 
 def _having_looked(situation: Situation) -> Memory:
-    """Return the memory in which the next read of the lock is postponed. This applies if the hand-over listed the
-    waiting nodes and no other holder remains: an idle node would look for nothing else."""
+    """Return the memory in which the next read of the lock is postponed, if the hand-over listed the waiting nodes and
+    no other holder remains. Then an idle node would find nothing to do in the lock."""
     memory, content = situation.memory, situation.lock
     is_counted = isinstance(situation.seen.waiters, tuple)
     if (
