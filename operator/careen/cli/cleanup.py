@@ -220,11 +220,11 @@ async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode,
         try:
             again = await read_signed_node(cluster.api, name)
         except ClusterError as error:
-            return replace(cleaned, trouble=f"it changed, and reading it again failed: {error}")
+            return replace(cleaned, trouble=f"the object changed, and reading it again failed: {error}")
         if isinstance(again, Gone):
             return Cleaned(name=name, is_done=True)
         seen = _leftovers(scene, again)
-    return replace(_of_node(seen), trouble=f"it changed {TRIES} times while it was being written; try again")
+    return replace(_of_node(seen), trouble=f"the object changed {TRIES} times during this write; try again")
 
 
 async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[str]) -> Cleaned:
@@ -254,9 +254,9 @@ async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[st
         except NotFound:
             return Cleaned(name=scene.title, is_done=True)
         except ClusterError as error:
-            return replace(cleaned, trouble=f"it changed, and reading it again failed: {error}")
+            return replace(cleaned, trouble=f"the object changed, and reading it again failed: {error}")
         keep = {*keep, *(node for node, _ in _claims(scene.lock) - known)}
-    return replace(cleaned, trouble=f"it changed {TRIES} times while it was being written; try again")
+    return replace(cleaned, trouble=f"the object changed {TRIES} times during this write; try again")
 
 
 def _claims(content: LockContent | Garbage) -> frozenset[tuple[str, str]]:

@@ -47,8 +47,8 @@ def read(paths: Sequence[str]) -> FoundTargets:
 
 
 def _files(path: str) -> list[Path]:
-    """Returns the file itself, or the files of the folder. Leaves out names with a dot: the kubelet's own entries in a
-    mounted Secret begin with two dots."""
+    """Returns the file itself, or the files of the folder. Leaves out names that begin with a dot: in a
+    mounted Secret the kubelet's own entries begin with two dots."""
     place = Path(path)
     try:
         return sorted(each for each in place.iterdir() if not each.name.startswith("."))
