@@ -26,7 +26,7 @@ _SCHEMES = """
     whatsapp workflow workflows wpush wxpusher wxteams x xbmc xbmcs xmatters xml xmls youlmk zalo zcliq zohocliq zoom
     zulip
 """
-"""Schemes of apprise 2.2 that work without a package that the image does not carry."""
+"""The schemes of apprise 2.2 that work with the packages of the image."""
 
 # The rest of the URL after SCHEME:// in apprise's form, for services that shoutrrr has too, unless shoutrrr has a form
 # that looks the same. gotify is missing because its two forms differ only in TLS.
