@@ -239,7 +239,8 @@ class _Run:
         troubled = ", ".join(sorted(self._feed.troubles))
         self._heartbeat.hold_readiness(f"cannot follow {troubled}" if troubled else "")
         for each in self._shadow.tally.new_disagreements():
-            say(f"{each.at} {each.pod}: said {nodes_said(each)}, took {each.node or 'none'}: {each.why}", err=True)
+            said, took = nodes_said(each), each.node or "none"
+            say(f"{each.at} {each.pod}: scheduler_core said {said}, the scheduler took {took}: {each.why}", err=True)
         if self._monotonic() - self._told_at >= _SECONDS_PER_LINE:
             self._told_at = self._monotonic()
             say(self._progress(troubled), err=True)

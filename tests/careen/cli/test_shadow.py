@@ -133,7 +133,10 @@ def test_the_table_of_shadow_has_the_same_findings_as_its_json(town: Desk) -> No
     assert done.stdout.startswith("6 nodes and ")
     assert re.search(r"default-scheduler +disagreed +other-node +\d", done.stdout)
     assert "The last " in done.stdout
-    assert re.search(r"shop/web-\d+: said n\d.*, took n\d: its score is \d+; the highest is", done.stderr)
+    assert re.search(
+        r"shop/web-\d+: scheduler_core said n\d.*, the scheduler took n\d: its score is \d+; the highest is",
+        done.stderr,
+    )
 
 
 def test_shadow_counts_and_reports_pods_of_another_scheduler(town: Desk) -> None:
