@@ -25,6 +25,10 @@ bench-accuracy-learned: $(INSTALLED) cluster-programs ## 80 drains in clusters o
 bench-accuracy-searches: $(INSTALLED) ## what a forecast loses by following fewer searches, in clusters of 1,000 nodes and more
 	$(PYTHON) -m bench.accuracy.few_searches
 
+.PHONY: bench-accuracy-any-start
+bench-accuracy-any-start: $(INSTALLED) ## the processor time by which counting every start makes a forecast longer
+	$(PYTHON) -m bench.accuracy.any_start
+
 # How real cycles deviate from computed ones; needs folders of records, for example CYCLES_FLAGS='FOLDER FOLDER'.
 CYCLES_FLAGS ?=
 

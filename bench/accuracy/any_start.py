@@ -1,0 +1,113 @@
+"""Measures the processor time by which counting every start makes a forecast longer: `make bench-accuracy-any-start`.
+
+A forecast that follows few of the possible searches also counts, for each pod, on which nodes all starts of a search
+would place it (`scheduler_core.simulation.course_parts.any_start`). The same drain is simulated without and with this
+count, in turn. Other work on the machine adds to both."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from bench.accuracy.few_searches import cluster_of
+from bench.plan.__main__ import cost
+from scheduler_core.cycle import Scheduler
+from scheduler_core.simulation.drain import most_searches, run_drain
+from scheduler_core.simulation.searches import MOST_SEARCHES, possible_searches
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
+
+RESULTS = Path(__file__).with_name("any_start.md")
+SIZES = (200, 1000, 5000)
+
+
+class Compared(Value, kw_only=True):
+    """Seconds of processor time in one cluster: of `careen forecast --from`, and of the drain in it without and with
+    the count, which are medians of several runs."""
+
+    nodes: int
+    searches: int
+    forecast: float
+    without: float
+    with_count: float
+
+    def row(self) -> str:
+        """Returns a row of the page's table."""
+        is_counted = "yes" if self.searches < MOST_SEARCHES else "no"
+        return (
+            f"| {self.nodes:,} | {self.searches} | {is_counted} | {self.forecast:.1f} | {self.without:.2f} | "
+            f"{self.with_count:.2f} | {self.with_count - self.without:+.2f} |"
+        )
+
+
+def main() -> None:
+    """Prints a row for each size, and writes any_start.md."""
+    parser = argparse.ArgumentParser(prog="python -m bench.accuracy.any_start", description=__doc__)
+    parser.add_argument("--nodes", type=int, action="append", help="repeatable; otherwise those of any_start.md")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan-3")
+    given = parser.parse_args()
+    found = []
+    for nodes in given.nodes or SIZES:
+        snapshot = cluster_of(given.folder, nodes)
+        dump = given.folder / f"{nodes}-1.json.gz"
+        command = [sys.executable, "-m", "careen", "forecast", snapshot.node_names[0], "--from", str(dump)]
+        found.append(compared(snapshot, cost(command), given.runs))
+        print(found[-1].row(), flush=True)
+    if not given.nodes:
+        RESULTS.write_text(page(found, given.runs), encoding="utf-8")
+
+
+def compared(snapshot: Snapshot, forecast: float, runs: int) -> Compared:
+    """Simulates the drain of the first node, without and with the count in turn."""
+    used: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(runs):
+        for counts, seconds in used.items():
+            seconds.append(_seconds(snapshot, counts_any_start=counts))
+    return Compared(
+        nodes=len(snapshot.nodes),
+        searches=most_searches(len(snapshot.nodes)),
+        forecast=forecast,
+        without=median(used[False]),
+        with_count=median(used[True]),
+    )
+
+
+def _seconds(snapshot: Snapshot, *, counts_any_start: bool) -> float:
+    scheduler, most = Scheduler(), most_searches(len(snapshot.nodes))
+    searches = possible_searches(snapshot, scheduler, most, None)
+    began = time.process_time()
+    run_drain(
+        snapshot,
+        snapshot.node_names[:1],
+        scheduler,
+        searches=searches,
+        most_courses=most,
+        with_pending=True,
+        counts_any_start=counts_any_start,
+    )
+    return time.process_time() - began
+
+
+def page(found: Sequence[Compared], runs: int) -> str:
+    """Returns the content of any_start.md."""
+    rows = "\n".join(each.row() for each in found)
+    return f"""# What counting every start costs a forecast
+
+`make bench-accuracy-any-start`, clusters of the plan's bench; seconds of processor time. The drain of one node is
+simulated without and with the count, {runs} times in turn; both columns have the median. A forecast that
+follows {MOST_SEARCHES} searches does not count: there the last columns say what the count would cost.
+
+| nodes | searches | counts | `careen forecast --from` | drain without the count | with it | difference |
+|---:|---:|---|---:|---:|---:|---:|
+{rows}
+"""
+
+
+if __name__ == "__main__":
+    main()

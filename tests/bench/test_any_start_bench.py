@@ -1,0 +1,43 @@
+"""Tests `make bench-accuracy-any-start`, which measures what counting every start of a search costs a forecast."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.accuracy import any_start as bench
+from scheduler_core.simulation.course_parts import any_start
+from scheduler_core.simulation.drain import most_searches
+
+
+def test_a_drain_is_simulated_without_and_with_the_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[bool] = []
+
+    def seconds(_snapshot: object, *, counts_any_start: bool) -> float:
+        asked.append(counts_any_start)
+        return 3.0 if counts_any_start else 1.0
+
+    monkeypatch.setattr(bench, "_seconds", seconds)
+    monkeypatch.setattr(bench, "cost", lambda _command: 5.0)
+    monkeypatch.setattr(sys, "argv", ["bench", "--nodes", "20", "--runs", "2", "--folder", str(tmp_path)])
+    before = bench.RESULTS.read_text()
+    bench.main()
+    assert asked == [False, True, False, True]
+    row = f"| 20 | {most_searches(20)} | no | 5.0 | 1.00 | 3.00 | +2.00 |"
+    assert capsys.readouterr().out.splitlines() == [row]
+    assert bench.RESULTS.read_text() == before  # which has other sizes
+
+
+def test_only_the_second_drain_counts_every_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = bench.cluster_of(tmp_path, 110)
+    monkeypatch.setattr(bench, "most_searches", lambda _nodes: 2)
+    counted: list[int] = []
+    monkeypatch.setattr(any_start, "_by_rank", lambda totals, _wanted: counted.append(1) or totals * 0.0)
+    bench._seconds(snapshot, counts_any_start=False)
+    assert not counted
+    bench._seconds(snapshot, counts_any_start=True)
+    assert counted
