@@ -26,7 +26,7 @@ RESULTS = Path(__file__).with_name("any_start.md")
 SIZES = (200, 1000, 5000)
 
 
-class Compared(Value, kw_only=True):
+class CountedDrain(Value, kw_only=True):
     """Seconds of processor time in one cluster: of `careen forecast --from`, and of the drain in it without and with
     the count, which are medians of several runs."""
 
@@ -63,13 +63,13 @@ def main() -> None:
         RESULTS.write_text(page(found, given.runs), encoding="utf-8")
 
 
-def compared(snapshot: Snapshot, forecast: float, runs: int) -> Compared:
+def compared(snapshot: Snapshot, forecast: float, runs: int) -> CountedDrain:
     """Simulates the drain of the first node, without and with the count in turn."""
     used: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(runs):
         for counts, seconds in used.items():
             seconds.append(_seconds(snapshot, counts_any_start=counts))
-    return Compared(
+    return CountedDrain(
         nodes=len(snapshot.nodes),
         searches=most_searches(len(snapshot.nodes)),
         forecast=forecast,
@@ -94,7 +94,7 @@ def _seconds(snapshot: Snapshot, *, counts_any_start: bool) -> float:
     return time.process_time() - began
 
 
-def page(found: Sequence[Compared], runs: int) -> str:
+def page(found: Sequence[CountedDrain], runs: int) -> str:
     """Returns the content of any_start.md."""
     rows = "\n".join(each.row() for each in found)
     return f"""# What counting every start costs a forecast
