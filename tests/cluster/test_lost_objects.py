@@ -139,4 +139,4 @@ def test_careen_names_the_person_who_cordoned_a_node(story: Story) -> None:
     story.cordon(host)
     answer = story.command("why", host.name)
     assert f"Cordon: {host.name} is cordoned by " in answer.stdout
-    assert "not by careen alone, and stays so." in answer.stdout
+    assert ", not by careen, and stays cordoned." in answer.stdout

@@ -241,7 +241,8 @@ def cordon_sentence(story: NodeStory) -> str:
     if is_cordon_proven(node):
         return f"{node.name} was cordoned by careen and holds no claim: its agent removes the cordon"
     if node.cordoned_by:
-        return f"{node.name} is cordoned by {listed(node.cordoned_by)}, not only by careen, and stays cordoned"
+        others = "not only by careen" if keys.FIELD_MANAGER in node.cordoned_by else "not by careen"
+        return f"{node.name} is cordoned by {listed(node.cordoned_by)}, {others}, and stays cordoned"
     return (
         f"{node.name} is cordoned, but the API server does not report who did it. The cordon may be left over from a "
         f"claim whose record was removed; to remove the cordon: `kubectl uncordon {node.name}`"

@@ -88,8 +88,8 @@ def test_the_remedy_for_a_reason_names_the_node(code: Code) -> None:
             "is cordoned by careen, because it holds a claim",
         ),
         (("careen-agent",), None, "was cordoned by careen and holds no claim: its agent removes the cordon"),
-        (("kubectl-cordon",), None, "is cordoned by kubectl-cordon, not only by careen, and stays cordoned"),
-        (("argo", "careen-agent"), None, "is cordoned by argo, careen-agent, not only by careen"),
+        (("kubectl-cordon",), None, "is cordoned by kubectl-cordon, not by careen, and stays cordoned"),
+        (("argo", "careen-agent"), None, "is cordoned by argo, careen-agent, not only by careen, and stays cordoned"),
         (
             (),
             None,
