@@ -9,7 +9,7 @@ import os
 import re
 import socket
 import ssl
-from http.client import HTTPException, RemoteDisconnected
+from http.client import HTTPException, IncompleteRead, RemoteDisconnected
 
 from urllib3 import exceptions
 
@@ -24,6 +24,7 @@ _BY_NUMBER = {
     errno.ETIMEDOUT: "did not accept the connection in time",
 }
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
+_OF_FILES = (errno.EACCES, errno.EISDIR, errno.ENOENT, errno.ENOTDIR)
 _LOGIN = re.compile(r"(?<=://)[^/?#]*@")
 
 
@@ -55,8 +56,20 @@ def _cause(error: BaseException) -> str:
     """Returns the sentence for the underlying error of the system or of TLS, if there is one; otherwise for the
     library's own error."""
     chain = _chain(error)
+    if words := _of_a_file(chain):
+        return words
     found = (*map(_of_the_system, chain), *map(_of_the_library, reversed(chain)))
     return next((words for words in found if words), _of_the_proxy(chain) or "gave no usable answer")
+
+
+def _of_a_file(chain: list[BaseException]) -> str:
+    """The errors of a connection that cannot be opened come as NewConnectionError. The same errors without it are about
+    the files of the certificates, which are read again for each connection."""
+    if any(isinstance(each, exceptions.NewConnectionError) for each in chain):
+        return ""
+    numbers = [each.errno for each in chain if isinstance(each, OSError) and not isinstance(each, ssl.SSLError)]
+    why = next((os.strerror(each) for each in numbers if each in _OF_FILES), "")
+    return f"was not queried: a certificate or its key cannot be read: {_lowered(why)}" if why else ""
 
 
 def _of_the_proxy(chain: list[BaseException]) -> str:
@@ -72,6 +85,8 @@ def _of_the_system(error: BaseException) -> str:
         return _UNKNOWN_NAME
     if isinstance(error, RemoteDisconnected):
         return _HUNG_UP
+    if isinstance(error, IncompleteRead):
+        return "sent an incomplete answer"
     if isinstance(error, HTTPException):
         return "does not answer with HTTP"
     if isinstance(error, OSError) and error.errno:
@@ -98,7 +113,9 @@ def _of_tls(error: ssl.SSLError) -> str:
     if reason == "NO_CERTIFICATE_OR_CRL_FOUND":
         return "was not queried: the file of trusted certificates contains no certificate"
     if reason is None and "PEM lib" in str(error):
-        return "was not queried: the file of the client certificate or of its key cannot be used"
+        is_trusted = getattr(error, "library", None) == "X509"  # `SSL`: the agent's own certificate
+        file = "trusted certificates" if is_trusted else "the client certificate or of its key"
+        return f"was not queried: the file of {file} cannot be used"
     if reason in _NO_TLS:
         return "does not speak TLS on this port"
     words = (reason or "no reason given").replace("_", " ").lower()

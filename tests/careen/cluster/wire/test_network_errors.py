@@ -41,6 +41,18 @@ def new_connection(by: BaseException) -> Exception:
             "closed the connection before it answered",
             False,
         ),
+        (exceptions.ProtocolError("broken", exceptions.IncompleteRead(3, 97)), "sent an incomplete answer", False),
+        (
+            exceptions.ProtocolError("aborted", IsADirectoryError(errno.EISDIR, "x")),
+            "was not queried: a certificate or its key cannot be read: is a directory",
+            False,
+        ),
+        (
+            exceptions.SSLError(PermissionError(errno.EACCES, "x")),
+            "was not queried: a certificate or its key cannot be read: permission denied",
+            False,
+        ),
+        (ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "x"), "ended the TLS handshake: no reason given", False),
         (exceptions.SSLError(ssl.SSLError(1, "[SSL] x (_ssl.c:1)")), "ended the TLS handshake: no reason given", False),
         (exceptions.HTTPError("<urllib3 at 0x7f>"), "gave no usable answer", False),
         (OSError("x"), "gave no usable answer", False),
@@ -73,6 +85,14 @@ def test_a_file_without_a_trusted_certificate_is_named_as_the_cause(tmp_path: Pa
     with pytest.raises(ssl.SSLError) as raised:
         ssl.create_default_context().load_verify_locations(tmp_path / "ca.pem")
     words = "was not queried: the file of trusted certificates contains no certificate"
+    assert told(exceptions.SSLError(raised.value), URL) == f"{URL} {words}"
+
+
+def test_a_damaged_trusted_certificate_is_not_taken_for_the_client_certificate(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n")
+    with pytest.raises(ssl.SSLError) as raised:
+        ssl.create_default_context().load_verify_locations(tmp_path / "ca.pem")
+    words = "was not queried: the file of trusted certificates cannot be used"
     assert told(exceptions.SSLError(raised.value), URL) == f"{URL} {words}"
 
 
