@@ -101,9 +101,7 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
     working = isinstance(seen, NodeView) and seen.annotations.get(keys.PHASE) in WORKING
     if working and not yes:
         assert isinstance(seen, NodeView)
-        first = (await read_lock(cluster)).content
-        if isinstance(first, LockContent):
-            _require_claim(cluster, first, node)
+        _require_claim(cluster, _understood(cluster, await read_lock(cluster)), node)
         say(
             f"{node} is {seen.annotations[keys.PHASE]}: it needs this claim and will take it again. Until then another "
             f"node may start, so one node too many may be down. `careen hold {node}` stops the node properly."
@@ -139,12 +137,7 @@ async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent
     """Writes the content that `change` returns. Returns False if `change` returns None, after it has printed why."""
     for _ in range(TRIES):
         reading = await read_lock(cluster)
-        content = reading.content
-        if isinstance(content, Garbage):
-            raise click.ClickException(
-                f"the lock cannot be understood ({content.why}), so no node may start; {_how_to_clear(cluster)}"
-            )
-        wanted = change(content)
+        wanted = change(_understood(cluster, reading))
         if wanted is None:
             return False
         outcome = await cluster.lock.write(_write(purpose, reading, wanted))
@@ -160,6 +153,14 @@ async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent
     raise click.ClickException(
         f"other clients changed the lock {TRIES} times during this write; this command changed nothing, try again"
     )
+
+
+def _understood(cluster: Cluster, reading: LockReading) -> LockContent:
+    if isinstance(reading.content, Garbage):
+        raise click.ClickException(
+            f"the lock cannot be understood ({reading.content.why}), so no node may start; {_how_to_clear(cluster)}"
+        )
+    return reading.content
 
 
 def _write(purpose: str, reading: LockReading, wanted: LockContent) -> WriteLock:

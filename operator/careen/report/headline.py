@@ -21,7 +21,7 @@ from careen.core.lock.content import Garbage, LockContent
 from careen.core.writing import stored_refusals
 from careen.report.fleet_report import phase_of
 from careen.report.lock_report import LockState
-from careen.report.openings import opening_told
+from careen.report.openings import NEVER_OPENS, opening_told
 from careen.report.tables import age, count_of, listed, paragraph
 from scheduler_core.values import Value
 
@@ -193,14 +193,17 @@ def _told(
         refused = [node for node in nodes if node.name in refusals]
         opening = _opening(refused, now, policy)
         is_shared = len({each.sentence for each in refusals.values()}) == 1
-        return f"{f'{sentence}, ' if is_shared else _several_windows(policy)}{opening} ({count})"
+        return f"{f'{sentence}, {opening}' if is_shared else _several_windows(opening, policy)} ({count})"
     if len({each.sentence for each in refusals.values()}) == 1:
         return f"{sentence} ({count}, gate {example.gate})"
     return f"the gate {example.gate} refuses {count}; {name}, for example: {sentence}"
 
 
-def _several_windows(policy: Policy | None) -> str:
-    return f"each outside its own maintenance windows, {'the first of ' if policy else ''}"
+def _several_windows(opening: str, policy: Policy | None) -> str:
+    first = opening if policy is None else f"the first of {opening}"
+    return (
+        f"each outside its own maintenance windows, {'none of which ever opens' if opening == NEVER_OPENS else first}"
+    )
 
 
 def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) -> str:

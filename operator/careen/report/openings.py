@@ -10,6 +10,8 @@ from careen.core.facts.policy import Policy
 from careen.core.windows import openings
 from careen.report.tables import age
 
+NEVER_OPENS = "which never opens"
+
 
 def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> datetime | None:
     """Returns `now` if a window of one of these nodes is open, otherwise the time of the first opening. None if none
@@ -36,7 +38,7 @@ def opening_told(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> st
     if opening == now:
         return "which has opened in the meantime"
     if opening is None:
-        return "which never opens"
+        return NEVER_OPENS
     return f"which opens at {in_zone(opening, policy.window.zone)}, in {age(now, opening)}"
 
 

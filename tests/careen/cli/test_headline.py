@@ -193,6 +193,22 @@ def test_status_reports_a_window_that_never_opens(desk: Desk) -> None:
     )
 
 
+def test_status_reports_several_windows_that_never_open(desk: Desk) -> None:
+    desk.server.seed(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "careen", "namespace": "careen"},
+            "data": {"config.yaml": "reboot-days: []\n"},
+        }
+    )
+    for name in ("n1", "n2"):
+        waits(desk, name, refusal("maintenance-window", "outside-window", f"outside the maintenance window of {name}"))
+    desk.lock(LockContent())
+    told = "each outside its own maintenance windows, none of which ever opens (all 2 waiting nodes)"
+    assert headline(desk).startswith(f"Nothing will start: {told}.")
+
+
 def test_status_does_not_show_the_next_window_if_settings_are_unreadable(desk: Desk) -> None:
     waits(
         desk,

@@ -189,6 +189,14 @@ def test_releasing_a_working_node_without_a_claim_asks_nothing(desk: Desk) -> No
     assert "Free the claim anyway?" not in result.output
 
 
+def test_releasing_a_working_node_from_an_unreadable_lock_asks_nothing(desk: Desk) -> None:
+    desk.node("n3", "Draining")
+    desk.lock("what?")
+    result = desk.run("lock", "release", "n3", stdin="y\n")
+    assert "the lock cannot be understood (it is not JSON), so no node may start;" in result.output
+    assert "Free the claim anyway?" not in result.output
+
+
 @pytest.mark.parametrize("command", [["pause"], ["resume"], ["release", "n3"]], ids=" ".join)
 def test_lock_commands_do_not_overwrite_an_unreadable_lock(desk: Desk, command: list[str]) -> None:
     desk.node("n3", "Failed")
