@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.agent.configured import a_quiet_prometheus, everything
 from drydock.server.testing import RunningServer, server_in_thread
 
 ROOT = Path(__file__).parents[2]
@@ -216,6 +217,18 @@ def idle(server: RunningServer, folder: Path, seconds: float) -> None:
         print(f"- {verb} {resource:<32} {count}")
 
 
+def with_everything(server: RunningServer, folder: Path, seconds: float) -> None:
+    """Memory of an agent that uses every feature, while a health query refuses its reboot."""
+    (folder / "var/run").mkdir(parents=True)
+    with a_quiet_prometheus() as url, an_agent(server, folder, *everything(folder, url)) as process:
+        wait_until_tainted(server, expected=True)
+        time.sleep(seconds)
+        memory = memory_of(process.pid)
+        reason = server.get("nodes", NODE)["metadata"]["annotations"]["careen.dev/reason"]
+    print(f"everything configured, resident, MiB    {memory.resident:.1f}   ({reason})")
+    print(f"everything configured, private, MiB     {memory.private:.1f}")
+
+
 def imports(log: str) -> None:
     """Prints which large packages a running agent has loaded and which it has not, from its PYTHONPROFILEIMPORTTIME
     lines."""
@@ -276,6 +289,7 @@ def main() -> None:
         for measure in (
             start,
             lambda server, folder: idle(server, folder, arguments.idle_seconds),
+            lambda server, folder: with_everything(server, folder, min(60, arguments.idle_seconds)),
             lambda server, folder: taints(server, folder, arguments.taints),
         ):
             with server_in_thread() as server, tempfile.TemporaryDirectory() as folder:
