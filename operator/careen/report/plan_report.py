@@ -144,7 +144,8 @@ def summary(plan: Plan) -> list[str]:
             "that node is back."
         )
     sentences += [
-        f"Held up: {each.subject} ({each.rule}): {listed(each.nodes)}; a claim was unused for {_seconds(each.seconds)}."
+        f"Delay ({each.rule}): {listed(each.nodes)} must wait, because {each.subject}. "
+        f"For {_seconds(each.seconds)} the lock has room for another claim."
         for each in timeline.hindrances
         if each.seconds
     ]

@@ -60,8 +60,8 @@ def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
     if power is None or getattr(settings, power):
         return ""
     return (
-        f"is refused: {why}; give --{flag(name)} or {variable(name, 'CAREEN')} on the DaemonSet, or let the "
-        f"ConfigMap set it with --{flag(power)} there"
+        f"is refused: {why}; set --{flag(name)} or {variable(name, 'CAREEN')} on the DaemonSet, or add "
+        f"--{flag(power)} to the DaemonSet to allow it in the ConfigMap"
     )
 
 
@@ -72,6 +72,6 @@ def _needed(name: str, texts: Sequence[str], settings: Settings) -> tuple[Power 
     if name == "scheduler_config" and all(not text or scheduler_config.is_key(text) for text in map(str.strip, texts)):
         return None, ""  # empty, or a key of the ConfigMap itself
     if name == "notify_url" and any(notification_urls.is_native(text) for text in texts):
-        return Power.FILES, "apprise opens files as root if a URL in apprise's own form names them"
+        return Power.FILES, "a URL in apprise's own form can name a file, which apprise would open as root"
     power = POWERS.get(name)
     return power, _WHY[power] if power else ""

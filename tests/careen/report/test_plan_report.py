@@ -49,7 +49,7 @@ Does not fit the window: 2 nodes left at Thu 2026-03-05 22:05 UTC.
 1 move could equally go to another node of the same score: another seed gives a slightly different plan.
 2 times a pod finds no room, for 8m30s in all; the longest: shop/e, beyond the end of the plan.
 1 pod can run on one node only and waits until that node is back.
-Held up: the budget zone=a allows 1 (budgets): n2; a claim was unused for 4m35s.
+Delay (budgets): n2 must wait, because the budget zone=a allows 1. For 4m35s the lock has room for another claim.
 
 ORDER          REBOOTS   TAKES   MOVES   DOUBLE   PENDING   NOTE
 fewest-moves   2         1d      3       1        8m30s     opt-in

@@ -85,8 +85,8 @@ def test_the_config_map_may_not_contain_settings_that_give_root(name: str) -> No
         settle({flag(name): HARM[name], "concurrency": 2}, flags_for(name))
     (problem,) = refused.value.problems
     assert problem.startswith(f"`{flag(name)}` in ConfigMap {NAME} is refused: this setting decides ")
-    assert f"give --{flag(name)} or CAREEN_{name.upper()} on the DaemonSet" in problem
-    assert problem.endswith(f"or let the ConfigMap set it with --{flag(POWERS[name])} there")
+    assert f"set --{flag(name)} or CAREEN_{name.upper()} on the DaemonSet" in problem
+    assert problem.endswith(f"or add --{flag(POWERS[name])} to the DaemonSet to allow it in the ConfigMap")
     assert HARM[name] not in problem
 
 
@@ -144,7 +144,7 @@ def test_the_config_map_may_not_contain_an_apprise_url(
     with pytest.raises(BadSettings) as error:
         settle({"notify-url": ["logger://", url]}, flags_for("") | flags)
     (problem,) = error.value.problems
-    assert problem.startswith(f"`notify-url` in ConfigMap {NAME} is refused: apprise opens files as root")
+    assert problem.startswith(f"`notify-url` in ConfigMap {NAME} is refused: a URL in apprise's own form can")
     assert "SECRET" not in problem
     trusted = flags_for("", config_map_may_name_files="true") | flags
     assert settle({"notify-url": ["logger://", url]}, trusted)

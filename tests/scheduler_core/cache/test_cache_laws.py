@@ -190,13 +190,15 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(drawn=st.data(), kind=st.sampled_from(("Node", "Pod", "Service", "Namespace")), as_bytes=st.booleans())
     def list_comes(self, drawn: st.DataObject, kind: str, as_bytes: bool) -> None:
-        """Applies a list. Deleted nodes leave the tree before new nodes join it, in the order of client-go's queue."""
+        """Applies a list. Deleted nodes leave the tree before new nodes join it, in the order of client-go's queue. A
+        node that was deleted and created again between two lists is an update for client-go."""
+        renewed = drawn.draw(nodes(drawn.draw(st.sampled_from(NODES)))) if kind == "Node" else None
         held = [key for key in self.objects if key[0] == kind]
         for key in held:
-            if drawn.draw(st.integers(0, 3)) == 0:
+            if drawn.draw(st.integers(0, 3)) == 0 and (renewed is None or key != key_of(renewed)):
                 self.forget(key)
-        if kind == "Node":
-            self.note(drawn.draw(nodes(drawn.draw(st.sampled_from(NODES)))))
+        if renewed is not None:
+            self.note(renewed)
         body = {"kind": f"{kind}List", "items": [each for key, each in self.objects.items() if key[0] == kind]}
         self.cache.apply(json.dumps(body).encode() if as_bytes else body)
 

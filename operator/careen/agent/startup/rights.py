@@ -39,7 +39,8 @@ _DOES_WITHOUT: dict[OptionalRight, str] = {
 }
 
 _PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING})
-"""Features that are switched off with any roles if their rights are missing."""
+"""Features that protect nothing: without their rights the agent switches them off under any roles. It switches off
+other features only under kured's roles."""
 
 _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRight.OWNERS, "budget": OptionalRight.NODES}
 """The feature that each of these settings requests."""
