@@ -43,6 +43,8 @@ _FORGOTTEN: Final = 0.002
 _MOST_STRIDES: Final = 32
 # The part of the unknown cycles that move the start by any number of nodes.
 _UNLIKE: Final = 0.1
+# After so many unknown cycles in a row, almost nothing is left of what was known of the start.
+MOST_UNSEEN: Final = 50
 _Kind = tuple[int, int]  # number of workers, order of nodes
 _Weights = NDArray[np.float64]
 

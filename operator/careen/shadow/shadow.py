@@ -19,7 +19,7 @@ from careen.shadow.pod_events import PodNews, read_news
 from careen.shadow.tally import RunCounts
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cycle import Scheduler
-from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.learning.search_belief import MOST_UNSEEN, SearchBelief
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import replace_value
@@ -219,7 +219,7 @@ class Shadow:
             return False
         self._landed.remove(landed)
         self.tally.add(self._compared(landed))
-        for _ in range(landed.followed_by):
+        for _ in range(min(landed.followed_by, MOST_UNSEEN)):
             self._learn_of_unseen()
         return True
 
@@ -237,7 +237,8 @@ class Shadow:
         reason = given.reason
         for doubt, world in landed.other_worlds():
             other = answer(belief.expect(world, self._scheduler, landed.pod), landed.node)
-            expected = other.expected if doubt is AgreementReason.ORDER else expected
+            if doubt is AgreementReason.ORDER and landed.turn:  # the order of the first list's pods is unknown
+                expected = other.expected
             if outcome_of(other.reason) is not outcome_of(reason) and Agreement.CANNOT_SAY is not outcome_of(reason):
                 reason = doubt
         if belief.followed:

@@ -13,7 +13,9 @@ from careen.shadow.outcomes import Agreement, AgreementReason
 from careen.shadow.shadow import Shadow
 from scheduler_core import ClusterCache, Scheduler
 from scheduler_core.config.configuration import Configuration
+from scheduler_core.learning.search_belief import SearchBelief
 from scheduler_core.sampling import Search
+from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.testing.builders import a_node, a_pod
 
 Json = dict[str, Any]
@@ -490,3 +492,50 @@ def test_a_binding_that_cannot_be_compared_moves_the_start_after_the_earlier_bin
     waiting, compared = learned(waits=True), learned(waits=False)
     assert compared.shadow.belief is not None
     assert waiting.shadow.belief == compared.shadow.belief
+
+
+def test_many_bindings_that_cannot_be_compared_cost_few_updates_of_the_belief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a few dozen unknown searches the start is as unknown as after thousands, but each update costs time."""
+    updates: list[SearchBelief] = []
+    unseen = SearchBelief.unseen
+
+    def counted(self: SearchBelief, snapshot: Snapshot) -> SearchBelief:
+        updates.append(unseen(self, snapshot))
+        return updates[-1]
+
+    monkeypatch.setattr(SearchBelief, "unseen", counted)
+    town = learned_town()
+    town.comes("web")
+    town.bound("web", "n008")
+    for number in range(1000):
+        town.event("ADDED", pod(f"burst-{number}", on=f"n{number % 130:03}", cpu="1m"))
+    town.said()
+    last = updates[-1]
+    assert town.shadow.belief == last
+    assert len(updates) < 100
+    nodes = len(town.cache.snapshot().nodes)
+    assert max(weight for _, weight in unseen(last, town.cache.snapshot()).starts()) < 1.2 / nodes
+
+
+def test_pending_pods_of_the_first_list_are_learned_in_the_order_of_their_bindings() -> None:
+    """Nobody knows in which order they were created."""
+    sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}
+
+    def learned(*, at_once: bool) -> SearchBelief | None:
+        nodes = {f"n{number:03}": {"cpu": str(4 + number % 9)} for number in range(130)}
+        town = learned_town()
+        town.lists(nodes, *(pod(name, cpu=cpu) for name, cpu in sizes.items()))
+        before, search = town.cache.snapshot(), Search(40)
+        for name, cpu in sizes.items():
+            result = Scheduler().schedule(before, before.pod(f"default/{name}"), search=search)
+            assert result.node is not None
+            assert result.next_start is not None
+            before, search = Scheduler().place(before, result), Search(result.next_start)
+            town.bound(name, result.node, cpu=cpu)
+            if not at_once:
+                town.said()
+        town.said()
+        return town.shadow.belief
+
+    assert learned(at_once=False) is not None
+    assert learned(at_once=True) == learned(at_once=False)
