@@ -21,7 +21,7 @@ class OtherPods:
         """Starts counting at `now`, in seconds of a monotonic clock that all later calls use."""
         self._began = now
         self._bound: deque[float] = deque(maxlen=_MOST)
-        self._left: defaultdict[tuple[str, OwnerReference | None], list[float]] = defaultdict(list)
+        self._left: defaultdict[tuple[str, OwnerReference | None], deque[float]] = defaultdict(deque)
 
     def leaves(self, pod: Pod, before: Snapshot, now: float) -> None:
         """Records that a pod is deleted. `before` is the cluster right before that.
@@ -34,20 +34,27 @@ class OtherPods:
 
     def bound(self, pod: Pod, now: float) -> None:
         """Counts a binding, unless the pod replaces a pod that left a cordoned node."""
-        left = self._left.get((pod.namespace, pod.owner))
-        if left and now - left[-1] <= WINDOW_SECONDS:
-            left.pop()
+        left = self._left.get((pod.namespace, pod.owner), deque())
+        _drop_old(left, now)
+        if left:
+            left.popleft()
         else:
             self._bound.append(now)
 
     def per_second(self, now: float) -> float:
         """Returns the bindings per second; 0 until the first one. In the first minute, divides by a whole minute."""
-        while self._bound and now - self._bound[0] > WINDOW_SECONDS:
-            self._bound.popleft()
+        _drop_old(self._bound, now)
         began = self._bound[0] if len(self._bound) == _MOST else max(self._began, now - WINDOW_SECONDS)
         return len(self._bound) / max(_LEAST_SECONDS if len(self._bound) < _MOST else 1e-3, now - began)
 
     def _forget(self, now: float) -> None:
         """Forgets pods that no pod will replace, for example because their Deployment was scaled down."""
-        for owner in [owner for owner, left in self._left.items() if not left or now - left[-1] > WINDOW_SECONDS]:
-            del self._left[owner]
+        for owner, left in list(self._left.items()):
+            _drop_old(left, now)
+            if not left:
+                del self._left[owner]
+
+
+def _drop_old(times: deque[float], now: float) -> None:
+    while times and now - times[0] > WINDOW_SECONDS:
+        times.popleft()

@@ -57,6 +57,23 @@ def test_each_pod_that_left_has_one_replacement() -> None:
     assert others.per_second(300.0) == pytest.approx(3 / 300)
 
 
+def test_a_binding_replaces_the_pod_that_left_first() -> None:
+    world = cluster()
+    others = after_a_drain(world, at=0.0)
+    others.leaves(world.pods_on("n1")[0], world, 500.0)
+    others.bound(a_new_pod(*WEB), 550.0)
+    others.bound(a_new_pod(*WEB), 650.0)
+    assert others.per_second(650.0) == 0.0
+
+
+def test_pods_that_nobody_replaced_are_forgotten_although_more_pods_of_their_owner_leave() -> None:
+    world = cluster()
+    others = OtherPods(0.0)
+    for number in range(100):
+        others.leaves(world.pods_on("n1")[0], world, 100.0 * number)
+    assert [len(left) for left in others._left.values()] == [7]
+
+
 def test_owners_whose_pods_nobody_replaced_are_forgotten() -> None:
     others = after_a_drain(cluster(), times=3)
     later = load_objects(manifests(a_node("n1"), a_pod("other-1").owned_by(*OTHER).on("n1"))).with_node_cordoned("n1")
