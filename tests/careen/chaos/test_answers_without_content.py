@@ -1,7 +1,8 @@
-"""A proxy between the agents and the API server answers 200 without content, to single requests and for whole periods.
+"""A proxy between the agents and the API server returns status 200 without content, for single requests and for whole
+periods.
 
-Such a response says neither yes nor no, so agents must draw no conclusion from it. `{}` does not mean that a Node has
-no pods, no foreign taints or no claim."""
+Agents must draw no conclusion from such a response. For example, `{}` does not mean that a Node has no pods, no foreign
+taints and no claim."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ FOREIGN = {"key": "example.com/gpu", "value": "broken", "effect": "NoExecute"}
 
 
 async def storm(fault: Fault, seed: int) -> World:
-    """Play a roll-out in which every twentieth response is empty. In three periods of up to a minute, every response to
-    one node or to all nodes is empty."""
+    """Play a roll-out in which on average every twentieth response is empty. In three periods of up to a minute, every
+    response to one node or to all nodes is empty."""
     chance = random.Random(seed)
     shape = SHAPES[seed % len(SHAPES)]
     spells = [
@@ -59,14 +60,15 @@ async def storm(fault: Fault, seed: int) -> World:
 
 
 def unguarded(world: World) -> list[str]:
-    """Return the patches that the server would accept in any state of the object."""
+    """Return the trace lines of patches with an empty resourceVersion, which the server accepts in any state of the
+    object."""
     return [line for line in world.agents.trace if ": PATCH " in line and '"resourceVersion":""' in line]
 
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
-def test_empty_answers_break_no_rule_and_every_node_returns_to_idle(fault: Fault, seed: int) -> None:
+def test_empty_responses_break_no_rule(fault: Fault, seed: int) -> None:
     world = run_virtually(storm(fault, seed))
     broken = world.verdict(but=("taint",))  # a spell may keep a taint away for a minute
     broken += [f"no resourceVersion guards: {line[:200]}" for line in unguarded(world)]

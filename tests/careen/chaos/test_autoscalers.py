@@ -34,7 +34,7 @@ def unprotected(world: World) -> list[str]:
 
 
 def left(world: World) -> list[str]:
-    """Return the nodes that have some of careen's annotations at the end."""
+    """Return the nodes that still have one of careen's autoscaler annotations at the end."""
     keys = {*PROTECTION, TOLD}
     return [name for name in world.shape.names if keys & annotations(world.server.get("nodes", name)).keys()]
 
@@ -48,7 +48,8 @@ def test_autoscaler_annotations_last_through_the_reboot_if_the_agent_dies(lives_
 
 
 async def with_persons(change: dict[str, dict[str, str | None]], *, wipes: bool = False) -> World:
-    """Play a roll-out in which a person sets `before` on n1 before it starts, and `during` while n1 is cordoned."""
+    """Play a roll-out in which a person annotates n1: with `before` before it starts, and with `during` while n1 is
+    cordoned. If `wipes` is true, the person also removes the record of n1."""
     world = World(Shape(nodes=2))
     for key, value in change.get("before", {}).items():
         people.annotate(world, "n1", key, value)

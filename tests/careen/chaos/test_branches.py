@@ -1,4 +1,4 @@
-"""A branch of a story ends as the whole story with the same fault does."""
+"""A branch of a story ends like the whole story with the same fault."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAULTS = {20: [Fault.LOST_AFTER], 60: [Fault.LOST_AFTER, Fault.SLOW], 90: [Fault
 
 
 def trace(world: World) -> str:
-    """Return the outcome without the ids of claims and processes, which differ in each run."""
+    """Return the trace without the ids of claims and processes, because they differ in each run."""
     return re.sub(r"\b[0-9a-f]{16}\b", "…", "\n".join(world.agents.trace))
 
 

@@ -25,7 +25,7 @@ TOLERATED = ("broken-turns",)
 
 
 class Fault:
-    """Makes the functions that it wraps fail for one node, while it is switched on."""
+    """Makes each wrapped function raise an error for one node while the fault is switched on."""
 
     def __init__(self, node: str) -> None:
         self.node = node
@@ -62,7 +62,7 @@ def is_cordoned(world: World, name: str) -> bool:
 
 
 async def until(world: World, what: Callable[[], bool], longest_seconds: float) -> float:
-    """Wait for the condition and return the seconds that this took. Fails if it takes too long."""
+    """Wait until `what` returns true, and return the seconds that this took. Fails after `longest_seconds`."""
     began = world.now
     while not what():
         assert world.now - began < longest_seconds, world.told([f"not within {longest_seconds} s"])
@@ -94,7 +94,7 @@ def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: P
 
 
 @pytest.mark.parametrize("seconds", [2.0, 20.0])
-def test_brief_failures_of_turns_only_delay_the_reboot(seconds: float) -> None:
+def test_turns_that_fail_briefly_delay_the_reboot_without_an_undo(seconds: float) -> None:
     """The drain continues, and nothing is undone."""
     fault = Fault("n1")
     failed: list[str] = []

@@ -27,7 +27,7 @@ KNOWN = {*LABELS, *RECORDS, *WORDS, *KUREDS, *TAINTS, *ON_THE_DAEMONSET, *PROTEC
 
 
 def with_marks_of_others(world: World) -> None:
-    """Prepare foreign marks: one cordoned node, one taint, one annotation, and on all nodes a label that a drain
+    """Add foreign marks before the roll-out: cordon n4, annotate n2, taint n1, and give every node a label that a drain
     changes."""
     people.cordon(world, "n4")
     people.annotate(world, "n2", "example.org/theirs", "x")
@@ -86,9 +86,9 @@ def test_cleanup_knows_every_key_that_the_agents_write(world: World) -> None:
     assert keys_written(world) - configured <= KNOWN
 
 
-def test_the_roll_outs_of_this_test_write_nearly_all_keys() -> None:
-    """The missing keys are written by people, with a forecast, or after a failure. So the test above checks nearly all
-    keys."""
+def test_the_interrupted_roll_outs_write_nearly_all_keys() -> None:
+    """Otherwise the test above would check only few keys. The missing keys are written by people, with a forecast, or
+    after a failure."""
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
         *WORDS,
@@ -101,8 +101,8 @@ def test_the_roll_outs_of_this_test_write_nearly_all_keys() -> None:
 
 
 def keys_written(world: World) -> set[str]:
-    """Return the keys that agents added to a Node or to the DaemonSet at any time, as labels, annotations and
-    taints."""
+    """Return the keys of all labels, annotations and taints that agents added to a Node or to the DaemonSet at any
+    time."""
     found: set[str] = set()
     for change in world.server.store.journal:
         if change.storage in _WRITTEN and change.after and change.before and change.actor.startswith("careen-agent-"):
@@ -119,5 +119,5 @@ def keys_of(content: Mapping[str, Any]) -> set[str]:
     }
 
 
-def test_the_list_of_keys_contains_the_annotation_of_the_lock() -> None:
+def test_the_list_of_daemonset_keys_contains_only_the_lock_annotation() -> None:
     assert (LOCK,) == ON_THE_DAEMONSET

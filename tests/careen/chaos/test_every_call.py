@@ -1,9 +1,9 @@
-"""Crash points: every request of a whole roll-out is lost, late or refused, or its sender dies. No rule breaks, and
+"""Crash points: each request of a roll-out in turn is lost, late or refused, or its sender dies. No rule breaks, and
 every node returns to idle.
 
-A crash point is a pair of a request and a fault. The call sites that send requests are counted separately, and the
-stories reach all of them. `make test` tries a sample of the crash points with each fault. `make crash-points`, which
-`.ci/run` includes, tries a twentieth with each call site and each fault. `make soak` tries every crash point."""
+A crash point is a pair of a request and a fault. Together, the stories reach every call in careen's source that sends a
+request. `make test` tries a small sample that contains every kind of fault. `make crash-points`, a part of `.ci/run`,
+tries a twentieth of the crash points and covers each call with each fault. `make soak` tries every crash point."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _READS = frozenset({"get", "get_plain", "pages", "items", "ask"})
 
 
 class Asked(NamedTuple):
-    """A request of a story without faults."""
+    """A request in a story without faults, with its number and the call that sent it."""
 
     number: int
     request: Request
@@ -65,7 +65,8 @@ class Asked(NamedTuple):
 
 @functools.cache
 def requests_of(name: str) -> tuple[Asked, ...]:
-    """Return the requests of the story without faults. Up to the fault, every run sends the same requests."""
+    """Play the story without faults and return its requests. A run with a fault sends the same requests up to the
+    fault."""
     asked: list[Asked] = []
     told(STORIES[name], lambda number, _, request: asked.append(Asked(number, request, current_call_site())))
     return tuple(asked)
@@ -80,8 +81,8 @@ def crash_points(name: str, fault: Fault) -> list[Asked]:
 
 
 def tried(name: str, fault: Fault, every: int) -> list[Asked]:
-    """Return a share of the crash points, different for each story and fault, and one more in the fault's own story. A
-    large share also includes the first request of each call site that no earlier story reaches."""
+    """Return every `every`-th request of the story that the fault can hit. `_story_of` chooses one story that tries the
+    fault at least once. A large share also contains a request of each call site that no earlier story reaches."""
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode())
     wanted = {each.number for each in points[begin % every :: every]}
@@ -97,19 +98,20 @@ def tried(name: str, fault: Fault, every: int) -> list[Asked]:
 
 
 def _story_of(fault: Fault) -> str:
-    """Distribute the faults over the stories, so that even the smallest share includes each fault and each story."""
+    """Return the story that tries this fault in any case. The faults are spread over the stories, so that even the
+    smallest share contains each fault and each story."""
     turn = list(Fault).index(fault)
     return next(name for name in [*list(STORIES)[turn % len(STORIES) :], *STORIES] if crash_points(name, fault))
 
 
 def _taint_seconds(fault: Fault) -> float:
-    """Return how late a taint may be. The server may be down for a minute, and a frozen agent sets no taint."""
+    """Return how many seconds late a taint may be: the server may be down for a minute, and a frozen agent sets no
+    taint."""
     return 15.0 + FROZEN_SECONDS.get(fault, 60.0)
 
 
 def test_the_stories_reach_every_api_call_in_the_code() -> None:
-    """Each list shows what the other lacks: a call site that no story reaches, or a request whose call site is not in
-    the list."""
+    """Fails if no story reaches a call site, or if a story sends a request whose call site is not in the list."""
     reached = frozenset().union(*(sites_of(name) for name in STORIES))
     assert reached == all_call_sites() - NOT_HERE
     assert all(site.method in _READS for site in NOT_HERE - OF_MESSAGES.keys()), (
@@ -138,7 +140,7 @@ def test_every_sample_covers_each_fault_and_each_story(every: int) -> None:
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
-def test_a_story_without_faults_reboots_each_node_once_and_breaks_no_rule(story: Story) -> None:
+def test_a_story_without_faults_breaks_no_rule(story: Story) -> None:
     world = told(story)
     assert not (broken := world.verdict(but=story.tolerated)), world.told(broken)
     assert world.now < 300

@@ -19,8 +19,8 @@ PODS = resource_named("pods").storage
 def put_pod(
     world: World, name: str, node: str, *, kind: str, owner: str, is_ready: bool = True, is_bound: bool | None = None
 ) -> None:
-    """Add a pod. `is_bound` says whether managedFields show that its creator set `spec.nodeName`; None adds no
-    managedFields."""
+    """Add a pod. If `is_bound` is true, its managedFields show that its creator set `spec.nodeName`. If `is_bound` is
+    None, the pod has no managedFields."""
     fields = {"f:containers": {}, **({"f:nodeName": {}} if is_bound else {})}
     record = (
         {}
@@ -51,7 +51,8 @@ def put_pod(
 
 
 def comes_again(world: World, owner: str, **pod: Any) -> list[str]:
-    """Recreate each deleted pod of this owner on the same node at once, and return the names of the recreated pods."""
+    """Recreate each deleted pod of this owner at once on the same node, from now on. Return a list to which the name of
+    each recreated pod is added."""
     made: list[str] = []
 
     def look() -> None:
@@ -149,7 +150,7 @@ async def bound_pods(
     return world, made
 
 
-def test_a_node_with_bound_pods_waits_and_delays_no_other_node() -> None:
+def test_a_node_that_waits_because_of_bound_pods_delays_no_other_node() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True))
     assert (boots(world), made, world.lock().get("locks", [])) == (["n2"], [], [])
     node = world.server.get("nodes", "n1")
@@ -170,7 +171,7 @@ def test_every_node_reboots_without_evicting_bound_pods_that_may_stay() -> None:
     assert world.verdict(but=("drained",)) == [], world.told(world.verdict())
 
 
-def test_a_pod_bound_by_an_unknown_controller_is_evicted_once_and_delays_nothing() -> None:
+def test_a_pod_bound_by_an_unknown_controller_is_evicted_and_delays_no_reboot() -> None:
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=True))
     assert sorted(boots(world)) == ["n1", "n2"]
     assert 1 <= len(made) <= 3, (

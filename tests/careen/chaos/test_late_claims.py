@@ -1,4 +1,4 @@
-"""A claim that enters the lock long after its sender has given the write up and the need has ended."""
+"""A claim enters the lock long after its sender stopped waiting for the write. Meanwhile the need has ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def takes_a_claim(request: Request) -> bool:
 
 
 async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) -> World:
-    """Delay the write of a claim, and end the need meanwhile, so that no agent writes the lock again."""
+    """Play a story in which the write of a claim lands `late_seconds` late. The need ends before, so no agent writes
+    the lock again."""
     held: list[tuple[str, Request]] = []
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:
@@ -51,7 +52,7 @@ def test_a_claim_written_late_for_an_idle_node_is_removed(late_seconds: float, d
 
 
 async def late_claim_then_the_need_again(late_seconds: float) -> World:
-    """Delay a claim in the same way, and then let the host need a reboot again."""
+    """Play a story in which a claim lands late and its sender dies. Afterwards the host needs a reboot again."""
     world = await late_claim(late_seconds, dies=True, goes_on=True)
     world.fleet.hosts["n1"].needs_reboot()
     await world.until_home(300.0)
@@ -60,7 +61,7 @@ async def late_claim_then_the_need_again(late_seconds: float) -> World:
 
 
 @pytest.mark.parametrize("late_seconds", [1.0, 20.0])
-def test_a_single_node_recovers_from_its_own_forgotten_claim(late_seconds: float) -> None:
+def test_the_only_node_reboots_despite_its_own_late_claim(late_seconds: float) -> None:
     world = run_virtually(late_claim_then_the_need_again(late_seconds))
     assert world.verdict(but=("once", "finished")) == []
     assert [event.what for event in world.fleet.log if event.what in ("need", "asked")] == ["need", "need", "asked"]

@@ -18,8 +18,8 @@ def names(world: World) -> list[str]:
 
 
 async def named_and_then_not_needed(fault: Fault | None, *, is_deleted: bool = False) -> World:
-    """Name three nodes in the line behind a foreign holder, then end two needs. Meanwhile the agents' writes of the
-    lock fail."""
+    """Let three nodes wait in the line behind a foreign holder, then end the needs of n1 and n2. With a `fault`, the
+    agents' writes of the lock fail for eight seconds. If `is_deleted` is true, n3 is deleted as well."""
     is_bad = False
 
     def plan(_number: int, _node: str, request: Request) -> Fault | None:

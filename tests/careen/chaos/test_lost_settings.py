@@ -1,4 +1,4 @@
-"""A ConfigMap that is deleted, recreated or corrupted while a fleet waits. A window that it closed stays closed."""
+"""The ConfigMap is deleted or corrupted while nodes wait for its maintenance window. The window stays closed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPOILT = SeenConfigMap(uid="first", resource_version="2", data={"config.yaml": "
 
 
 def settings_of(world: World) -> Mapping[str, LiveSettings]:
-    """Return the settings that each agent's process has."""
+    """Return for each agent's process the settings with a closed window."""
     return {
         name: LiveSettings(
             Invocation(flags={"node_id": (name,)}, environment={}), CLOSED, config_map_name="careen/careen"
@@ -55,7 +55,7 @@ async def behind_a_closed_window(seed: int, lost: SeenConfigMap | None, *, crash
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("lost", [None, SPOILT], ids=["deleted", "corrupted"])
 @pytest.mark.parametrize("crashes", [False, True], ids=["", "an agent dies"])
-def test_a_lost_config_map_keeps_the_window_closed_until_an_empty_one_opens_it(
+def test_the_window_stays_closed_while_the_config_map_is_lost(
     seed: int, lost: SeenConfigMap | None, crashes: bool
 ) -> None:
     world = run_virtually(behind_a_closed_window(seed, lost, crashes=crashes))

@@ -1,5 +1,5 @@
 """A person keeps a node down while agents die, requests are lost and the machine reboots. The node goes down under one
-claim, stays down until the request ends, and returns undamaged."""
+claim, stays down until the request ends, and returns to service."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ async def until(world: World, condition: Callable[[], bool]) -> None:
 async def kept_down(
     plan: Plan = nothing_goes_wrong, meanwhile: Callable[[World], None] = lambda _: None, nodes: int = 2
 ) -> World:
-    """Request a maintenance of n1, call `meanwhile` when n1 is down, and end the request two minutes later. n2 needs a
-    reboot all the time, and waits."""
+    """Request a maintenance of n1, call `meanwhile` when n1 is in maintenance, and end the request two minutes later.
+    n2 needs a reboot meanwhile and must wait."""
     world = World(Shape(nodes=nodes), plan=plan)
     await asyncio.sleep(6.0)
     people.annotate(world, "n1", people.REQUEST, '{"want":"maintenance","reason":"disk swap"}')
@@ -116,7 +116,7 @@ def _without_pause(lock: dict[str, Any]) -> dict[str, Any] | str | None:
 
 @functools.cache
 def requests_of_n1() -> list[tuple[int, Request]]:
-    """Return the requests of n1's agent in a story without faults."""
+    """Return all writes and some reads of n1's agent in a story without faults, each with its number."""
     asked: list[tuple[int, Request]] = []
 
     def plan(number: int, node: str, request: Request) -> None:
@@ -142,8 +142,8 @@ def test_a_fault_at_any_write_does_not_break_the_maintenance(fault: Fault) -> No
 
 
 async def maintenance_with_a_silent_kubelet(silent_seconds: float) -> tuple[World, list[str]]:
-    """Stop n1's kubelet before the maintenance ends, and let it report again `silent_seconds` later. Also returns the
-    phases seen."""
+    """End n1's maintenance while its kubelet is silent, and let the kubelet report again `silent_seconds` later. Return
+    the world and the phases of n1 in between."""
     world = World(Shape(nodes=2))
     await asyncio.sleep(6.0)
     people.annotate(world, "n1", people.REQUEST, '{"want":"maintenance","reason":"disk swap"}')

@@ -1,4 +1,4 @@
-"""A run of many storms that cannot play them all reports it and fails."""
+"""A run of many storms fails with a message if it could not play all of them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""One fault or event in each otherwise undisturbed roll-out: how many seconds it may delay the roll-out, and the
-reports that must still be sent.
+"""Each roll-out has one fault or event. The tests limit how many seconds the roll-out takes, and check its reports.
 
-Storms only check that the fleet recovers in the end, with people's help. These stories check that it recovers at once
-and by itself."""
+Storms only check that the fleet recovers in the end, with people's help. In these stories, the fleet must recover at
+once and by itself."""
 
 from __future__ import annotations
 
@@ -63,8 +62,8 @@ async def a_roll_out(
     plan: Plan = nothing_goes_wrong,
     policy: dict[str, float] | None = None,
 ) -> World:
-    """Play a roll-out of all nodes in which `trouble` happens or begins. Deadlines have their default values, so none
-    of them ends in this story."""
+    """Play a roll-out of all nodes in which `trouble` happens or begins. The deadlines are so long that none of them
+    ends in this story."""
     world = World(shape, plan=plan)
     for name in shape.names:
         world.settings[name] = {**LONG, **(policy or {})}
@@ -92,7 +91,8 @@ def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out() -> No
 
 
 async def held_behind_a_slow_webhook(world: World) -> None:
-    """Set a hold during the first of many evictions that take twelve seconds each."""
+    """Make each eviction take twelve seconds and hold the draining node. Check that the hold takes effect within 30
+    seconds."""
     await until(world, lambda: "Draining" in (phase(world, "n1"), phase(world, "n2")))
     world.agents.latency = slow_evictions
     name = next(name for name in TWO.names if phase(world, name) == "Draining")
@@ -136,7 +136,8 @@ def test_a_node_recreated_during_its_drain_does_not_delay_the_roll_out(when: str
 
 
 async def wiped_while_waiting(world: World, spoilt: str | None) -> None:
-    """Remove the record and end the need, so that only key and field manager still identify the taint."""
+    """Remove or corrupt the record of a waiting node and end its need. Only key and field manager then identify the
+    node's taint."""
     await until(world, lambda: all(phase(world, name) != "Idle" for name in TWO.names))
     name = next(name for name in TWO.names if phase(world, name) == "Waiting")
     people.hold(world, name)
@@ -202,8 +203,8 @@ def test_a_suspended_agent_continues_from_the_current_state(when: str, frozen_se
 
 
 async def doubled_while_draining(world: World) -> None:
-    """Start a second agent in the middle of each node's drain. Both announce the reboot, and the first announcement
-    arrives last."""
+    """Start a second agent on each node while it drains. Both agents announce the reboot, and the first announcement
+    arrives last because it is delayed."""
     delayed: set[str] = set()
 
     def latency(node: str, request: Request) -> float:

@@ -1,5 +1,5 @@
-"""A person writes invalid content on one Node or into one claim of the lock. Only that node becomes unknown, and the
-other nodes continue."""
+"""A person writes invalid content on one Node or into one claim of the lock. Only the state of that node becomes
+unknown, and the other nodes continue."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TWO_OF_THREE = Shape(nodes=3, concurrency=2)
 
 
 async def beside_a_poisoned_node(record: str, label: str | None, shape: Shape) -> World:
-    """Play a roll-out of n1 and n2. n3 has an unreadable record until a person removes it, and needs no reboot."""
+    """Play a roll-out of n1 and n2. n3 needs no reboot, and its record is unreadable until a person removes it."""
     world = World(shape)
     poison(world, record, label)
     await asyncio.sleep(6.0)
@@ -66,7 +66,7 @@ def poison(world: World, record: str | None, label: str | None) -> None:
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
 def test_an_unreadable_record_on_one_node_does_not_stop_other_nodes(record: str) -> None:
-    """Its label shows a working node, so it counts as down. The concurrency of two lets one other node start."""
+    """The label of n3 shows a working node, so n3 counts as down. The concurrency of two lets one other node start."""
     world = run_virtually(beside_a_poisoned_node(record, "in-progress", TWO_OF_THREE))
     broken = world.verdict(but=("taint", "finished", "explained"))
     assert not broken, world.told(broken)
@@ -84,7 +84,7 @@ def test_an_unreadable_record_with_an_idle_label_does_not_count_as_down(record: 
 
 
 async def with_poison_everywhere() -> World:
-    """Write invalid annotations beside each Node's record, again and again, in any phase."""
+    """Play a roll-out in which a person writes invalid annotations on every Node every seven seconds."""
     world = World(TWO_OF_THREE)
 
     def poison() -> None:
@@ -100,7 +100,7 @@ async def with_poison_everywhere() -> World:
     return world
 
 
-def test_other_poisoned_annotations_do_not_prevent_a_reboot() -> None:
+def test_invalid_annotations_beside_the_record_do_not_prevent_a_reboot() -> None:
     world = run_virtually(with_poison_everywhere())
     broken = [
         each

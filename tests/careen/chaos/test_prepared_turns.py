@@ -1,4 +1,5 @@
-"""The next node in line prepares while the holder's workloads settle. The stories change the cluster meanwhile."""
+"""The next node in line makes its forecast in advance, while the holder's workloads settle. In some stories the cluster
+changes meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ SLOW_FORECAST_SECONDS = 4.0
 
 @dataclass
 class Slow:
-    """Makes forecasts that take as long as for a large cluster, and records when each began."""
+    """A forecaster that takes as long as for a large cluster, and records when each forecast began."""
 
     world: World
     begun: list[tuple[float, str]] = field(default_factory=list)
@@ -32,7 +33,7 @@ class Slow:
 
 @dataclass
 class Seen:
-    """Records a roll-out from outside: the lock's holders and the Nodes' reasons, each with its time."""
+    """Records during a roll-out when the holders in the lock change, and what each Node says about its preparation."""
 
     world: World
     forecasts: Slow
@@ -69,7 +70,7 @@ def memory_of(world: World, name: str) -> Memory:
 
 
 def prepared(world: World) -> list[str]:
-    """Return the nodes that wait with a valid preparation."""
+    """Return the nodes whose agents have a preparation in memory."""
     alive = {each.node for each in world.agents.processes if not each.is_dead}
     return sorted(name for name in alive if memory_of(world, name).prepared is not None)
 
@@ -77,8 +78,7 @@ def prepared(world: World) -> list[str]:
 async def a_roll_out(
     shape: Shape, event: Callable[[World, str], Any] = lambda _world, _name: None, **told: Any
 ) -> Seen:
-    """Play a roll-out from the first need to the end. Calls `event` once, when a node is prepared for the first
-    time."""
+    """Play a roll-out. Call `event` once, when the first node is prepared. `told` contains changed settings."""
     world = World(shape)
     seen = Seen(world, Slow(world))
     world.agents.forecaster = lambda _api, _node: seen.forecasts

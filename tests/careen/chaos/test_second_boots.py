@@ -1,4 +1,4 @@
-"""A host that reboots again by itself, because of firmware, a failing driver or a second update step."""
+"""A host reboots again by itself, because of firmware, a failing driver or a second update step."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NODES = 3
 
 
 async def boots_twice(after_seconds: float) -> tuple[World, list[str]]:
-    """Stop the first rebooted host a second time, `after_seconds` after its boot. Also returns the claims and cordons
-    of other nodes during this second outage."""
+    """Let the first rebooted host lose its power `after_seconds` after its boot. Return the world, and the claims and
+    cordons of other nodes while this host is down again."""
     world, beside = World(Shape(nodes=NODES)), []
     await world.all_need_a_reboot()
     while not (booted := [event.host for event in world.fleet.log if event.what == "booted"]):

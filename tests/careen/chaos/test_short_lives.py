@@ -1,4 +1,5 @@
-"""Agents whose processes live only for seconds: state that must survive a process is on the Node or in the lock."""
+"""Agents whose processes live only for seconds. The roll-out continues, because each new process reads its state from
+the Node and the lock."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 
 async def agents_that_die(shape: Shape, seed: int, lives_seconds: float) -> World:
-    """Kill each process `lives_seconds` after its start or a little earlier, as a failing liveness probe or the memory
-    limit would."""
+    """Play a roll-out in which each agent process is killed at most `lives_seconds` after its start, as by a failing
+    liveness probe or the memory limit."""
     world = World(shape, seed=seed)
 
     def watch(node: str) -> None:

@@ -12,7 +12,7 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 
 def slow_webhook(_number: int, _node: str, request: Request) -> Fault | None:
-    """Let each real eviction take twelve seconds."""
+    """Return the fault that delays each eviction by twelve seconds. Dry runs have no delay."""
     return Fault.SLOW if request.path.endswith("/eviction") and "dryRun" not in request.query else None
 
 

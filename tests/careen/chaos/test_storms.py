@@ -1,7 +1,8 @@
 """Storms: faults, people, networks and releases together, drawn from a seed. No rule breaks, and every node returns to
 idle when the storm ends.
 
-A plain run plays the stories that failed once and a few seeds. `make storms SEEDS=…` plays any number."""
+`make test` plays a few seeds, and the stories that failed in the past. `make storms SEEDS=…` plays any number of
+seeds."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def told(outcome: Outcome) -> str:
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_no_storm_breaks_a_rule_and_every_node_returns_to_idle(seed: int) -> None:
+def test_no_storm_breaks_a_rule(seed: int) -> None:
     outcome = play(story_of(seed))
     assert not outcome.broken, told(outcome)
 
@@ -46,7 +47,7 @@ def test_every_kept_story_describes_its_defect() -> None:
 
 
 @pytest.mark.parametrize("seed", range(0, 200, 7))
-def test_a_story_has_five_to_eight_nodes_and_survives_a_round_trip(seed: int) -> None:
+def test_a_story_with_five_to_eight_nodes_survives_a_round_trip(seed: int) -> None:
     story = story_of(seed)
     assert 5 <= story.nodes <= 8
     assert from_line(to_line(story)) == story == story_of(seed)
@@ -60,17 +61,18 @@ def test_the_same_story_always_runs_identically() -> None:
 
 
 def with_a_broken_law(story: Story) -> Story:
-    """Add an event for an unknown node, so that the story fails in the harness and its trace is kept."""
+    """Return the story with an event of an unknown node. The story then fails in the test harness, so its trace is
+    kept."""
     return with_events(story, [*story.events, Event(at=399.0, node="n99", what="need")])
 
 
-def test_one_storm_in_ten_uses_the_real_forecast_in_each_kind_of_weather() -> None:
+def test_each_kind_of_weather_uses_the_real_forecast_in_one_storm_of_ten() -> None:
     stories = [story_of(seed) for seed in range(100)]
     assert sum(story.has_real_forecast for story in stories) == 10
     assert {story.weather for story in stories if story.has_real_forecast} == set(WEATHER)
 
 
-def test_a_run_of_hundreds_of_storms_names_the_events_that_never_happened() -> None:
+def test_a_run_of_hundreds_of_storms_lists_the_events_that_never_happened() -> None:
     assert {"TWICE", "DEAF", "roll_out", "the real forecast", "two releases side by side"} <= set(report.never(Tally()))
     assert not [name for name in ACTS if name in report.never(play_of(ACTS))]
 

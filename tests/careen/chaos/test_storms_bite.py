@@ -1,4 +1,4 @@
-"""Planted defects: the storms find each of them, so every kind of fault can show a defect."""
+"""Planted defects in careen. The storms find each of them, so the faults of a storm can reveal real defects."""
 
 from __future__ import annotations
 

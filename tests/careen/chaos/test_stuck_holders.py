@@ -1,4 +1,4 @@
-"""Stuck holders: every waiting node names the holder. The other agents free the claim of a deleted node, and a
+"""Stuck holders: each waiting node names the stuck holder, another agent removes the claim of a deleted node, and a
 recreated node releases its own claim."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def series(world: World, name: str) -> list[str]:
 
 
 async def until(world: World, is_so: Callable[[], object], longest_seconds: float) -> float:
-    """Wait for the condition and return the seconds that this took. Fails if it takes too long."""
+    """Wait until `is_so` returns true, and return the seconds that this took. Fails after `longest_seconds`."""
     began = world.now
     while not is_so():
         assert world.now - began < longest_seconds, world.told([f"the condition is not met after {longest_seconds} s"])
@@ -36,7 +36,8 @@ async def until(world: World, is_so: Callable[[], object], longest_seconds: floa
 
 
 async def a_reboot_that_never_happens(shape: Shape) -> World:
-    """Let the first host accept the request and do nothing, and kill its agent. After a while the host does reboot."""
+    """Play a roll-out in which one host accepts the reboot request and does nothing, and its agent is killed. Later the
+    host does reboot."""
     world = World(shape)
     for host in world.fleet.hosts.values():
         host.behaviour = "silent"
@@ -80,7 +81,7 @@ async def a_reboot_that_never_happens(shape: Shape) -> World:
 @pytest.mark.parametrize(
     "shape", [Shape(nodes=4), Shape(nodes=6, concurrency=2)], ids=["one at a time", "two at a time"]
 )
-def test_every_waiting_node_names_the_host_that_did_not_reboot(shape: Shape) -> None:
+def test_every_waiting_node_shows_which_host_did_not_reboot(shape: Shape) -> None:
     world = run_virtually(a_reboot_that_never_happens(shape))
     assert world.verdict() == [], world.told([])
 
@@ -90,8 +91,8 @@ def rows(world: World) -> list[dict[str, Any]]:
 
 
 async def a_node_deleted_with_its_agent() -> World:
-    """Remove a draining node for good, as an autoscaler does. The processes of the other agents live for five seconds
-    each."""
+    """Play a roll-out in which a draining node is removed with its machine, as by an autoscaler. The other agents are
+    killed every six seconds."""
     world = World(Shape(nodes=3))
     await world.all_need_a_reboot()
     await until(world, lambda: rows(world), 60.0)
@@ -114,13 +115,14 @@ async def a_node_deleted_with_its_agent() -> World:
     return world
 
 
-def test_short_lived_agents_free_the_claim_of_a_deleted_node() -> None:
+def test_short_lived_agents_remove_the_claim_of_a_deleted_node() -> None:
     world = run_virtually(a_node_deleted_with_its_agent())
     assert world.agents.broken_turns() == []
 
 
 async def a_recreated_node(in_phase: str, *, is_asked: bool = False) -> World:
-    """Delete the Node while it works. Its kubelet registers it again at once, and host and agent continue."""
+    """Play a roll-out in which a Node is deleted in this phase and registered again a second later. Its host and its
+    agent continue."""
     world = World(Shape(nodes=3))
     if is_asked:
         for host in world.fleet.hosts.values():

@@ -44,7 +44,7 @@ def test_thousands_of_waiting_nodes_send_fewer_than_twenty_requests_a_second(rea
 
 
 async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle, *, agents: int) -> float:
-    """Return the seconds from the removal of the obstacle until a node claims."""
+    """Let all nodes wait behind `obstacle`, then call `end`. Return the seconds from then until a node claims."""
     set_number_of_agents(world, agents)
     obstacle(world)
     await world.all_need_a_reboot()
@@ -98,7 +98,8 @@ def test_a_node_starts_soon_after_the_obstacle_is_removed(
 
 
 async def paused_with_a_line() -> float:
-    """Pause a fleet whose lock names a line of nodes. The claim that they wait for is released during the pause."""
+    """Pause a fleet whose nodes wait in line behind a foreign claim. Later end the pause and release this claim at
+    once. Return the seconds from then until a node claims."""
     world = World(Shape(nodes=4), seed=3)
     others_hold(world)
     world.at(600.0, lambda: pause(world))

@@ -1,5 +1,5 @@
-"""Two agents on every node without a lock on the host, and records that a person removes. Each reboot is requested
-once, and no claim leaves the lock before the boot."""
+"""Two agents run on every node without a lock on the host, or a person removes records. Each reboot is requested once,
+and no claim leaves the lock before the boot."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _DEADLY = frozenset({*OF_PROCESSES, Fault.OUTAGE})
 
 
 def asked_twice(world: World) -> Iterator[str]:
-    """Find hosts that were asked twice to end the same boot. No process dies in these stories, so no process has a
-    reason to ask again."""
+    """Report each host that was asked more than once to end the same boot. No process dies in these stories, so no
+    process has a reason to ask again."""
     asked = Counter((event.host, event.boot_id) for event in world.fleet.log if event.what == "asked")
     return (f"{host} was asked {count} times to end {boot}" for (host, boot), count in asked.items() if count > 1)
 
 
 def given_back_early(world: World) -> Iterator[str]:
-    """Find claims that left the lock between the request to the host and its next boot."""
+    """Report each claim that left the lock between the request to its host and the host's next boot."""
     under_way: set[str] = set()
     happened = sorted(
         [*world.fleet.log, *(write for write in _writes(world) if write.plural == "daemonsets")],
@@ -83,8 +83,8 @@ def test_two_agents_per_node_request_each_reboot_once_and_keep_the_claim(
 
 
 async def wiped(seed: int, phase: str) -> World:
-    """Remove each node's record once, soon after the node has entered the phase. In some stories the agent dies as
-    well."""
+    """Play a roll-out that removes each node's record once, up to two seconds after the node enters the phase.
+    Sometimes the agent dies as well."""
     world = World(Shape(nodes=2), seed=seed)
     world.fleet.shutdown_seconds = (0.1, 20.0)
     done: set[str] = set()

@@ -1,4 +1,5 @@
-"""Unsafe behaviour of reboot coordinators that only a whole story can show. `docs/safety.md` has the complete list."""
+"""careen avoids unsafe behaviour that is known from reboot coordinators and that only a whole story can show.
+`docs/safety.md` has the complete list."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ async def until(condition: Any) -> None:
 
 
 async def the_lock_is_unreadable_after_the_boot() -> World:
-    """Let every read of the lock fail for five minutes after the first host goes down."""
+    """Play a roll-out in which every read of the lock fails for five minutes after the first host goes down."""
     unreadable_until = 0.0
 
     def plan(_number: int, _node: str, request: Request) -> Fault | None:
@@ -66,7 +67,7 @@ def test_an_unreadable_lock_after_the_boot_leaves_no_cordon_and_no_claim() -> No
 
 
 async def a_claim_older_than_its_ttl() -> World:
-    """Make every drain take longer than `--lock-ttl`."""
+    """Play a roll-out in which every drain takes longer than `--lock-ttl`."""
     world = World(Shape(nodes=3))
     settings(world, lock_ttl_seconds=2.0)
     world.agents.latency = slow_evictions
@@ -106,14 +107,15 @@ async def a_lock_without_a_ttl_of_a_node_that_is_gone() -> World:
     return world
 
 
-def test_a_deleted_nodes_claim_without_a_ttl_is_freed() -> None:
+def test_a_deleted_nodes_claim_without_a_ttl_is_removed() -> None:
     world = run_virtually(a_lock_without_a_ttl_of_a_node_that_is_gone())
     broken = world.verdict(but=("theft",))  # the journal never saw the Node, so the judge takes it for alive
     assert broken == [], world.told(broken)
 
 
 async def a_drain_that_cannot_end(release_delay_seconds: float) -> tuple[float, float]:
-    """Return how many seconds the node was cordoned, and how many seconds its claim was held."""
+    """Play a drain whose evictions all fail. Return the seconds from the cordon to the uncordon, and from the cordon to
+    the release of the claim."""
 
     def plan(_number: int, _node: str, request: Request) -> Fault | None:
         is_eviction = request.path.endswith("/eviction") and b"dryRun" not in (request.body or b"")
@@ -139,7 +141,8 @@ def test_a_failed_drain_releases_cordon_and_claim_without_the_release_delay() ->
 
 
 async def taints_during_the_release_delay() -> set[bool]:
-    """Return whether the rebooted node had the soft taint while it was in service and still held its claim."""
+    """Watch a rebooted node from its uncordon until it releases its claim. Return the set of observations: whether the
+    node had the soft taint."""
     world = World(Shape(nodes=1))
     settings(world, lock_release_delay_seconds=120.0)
     await world.all_need_a_reboot()

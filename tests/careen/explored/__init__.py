@@ -1,1 +1,1 @@
-"""Explores every possible course of a small fleet within given bounds, with production's decisions and lock."""
+"""Tries every possible course of a small fleet within given bounds. Decisions and lock are production code."""

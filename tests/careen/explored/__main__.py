@@ -13,7 +13,7 @@ _SIDE_BY_SIDE = 2
 
 
 def main() -> int:
-    """Print a line for each row, and any broken rule. Returns 1 if a rule broke."""
+    """Explore each row and print its result. Returns 1 if a rule broke in any row, or if no course was complete."""
     print("| bounds | states | steps | decisions | ways home | seconds |\n| --- | ---: | ---: | ---: | ---: | ---: |")
     code = 0
     with ProcessPoolExecutor(_SIDE_BY_SIDE, multiprocessing.get_context("spawn")) as pool:

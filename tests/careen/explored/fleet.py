@@ -1,10 +1,10 @@
-"""The possible next steps of a small fleet: an agent's turn, one of its actions, a fault, an act of a person, or the
-passing of time.
+"""Computes the next steps that a small fleet can take: an agent's turn, one action of a turn, a fault, an act of a
+person, or the passing of time.
 
-A turn is production's `decide` on one reading of everything. Each of its writes is a separate step, so that steps of
-other agents can come between them. A write may be lost, late, or the last action of its sender. All orders of the steps
-at one time are explored. Time advances when no step is left. Each agent takes its next turn exactly when it decided to,
-unless a fault delays it."""
+A turn is production's `decide` on one reading of everything. Each write of a turn is a separate step, so that steps of
+other agents can come between two writes. A write may be lost, land late, or be the last action of its sender. All
+orders of the steps at one time are explored. Time advances when no step is left. Each agent takes its next turn exactly
+at the time that it decided, unless a fault delays it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Kind(IntEnum):
 
 
 class BrokenRule(Exception):
-    """A rule was broken. The text names the rule."""
+    """The error for a broken rule. Its text names the rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,14 +116,14 @@ class Bounds:
 
 
 class Step(NamedTuple):
-    """What happened, in words, and the state that follows."""
+    """A step in words, and the state after it."""
 
     what: str
     after: State
 
 
 class SmallFleet:
-    """Computes the possible next states of a fleet. A planted bug can replace `is_guarded`."""
+    """Computes the next states of a fleet. A planted bug can replace `is_guarded`, so that a write ignores versions."""
 
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
@@ -174,7 +174,7 @@ class SmallFleet:
             yield self._tick(state)
 
     def is_home(self, state: State) -> bool:
-        """Whether every need is met and no mark of careen is left."""
+        """Whether every need is met, no write is pending and no mark of careen is left."""
         return (
             not state.late
             and not any(not self._is_scrapped(state, entry.node) for entry in content_of(state.lock).entries)
@@ -189,7 +189,7 @@ class SmallFleet:
         )
 
     def _is_scrapped(self, state: State, name: str) -> bool:
-        """Whether the node was removed for good. Its claim may then remain, because no node waits for it."""
+        """Whether the node was removed for ever. Its claim may then remain, because no other node waits."""
         return state.hosts[self.names.index(name)].is_scrapped
 
     def check_home(self, state: State) -> None:
@@ -198,7 +198,8 @@ class SmallFleet:
                 raise BrokenRule(f"once: {name} rebooted {host.reboots} times")
 
     def _in_turn(self, state: State, awake: list[int]) -> Iterator[Step]:
-        """Let the next agent in order continue, or let every other agent that can continue go first."""
+        """Yield the next steps of the first agent in order. While `delays` allows it, also yield the step in which all
+        other agents go first."""
         index = min(awake, key=lambda each: (state.agents[each].is_overtaken, not state.agents[each].acts, each))
         agent = state.agents[index]
         if len(awake) > 1 and state.delays and not agent.is_overtaken:
@@ -443,7 +444,7 @@ class SmallFleet:
         return self._asked(state, index, act)
 
     def _is_current(self, state: State, index: int, act: Action) -> bool:
-        """Whether the version in the write is still current."""
+        """Whether the object still has the version that the write names."""
         if isinstance(act, WriteLock):
             return str(state.lock_version) == act.expected_resource_version or not self.is_guarded(act)
         assert isinstance(act, PatchNode)
@@ -469,14 +470,14 @@ class SmallFleet:
         return self._next(self._checked(state), index)
 
     def _next(self, state: State, index: int, **changes: Any) -> State:
-        """Return the state after the first of the turn's actions."""
+        """Return the state in which the agent has completed the first of its pending actions."""
         agent = state.agents[index]
         acts = agent.acts[1:]
         agent = agent._replace(acts=acts, due=state.now if acts else _on_grid(state.now + agent.look), **changes)
         return state._replace(agents=put(state.agents, index, agent))
 
     def _ended(self, state: State, index: int) -> State:
-        """End the turn at an action that did not certainly succeed."""
+        """Return the state in which the turn ends at an action that did not certainly succeed."""
         agent = state.agents[index]._replace(acts=(), due=_on_grid(state.now + 1))
         return state._replace(agents=put(state.agents, index, agent))
 
@@ -539,8 +540,8 @@ class SmallFleet:
                 self._check_removal(state, index, entry)
 
     def _check_removal(self, state: State, index: int, entry: lock.Entry) -> None:
-        """Check that a holder releases its claim only in service, and that other agents free only a claim without a
-        holder."""
+        """Check the removal of a claim from the lock. A holder may release its claim only in service, and another agent
+        may remove only a claim without a holder."""
         by, owner = self.names[index], self.names.index(entry.node)
         number, host = state.nodes[owner], state.hosts[owner]
         node = None if number is None else self.tables.nodes[number]
@@ -585,7 +586,7 @@ def _labelled(views: dict[str, NodeView], *values: str) -> tuple[NodeView, ...]:
 
 
 def _spend(state: State, kind: Kind) -> State | None:
-    """Return the state with one fault fewer to come, or None if no fault is left."""
+    """Return the state with one fault of this kind used up, or None if no such fault is left."""
     if not state.left[kind] or not state.left[-1]:
         return None
     left = list(state.left)
@@ -599,7 +600,7 @@ def _locked(state: State, text: str | None) -> State:
 
 
 def _held(state: State, names: tuple[str, ...]) -> State:
-    """Set the time at which each claim left the lock. It is -NEVER for a claim in the lock."""
+    """Record for each node when its claim left the lock. The time of a claim that is still in the lock is -NEVER."""
     holders = content_of(state.lock).holders
     before = content_of(state.lock_before).holders
     held = tuple(

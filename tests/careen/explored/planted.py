@@ -1,4 +1,4 @@
-"""Bugs that are typical of locks. Each replaces a part of production's code, and the exploration must find it."""
+"""Bugs that are typical of locks. Each bug replaces a part of production's code, and the exploration must find it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Planted:
 
 
 def _claims_without_a_version(fleet: SmallFleet) -> Iterator[None]:
-    """An agent writes its claim whatever the lock contains now."""
+    """Plant a bug: an agent writes its claim even if the lock has changed since the agent read it."""
     fleet.is_guarded = lambda act: not (isinstance(act, WriteLock) and act.purpose == "take a claim")
     yield
 
 
 def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
-    """A node that releases its claim removes the first claim in the lock, whichever node holds it."""
+    """Plant a bug: a node that releases its claim removes the first claim in the lock, whichever node holds it."""
 
     def remove(content: lock.LockContent, _node: str, _claim: str) -> lock.LockContent:
         return lock.remove_all(content, content.entries[:1])
@@ -40,7 +40,7 @@ def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _reboots_on_an_old_look(_fleet: SmallFleet) -> Iterator[None]:
-    """An agent asks the host without a confirmed claim, and its decision never becomes too old."""
+    """Plant a bug: an agent asks the host without a confirmed claim, however old its decision is."""
 
     def ask(**_: object) -> AskReboot:
         return AskReboot(within_seconds=1e9)
@@ -50,7 +50,7 @@ def _reboots_on_an_old_look(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _frees_whoever_is_absent(_fleet: SmallFleet) -> Iterator[None]:
-    """A missing Node proves at once that its claim has no holder."""
+    """Plant a bug: an agent removes the claim of a missing Node at once."""
     watch = ghosts.watch
 
     def at_once(*given: object, **options: object) -> ghosts.GhostWatch:
@@ -61,7 +61,7 @@ def _frees_whoever_is_absent(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _patches_without_a_version(fleet: SmallFleet) -> Iterator[None]:
-    """A patch of the Node lands even if the Node has changed since the agent read it."""
+    """Plant a bug: a patch of the Node lands even if the Node has changed since the agent read it."""
     fleet.is_guarded = lambda act: not isinstance(act, PatchNode)
     yield
 

@@ -1,4 +1,4 @@
-"""The bounds of the exploration: those of every test run, and larger bounds on request."""
+"""The bounds of the exploration. Environment variables can widen them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS = (
 
 
 def rows() -> tuple[Bounds, ...]:
-    """Return the bounds of this run."""
+    """Return the bounds of each exploration in this run."""
     return tuple(
         replace(
             row,
@@ -35,6 +35,6 @@ def rows() -> tuple[Bounds, ...]:
 
 
 def explored(bounds: Bounds) -> tuple[Explored, float]:
-    """Explore within these bounds, and return the result and the seconds of processor time."""
+    """Explore within these bounds. Return the result and the processor time in seconds."""
     began = time.process_time()
     return explore(SmallFleet(bounds)), time.process_time() - began

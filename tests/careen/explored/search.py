@@ -1,4 +1,4 @@
-"""Visits every reachable state, breadth first, so that the story of a broken rule is short."""
+"""Visits every reachable state. The search is breadth first, so that the story of a broken rule is short."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Explored:
 
     @property
     def wrong(self) -> str:
-        """Return what is wrong, or an empty text if every rule holds and some state has all nodes idle. Without such a
-        state, the search saw no complete course."""
+        """Return the broken rule with its story, or an empty text. A search in which no state has all nodes idle is
+        also wrong, because it saw no complete course."""
         if self.broken:
             return self.told()
         return "" if self.ends else "no course returns every node to idle"
@@ -36,7 +36,7 @@ class Explored:
 
 
 def explore(fleet: SmallFleet) -> Explored:
-    """Visit every state within the fleet's bounds, or stop at the first state that breaks a rule."""
+    """Visit every state that the fleet can reach. Stops at the first state that breaks a rule."""
     first = fleet.first()
     came_from: dict[State, tuple[State, str] | None] = {first: None}
     waiting, steps, ends, seen = deque([first]), 0, 0, set[str]()

@@ -1,6 +1,6 @@
-"""One instant of a small fleet as a hashable value, so that no state is visited twice.
+"""The state of a small fleet at one instant, as a hashable value, so that no state is visited twice.
 
-Tables store each memory, pending action and Node once, and a state refers to them by number."""
+Tables store each memory, pending action and Node once, and a state contains only their numbers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Table(Generic[T]):
-    """Gives equal values the same number. Values are equal if their `repr` is, because some contain mappings, which
-    have no hash."""
+    """Assigns a number to each value. Values with the same `repr` get the same number, because some values contain
+    mappings, which have no hash."""
 
     def __init__(self) -> None:
         self._values: list[T] = []
@@ -67,7 +67,7 @@ class Node(NamedTuple):
 
 
 class Host(NamedTuple):
-    """The machine. `next_at` is the time at which it goes down, or is up again."""
+    """The machine. `next_at` is the time at which it next goes down or comes up."""
 
     boot: int = 1
     booted_at: int = 0
@@ -95,7 +95,7 @@ class Agent(NamedTuple):
 
 
 class Late(NamedTuple):
-    """A write that its sender has given up, and that may still land."""
+    """A write whose sender no longer waits for it, and that may still land."""
 
     sender: int
     act: int
@@ -103,7 +103,7 @@ class Late(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything that affects the next steps."""
+    """Everything that determines the possible next steps."""
 
     now: int
     nodes: tuple[int | None, ...]
@@ -128,7 +128,7 @@ class State(NamedTuple):
 
 
 class Tables:
-    """The values to which the numbers in a state refer."""
+    """The values for the numbers in a state."""
 
     def __init__(self) -> None:
         self.memories: Table[Memory] = Table()

@@ -1,5 +1,6 @@
-"""Runs production's `decide` and lock through every interleaving of two agents within small bounds. No rule breaks,
-every node returns to idle, and the search finds planted bugs. `make explore` does this for three agents."""
+"""Explores every order in which the steps of two agents can happen within small bounds, with production's `decide` and
+lock. No rule breaks, every node returns to idle, and the search finds planted bugs. `make explore` explores three
+agents."""
 
 from __future__ import annotations
 

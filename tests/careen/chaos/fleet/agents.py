@@ -1,4 +1,5 @@
-"""Agent processes on virtual time. Each has a connection to the API server that fails as a plan says."""
+"""Runs agent processes on virtual time. The connection of each process to the API server fails where a plan of faults
+says so."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ _LATENCY_SECONDS = (0.005, 0.03)
 
 
 class Fault(StrEnum):
-    """What happens to one request, or to the process that sends it."""
+    """A fault that hits one request, or the process that sends it."""
 
     DIE_BEFORE = "the process dies, the request was not sent"
     DIE_AFTER = "the process dies, the request was carried out"
@@ -118,7 +119,7 @@ OF_PAGES = (Fault.EXPIRED,)
 
 
 def can_meet(request: Request, fault: Fault) -> bool:
-    """Whether this fault is possible for this request."""
+    """Whether this fault can hit this request."""
     if fault in OF_PAGES:
         return "continue" in request.query
     return request.method != "GET" or fault in OF_READS
@@ -137,13 +138,13 @@ def no_latency(_node: str, _request: Request) -> float:
 
 
 def slow_evictions(_node: str, request: Request) -> float:
-    """Return the delay that a slow webhook adds to evictions and their dry runs."""
+    """Return how many seconds a slow webhook delays this request: 12 for an eviction or its dry run, else 0."""
     return 12.0 if request.path.endswith("/eviction") else 0.0
 
 
 @dataclass
 class Clock:
-    """A host's clock: the loop's time, and a wall clock that may be wrong."""
+    """A host's clock. Its monotonic time is the loop's time, and its wall clock may be wrong."""
 
     loop: asyncio.AbstractEventLoop
     skew_seconds: float = 0.0
@@ -177,7 +178,7 @@ class ProcessClock:
 
 
 class CutOff(StrEnum):
-    """How one agent's broken network treats all of its requests."""
+    """What a broken network does to all requests of one agent."""
 
     REFUSED = "no connection comes about"
     SILENT = "no request gets through"
@@ -185,7 +186,7 @@ class CutOff(StrEnum):
 
 
 class Fine:
-    """A forecast that allows every drain."""
+    """A forecaster whose forecasts allow every drain."""
 
     async def forecast(self, node: str) -> Forecast:
         return Forecast(node=node, made_at="2026-03-04T12:00:00Z")
@@ -205,18 +206,17 @@ class Process:
         self.tasks.append(asyncio.ensure_future(work))
 
     def freeze(self, seconds: float) -> None:
-        """Suspend the process and resume it later, like SIGSTOP and SIGCONT. The clocks continue, and the process does
-        not notice."""
+        """Suspend the process for `seconds`, as SIGSTOP and SIGCONT would. Its clocks continue meanwhile."""
         self.frozen_until = max(self.frozen_until, asyncio.get_running_loop().time() + seconds)
 
     async def thawed(self) -> None:
-        """Wait while the process is frozen. A process can be frozen only at a wait, because its computations take no
-        time."""
+        """Wait until the process is no longer frozen. A process can be frozen only while it waits, because its
+        computations take no virtual time."""
         while (left := self.frozen_until - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left)
 
     def kill(self) -> None:
-        """End the process like kill -9: it sends nothing more and cleans nothing up."""
+        """End the process as `kill -9` would: it sends no further request and cleans nothing up."""
         self.is_dead = True
         for task in self.tasks:
             task.cancel()
@@ -224,7 +224,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An Event that an agent sent, whether or not it arrived."""
+    """An Event that an agent sent, whether or not the server received it."""
 
     at: float
     node: str
@@ -232,7 +232,7 @@ class Told:
 
 
 class Agents:
-    """All agents of the fleet. A killed agent is started again, as its kubelet would do."""
+    """Runs all agents of the fleet. Starts each killed agent again, as its kubelet would."""
 
     def __init__(self, fleet: Fleet, policy: Callable[[str], Policy], plan: Plan, chance: random.Random) -> None:
         self.fleet = fleet
@@ -266,7 +266,8 @@ class Agents:
         fleet.on_up = self.start
 
     def chance_of(self, node: str) -> random.Random:
-        """Return the node's own random stream, so that an added event changes no other node's requests."""
+        """Return the random stream of this node. Each node has its own stream, so an additional event of one node does
+        not change the requests of other nodes."""
         return self._chances.setdefault(node, random.Random(f"{self._seed} {node}"))
 
     def withheld(self, request: Request) -> str:
@@ -334,7 +335,7 @@ class Agents:
             self._bury(process)
 
     def crash(self, process: Process) -> None:
-        """End one process. Its successor starts a moment later."""
+        """End this process. If its node has no other process, start a new one within four seconds."""
         if process.is_dead:
             return
         self._bury(process)
@@ -347,7 +348,7 @@ class Agents:
             )
 
     def replace(self, process: Process) -> None:
-        """Replace the agent as a roll-out of the DaemonSet does: ask it to stop, kill it after ten seconds at the
+        """Replace the process as a roll-out of the DaemonSet does: ask it to stop, kill it after ten seconds at the
         latest, and start a new one."""
         if process.loop is not None and not process.is_dead:
             self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process is told to stop")
@@ -370,7 +371,7 @@ class Agents:
         self.processes.remove(process)
 
     def broken_turns(self) -> list[str]:
-        """Return the nodes whose agents met an unexpected exception."""
+        """Return the nodes of which a turn ended with an unexpected exception."""
         return [
             node for node, metrics in self._metrics.items() if metrics.turns.labels(node, "broken")._value.get() > 0
         ]
@@ -392,7 +393,7 @@ class Agents:
         return answer
 
     def answered_before(self, request: Request) -> Response | None:
-        """Return an earlier response to the same request that a cache still has."""
+        """Return an earlier response to the same request, which a stale cache would send, or None if there is none."""
         at, answer = self._answers.get(_question(request), (-STALE_SECONDS, None))
         return answer if self._loop.time() - at < STALE_SECONDS else None
 
@@ -509,8 +510,8 @@ class Wire:
         await asyncio.Event().wait()
 
     async def _wait_out(self, fault: Fault) -> None:
-        """Apply the delays before the request is sent. A process that a fault suspends after the request resumes when
-        the response arrives."""
+        """Apply what the fault does before the request is sent: it stops the server, suspends the process or delays the
+        request."""
         if fault is Fault.OUTAGE:
             self._agents.go_down(60.0)
         if fault in OF_FROZEN:

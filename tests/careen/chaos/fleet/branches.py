@@ -1,5 +1,5 @@
-"""Plays one story without faults and, from each chosen request on, the same story with a fault. The part before the
-fault runs only once."""
+"""Plays a story once without faults. At each chosen request, a child process continues the same story with a fault, so
+that the part before the fault runs only once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.careen.chaos.fleet.world import World
 
 
 class Branch(NamedTuple):
-    """The story in which this fault meets this request."""
+    """The variant of a story in which `fault` hits the request with this number."""
 
     number: int
     fault: Fault
@@ -30,11 +30,11 @@ Judge = Callable[[World, Branch], str]
 
 
 def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) -> dict[Branch, str]:
-    """Return the judgement of each branch.
+    """Play each branch in a child process. Return for each branch the text of the judge, which is empty if no rule
+    broke.
 
-    A separate process plays each branch from its fault to the end, so that the part before the fault runs only once.
-    That part is half of the story on average. The story must run on virtual time, because a forked process has none of
-    its parent's threads."""
+    The part of the story before the fault, on average half of it, runs only once. The story must run on virtual time,
+    because a forked child has none of its parent's threads."""
     judgements: dict[Branch, str] = {}
     own: list[tuple[Branch, int]] = []
 
@@ -62,7 +62,7 @@ def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) ->
 
 
 def _forked() -> int:
-    """Return the child's process id, or 0 in the child, which continues the same loop."""
+    """Fork this process. Return the child's process id, or 0 in the child, which continues the same event loop."""
     loop = asyncio.get_running_loop()
     with warnings.catch_warnings():
         # Python 3.12 and newer warn of threads in the parent: the runner has one, and the child needs none.
@@ -82,7 +82,8 @@ def _read_to_the_end(reader: int, child: int) -> str:
 
 
 def _end_with(writer: int, text: str) -> None:
-    """End the child without the exit handlers of Python and the test runner, which belong to the parent."""
+    """Write the text and end the child. Skip the exit handlers of Python and the test runner, because they belong to
+    the parent."""
     with os.fdopen(writer, "w") as stream:
         stream.write(text)
     os._exit(0)

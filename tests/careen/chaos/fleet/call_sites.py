@@ -1,7 +1,8 @@
 """Lists every place in careen's source that sends a request to the API server, and finds the place that sent a given
 request.
 
-The two results are made independently, so each shows what the other lacks."""
+The list comes from the source text and the place of a request from the call stack. A test compares the two, so that
+neither can miss a place."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def all_call_sites() -> frozenset[CallSite]:
 
 
 def current_call_site() -> CallSite | str:
-    """Return the call site of the request being sent, or a description of the frame if the site is unknown."""
+    """Return the call site of the request that is being sent, or a description if no known call site sends it."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         path = Path(frame.f_code.co_filename)

@@ -17,7 +17,8 @@ _CHILD_SECONDS = 1.0  # a child process starts and computes
 
 
 class Real:
-    """Makes one agent's forecasts. Their requests meet the same faults as the agent's own requests."""
+    """Makes the real forecasts of one agent. They use the agent's connection, so its faults also hit the requests of a
+    forecast."""
 
     def __init__(self, api: ClusterApi) -> None:
         self._api = api

@@ -1,4 +1,4 @@
-"""The rules that every story must keep. They are checked only against the server's journal and the hosts' log, without
+"""Checks the rules that every story must keep. The checks use only the server's journal and the hosts' log, and none of
 the agents' code."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def verdict(
     world: World, *, but: Collection[str] = (), taint_seconds: float = 10.0, answer_seconds: float = 0.0
 ) -> list[str]:
-    """Return one sentence for every broken rule. `but` names rules of the demo's judge that the story itself breaks."""
+    """Return one sentence for every broken rule. `but` lists rules to ignore, because the story itself breaks them."""
     evidence = RolloutTrace(
         writes=_writes(world),
         host_log=tuple(world.fleet.log),
@@ -62,7 +62,7 @@ def _writes(world: World) -> tuple[Write, ...]:
 
 
 def _groups(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """Check that no group has more nodes down because of careen than its limit allows."""
+    """Check in each group of nodes that careen takes down no more nodes at once than the group's limit."""
     down: set[str] = set()
     for event in events(evidence):
         name = event.host if isinstance(event, HostEvent) else event.key[1]
@@ -93,7 +93,8 @@ def _is_rebooting(evidence: RolloutTrace, name: str, at: float) -> bool:
 
 
 def _ends(world: World) -> Iterator[str]:
-    """Check that the lock is empty at the end, and that every Node is as before, apart from people's changes."""
+    """Check that the lock is empty at the end and that every Node is as before the story. Changes by people may
+    remain."""
     for name, before in world.initial.items():
         after = world.server.get("nodes", name)
         if after is None:
@@ -148,7 +149,7 @@ _ANNOUNCED_SECONDS = 8.0
 
 
 def _asked_twice(world: World) -> Iterator[str]:
-    """Check that no process asks the host again while the first request may still take effect."""
+    """Check that no host is asked to reboot again while the earlier request may still take effect."""
     before: dict[str, HostEvent] = {}
     for event in world.fleet.log:
         if event.what == "ignored":
@@ -162,8 +163,8 @@ def _asked_twice(world: World) -> Iterator[str]:
 
 
 def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
-    """Check that no agent removes a claim from the lock between the request to the host and its next boot. This applies
-    while the claiming Node exists. A person may remove the claim."""
+    """Check that no agent removes a node's claim between the request to its host and the host's next boot. The check
+    ends if the Node is deleted or a person removes the claim."""
     under_way: set[str] = set()
     holders: set[str] = set()
     for event in events(evidence):
@@ -186,7 +187,8 @@ def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
 
 
 def _told(world: World) -> Iterator[str]:
-    """Check that an Event reports the end of each requested reboot, if the agent that started after the boot lived."""
+    """Check that an Event reports the end of each requested reboot. A reboot is exempt if its agent was killed after
+    the boot."""
     for name in world.shape.names:
         boots = [event.at for event in world.fleet.log if event.host == name and event.what == "booted"]
         asked = [event.at for event in world.fleet.log if event.host == name and event.what == "asked"]
@@ -207,7 +209,7 @@ def _told(world: World) -> Iterator[str]:
 
 
 def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """Check that each reboot was requested for a cordoned node whose claim was in the lock seconds before."""
+    """Check that at each reboot request the node was cordoned and its claim had been in the lock seconds before."""
     held: dict[str, float] = {}
     holders: set[str] = set()
     nodes: dict[str, Mapping[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""The machines and kubelets of a simulated fleet. Their pods are in `workloads.py`."""
+"""Simulates the machines and kubelets of a fleet. `workloads.py` simulates their pods."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class Fleet:
             self.later(host.chance.uniform(*seconds), lambda: self._go_down(host, boot))
 
     def lose_power(self, name: str) -> None:
-        """Stop the machine without a request."""
+        """Stop the machine as a power failure does."""
         host = self.hosts[name]
         self._go_down(host, host.boot, "down" if host.is_going_down else "lost")
 
@@ -239,8 +239,8 @@ class Fleet:
         return name in self.hosts and self.hosts[name].is_up and not self.hosts[name].is_going_down
 
     def _is_running(self, name: str) -> bool:
-        """Whether the node's kubelet runs, so that it can end and start pods. A pod without a node need not wait for a
-        kubelet."""
+        """Whether the node's kubelet runs, so that it can end and start pods. True for a name without a host, because a
+        pod without a node need not wait for a kubelet."""
         return name not in self.hosts or self.hosts[name].is_up
 
 

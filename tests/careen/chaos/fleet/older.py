@@ -1,7 +1,7 @@
-"""Agents of an older release beside current agents. The older agents drop the newer fields of the lock when they write
-it.
+"""Runs agents of an older release beside current agents. When an older agent writes the lock, it drops the lock's newer
+fields.
 
-A context variable tells each agent's tasks which release they run."""
+A context variable says for each task which release its agent runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ dropped = 0
 
 @contextmanager
 def release(*, is_older: bool) -> Iterator[None]:
-    """Make the tasks that are created in this context run this release."""
+    """Let every task that is created in this block run the older or the current release."""
     token = _IS_OLDER.set(is_older)
     try:
         yield
@@ -34,7 +34,8 @@ def release(*, is_older: bool) -> Iterator[None]:
 
 @contextmanager
 def side_by_side() -> Iterator[None]:
-    """Let current code read and write the lock as the older release does, wherever an older agent runs it."""
+    """Patch the code that parses and writes the lock: for older agents it uses only the fields that the older release
+    knows."""
     parse, render = content.parse, content.render
     content.parse = lambda text: parse(_known(text) if _IS_OLDER.get() else text)  # type: ignore[assignment]
     content.render = lambda wanted: _written(render, wanted)  # type: ignore[assignment]
@@ -50,7 +51,7 @@ def _written(render: Callable[[content.LockContent], str | None], wanted: conten
 
 
 def _known(text: str | None) -> str | None:
-    """Return the same lock with only the fields that the older release knows."""
+    """Return the lock's text with only the fields that the older release knows."""
     global dropped  # noqa: PLW0603 - counted for the report of a run, by nobody else
     try:
         lock: Any = json.loads(text or "")

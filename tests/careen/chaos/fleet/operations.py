@@ -1,5 +1,5 @@
-"""What networks, machines, workloads and operators do to a fleet, in addition to `people.py`: an agent loses its
-network, a host boots twice, pods end late, budgets close, the ConfigMap changes, and careen's DaemonSet is rolled
+"""Events from networks, machines, workloads and operators. `people.py` has the events from people. An agent loses its
+network, a host boots twice, pods end late, a budget closes, the ConfigMap changes, or careen's DaemonSet is rolled
 out."""
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ Act = Callable[["World", str], None]
 
 
 def cut_off(world: World, name: str) -> None:
-    """Cut the network of this node's agent, and of no other agent."""
+    """Break the network of this node's agent for 5 to 150 seconds. The other agents keep their network."""
     until = world.now + world.chance.uniform(5.0, 150.0)
     world.agents.cut_off[name] = (until, world.chance.choice(list(CutOff)))
 
 
 def boot_twice(world: World, name: str) -> None:
-    """Let a second boot follow the next boot, as after a firmware update or a kernel panic."""
+    """Make the host boot a second time soon after its next boot, as after a firmware update or a kernel panic."""
     world.fleet.hosts[name].more_boots = 1
 
 
 def go_down_slowly(world: World, name: str) -> None:
-    """Make the host take time between the request and its shutdown."""
+    """Make the host shut down slowly after a reboot request."""
     world.fleet.hosts[name].takes_long_to_go_down = True
 
 
 def end_late(world: World, name: str) -> None:
-    """Let the kubelet end no pod of this node for a while, whatever the grace periods."""
+    """Make this node's kubelet end no pod for 20 to 120 seconds, even after the grace period."""
     world.fleet.workloads.ends_from[name] = world.now + world.chance.uniform(20.0, 120.0)
 
 
 def close_budget(world: World, _name: str) -> None:
-    """Let the disruption budget of one application allow no eviction for a while."""
+    """Make the disruption budget of one application allow no eviction for 5 to 100 seconds."""
     workloads = world.fleet.workloads
     guarded = [app for app in workloads.apps.values() if app.may_be_away is not None]
     if guarded:
@@ -48,7 +48,7 @@ def close_budget(world: World, _name: str) -> None:
 
 
 def forget_lists(world: World, _name: str) -> None:
-    """Compact the server's history, so that a client between two pages of a list gets 410."""
+    """Compact the server's history. A client that has read only some pages of a list then gets status 410."""
     world.server.store.forget_history()
 
 
@@ -72,7 +72,7 @@ _LIVE = ("window", "concurrency", "taint_key", "drain", "order", "lock_release_d
 
 
 def live_settings(world: World, name: str) -> LiveSettings:
-    """Return the settings in effect in this node's agent process."""
+    """Return the settings that this node's agent uses now."""
     if name not in world.live:
         flags = {"node_id": (name,), "concurrency": (str(world.shape.concurrency),)}
         world.live[name] = LiveSettings(Invocation(flags=flags, environment={}), None, config_map_name="careen/careen")
@@ -87,7 +87,7 @@ def offer(world: World, name: str, seen: SeenConfigMap | None) -> None:
 
 
 def edit_config_map(world: World, _name: str) -> None:
-    """Edit, corrupt or delete the ConfigMap. Each agent learns of the change after its own delay."""
+    """Edit, corrupt or delete the ConfigMap. Each agent sees the change up to ten seconds later."""
     text = world.chance.choice((*_TEXTS, None))
     seen = None if text is None else SeenConfigMap(uid="one", resource_version=str(world.now), data={KEY: text})
     for name in world.shape.names:
@@ -98,12 +98,12 @@ def edit_config_map(world: World, _name: str) -> None:
 
 
 def roll_out(world: World, _name: str) -> None:
-    """Replace the agents one after another by the current release, as for another image."""
+    """Replace all agents one after another by the current release, as the roll-out of a new image does."""
     _roll(world, "careen:2", older=())
 
 
 def roll_back(world: World, _name: str) -> None:
-    """Return to the previous release. In about half of the stories the roll-out stops half-way."""
+    """Roll some or all agents back to the previous release, one after another in random order."""
     names = world.chance.sample(world.shape.names, world.chance.randint(1, len(world.shape.names)))
     _roll(world, "careen:0", older=tuple(names))
 
@@ -133,8 +133,8 @@ def _replace(world: World, name: str, *, is_older: bool) -> None:
 
 
 def _say_progress(world: World) -> None:
-    """Write the DaemonSet's status, as its controller does for each replaced pod. This changes the version of the
-    lock's object."""
+    """Write the DaemonSet's status, as its controller does for each replaced pod. This changes the resource version of
+    the DaemonSet, whose annotation is the lock."""
     world.server.change(
         "daemonsets",
         "careen",

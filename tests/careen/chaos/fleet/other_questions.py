@@ -1,4 +1,5 @@
-"""Answers an agent's requests that do not concern objects: the server's version, and the agent's own rights."""
+"""Answers the requests of an agent that do not concern objects: for the server's version, its readiness, and the
+agent's own rights."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _SOME_RULES: list[dict[str, Any]] = [
 
 
 def other_answer(request: Request) -> tuple[int, bytes] | None:
-    """Return status and body, or None for a request for objects."""
+    """Return the status and body of the response, or None if the request is for objects."""
     if request.path == "/readyz":
         return 200, b"ok"
     if request.path == "/version":

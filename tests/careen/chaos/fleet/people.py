@@ -1,4 +1,4 @@
-"""What people and machines do to a fleet at the wrong moment. A story names each act, so that a failing seed is
+"""Acts of people and machines that disturb a roll-out. A story lists its acts by name, so that a failing story is
 readable."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _with(obj: dict[str, Any], part: str, change: Mapping[str, str | None]) -> d
 
 
 def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | str | None]) -> None:
-    """Edit the lock as `kubectl edit` does: read the whole annotation, and write it back a moment later."""
+    """Edit the lock as `kubectl edit` does: read the whole annotation, change it and write it back."""
     found = world.server.get("daemonsets", "careen", "careen")
     if found is None:
         return
@@ -53,7 +53,7 @@ def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | st
 
 
 def cordon(world: World, name: str) -> None:
-    """Cordon a schedulable node. A second cordon would leave no trace, so a cordoned node is left alone."""
+    """Cordon the node as a person. A node that is already cordoned is not changed."""
     node = world.server.get("nodes", name)
     if node is not None and not node["spec"].get("unschedulable"):
         world.persons.cordons.add(name)
@@ -82,7 +82,7 @@ def retry(world: World, name: str) -> None:
 
 
 def keep_down(world: World, name: str) -> None:
-    """Request a maintenance as `careen maintenance` does, and end it after a while."""
+    """Request a maintenance as `careen maintenance` does, and end it 5 to 200 seconds later."""
     annotate(world, name, REQUEST, "maintenance")
     world.at(world.chance.uniform(5.0, 200.0), lambda: hand_back(world, name))
 
@@ -92,13 +92,13 @@ def hand_back(world: World, name: str) -> None:
 
 
 def touch(world: World, name: str) -> None:
-    """Write the Node as another controller does, so that every version that an agent knows is old."""
+    """Change the Node as another controller does, so that the resource versions that agents have read are outdated."""
     annotate(world, name, "theirs-too", str(world.now))
     world.at(1.0, lambda: annotate(world, name, "theirs-too", None))
 
 
 def wipe_record(world: World, name: str) -> None:
-    """Remove the record from the Node. The record was the proof of who set the taint and the label."""
+    """Remove careen's record from the Node. careen's taint and label remain."""
     world.persons.wiped.add(name)
     annotate(world, name, f"{_OURS}progress", None)
 
@@ -125,7 +125,7 @@ def wipe_taint(world: World, name: str) -> None:
 
 
 def delete_node(world: World, name: str) -> None:
-    """Delete the Node with its pods. The kubelet registers it again after a while, or at its next boot."""
+    """Delete the Node and its pods. The kubelet registers the Node again after a while, or at its next boot."""
     world.server.remove("nodes", name, actor=_PERSON)
     world.persons.cordons.discard(name)
     world.at(2.0, lambda: world.fleet.collect_pods_of(name))
@@ -134,8 +134,8 @@ def delete_node(world: World, name: str) -> None:
 
 
 def recreate_node(world: World, name: str) -> None:
-    """Delete the Node, which its running kubelet registers again within seconds. Its pods may be collected in
-    between."""
+    """Delete the Node. Its running kubelet registers it again within three seconds. Half of the time, the Node's pods
+    are deleted as well."""
     world.server.remove("nodes", name, actor=_PERSON)
     world.persons.cordons.discard(name)
     if world.chance.random() < 0.5:
@@ -193,12 +193,12 @@ def spoil_lock(world: World, _name: str) -> None:
 
 
 def mend_lock(world: World, _name: str) -> None:
-    """Remove the content that made the lock unreadable."""
+    """Remove the lock annotation if its content is unreadable."""
     edit_lock(world, lambda lock: lock or None)
 
 
 def double_entry(world: World, name: str) -> None:
-    """Add another claim of the same node, as after a careless paste."""
+    """Add a copy of the node's claim to the lock, as after a careless paste."""
 
     def edit(lock: dict[str, Any]) -> dict[str, Any] | None:
         rows = lock.get("locks") or []
@@ -246,13 +246,14 @@ def crash_agent(world: World, name: str) -> None:
 
 
 def freeze_agent(world: World, name: str) -> None:
-    """Suspend the agent's process and resume it, as on a starved host or with a frozen cgroup."""
+    """Suspend the agent's process for 20 to 150 seconds, as on an overloaded host or in a frozen cgroup."""
     for process in [each for each in world.agents.processes if each.node == name]:
         process.freeze(world.chance.uniform(20.0, 150.0))
 
 
 def second_agent(world: World, name: str) -> None:
-    """Run a second agent for a while, as after the forced deletion of its pod. No lock on the host stops it."""
+    """Run a second agent on the node for 5 to 120 seconds, as after the forced deletion of a pod. No lock on the host
+    stops the second agent."""
     if world.fleet.hosts[name].is_up and any(each.node == name for each in world.agents.processes):
         process = world.agents.start(name)
         world.at(world.chance.uniform(5.0, 120.0), lambda: world.agents.crash(process))
@@ -302,7 +303,7 @@ def start_job(world: World, name: str) -> None:
 
 
 def slow_evictions(world: World, _name: str) -> None:
-    """Make a webhook answer slowly for a while."""
+    """For 20 to 120 seconds, let a slow webhook delay each eviction by 12 seconds."""
     world.agents.latency = agents.slow_evictions
     world.at(world.chance.uniform(20.0, 120.0), lambda: setattr(world.agents, "latency", agents.no_latency))
 
@@ -311,7 +312,8 @@ def slow_evictions(world: World, _name: str) -> None:
 
 
 def change_settings(world: World, **changes: Any) -> None:
-    """Change settings as an edit of the ConfigMap does. Each agent learns of the change after its own delay."""
+    """Change these settings for all agents, as an edit of the ConfigMap does. Each agent sees the change up to ten
+    seconds later."""
     for name in world.shape.names:
         world.at(
             world.chance.uniform(0.0, 10.0),

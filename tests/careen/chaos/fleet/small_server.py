@@ -1,5 +1,4 @@
-"""The store and verbs of the embedded API server, without HTTP. Each request is answered at once. It supports only an
-agent's requests."""
+"""Serves the requests of agents from the store of the embedded API server, without HTTP and without delay."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SmallServer:
-    """Answers agents' requests. People, kubelets and controllers use `verbs` directly."""
+    """Answers the requests of agents. People, kubelets and controllers use `verbs` directly."""
 
     def __init__(self, *, clock: Callable[[], float], wall_clock: Callable[[], datetime], seed: int = 0) -> None:
         self.store = Store(clock=clock)
@@ -41,7 +40,7 @@ class SmallServer:
             self.verbs.create(resource_named("namespaces"), "", {"metadata": {"name": name}}, actor="seed")
 
     def answer(self, request: Request, actor: str) -> Response:
-        """Return the response of a real server, whatever its status."""
+        """Return the response that a real server would send, also if it is an error."""
         try:
             return self._response(*self._act(request, actor))
         except ApiError as refusal:
@@ -52,7 +51,7 @@ class SmallServer:
             )
 
     def refusal(self, code: int, message: str, **headers: str) -> Response:
-        """Return a metav1.Status with this code."""
+        """Return a response with this code and a metav1.Status as its body."""
         return self._response(
             code,
             _encode(ApiError(code, "", message).status()),
@@ -115,7 +114,8 @@ class SmallServer:
         return _encode(head)[:-1] + b',"items":[' + b",".join(item.as_item for item in page.items) + b"]}"
 
     def _event(self, body: dict[str, Any]) -> bytes:
-        """Return the Event as a server would have created it. No Event is stored, because no part reads Events here."""
+        """Return the Event as a server would create it. The Event is not stored, because no part of these stories reads
+        Events."""
         metadata = body["metadata"]
         name = metadata.get("name") or f"{metadata['generateName']}{self.store.version}"
         return _encode(
@@ -165,7 +165,7 @@ class SmallServer:
         namespace: str = "",
         subresource: str = "",
     ) -> None:
-        """Read and write the object at once, as another client. Does nothing if the object does not exist."""
+        """Edit the object as this actor, with no other write in between. Does nothing if the object does not exist."""
         if self.get(plural, name, namespace) is not None:
             self.verbs.change(
                 resource_named(plural), namespace, name, _managed(edit, actor), actor=actor, subresource=subresource
@@ -179,8 +179,8 @@ class SmallServer:
 def _managed(
     edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return an edit that also records who last changed cordon and taints. Agents read only this part of
-    `managedFields`."""
+    """Return an edit that also records in `managedFields` who last changed cordon and taints. Agents read no other part
+    of `managedFields`."""
 
     def edited(old: dict[str, Any]) -> dict[str, Any]:
         new = edit(old)

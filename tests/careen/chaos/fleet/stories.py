@@ -1,5 +1,5 @@
-"""The roll-outs in which a fault hits every request in turn. One includes the whole start of an agent, one has a lost
-response of its own, and one has failing turns."""
+"""The roll-outs that `test_every_call.py` plays again with a fault at each request. In one roll-out the agents go
+through their whole start, in another one responses are lost in every run, and in a third one turns fail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOST_ANSWERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """The roll-out of a story, and what happens in it in every run."""
+    """One roll-out: its fleet, its agents, and the events that happen in every run."""
 
     shape: Shape
     agents: type[Agents] = Agents
@@ -41,7 +41,7 @@ class Story:
 
 
 def told(story: Story, plan: Plan = nothing_goes_wrong) -> World:
-    """Play the roll-out from the first start to the end, with this plan of faults."""
+    """Play the story from the start of the agents to the end, with this plan of faults. Return its world."""
     worlds: list[World] = []
     with story.surroundings(worlds):
         return run_virtually(_roll_out(story, plan, worlds))
@@ -87,7 +87,7 @@ def _add_settings_and_workloads(world: World) -> None:
 
 
 def _give_device(world: World, app: str) -> None:
-    """Give a pod a device, so that the forecast reads devices."""
+    """Give one pod of this application a device, so that the forecast also reads devices."""
     pod = next(pod for pod in world.server.all("pods") if pod["metadata"]["labels"]["app"] == app)
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
     world.server.put({**pod, "spec": {**pod["spec"], "resourceClaims": claims}})
@@ -113,8 +113,8 @@ def _agents_pod(node: str) -> dict[str, Any]:
 
 
 class UnderKuredsRoles(Agents):
-    """Agents with the rights of kured's manifests. They read Nodes and DaemonSets one by one and write the lock with
-    `update`."""
+    """Agents that have only the rights in kured's manifests. They read Nodes and DaemonSets one by one and write the
+    lock with `update`."""
 
     def withheld(self, request: Request) -> str:
         is_withheld = (request.method, request.path.rpartition("/")[2]) in _WITHHELD or (
@@ -132,7 +132,7 @@ def _put_agents_pods(world: World) -> None:
 
 
 def _pod_goes_before_its_eviction(world: World) -> Plan:
-    """Delete the pod as another client, between the list of pods and the eviction."""
+    """Delete one pod as another client, after the agent has listed it and before the agent evicts it."""
     gone: list[str] = []
 
     def plan(_number: int, _node: str, request: Request) -> None:
@@ -164,7 +164,7 @@ BROKEN_SECONDS = 3.0
 
 @contextmanager
 def _turns_break(worlds: list[World]) -> Iterator[None]:
-    """Make the first turns of n1's drain fail, for a few seconds."""
+    """Make the turns of n1 fail in the first three seconds of the drain."""
     step, since = decide.STEPS[Phase.DRAINING], []  # type: ignore[var-annotated]
 
     def breaks(situation: Situation) -> Any:

@@ -1,8 +1,8 @@
-"""The reasons for which thousands of nodes wait, and the requests that the waiting costs, counted on the agents'
-connections.
+"""Stories in which thousands of nodes wait, each for another reason, and the number of requests that the waiting nodes
+send.
 
-A few real agents run in a fleet that claims to have 5,000. Each agent sleeps as one of 5,000 would, and its requests
-are multiplied."""
+A few real agents run in a fleet whose DaemonSet reports 5,000 agents, so each agent sleeps as long as in a fleet of
+5,000. The requests of all agents are estimated from those of the few."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Obstacle = Callable[[World], None]
 
 
 def nothing(world: World) -> None:
-    """Do nothing, for a story in which nodes only wait."""
+    """Do nothing. Stories without a further event use this function."""
 
 
 def edit(world: World, change: Callable[[LockContent], LockContent]) -> None:
@@ -79,7 +79,8 @@ def block_by_pods(world: World) -> None:
 
 
 def block_by_pods_elsewhere(world: World) -> None:
-    """Let one pod forbid every node's reboot, and another pod the reboots of its zone."""
+    """Make each pod with `app=web` block all reboots in its zone. In two namespaces, such a pod blocks all reboots in
+    the cluster."""
     selector = Selector.parse("app=web")
     settings(
         world,
@@ -115,14 +116,14 @@ def spoil_the_lock(world: World) -> None:
 
 
 def put_node(world: World, name: str, **metadata: Any) -> None:
-    """Add a node without an agent."""
+    """Add a Node without an agent."""
     status = {"conditions": [{"type": "Ready", "status": "True"}]}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **metadata}, "spec": {}, "status": status}
     world.server.put(node, actor="seed")
 
 
 def others_hold(world: World) -> None:
-    """Add a claim of kured that stays, because kured keeps no record on the Node."""
+    """Add the Node `elsewhere` and a claim of kured for it, which no agent removes."""
     put_node(world, "elsewhere")
     people.edit_lock(world, lambda _: {"nodeID": "elsewhere", "created": "2026-03-04T12:00:00Z"})
 
@@ -135,13 +136,13 @@ def another_failed(world: World) -> None:
 
 
 def many_come_late(world: World) -> None:
-    """Add nodes that wait behind a blocking pod. A count of waiting nodes includes them."""
+    """Add a thousand waiting nodes without agents. A count of waiting nodes includes them."""
     for number in range(LATE):
         put_node(world, f"late-{number}", labels={"careen.dev/reboot": "required"})
 
 
 def put_a_crowd(world: World) -> None:
-    """Add more waiting nodes than an agent counts. They have no agents."""
+    """Add more waiting nodes than an agent counts. The added nodes have no agents."""
     for number in range(CROWD):
         put_node(world, f"waits-{number}", labels={"careen.dev/reboot": "required"})
 
@@ -156,14 +157,14 @@ def both(*obstacles: Obstacle) -> Obstacle:
 
 @dataclass(frozen=True)
 class Cost:
-    """The requests per second of each node in the line, and of each other node."""
+    """The requests per second of each real agent. `named` is for nodes in the line, `others` for all other nodes."""
 
     named: tuple[float, ...]
     others: tuple[float, ...]
 
     def of(self, nodes: int) -> float:
-        """Return the requests per second of a fleet of this size. Each node in the line counts once, and the other
-        nodes are estimated from the sample."""
+        """Estimate the requests per second of a fleet with this many nodes. Each node that is not in the line counts
+        with the average of `others`."""
         return sum(self.named) + (nodes - len(self.named)) * sum(self.others) / len(self.others)
 
 

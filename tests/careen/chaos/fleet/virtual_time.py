@@ -1,5 +1,5 @@
-"""An event loop on virtual time. When every task sleeps, the clock jumps to the next timer. Hours of a fleet pass in a
-second, and each run is the same."""
+"""An event loop on virtual time. When every task sleeps, the clock jumps to the next timer, so hours of a fleet pass
+within a second. Every run of a story is the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class _Selector(selectors.SelectSelector):
-    """Moves the clock to the next timer and does not wait for it."""
+    """Moves the virtual clock to the next timer instead of waiting for it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Agents composed as in production, from the first request of their start to the review of rights and the forecast.
+"""Runs agents that are composed as in production, with their whole start, the review of rights and the forecast.
 
 Test doubles replace the parts that cannot run on virtual time: the transport, the clock, the host, and the forecast's
-process. The double of that process sends the same requests. kopf's watch of the ConfigMap does not use careen's
-transport, so it is left out."""
+process. The double of this process sends the same requests as the process. kopf's watch of the ConfigMap is left out,
+because it does not use careen's transport."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ blocking-pods:
 
 
 class WholeAgents(Agents):
-    """Agents whose every process begins with the whole start of an agent."""
+    """Runs agents whose processes go through the whole start of an agent."""
 
     def start(self, node: str) -> Process:
         process = Process(node)
@@ -63,7 +63,8 @@ class WholeAgents(Agents):
             self.crash(process)
 
     def metrics_of(self, node: str) -> Metrics:
-        """Return the node's metrics, which outlive its processes, so that no failed turn is forgotten."""
+        """Return the metrics that all processes of the node share, so that a failed turn of an earlier process still
+        counts."""
         return self._metrics.setdefault(node, Metrics(node))
 
     def clock_of(self, process: Process) -> ProcessClock:
@@ -96,7 +97,8 @@ class WholeAgent(wiring.Agent):
 
 
 class ListingForecaster:
-    """Sends the same requests as the forecast's process. Its forecasts let each pod move to any node."""
+    """A forecaster that sends the same requests as the forecast's process. In its forecasts, pods of ReplicaSets and
+    Jobs can move to any node."""
 
     def __init__(self, api: ClusterApi) -> None:
         self._api = api
@@ -145,7 +147,8 @@ class _NamespaceFile:
 
 @contextmanager
 def on_virtual_hosts(worlds: list[World]) -> Iterator[None]:
-    """Replace the hosts and the randomness of the composition by those of the world in `worlds`."""
+    """Patch the composition of the agents: they use the simulated hosts of the first world in `worlds`, and a random
+    source with a fixed seed."""
     with (
         patch.object(wiring, "host_of", lambda settings: worlds[0].fleet.hosts[settings.node_id]),
         patch.object(wiring, "random", random.Random(0)),

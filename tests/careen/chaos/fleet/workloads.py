@@ -1,4 +1,4 @@
-"""The pods of a simulated fleet, and the controllers, scheduler and disruption controller that manage them."""
+"""Simulates the pods of a fleet, and the controllers, scheduler and disruption controller that manage the pods."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Seconds = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class App:
-    """A controller with a number of replicas."""
+    """A workload: its controller, its number of replicas, and how long its pods take to end and to become ready."""
 
     name: str
     replicas: int
@@ -84,7 +84,8 @@ class Workloads:
         server.store.listen([_PODS.storage], self._on_pods)
 
     def _chance_of(self, name: str) -> random.Random:
-        """Return the controller's own random stream, so that an added event changes no other controller's pods."""
+        """Return the random stream of this controller. Each controller has its own stream, so an additional event does
+        not change the pods of other controllers."""
         return self._chances.setdefault(name, random.Random(f"{self._seed} {name}"))
 
     def _draw(self, name: str, seconds: Seconds) -> float:
@@ -175,8 +176,8 @@ class Workloads:
     # Jobs ----------------------------------------------------------------------------------------------------
 
     def add_job(self, node: str, ends: str) -> None:
-        """Add a Job with a pod on this node. After the eviction the Job `completes` on another node, `fails`, or is
-        `cleared` when it is complete."""
+        """Add a Job with a pod on this node. `ends` says what the Job does after the eviction of its pod: it
+        `completes` on another node, `fails`, or completes and is then `cleared`."""
         self._serial += 1
         name = f"job-{self._serial}"
         self._jobs[name] = ends
@@ -281,7 +282,7 @@ class Workloads:
         )
 
     def _replace(self, app: App, name: str) -> None:
-        """Its controller recreates the pod, and a scheduler places it."""
+        """Recreate the pod as its controller does, and schedule it a moment later."""
         if self.server.get("pods", name, NAMESPACE) is None:
             owner = _owner(app.kind, app.name)
             self._put_pod(name, "", owner=owner, is_ready=False, grace_seconds=app.grace_seconds)
@@ -332,8 +333,8 @@ class Workloads:
             self._pod_ready(pod["metadata"]["name"], is_ready=False)
 
     def node_back(self, node: str) -> None:
-        """Start the node's pods again, one after another, as its kubelet does. `daemons_ready` starts the DaemonSet
-        pods."""
+        """Make the node's pods ready again, one after another, as its kubelet does. `daemons_ready` does so for
+        DaemonSet pods."""
         for pod in self._pods_on(node):
             name, uid, owner = pod["metadata"]["name"], pod["metadata"]["uid"], pod["metadata"]["labels"]["app"]
             if owner not in self.daemons and owner != "crash":
@@ -395,7 +396,8 @@ class Workloads:
             self._job_lost_its_pod(owner)
 
     def _count_soon(self) -> None:
-        """Count once at the end of this instant, however many pods change in it."""
+        """Count the ready pods at the end of this instant. The count runs only once, even if several pods change in the
+        instant."""
         if not self._is_count_due:
             self._is_count_due = True
             self._later(0.0, self._count)

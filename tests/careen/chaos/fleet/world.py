@@ -24,7 +24,7 @@ ZONE, CONTROL_PLANE = "topology.kubernetes.io/zone", "node-role.kubernetes.io/co
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """The configuration of the fleet. `groups` repeats the budgets for the rules as name, label predicate and limit."""
+    """The configuration of the fleet."""
 
     nodes: int = 2
     zones: int = 0
@@ -47,7 +47,8 @@ class Shape:
         return zone | ({CONTROL_PLANE: ""} if index < self.control_planes else {})
 
     def groups(self, name: str) -> dict[str, int]:
-        """Return the limit of each group that contains the node, computed without the agents' code."""
+        """Return the limit of each group that contains the node. The agents' code is not used, because the rules check
+        it."""
         labels = self.labels(name)
         found = {"everybody": self.concurrency}
         if self.zone_limit and ZONE in labels:
@@ -59,8 +60,8 @@ class Shape:
 
 @dataclass
 class Persons:
-    """What people changed on Nodes. Cordons that they did not remove must exist at the end, and marks whose record they
-    removed may remain."""
+    """Records what people changed on Nodes. At the end, the Nodes in `cordons` must be cordoned, and the Nodes in
+    `wiped` may have marks that careen can no longer recognise."""
 
     cordons: set[str] = field(default_factory=set)
     wiped: set[str] = field(default_factory=set)
@@ -71,7 +72,7 @@ def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
 
 
 class World:
-    """The fleet and what happens to it. It must be created inside a running virtual loop."""
+    """A fleet and everything that happens to it. It must be created inside a running virtual loop."""
 
     def __init__(
         self,
@@ -137,8 +138,7 @@ class World:
         return self.fleet.now
 
     def policy(self, name: str) -> Policy:
-        """Return the node's policy. Its deadlines last minutes and not a quarter of an hour, so that stories are
-        short."""
+        """Return the node's policy. Its deadlines are one or two minutes, so that stories are short."""
         policy = Policy(
             node_name=name,
             daemonset_namespace="careen",
@@ -181,8 +181,8 @@ class World:
             self.fleet.hosts[name].needs_reboot()
 
     async def until_home(self, longest_seconds: float) -> None:
-        """Wait until every need is met and no mark of careen is left. Returns silently if that takes too long, because
-        the rules report it."""
+        """Wait until every need is met and no mark of careen is left, but not longer than `longest_seconds`. Then wait
+        100 seconds for late writes."""
         end = self.now + longest_seconds
         while self.now < end:
             await asyncio.sleep(1.0)
@@ -214,11 +214,11 @@ class World:
         return verdict(self, **leniency)
 
     def note(self, text: str) -> None:
-        """Add a line to the story, for the reader of a failure."""
+        """Add a line to the trace, for the reader of a failure."""
         self.agents.trace.append(f"{self.now:8.2f} ---- {text}")
 
     def told(self, broken: list[str]) -> str:
-        """Return the broken rules and the end of the story, as the text of a failure."""
+        """Return the text of a failure: the broken rules and the last lines of the trace."""
         return "\n".join([*broken, *(line[:500] for line in self.agents.trace[-250:])])
 
     def at(self, seconds: float, what: Callable[[], None]) -> None:

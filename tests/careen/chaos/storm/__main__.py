@@ -1,5 +1,5 @@
-"""Plays storms: `python -m tests.careen.chaos.storm --seeds 500` plays 500. `--seed N` plays one, prints it, and
-shrinks it if it breaks a rule."""
+"""Plays storms: `python -m tests.careen.chaos.storm --seeds 500` plays 500 storms. `--seed N` plays one storm, prints
+its story, and shortens the story if it breaks a rule."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Draws the storm of a seed. The kinds of weather differ in their events and in the rules that these events themselves
-break."""
+"""Draws a storm from a seed. Each kind of weather has its own events, and a list of the rules that these events
+themselves break."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ REQUESTS: Mapping[str, Callable[[Request], bool]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Weather:
-    """One kind of weather. `but` names the rules that this weather itself breaks, of the demo's judge and of
-    `laws.py`."""
+    """One kind of weather. `but` lists the rules that are not checked, because the events of this weather themselves
+    break them."""
 
     acts: Sequence[Act] = ()
     most_acts: int = 8
@@ -104,7 +104,8 @@ WEATHER: Mapping[str, Weather] = {
 
 
 def story_of(seed: int) -> Story:
-    """Return the storm of this seed. The ten kinds of weather alternate. One storm in ten uses the real forecast."""
+    """Draw the storm of this seed. Successive seeds have the ten kinds of weather in turn, and one seed in ten uses the
+    real forecast."""
     chance = random.Random(seed)
     name = list(WEATHER)[seed % len(WEATHER)]
     weather = WEATHER[name]
@@ -132,7 +133,7 @@ def story_of(seed: int) -> Story:
 
 
 def _needs(names: list[str], chance: random.Random) -> list[Event]:
-    """Draw the nodes that need a reboot. Most nodes do."""
+    """Draw the nodes that need a reboot: about 80 percent of the nodes, and at least one."""
     asking = [name for name in names if chance.random() < 0.8] or names[:1]
     return [Event(at=_at(chance, 3.0, 60.0), node=name, what="need") for name in asking]
 

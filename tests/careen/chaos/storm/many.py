@@ -28,8 +28,8 @@ _STORMS_A_PROCESS = 200
 
 
 def main() -> int:
-    """Play the requested storms. Returns 1 if a rule broke, if fewer storms were played than requested, or if a run of
-    hundreds missed a kind of fault."""
+    """Play the requested storms. Returns 1 if a rule broke, if fewer storms were played than requested, or if hundreds
+    of storms never contained some kind of event."""
     asked = _arguments()
     _be_quiet()
     if asked.seed is not None:
@@ -65,7 +65,8 @@ def _one(seed: int) -> int:
 
 
 def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
-    """Return the total and the first few failures. The run ends early after that many failures, or on a signal."""
+    """Play these seeds. Return the sum of the results and the outcomes that broke a rule. Stops early after
+    `_MOST_FAILURES` such outcomes, or on a signal."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     total, failed = Tally(), list[Outcome]()
@@ -81,7 +82,8 @@ def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
 
 
 def _told(outcomes: Iterator[Outcome], number: int) -> Iterator[Outcome]:
-    """Pass the results on. Prints a progress line from time to time, and a line for each broken rule."""
+    """Yield each outcome unchanged. Print a progress line from time to time, and the first broken rule of each
+    outcome."""
     told_at = time.monotonic()
     for done, outcome in enumerate(outcomes, start=1):
         if outcome.broken:
@@ -101,7 +103,7 @@ def _telling_of_dead_processes() -> Iterator[None]:
 
 
 def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
-    """Yield results in the order of completion. All processes are replaced at once, because CPython's
+    """Yield outcomes as they complete. Each batch of storms gets a new pool of processes, because CPython's
     `max_tasks_per_child` can hang (gh-115634)."""
     some = jobs * _STORMS_A_PROCESS
     for first in range(0, len(seeds), some):
@@ -125,6 +127,7 @@ def _begin() -> None:
 
 
 def _be_quiet() -> None:
-    """Suppress the agents' logs, because the trace contains their errors. A warning is an error, as under pytest."""
+    """Suppress the agents' logs, because the trace contains the same errors. Turn warnings into errors, as pytest
+    does."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("error")

@@ -31,7 +31,7 @@ SLOW_SECONDS = {Fault.SLOW.name: 12.0, **{each.name: seconds for each, seconds i
 
 @dataclass
 class Tally:
-    """The results of storms, as numbers that can be added."""
+    """The figures of one or more storms. `add` adds the figures of another tally."""
 
     storms: int = 0
     virtual_seconds: float = 0.0
@@ -57,13 +57,13 @@ class Outcome:
 
     @property
     def laws(self) -> frozenset[str]:
-        """Return the names of the broken rules, without their times."""
+        """Return the names of the broken rules, without times and details."""
         return frozenset(each.split(":", 1)[0] for each in self.broken)
 
 
 def play(story: Story) -> Outcome:
-    """Play the storm and return its outcome. An error in the harness counts as a broken rule, so that its story is
-    shrunk as well."""
+    """Play the storm and return its outcome. An error in the test harness counts as a broken rule, so that `shrink`
+    also shortens its story."""
     before = older.dropped
     try:
         with older.side_by_side(), _repeatable(story.seed):
@@ -87,7 +87,7 @@ def _repeatable(seed: int) -> Iterator[None]:
 
 
 class _Faults:
-    """The faults of a story. Each fault applies to its node's first suitable request after the fault's time."""
+    """The faults of a story. Each fault hits the first suitable request of its node after the fault's time."""
 
     def __init__(self, story: Story) -> None:
         self.is_calm = False
@@ -97,7 +97,7 @@ class _Faults:
             self._waiting[event.node].append(event)
 
     def plan(self, _number: int, node: str, request: Request) -> Fault | None:
-        """Return the fault for this request, or None."""
+        """Return the fault that hits this request, or None."""
         assert self.world is not None
         due = [] if self.is_calm else [each for each in self._waiting[node] if each.at <= self.world.now]
         met = next((each for each in due if self._is_for(each, request)), None)
@@ -159,7 +159,7 @@ def _tally(story: Story, world: World) -> Tally:
 
 
 def _moves(world: World) -> Counter[str]:
-    """Count the phase changes in the agents' writes that the phase table contains."""
+    """Count the phase changes that agents wrote. Changes that the phase table does not contain are left out."""
     found: Counter[str] = Counter()
     for change in world.server.store.journal:
         if change.storage[1] != "nodes" or change.before is None or change.after is None:

@@ -1,4 +1,4 @@
-"""The results of storms as text: totals, events that never happened, and failures as short stories."""
+"""Writes the results of storms as text: totals, events that never happened, and failures as short stories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAST_LINES = 120
 
 
 def totals(tally: Tally) -> str:
-    """Return the figures of a run, with the names of phase changes that never occurred."""
+    """Return the totals of a run as text. The text lists the phase changes that never occurred."""
     moves = {f"{before} → {after}" for before, after in MOVES}
     reached = [move for move in tally.moves if move in moves]
     unreached = ", ".join(sorted(moves - set(reached)))
@@ -34,8 +34,8 @@ def totals(tally: Tally) -> str:
 
 
 def never(tally: Tally) -> Iterator[str]:
-    """Return the faults and acts that no storm contained. A run of hundreds that lacks one tests less than it
-    claims."""
+    """Yield the name of each kind of event that no storm contained. A run of hundreds of storms should contain every
+    kind."""
     yield from (fault.name for fault in Fault if not tally.faults[fault.name])
     yield from (way.name for way in CutOff if not tally.faults[way.name])
     yield from (name for name in ACTS if not tally.acts[name])
@@ -46,8 +46,8 @@ def never(tally: Tally) -> Iterator[str]:
 
 
 def failure(first: Outcome, short: Outcome) -> str:
-    """Describe a failure: the broken rules, the short story that still breaks them, the line that keeps this story, and
-    the end of its trace."""
+    """Describe a failure: the broken rules, the shortened story, the line that adds this story to the kept stories, and
+    the end of the trace."""
     return "\n".join(
         [
             f"seed {first.story.seed} ({first.story.weather}) broke:",

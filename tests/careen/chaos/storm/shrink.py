@@ -12,8 +12,8 @@ MOST_PLAYS = 200
 
 
 def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[Story], Outcome] = play) -> Outcome:
-    """Return the shortest story found, and what it breaks. Each of its events is needed, unless the limit of plays was
-    reached."""
+    """Return the outcome of the shortest story found that still breaks the rule. Each remaining event is necessary,
+    unless the search stopped after `most_plays` plays."""
     best, plays = outcome, 0
 
     def still_breaks(events: Sequence[Event]) -> bool:
@@ -32,7 +32,8 @@ def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[
 
 
 def _minimise(events: list[Event], still_breaks: Callable[[Sequence[Event]], bool]) -> list[Event]:
-    """Remove halves, then quarters, and at last single events. This is Zeller's ddmin without the subsets."""
+    """Remove halves of the events, then quarters, and at last single events. This is Zeller's ddmin without the
+    subsets."""
     size = max(1, len(events) // 2)
     while events:
         begin, is_shorter = 0, False

@@ -12,8 +12,8 @@ from tests.careen.chaos.fleet.world import Shape
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One event, `at` seconds into the story. It is a need, an act of `people.py` or `operations.py`, or a fault of
-    `agents.py`, which waits for the node's next suitable request."""
+    """One event, `at` seconds after the start of the story: a need, an act of `people.py` or `operations.py`, or a
+    fault of `agents.py`. A fault waits for the node's next suitable request."""
 
     at: float
     node: str
