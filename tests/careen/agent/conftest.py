@@ -1,5 +1,5 @@
-"""Fixtures that run the whole shell of an agent in this process: with the embedded API server, a scripted host and
-virtual time."""
+"""Fixtures that run all parts of an agent in this process, with the embedded API server, a scripted host and virtual
+time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEY = "weave.works/kured-node-lock"
 
 @dataclass
 class FakeHost:
-    """A host whose clock is virtual time."""
+    """A host on virtual time. Its fields say what the agent reads, and how the reboot request ends."""
 
     clock: VirtualClock
     need: Need = field(default_factory=lambda: Need(answer=NeedAnswer.NO))
@@ -86,7 +86,7 @@ class FakeAlerts:
 
 @dataclass
 class Shell(Cluster):
-    """The parts of n1's agent, without its loop."""
+    """All parts of n1's agent except its loop."""
 
     clock: VirtualClock = field(default_factory=VirtualClock)
     alerts: FakeAlerts | None = None
@@ -144,7 +144,7 @@ class Shell(Cluster):
 
     @property
     def requests(self) -> list[str]:
-        """The requests to the API server, in order."""
+        """Return the method and path of each request to the API server, in order."""
         return [f"{request.method} {request.path}" for request in self.wire.asked]
 
 

@@ -1,4 +1,5 @@
-"""The agent applies actions in order and stops at the first action that did not certainly succeed."""
+"""The agent carries out the actions of a decision in order. It stops at the first action that did not certainly
+succeed."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def patch(shell: Shell, **more: object) -> PatchNode:
     )  # type: ignore[arg-type]
 
 
-async def test_the_agent_announces_confirms_its_claim_and_requests_the_reboot(shell: Shell) -> None:
+async def test_the_agent_announces_then_confirms_its_claim_then_requests_the_reboot(shell: Shell) -> None:
     hold_lock(shell)
     applied = await do(shell, patch(shell), CONFIRM, ASK)
     assert (applied.stop, shell.host.reboots) == (None, 1)
@@ -118,7 +119,7 @@ async def test_a_claim_confirmed_too_long_ago_does_not_permit_the_reboot(shell: 
 async def test_a_process_suspended_after_its_announcement_requests_no_reboot(
     shell: Shell, seconds: float, reboots: int
 ) -> None:
-    """Another process of the node may have treated the suspended process as dead and asked the host."""
+    """Another process of the node may have asked the host meanwhile, because it took the suspended process for dead."""
     hold_lock(shell)
     ask = AskReboot(within_seconds=5.0, send_before=shell.host.uptime() + seconds)
     assert ((await do(shell, CONFIRM, ask)).stop is None) is bool(reboots)
@@ -158,7 +159,8 @@ async def test_the_memory_records_the_hosts_answer(
 
 
 async def test_the_memory_records_a_possible_reboot_before_the_host_is_asked(shell: Shell) -> None:
-    """A turn that is interrupted while the agent asks the host must not lose this fact."""
+    """The turn may be interrupted while the agent asks the host. The memory must still show that a reboot is
+    possible."""
     hold_lock(shell)
     remembered: list[Memory] = []
     asked = asyncio.Event()
@@ -226,8 +228,8 @@ async def test_a_forbidden_write_stops_the_turn_as_a_refusal(shell: Shell) -> No
 async def test_the_age_of_a_written_node_counts_from_the_request(
     shell: Shell,
 ) -> None:
-    """The response may lack a hold that was set after the request. After an uncordon, the node controller changes the
-    Node as well."""
+    """The response may lack a hold that a person set after the request, or a change by the node controller after an
+    uncordon."""
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)  # type: ignore[func-returns-value]
     announce, began = patch(shell), shell.clock.monotonic()
     applied = await do(shell, announce)

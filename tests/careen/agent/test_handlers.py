@@ -1,5 +1,5 @@
-"""The agent watches the ConfigMap with kopf. Changes take effect at once, kopf sends few requests, and it never writes
-to the ConfigMap."""
+"""The agent watches the ConfigMap with kopf. Changes take effect at once. kopf sends few requests and never writes the
+ConfigMap."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def config_map(name: str = "careen", **data: str) -> dict[str, object]:
 
 
 class Follower:
-    """Watches the ConfigMap until the test ends, and collects the reports in `seen`."""
+    """Watches the ConfigMap in a thread until the test ends. Adds each ConfigMap that it receives to `seen`."""
 
     def __init__(self, credentials: Callable[[], Credentials]) -> None:
         self.seen: list[SeenConfigMap | None] = []

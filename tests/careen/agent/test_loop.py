@@ -1,4 +1,4 @@
-"""The loop takes one turn after another at the right times, whatever part of the agent fails."""
+"""The loop runs one turn after another at the right times, whatever part of the agent fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ Outcome = float | Exception | Stop
 
 
 class ScriptedMind:
-    """A mind whose turns end as listed: with a pause, an exception or a stop. The loop ends after the last one."""
+    """A mind with scripted turns. Each turn ends with the next outcome: a pause, an exception or a stop. The loop ends
+    after the last outcome."""
 
     def __init__(self, clock: VirtualClock, host: FakeHost, *outcomes: Outcome) -> None:
         self.clock = clock
@@ -112,7 +113,7 @@ async def test_the_loop_waits_a_moment_even_before_an_immediate_turn() -> None:
 
 
 async def test_the_loop_does_not_shorten_the_long_sleep_of_a_large_fleet() -> None:
-    """Otherwise agents that started together would always take their turns together."""
+    """Agents that started together would otherwise always run their turns at the same time."""
     longest = order.paced(30.0, 5000, 1.0)
     assert await Stage(longest, 1.0).run() == [0, longest]
 
@@ -169,7 +170,7 @@ async def test_a_turn_that_raises_is_logged_and_repeated(caplog: pytest.LogCaptu
     assert b'careen_turns_total{end="broken",node="n1"} 1.0' in stage.metrics.exposition()
 
 
-async def test_the_loop_logs_a_refusal_as_an_error_but_not_a_conflict(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_loop_logs_a_refusal_as_error_and_a_conflict_as_info(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "careen")
     await Stage(Stop("403 patch nodes", is_refusal=True), Stop("409"), 1.0).run()
     levels = {
@@ -265,7 +266,7 @@ async def test_an_error_after_a_turn_does_not_end_the_loop(caplog: pytest.LogCap
 
 
 async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -> None:
-    """For example the thread for kopf, on a host without a free thread."""
+    """An example is the thread for kopf on a host that has no free thread."""
     stage = Stage(5.0, 5.0, 5.0, 1.0)
     tries = 0
 

@@ -1,4 +1,5 @@
-"""Messages follow the templates. The agent sends them in the background, one after another, and each message once."""
+"""The agent writes messages by their templates. It sends them in the background, one after another, and each message
+once."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ HALTED = Notify(occasion=Occasion.HALTED, sentence="Node n1: not ready", reason=
 
 
 class World:
-    """A messenger that records its messages. `gate` delays messages, and `why` makes them fail."""
+    """A messenger whose sent messages are recorded. A test can delay messages with `gate`, and make them fail with
+    `why`."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = Settings(node_id="n1", **settings)
@@ -68,7 +70,7 @@ async def test_a_message_is_sent_to_every_target() -> None:
 
 
 def test_the_counters_of_each_receiver_are_zero_before_its_first_message(tmp_path: Path) -> None:
-    """Prometheus sees no increase in a series that starts with the first event."""
+    """Prometheus sees no increase if a series begins with the first event."""
     (tmp_path / "urls").write_text("generic+http://127.0.0.1:9/\nno URL\n")
     world = World(notify_url=(SLACK,), notify_url_file=(str(tmp_path / "urls"),))
     shown = world.metrics.exposition().decode()
@@ -205,7 +207,7 @@ def test_a_receiver_that_is_listed_twice_gets_each_message_once() -> None:
     assert receivers(settings, (HOOK, SLACK)) == (SLACK, HOOK)
 
 
-def test_the_deprecated_flag_is_used_only_without_the_new_flag() -> None:
+def test_the_new_flag_replaces_the_deprecated_flag() -> None:
     assert receivers(Settings(notify_url=(SLACK,), slack_hook_url=HOOK)) == (SLACK,)
     assert receivers(Settings(slack_hook_url=HOOK)) == (HOOK,)
     assert receivers(Settings()) == ()

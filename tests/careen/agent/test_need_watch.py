@@ -1,4 +1,5 @@
-"""The watch over the need: how often the agent checks the host's sentinel, and how long it uses the result."""
+"""The agent checks regularly whether the host needs a reboot. The tests show how often it checks, and how long it uses
+a result."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ async def test_a_need_reported_by_a_command_is_valid_for_a_minute_at_most(answer
     assert host.needs_read == 2
 
 
-async def test_a_command_with_a_short_period_runs_again_after_it() -> None:
+async def test_a_command_with_a_short_period_runs_again_after_its_period() -> None:
     need, host, clock = watch(is_command=True, period=10)
     host.need = YES
     await need.read()
@@ -82,7 +83,7 @@ async def test_a_change_of_the_need_is_reported_once() -> None:
 
 
 class Slow:
-    """Checks that end when the test permits it."""
+    """A host whose checks do not end before the test sets `is_over`."""
 
     def __init__(self, host: FakeHost) -> None:
         self.host = host

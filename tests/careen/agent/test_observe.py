@@ -111,7 +111,7 @@ async def test_a_failed_read_of_the_node_is_repeated_in_the_next_turn(shell: She
 
 
 async def test_a_new_need_causes_a_read_of_the_node(shell: Shell) -> None:
-    """The patch that sets the taint then has a current resource version."""
+    """The patch that sets the taint then has the current resource version."""
     shell.put_node("n1")
     observer = shell.observer()
     await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -221,7 +221,7 @@ async def test_a_claiming_node_reads_the_lock_again_even_after_its_own_write(she
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
 async def test_the_recorded_phase_determines_the_evidence_that_is_read(shell: Shell, phase: Phase) -> None:
-    """The record also decides in the first turn of a process, which does not know the phase."""
+    """This also holds in the first turn of a process, which has no memory of the phase."""
     put_in_phase(shell, phase)
     seen = await begin(shell, Phase.IDLE)
     asked = {kind for kind in Evidence if not seen.lacks(kind)}
@@ -272,7 +272,7 @@ async def test_the_result_of_an_unanswered_read_is_unknown_and_never_empty(shell
 
 
 @pytest.mark.parametrize(("waiting", "counted"), [(0, 0), (1, 1), (100, 100), (101, None), (250, None)])
-async def test_waiting_nodes_are_counted_up_to_a_hundred_in_one_request(
+async def test_one_request_counts_up_to_a_hundred_waiting_nodes(
     shell: Shell, waiting: int, counted: int | None
 ) -> None:
     shell.put_node("n1")
@@ -339,7 +339,7 @@ async def test_the_label_distinguishes_working_nodes_from_waiting_nodes(shell: S
     assert [node.name for node in seen.waiters] == ["n3", "n4"]
 
 
-async def test_one_list_after_the_lock_gives_the_working_nodes_and_all_nodes(shell: Shell) -> None:
+async def test_working_nodes_and_all_nodes_come_from_one_list_after_the_lock(shell: Shell) -> None:
     for name, label in (("n1", "in-progress"), ("n2", "failed"), ("n3", "ready"), ("n4", "required")):
         shell.put_node(name, labels={keys.REBOOT_LABEL: label})
     observer = shell.observer()

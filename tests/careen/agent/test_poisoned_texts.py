@@ -1,5 +1,5 @@
-"""An agent in a cluster whose texts are all poisoned. Its log, annotations, Events, messages, metrics and probe
-responses contain none of them unescaped."""
+"""Every text in the cluster is poisoned with control characters. The agent's log, annotations, Events, messages,
+metrics and probe responses contain none of them unescaped."""
 
 from __future__ import annotations
 
@@ -48,13 +48,12 @@ class Recorder:
     log: io.StringIO
 
     def bodies(self) -> list[Any]:
-        """Return the request bodies that the agent wrote, without Evictions, which contain pod names as the server
-        gives them."""
+        """Return the bodies of all requests except Evictions, which must contain pod names unchanged."""
         bodies = [json.loads(each.body) for each in self.shell.wire.asked if each.body]
         return [each for each in bodies if each.get("kind") != "Eviction"]
 
     def heard(self) -> list[str]:
-        """Return the log, the texts that the agent wrote and reported, and the metrics."""
+        """Return everything that the agent wrote: its log, its requests, its messages and its metrics."""
         written = [text for body in self.bodies() for text in strings_in(body)]
         told = [wording(each, Settings(node_id="n1"), "n1") for each in self.shell.told]
         return [self.log.getvalue(), *written, *told, self.shell.metrics.exposition().decode()]
@@ -65,7 +64,8 @@ class Recorder:
 
 @dataclass
 class OnTime:
-    """Sets the server's date to virtual time. With the real date, the agent would only report the clock difference."""
+    """Sets the date of each response to virtual time. With the real date, the agent would report only the clock
+    difference."""
 
     inner: Transport
     clock: VirtualClock
@@ -222,7 +222,7 @@ SAYS_IT = [
 
 @pytest.mark.parametrize("name", SAYS_IT)
 async def test_the_poisoned_texts_occur_in_the_agents_output(ears: Recorder, name: str) -> None:
-    """If the agent wrote none of them, the test above would check nothing."""
+    """The test above would check nothing if the agent wrote none of these texts."""
     shell = ears.shell
     shell.put_node("n1")
     needs_reboot(shell, "the sentinel file exists")

@@ -1,4 +1,4 @@
-"""`careen agent` as a process: its start, its requests when idle, and its end."""
+"""`careen agent` as a process: how it starts, what it requests when idle, and how it ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.patience import SECONDS, ended, run, wait_until
 
 @dataclass
 class Node:
-    """A node: its Node object, the folder with its host's files, and its agent processes."""
+    """A node: its object in the cluster, the folder with its host's files, and its agent processes."""
 
     server: RunningServer
     folder: Path
@@ -96,7 +96,7 @@ class Agent:
         return self.log_file.read_text()
 
     def says(self, words: str) -> str:
-        """Wait until the log contains this text."""
+        """Wait until the log matches this regular expression, and return the log."""
         wait_until(lambda: bool(re.search(words, self.log)), lambda: f"{words!r} in the log:\n{self.log}")
         return self.log
 
@@ -188,7 +188,7 @@ def test_an_invalid_config_map_ends_the_start_with_code_2(node: Node) -> None:
     assert "Traceback" not in agent.log
 
 
-def test_an_agent_without_pod_or_kubeconfig_names_the_remedy(tmp_path: Path) -> None:
+def test_an_agent_without_pod_and_kubeconfig_prints_the_remedy(tmp_path: Path) -> None:
     done = run([sys.executable, "-m", "careen", "agent", "--node-id=n1"])
     assert done.returncode == 2
     assert "give --kubeconfig FILE" in done.stderr
@@ -360,7 +360,7 @@ def test_an_unusable_url_in_a_file_ends_the_start_with_code_2_and_is_not_printed
     assert "SECRET" not in agent.log
 
 
-def test_a_delayed_node_is_reported_once_to_the_receivers_now_in_the_file(node: Node) -> None:
+def test_a_delayed_node_is_reported_once_to_the_current_receivers_in_the_file(node: Node) -> None:
     held = {"name": "n1", "annotations": {"careen.dev/hold": "the disk is replaced"}}
     node.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": held})
     node.put_config("period: 1h")
@@ -403,7 +403,7 @@ def test_an_idle_agent_reads_its_node_once_and_then_only_checks_the_sentinel(nod
 
 
 def test_a_resident_agent_does_not_load_heavy_modules(node: Node) -> None:
-    """A running agent, with kopf and all other parts, does not load modules that need much memory."""
+    """A running agent, with kopf and all other parts, loads no module that needs much memory."""
     heavy = [
         "apprise",
         "numpy",
@@ -451,7 +451,8 @@ main({node.command[3:]!r})
 
 
 def hang(node: Node, agent_asks: str) -> threading.Event:
-    """Make the server stop answering requests for this path."""
+    """Delay requests whose description contains `agent_asks` by a minute. Return an event that is set at the first such
+    request."""
     hanging = threading.Event()
     node.server.api.plan = lambda info, user, may_be_stale: _slow(hanging) if agent_asks in str(info) else None  # type: ignore[assignment]
     return hanging
@@ -494,7 +495,7 @@ def test_an_agent_stops_on_sigterm_before_it_knows_its_settings(node: Node) -> N
 
 
 def start_of_the_image(node: Node) -> Agent:
-    """Start a script with the first line that the image writes, which blocks SIGTERM before Python begins."""
+    """Start the agent as the image does: the first line of its script blocks SIGTERM before Python begins."""
     script = node.folder / "kured"
     script.write_text(
         f"#!/usr/bin/env -S --block-signal=TERM {sys.executable}\nfrom careen.__main__ import main\nmain()\n"
@@ -512,8 +513,7 @@ def start_of_the_image(node: Node) -> Agent:
 
 
 def test_an_agent_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) -> None:
-    """The test stops agents after shares of the start's processor time, so a slow machine stops them at the same
-    points."""
+    """The test measures the moments in processor time, so that they are the same on a slow machine."""
     agent = start_of_the_image(node)
     agent.says("on port")
     whole = _processor_seconds(agent)
@@ -530,7 +530,7 @@ def test_an_agent_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) ->
 
 
 def _processor_seconds(agent: Agent) -> float:
-    """Return the process's user and system time so far, or infinity after its end."""
+    """Return the processor time of the agent's process so far, or infinity after the process has ended."""
     try:
         fields = Path(f"/proc/{agent.process.pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

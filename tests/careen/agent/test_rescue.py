@@ -1,5 +1,5 @@
-"""Failing turns: the agent reports them on the Node, in a metric and in an Event. It undoes the drain without the
-failing code."""
+"""If turns fail, the agent reports it on the Node, in a metric and in an Event. It undoes the drain without the code
+that fails."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ async def test_a_hold_takes_effect_with_the_next_failed_turn(shell: Shell, hold:
     assert ("held" in reason(shell)) is is_undone
 
 
-async def test_a_pause_undoes_the_drain_but_an_unreadable_lock_does_not(shell: Shell) -> None:
+async def test_a_pause_undoes_the_drain_and_an_unreadable_lock_does_not(shell: Shell) -> None:
     drain(shell)
     shell.put_daemonset(annotations={KEY: '{"nodeID":"manual"}'})
     shell.wire.before = lambda request: KeyError("poison") if "daemonsets" in request.path else None
@@ -172,8 +172,8 @@ async def test_a_pause_undoes_the_drain_but_an_unreadable_lock_does_not(shell: S
 
 
 async def test_a_new_announcement_prevents_the_undo(shell: Shell) -> None:
-    """A second agent of the node may announce a reboot, or a late patch may land. The undo then meets a conflict, and
-    the next read shows the announcement."""
+    """A second agent of the node may announce a reboot, or a late patch may land. The undo then causes a conflict, and
+    the next read of the Node shows the announcement."""
     drain(shell, **{keys.HOLD: "fans"})
     announced = []
 

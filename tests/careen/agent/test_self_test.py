@@ -1,4 +1,5 @@
-"""The self-test of the way to reboot: how often the agent runs it, and which findings it reports."""
+"""The self-test checks whether the host can reboot. The tests show how often the agent runs it, and which findings it
+reports."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ async def test_simultaneous_requests_share_one_self_test() -> None:
     assert host.tests == 1
 
 
-async def test_a_finding_is_reported_once_and_again_after_it_was_gone(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_finding_that_returns_is_reported_again(caplog: pytest.LogCaptureFixture) -> None:
     tests, host, clock = watching(BROKEN)
     assert tests.news() == SelfTest()
     await tests.read()
@@ -84,7 +85,7 @@ async def test_a_finding_is_reported_once_and_again_after_it_was_gone(caplog: py
 
 
 async def test_a_repaired_host_is_drained_and_rebooted(tmp_path: Any) -> None:
-    """No pod moves before the repair, and afterwards no person has to act."""
+    """No pod moves before the repair. After the repair, no person has to act."""
     async with a_life(tmp_path) as life:
         life.host.self_test = BROKEN
         mind = life.new_process()

@@ -1,5 +1,5 @@
-"""Settings that become invalid around a reboot, with real agent processes: which settings apply, which nodes return to
-service, and what the agents report."""
+"""Settings become invalid before or after a reboot of a real agent process. The stories show which settings apply,
+which nodes return to service, and what the agents report."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def has_followed(node: Node) -> bool:
 
 
 def reboot_under(node: Node, text: str) -> None:
-    """Claim, drain and reboot with these settings. The agent dies with the host, and the host returns with a new boot
-    and without a need."""
+    """Let an agent with these settings claim, drain and reboot. Kill it during the reboot, and give the host a new boot
+    without a need."""
     node.put_config(text)
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -119,7 +119,7 @@ def test_gates_stay_closed_while_the_config_map_is_deleted(node: Node) -> None:
     assert 'careen_config_ok{node="n1"} 1.0' in agent.get("/metrics")
 
 
-def test_an_empty_config_map_drops_its_settings(node: Node) -> None:
+def test_the_settings_of_an_emptied_config_map_no_longer_apply(node: Node) -> None:
     node.put_config("reboot-days: []")
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -199,8 +199,7 @@ def test_an_agent_with_a_claim_starts_if_no_config_map_ever_existed(node: Node) 
 
 
 def test_a_drain_with_unknown_settings_is_undone(node: Node) -> None:
-    """An older release wrote the record without the settings, so the agent cannot know which gates apply to this
-    drain."""
+    """An older release wrote the record without settings, so the agent cannot know which gates apply to this drain."""
     blocking = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -301,7 +300,7 @@ def test_a_host_whose_self_test_fails_is_never_drained(node: Node) -> None:
 
 
 def test_a_setting_with_a_key_that_the_policies_refuse_is_reported_at_once(node: Node) -> None:
-    """The report does not wait for a need: this host needs no reboot."""
+    """The agent reports the key although this host needs no reboot."""
     found = node.server.get("daemonsets", "careen", "careen")
     assert found is not None
     annotations = {"admission.careen.dev/labels": "listed"}

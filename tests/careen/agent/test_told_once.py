@@ -1,5 +1,5 @@
-"""Every Event, count and message occurs exactly once between the sentinel and the released claim, even if a fault
-disturbs one write."""
+"""Between the sentinel and the released claim, the agent sends every Event and message and counts every step exactly
+once, even if a fault hits one write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Meddle = Callable[[Life, int], None]
 
 
 def touch(life: Life, request: Request) -> None:
-    """Change the object as another client would, for example a kubelet or the DaemonSet controller."""
+    """Change the object of this request, as a kubelet or the DaemonSet controller would."""
     if "/nodes/" in request.path:
         life.server.seed({**life.node("n1"), "status": {**life.status(str(life.host.boot)), "daemonEndpoints": {}}})
     elif "daemonsets" in request.path:
@@ -46,7 +46,8 @@ def conflict(life: Life, number: int) -> None:
 
 
 def lose(moment: str) -> Meddle:
-    """Break the connection at one write, and keep it broken during the read that would show the result."""
+    """Return a fault that breaks the connection at one write, before or after the server carries it out. The connection
+    stays broken for twelve seconds."""
 
     def meddle(life: Life, number: int) -> None:
         seen, down_until = 0, -1.0
@@ -72,7 +73,7 @@ def lose(moment: str) -> Meddle:
 
 
 async def live(life: Life) -> None:
-    """Run the real agent's loop, which counts the turns. After the reboot a new process starts."""
+    """Run the loop of the real agent until the node reboots, then the loop of a new process until the node is idle."""
     for _ in range(2):
         mind = life.new_process()
         loop = Loop(

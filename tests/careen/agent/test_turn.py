@@ -1,5 +1,5 @@
-"""A turn: observe, decide, apply, remember. The decisions here are scripted; test_way_home.py runs the real
-decisions."""
+"""The steps of a turn: observe, decide, apply, remember. The decisions in these tests are scripted. test_way_home.py
+runs the real decisions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def decision(seen: Observation, **more: object) -> Decision:
 
 
 def think(monkeypatch: pytest.MonkeyPatch, *steps: Decide) -> list[Observation]:
-    """Script the decisions, and repeat the last one for ever. Return the observations of all decisions."""
+    """Replace `decide` by these functions in turn, and then always by the last one. Return the list of all
+    observations."""
     shown: list[Observation] = []
 
     def decide(seen: Observation, policy: Policy) -> Decision:
@@ -131,7 +132,7 @@ async def test_the_memory_does_not_record_an_unsent_report_as_sent(
 async def test_a_successful_write_is_reported_even_if_the_next_one_conflicts(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next turn finds the write complete and would not report it."""
+    """The next turn finds the write complete, so it would not report the write."""
     shell.put_node("n1")
     told, message = (
         PostEvent(code=Code.HELD, sentence="undone", is_warning=False),
@@ -209,7 +210,7 @@ async def test_a_turn_after_a_patch_does_not_read_an_idle_node(shell: Shell, mon
 async def test_the_age_of_a_response_counts_from_the_start_of_the_write(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A response may be late, and it does not contain changes made after the server handled the request."""
+    """A response may be late, and it does not contain later changes by other clients."""
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -231,8 +232,8 @@ async def test_the_age_of_a_response_counts_from_the_start_of_the_write(
 async def test_the_node_is_read_again_after_an_uncordon(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, unschedulable: bool, reads: int
 ) -> None:
-    """The node controller removes its own taint after the uncordon. The response of the patch is therefore outdated at
-    once, and the next write, which follows within milliseconds, would conflict. The turn after a cordon only evicts."""
+    """The node controller removes its own taint after the uncordon, so the response of the patch is outdated at once.
+    The next write follows within milliseconds and would conflict."""
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -246,10 +247,10 @@ async def test_the_node_is_read_again_after_an_uncordon(
 
 
 @pytest.mark.parametrize(("budget", "look"), [(1, 1.0), (0, 0.75)])
-async def test_the_pause_after_evictions_follows_their_answers(
+async def test_the_pause_after_an_eviction_depends_on_its_result(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, budget: int, look: float
 ) -> None:
-    """A refused pod is due after its back-off. The agent looks for a terminating pod after a second."""
+    """The next turn comes after a second if a pod terminates, and after the back-off if the eviction was refused."""
     shell.put_node("n1")
     shell.put_pod("a", metadata={"uid": "a", "labels": {"app": "db"}})
     shell.server.seed(
@@ -283,7 +284,7 @@ async def test_an_idle_node_is_read_again_after_an_interrupted_turn(
 
 
 async def test_an_unreadable_node_keeps_its_reported_phase(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise metrics and log would show Idle for a drained node during an outage of the API server."""
+    """Metrics and log would otherwise show Idle for a drained node while the API server is down."""
     shell.put_node("n1")
     think(
         monkeypatch,

@@ -1,5 +1,5 @@
-"""A node's way from the sentinel to the released claim: the real decisions and the real shell, on a real API server and
-on virtual time.
+"""A node's whole course from the sentinel to the released claim. Decisions, agent and API server are real, and time is
+virtual.
 
 The tests kill the process before and after every single request, and lose every response once. Each time the node must
 reboot exactly once and return to idle without any mark of careen."""
@@ -40,11 +40,11 @@ POLICY = Policy(node_name="n1", daemonset_namespace="careen", daemonset_name="ca
 
 
 class Killed(BaseException):
-    """Ends the process between two instructions."""
+    """The error that ends a process at once, without its own error handling."""
 
 
 class OnVirtualTime(Meddling):
-    """Sets the date in the server's responses to virtual time."""
+    """Sets the date of the server's responses to virtual time."""
 
     clock: VirtualClock
 
@@ -54,7 +54,8 @@ class OnVirtualTime(Meddling):
 
 
 class Life(Shell):
-    """A node and its agents, one process after another, until the node is idle again."""
+    """A node and its agents. Each agent runs until it is killed, and then the next one starts, until the node is idle
+    again."""
 
     reboots_seen = 0
     starts = 0
@@ -108,7 +109,7 @@ class Life(Shell):
         return {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": boot}}
 
     async def reboot(self) -> reboot.RebootAnswer:
-        """Shut the host down under the agent, and return with a new boot and without a need."""
+        """Boot the host anew without a need, and kill the agent that asked for the reboot."""
         self.check_at_reboot()
         self.reboots_seen += 1
         self.host.boot = f"boot-{self.reboots_seen}"
@@ -118,7 +119,7 @@ class Life(Shell):
         raise Killed
 
     def check_at_reboot(self) -> None:
-        """Check safety rule 2: the agent asks the host only on a cordoned and drained node whose claim is in the
+        """Check safety rule 2: when the agent asks the host, the node is cordoned and drained and its claim is in the
         lock."""
         assert self.node("n1")["spec"].get("unschedulable") is True
         assert [name for name in ("web-1", "web-2") if self.server.get("pods", name, "shop")] == []
@@ -130,7 +131,7 @@ class Life(Shell):
         return dict(json.loads(found["metadata"].get("annotations", {}).get(KEY, "{}")))
 
     async def live(self, *, most_turns: int = 150) -> None:
-        """Run turns until the node is idle after a reboot. Each `Killed` starts a new process."""
+        """Run turns until the node is idle after a reboot. After each `Killed`, continue with a new process."""
         mind = self.new_process()
         for _ in range(most_turns):
             try:
@@ -193,7 +194,7 @@ async def test_a_node_reboots_once_and_returns_to_idle(tmp_path: Path) -> None:
 def nth(
     number: int, what: Callable[[], BaseException | None], *, only: Callable[[Request], bool] = lambda _: True
 ) -> Callable[[Request], Any]:
-    """Call `what` at the n-th request that `only` selects."""
+    """Return a hook that calls `what` at the n-th request that `only` selects."""
     seen = 0
 
     def at(request: Request) -> BaseException | None:
@@ -207,7 +208,7 @@ def nth(
 
 
 def is_the_turns(request: Request) -> bool:
-    """Whether the turn sends this request. The agent posts Events concurrently with the turn."""
+    """Whether the turn itself sends this request. Events are posted in the background."""
     return not request.path.endswith("/events")
 
 
@@ -223,7 +224,7 @@ async def count(folder: Path, only: Callable[[Request], bool]) -> int:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_a_node_returns_to_idle_after_a_kill_at_any_request(tmp_path: Path, moment: str) -> None:
-    """Crash safety depends on the decisions and the shell together, so every state between two requests is tested."""
+    """Crash safety depends on decisions and agent together, so the test covers every state between two requests."""
     requests = await count(tmp_path, is_the_turns)
     assert requests > 20
     for number in range(1, requests + 1):
@@ -236,7 +237,7 @@ async def test_a_node_returns_to_idle_after_a_kill_at_any_request(tmp_path: Path
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_a_node_reboots_once_although_any_one_response_is_lost(tmp_path: Path, moment: str) -> None:
-    """A lost request and a lost response look the same to the agent."""
+    """To the agent, a lost request and a lost response look the same."""
     writes = await count(tmp_path, is_write)
     assert writes > 6
     for number in range(1, writes + 1):
@@ -247,7 +248,7 @@ async def test_a_node_reboots_once_although_any_one_response_is_lost(tmp_path: P
 
 
 async def test_a_node_reboots_once_although_a_write_lands_late(tmp_path: Path) -> None:
-    """The connection breaks, and a proxy delivers the write some seconds later, when the agent has continued."""
+    """The connection breaks, and a proxy delivers the write some seconds later. Meanwhile the agent has continued."""
     writes = await count(tmp_path, is_write)
     for number in range(1, writes + 1):
         async with a_life(tmp_path) as life:
@@ -302,8 +303,8 @@ async def test_an_api_server_outage_at_any_moment_only_delays_the_reboot(tmp_pat
 
 
 async def live_twice(life: Life, lag: int) -> None:
-    """Run two processes for one node, as after the forced deletion of a pod. They run request by request, and the
-    second process starts some turns later."""
+    """Run two agent processes on one node, as after the forced deletion of a pod. Their turns run at the same time, and
+    the second process starts `lag` turns later."""
     first, second = life.new_process(), life.new_process()
     for number in range(200):
         both = [first.turn(POLICY)] if number < lag else [first.turn(POLICY), second.turn(POLICY)]
@@ -327,7 +328,8 @@ async def live_twice(life: Life, lag: int) -> None:
 
 @pytest.mark.parametrize("lag", [0, 1, 3, 5])
 async def test_two_agents_on_one_node_reboot_the_host_once(tmp_path: Path, lag: int) -> None:
-    """No lock on the host separates the agents here, so the versions of Node and lock must prevent a second reboot."""
+    """No lock on the host separates the agents here. The resource versions of Node and lock must prevent a second
+    reboot."""
     async with a_life(tmp_path) as life:
         await live_twice(life, lag)
         life.check_home()
@@ -339,7 +341,7 @@ async def test_two_agents_on_one_node_reboot_the_host_once(tmp_path: Path, lag: 
 async def run_for(
     life: Life, seconds: float, policy: Policy = POLICY, at: dict[float, Callable[[], None]] | None = None
 ) -> None:
-    """Run the loop of one process for `seconds`. `at` changes the world at the given times."""
+    """Run the loop of one process for `seconds`. `at` contains functions that change the world, with their times."""
     place, mind = LogContext("n1"), life.new_process()
     loop = Loop(
         mind=mind,
@@ -394,7 +396,7 @@ async def test_an_idle_agent_only_reads_node_and_lock_every_five_minutes(
 async def test_the_taint_is_set_within_ten_seconds_even_if_a_gate_refuses(
     tmp_path: Path, blocked: dict[str, Any]
 ) -> None:
-    """The idle agent read its Node minutes ago, and the kubelet has changed the Node since."""
+    """The idle agent read its Node minutes ago, and the kubelet has changed the Node meanwhile."""
     async with a_life(tmp_path) as life:
         life.host.need = Need(answer=NeedAnswer.NO)
         life.put_pod("blocker", metadata={"labels": {"app": "block"}})

@@ -1,4 +1,4 @@
-"""The forecast process that starts before a forecast is requested. Whatever happens to this process, the forecast is
+"""The agent starts the forecast's process before it needs a forecast. Whatever happens to this process, the forecast is
 the same."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.patience import growing
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], asyncio.subprocess.Process]]:
-    """Record every child process with its arguments."""
+    """Return a list to which each new child process is added, with its arguments."""
     found: list[tuple[tuple[str, ...], asyncio.subprocess.Process]] = []
     start = forecast._started
 
@@ -118,7 +118,7 @@ async def test_a_prestarted_process_that_exceeds_the_deadline_is_not_replaced(
 
 
 async def test_the_deadline_of_a_forecast_starts_with_its_request(tmp_path: Path, started: Started) -> None:
-    """The time that the process has waited for a request does not count."""
+    """The time for which the process has waited for a request does not count."""
     async with running_server() as server:
         put_cluster(server)
         for seconds in growing(1.0):
@@ -142,7 +142,7 @@ class FakeClock:
 
 
 async def test_the_agent_waits_a_minute_before_it_replaces_a_prestarted_process() -> None:
-    """On a node with too little memory, the agent would otherwise start a process in each turn."""
+    """The agent would otherwise start a process in each turn on a node with too little memory."""
     made: list[FakeProcess] = []
 
     async def start() -> Any:
@@ -183,7 +183,7 @@ async def test_a_prestarted_process_that_gets_no_request_exits_by_itself() -> No
 
 
 async def test_a_prestarted_process_has_all_modules_loaded_before_the_request(tmp_path: Path) -> None:
-    """Otherwise the process would load modules during the turn, while other nodes wait."""
+    """The process would otherwise load modules during the turn, while other nodes wait."""
     program = """
         import json, sys
         from careen.agent.forecast import child

@@ -1,4 +1,4 @@
-"""The check of a forecast: whether the recreated pods run on the nodes that the forecast named."""
+"""The agent checks a forecast: do the recreated pods run on the nodes that the forecast gave?"""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_replacements_of_identical_pods_match_in_any_order(
         ),
     ],
 )
-def test_each_recreated_pod_is_a_hit_a_miss_or_superseded(
+def test_each_recreated_pod_counts_as_hit_or_miss_or_superseded(
     said: list[tuple[str, ...]], places: list[str], score: Score
 ) -> None:
     assert score_of_owner(said, places)._replace(firsts=0) == score
@@ -126,7 +126,7 @@ def put(
     )
 
 
-async def test_only_new_pods_of_owners_in_the_forecast_are_checked(shell: Shell) -> None:
+async def test_the_check_ignores_old_pods_and_owners_outside_the_forecast(shell: Shell) -> None:
     landings = {"shop/web-1": ("n2", "n3"), "shop/web-2": ("n2",), "shop/web-api-1": ("n3",), "other/db-0": ("n4",)}
     put(shell, "web-3", "web", "n3")
     put(shell, "web-4", "web", "n4")
@@ -199,11 +199,11 @@ def test_the_turn_that_releases_the_claim_checks_the_forecast(after: Phase) -> N
         pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="a field has another content"),
     ],
 )
-def test_a_turn_without_an_ended_drain_and_a_forecast_checks_nothing(other: Turned) -> None:
+def test_the_check_needs_an_ended_drain_and_a_forecast_of_moves(other: Turned) -> None:
     assert finished_drain(other) is None
 
 
-def test_a_node_without_a_forecast_has_nothing_to_check() -> None:
+def test_the_check_skips_a_node_without_a_forecast() -> None:
     without = turned()
     assert isinstance(without.observation.node, NodeView)
     bare = replace(

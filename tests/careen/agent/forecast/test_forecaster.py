@@ -92,7 +92,7 @@ async def test_the_forecast_is_computed_in_a_child_process(tmp_path: Path) -> No
     assert "numpy" not in forecast.__dict__
 
 
-async def test_the_forecast_leaves_pods_that_the_drain_ignores(tmp_path: Path) -> None:
+async def test_a_pod_that_the_drain_ignores_stays_in_the_forecast(tmp_path: Path) -> None:
     async with running_server() as server:
         put_cluster(server)
         answer = await forecaster(
@@ -164,10 +164,10 @@ async def test_an_unreadable_scheduler_configuration_makes_the_forecast_unknown(
 
 @pytest.mark.parametrize("padding", ["", "\n#" + "x" * 70_000, "\nx: &x 1\nhealthzBindAddress: *x"])
 @pytest.mark.parametrize("field", ["certFile", "keyFile", "caFile"])
-async def test_the_child_opens_no_file_that_the_configuration_may_not_name(
+async def test_the_child_opens_no_file_that_is_forbidden_in_a_configuration(
     tmp_path: Path, field: str, padding: str
 ) -> None:
-    """The agent skips its own check of a very long configuration, and of one with an alias. The child must then refuse
+    """The agent does not check a configuration that is very long or has an alias. In both cases the child must refuse
     the file."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n"
@@ -206,7 +206,7 @@ async def test_the_error_message_does_not_reveal_which_files_exist(tmp_path: Pat
     assert "cannot be used" in sentence
 
 
-async def test_a_missing_scheduler_configuration_starts_no_child() -> None:
+async def test_no_child_starts_if_the_scheduler_configuration_is_missing() -> None:
     metrics = Metrics("n1")
     asked = ChildForecaster(
         kubeconfig="/no/such", limits=lambda: Unknown("the file is gone"), clock=SystemClock(), metrics=metrics
@@ -223,7 +223,7 @@ async def test_the_forecast_of_a_missing_node_is_unknown(tmp_path: Path) -> None
     assert "n9" in answer.why
 
 
-async def test_an_unknown_forecast_names_the_list_that_the_agent_may_not_read(tmp_path: Path) -> None:
+async def test_an_unknown_forecast_says_which_list_the_agent_may_not_read(tmp_path: Path) -> None:
     async with running_server(
         authorizer=lambda user, verb, group, resource, namespace, name: resource != "replicasets"
     ) as server:
@@ -242,7 +242,7 @@ async def test_an_unreachable_api_server_makes_the_forecast_unknown(tmp_path: Pa
 
 
 @pytest.mark.parametrize("mib", [pytest.param(9, id="for Python"), pytest.param(16, id="for numpy")])
-async def test_too_little_memory_makes_the_forecast_unknown_and_names_the_limit(tmp_path: Path, mib: int) -> None:
+async def test_a_forecast_with_too_little_memory_is_unknown_and_shows_the_limit(tmp_path: Path, mib: int) -> None:
     async with running_server() as server:
         put_cluster(server)
         answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), memory_bytes=mib * 2**20).forecast("n1")
@@ -251,7 +251,7 @@ async def test_too_little_memory_makes_the_forecast_unknown_and_names_the_limit(
 
 
 def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
-    """Replace the child process by a script of the test."""
+    """Write a script and let the forecaster run it as its child process."""
     script = folder / "python"
     script.write_text(f"#!{sys.executable}\n{textwrap.dedent(program)}")
     script.chmod(0o755)

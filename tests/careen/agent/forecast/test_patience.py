@@ -1,4 +1,4 @@
-"""A forecast that refuses a reboot for a long time is reported once."""
+"""The agent reports once that the forecast refuses a reboot for a long time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_refusal_beyond_the_patience_is_reported_once() -> None:
 
 
 def test_a_new_claim_does_not_restart_the_patience() -> None:
-    """A dry run refuses only under a claim. With each new claim this refusal disappears from the Node for some seconds
+    """A dry run refuses only under a claim. At each new claim, the refusal disappears from the Node for some seconds
     and returns with a new start time."""
     patience = ForecastPatience(lambda: 3600.0)
     minutes = [timedelta(minutes=minute) for minute in range(62)]

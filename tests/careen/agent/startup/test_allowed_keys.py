@@ -1,5 +1,5 @@
-"""Keys that the admission policies would refuse: the agent reports them when it reads the settings, not during a
-roll-out."""
+"""The agent reports keys in its settings that the admission policies would refuse. It does so when it reads the
+settings, long before a roll-out would fail."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_all_refused_keys_are_in_one_message() -> None:
     assert "labels does not list l of" in sentence
 
 
-def test_the_agent_compares_only_settings_that_name_keys_with_the_lists() -> None:
-    """After a change of another setting, the agent does not read the lists of allowed keys."""
+def test_only_settings_that_contain_keys_are_compared_with_the_allowed_keys() -> None:
+    """Other settings have no keys that the admission policies could refuse."""
     others = {"prefer_no_schedule_taint": "t", "annotate_nodes": True, "lock_annotation": "l"}
     labels = dict.fromkeys(("pre_reboot_node_labels", "post_reboot_node_labels"), (("l", "1"),))
     changed = others | labels

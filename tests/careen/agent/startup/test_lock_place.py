@@ -1,5 +1,4 @@
-"""The object of the lock: without explicit flags, an agent never uses another lock than the other agents. At its start
-it looks up the owner of its pod."""
+"""The agent looks up the owner of its pod at its start, so that without explicit flags all agents use the same lock."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def a_pod(owner: LockPlace | None = OURS) -> dict[str, Any]:
 
 
 class Asked:
-    """A cluster, and the requests that the agent sent to it."""
+    """A cluster, and a connection that records the agent's requests."""
 
     def __init__(self, server: Any, wire: Meddling) -> None:
         self.server, self.wire = server, wire

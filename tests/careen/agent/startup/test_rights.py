@@ -1,4 +1,5 @@
-"""Missing rights: the agent reports each once, with the rule to add, and no longer sends the requests that need it."""
+"""The agent reports each missing right once, with the rule that grants it. It no longer sends requests that need this
+right."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ NEEDED = needed_rights(node="n1", namespace="kube-system", daemonset="kured", co
 
 
 def kureds_grants() -> set[tuple[str, str, str, str]]:
-    """Return the rules of kured's two roles, as verb, group, resource and name."""
+    """Return the rules of kured's two roles as tuples of verb, group, resource and name."""
     return grants_of("tests/cluster/kured/kured-rbac.yaml")
 
 
@@ -53,7 +54,7 @@ def grants_of(path: str) -> set[tuple[str, str, str, str]]:
 
 
 class World:
-    """A cluster that grants the agent the rights in `grants`, and records the requests of the agent's parts."""
+    """A cluster that grants the agent the rights in `grants`, and a connection that records requests."""
 
     def __init__(self, server: RunningServer, wire: Meddling) -> None:
         self.server, self.wire = server, wire
@@ -151,7 +152,7 @@ async def test_an_agent_that_may_not_list_nodes_reads_each_node_by_name(world: W
     assert world.denied() == []
 
 
-async def test_an_agent_that_may_not_patch_the_lock_updates_it(world: World) -> None:
+async def test_an_agent_without_the_right_to_patch_the_lock_uses_update(world: World) -> None:
     world.seed_daemonset(keep="this")
     await world.rights.review()
     lock = LockStore(world.api, namespace="kube-system", name="kured", annotation="example.com/lock")
@@ -267,7 +268,7 @@ def _missing(metrics: Metrics) -> float:
     return sample.value
 
 
-async def test_a_server_that_does_not_answer_switches_nothing_off(world: World) -> None:
+async def test_no_part_is_switched_off_if_the_server_does_not_answer(world: World) -> None:
     world.wire.after = lambda _: Unclear("down")
     await world.rights.review()
     assert (world.rights.is_known, world.rights.is_whole, world.rights.without) == (False, False, frozenset())

@@ -1,5 +1,5 @@
-"""The start of an agent on virtual time: how long a node with a claim waits for facts that it cannot read, and which
-settings it then uses (`careen.agent.startup.recorded_claim`)."""
+"""The start of an agent on virtual time. The tests show how long a node with a claim waits for facts that it cannot
+read, and which settings it then uses (`careen.agent.startup.recorded_claim`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEPT = json.dumps({"version": 1, "settings": {"concurrency": ["3"]}})
 
 @dataclass
 class World:
-    """A cluster with the Node n1, and the start of n1's agent."""
+    """A cluster for n1, and everything that the start of n1's agent needs."""
 
     server: RunningServer
     wire: Meddling
@@ -181,7 +181,7 @@ async def test_a_node_without_a_claim_waits_for_its_settings_without_limit(
 
 
 async def test_the_start_waits_for_an_unreadable_node(world: World) -> None:
-    """Without the API server, the agent could not work on its node anyway."""
+    """An agent without the API server could not work on its node anyway."""
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: none")
     world.wire.before = failing("/", lost, times=200)
@@ -201,7 +201,7 @@ async def test_invalid_settings_stop_the_start_of_a_node_without_a_claim(
     assert await world.told() == []
 
 
-async def test_a_url_that_apprise_rejects_ends_the_start_and_names_its_flag(world: World) -> None:
+async def test_a_url_that_apprise_rejects_ends_the_start_with_an_error_about_its_flag(world: World) -> None:
     world.put_node(None)
     with pytest.raises(BadSettings) as caught:
         await world.start(notify_url="tgram://SECRETWORD").first_settings()
@@ -212,7 +212,7 @@ async def test_a_url_that_apprise_rejects_ends_the_start_and_names_its_flag(worl
     assert "SECRET" not in problem
 
 
-async def test_an_invalid_url_in_a_file_ends_the_start_but_a_missing_file_does_not(
+async def test_an_invalid_url_in_a_file_ends_the_start_and_a_missing_file_does_not(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.put_node(None)
@@ -247,7 +247,7 @@ async def test_a_claim_made_without_a_config_map_needs_no_config_map_later(world
     assert world.is_config_ok()
 
 
-async def test_a_claim_of_an_older_release_continues_with_flags_and_recorded_lock(world: World) -> None:
+async def test_a_claim_without_recorded_settings_continues_with_the_agents_flags(world: World) -> None:
     world.put_node(CLAIM)
     world.put_config("concurrency: none")
     live = await world.start(verify_timeout="7m").first_settings()
@@ -273,7 +273,7 @@ async def test_a_missing_daemonset_stops_the_start_of_a_node_without_a_claim(wor
         await world.start(is_place_given=False).make_sure_of_the_lock()
 
 
-async def test_a_holder_without_its_daemonset_starts_but_makes_no_new_claim(
+async def test_a_holder_starts_without_its_daemonset_and_makes_no_new_claim(
     world: World,
 ) -> None:
     world.put_node(CLAIM, KEPT)
@@ -391,9 +391,9 @@ async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) 
     assert (await asked).settings.concurrency == 3
 
 
-async def test_the_start_waits_for_a_late_role_binding_and_switches_nothing_off(world: World) -> None:
-    """The RoleBinding for the lock and the ConfigMap may be created last, and the settings of the ConfigMap must
-    apply."""
+async def test_the_start_waits_for_a_late_role_binding_and_switches_off_no_part(world: World) -> None:
+    """The RoleBinding for the lock and the ConfigMap may be the last object that is created. The settings of the
+    ConfigMap must still apply."""
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = lambda *asked: kureds_rights(*asked) and "daemonsets" not in asked[3]

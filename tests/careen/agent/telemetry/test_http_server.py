@@ -1,4 +1,4 @@
-"""Metrics, health and readiness over HTTP."""
+"""The agent serves metrics, health and readiness over HTTP."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def test_the_server_uses_ipv4_on_a_host_without_ipv6(
         server.close()
 
 
-def test_a_port_in_use_on_only_ipv4_or_ipv6_is_an_error(heartbeat: Heartbeat) -> None:
-    """Otherwise another program, which listens on the port, would get half of the probes."""
+def test_a_port_in_use_on_ipv4_alone_or_ipv6_alone_is_an_error(heartbeat: Heartbeat) -> None:
+    """The other program on this port would otherwise get half of the probes."""
     server = listen(heartbeat, "")
     try:
         with pytest.raises(OSError, match="in use"):
@@ -167,7 +167,7 @@ def test_an_invalid_listen_host_is_refused_with_a_message(heartbeat: Heartbeat, 
 
 
 def test_starting_the_server_makes_no_reverse_dns_lookup(heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python's own HTTP server makes such a lookup at its start and waits for a broken DNS."""
+    """Python's own HTTP server makes such a lookup at its start, and waits if the DNS does not answer."""
     monkeypatch.setattr(socket, "getfqdn", lambda *_: pytest.fail("asked"))
     listen(heartbeat, "").close()
 
@@ -191,7 +191,7 @@ def test_a_degraded_agent_is_healthy_and_not_ready(server: HttpServer, heartbeat
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/nothing", "/%00"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-def test_no_response_header_names_a_version(server: HttpServer, method: str, path: str) -> None:
+def test_no_response_header_contains_a_version(server: HttpServer, method: str, path: str) -> None:
     with socket.create_connection(("127.0.0.1", server.port)) as stranger:
         stranger.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         said = b"".join(iter(lambda: stranger.recv(4096), b"")).decode()
@@ -200,7 +200,7 @@ def test_no_response_header_names_a_version(server: HttpServer, method: str, pat
     assert platform.python_version() not in said
 
 
-def test_no_metric_names_the_python_version() -> None:
+def test_no_metric_contains_the_python_version() -> None:
     from careen.agent.telemetry.metrics import Metrics
 
     text = Metrics("n1").exposition().decode()

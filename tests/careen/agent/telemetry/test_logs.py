@@ -35,7 +35,7 @@ def lines(form: str, level: str = "info") -> list[str]:
     return stream.getvalue().splitlines()
 
 
-def test_a_text_line_names_node_phase_and_reason() -> None:
+def test_a_text_line_contains_node_phase_and_reason() -> None:
     first, second, third, *trace = lines("text")
     assert first.split(" ", 1)[1] == "INFO    n1: first"
     assert (

@@ -90,7 +90,7 @@ def test_the_metrics_show_when_a_gate_began_to_refuse() -> None:
     assert float(line.split()[1]) == datetime(2026, 3, 4, 12, 0, tzinfo=UTC).timestamp()
 
 
-def test_a_repeated_self_test_keeps_the_count_of_problems_at_the_start() -> None:
+def test_a_repeated_self_test_keeps_the_problems_counted_at_the_start() -> None:
     metrics = Metrics("n1")
     metrics.show_self_test(SelfTest(obstacle="no program"), besides=1)
     assert 'careen_self_test_problems{node="n1"} 2.0' in lines(metrics)
@@ -123,5 +123,5 @@ def test_the_metrics_show_the_longest_time_of_a_refusal() -> None:
     ],
 )
 def test_a_counter_is_zero_before_its_first_event(series: str) -> None:
-    """Prometheus sees no increase in a series that starts with the first event."""
+    """Prometheus sees no increase if a series begins with the first event."""
     assert f"{series} 0.0" in lines(Metrics("n1"))

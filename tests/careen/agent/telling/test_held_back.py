@@ -1,5 +1,5 @@
-"""A node that a gate delays for too long is reported once, and again a week later. A restart does not repeat a
-report."""
+"""The agent reports once that a gate delays its node for too long, and again a week later. A restart does not repeat
+the report."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_only_a_waiting_node_is_reported_as_delayed(phase: Phase | None) -> None
     assert look(SINCE + DAY, phase=phase) is None
 
 
-def test_no_delay_is_reported_if_switched_off_or_without_a_start_time() -> None:
+def test_no_delay_is_reported_without_a_limit_or_a_start_time() -> None:
     assert look(SINCE + DAY, after_seconds=0.0) is None
     assert look(SINCE + DAY, Refusal(gate="a", code=Code.ALERT, sentence="x")) is None
 

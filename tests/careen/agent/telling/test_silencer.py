@@ -1,4 +1,4 @@
-"""The silence: the alert source silences alerts from before the announcement of the reboot until the node is back."""
+"""The agent silences the node's alerts from before the announcement of the reboot until the node is back."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_a_silence_that_cannot_be_created_does_not_stop_the_reboot(
     assert "the node's alerts are perhaps not silenced: Alertmanager" in caplog.text
 
 
-async def test_a_failed_end_of_a_silence_is_retried_and_then_left_to_expire(
+async def test_the_agent_retries_to_end_a_silence_and_then_lets_it_expire(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()
@@ -127,7 +127,7 @@ async def test_a_failed_end_of_a_silence_is_retried_and_then_left_to_expire(
     assert "ends by itself" in caplog.text
 
 
-async def test_a_retried_end_of_a_silence_keeps_the_next_reboots_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_retry_to_end_a_silence_does_not_end_the_next_reboots_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
 
     async def end_while_the_next_reboot_begins() -> Unknown:

@@ -1,5 +1,5 @@
-"""One of many agents that wait for the same reason reports the delay. One list of nodes gives the figures of a
-roll-out."""
+"""If many nodes wait for the same reason, only one agent reports the delay. The figures of a roll-out come from one
+list of nodes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_each_node_reports_its_own_delay_once(world: World) -> None:
     assert [message.sentence[:7] for message in world.told] == ["Node n1", "Node n2"], "also after a restart"
 
 
-async def test_only_one_of_the_nodes_that_a_pause_delays_reports_the_pause(world: World) -> None:
+async def test_only_one_of_the_paused_nodes_reports_the_pause(world: World) -> None:
     for name in ("n1", "n2", "n3"):
         world.teller().look(turned(name, Code.PAUSED))
     assert await world.done() == 1
@@ -106,7 +106,7 @@ async def test_only_one_of_the_nodes_that_a_pause_delays_reports_the_pause(world
 async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_again(
     world: World, code: Code, earlier: timedelta, ready: str, told: int
 ) -> None:
-    """The Event that marks the pause as reported lives for only an hour."""
+    """The API server deletes the Event that marks the pause as reported after an hour."""
     since = NOW - timedelta(days=1, minutes=1) - earlier
     refusals = [{"gate": "a", "code": code.value, "sentence": "no", "since": rfc3339(since)}]
     world.cluster.server.seed(
@@ -125,7 +125,7 @@ async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_agai
     assert await world.done() == told
 
 
-async def test_another_nodes_own_refusal_does_not_stop_a_cluster_wide_report(world: World) -> None:
+async def test_a_cluster_wide_refusal_is_reported_despite_another_nodes_own_refusal(world: World) -> None:
     since = rfc3339(NOW - timedelta(days=3))
     theirs = {"gate": "a", "code": Code.HEALTH_QUERY.value, "sentence": "no", "since": since}
     world.cluster.server.seed(
