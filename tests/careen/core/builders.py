@@ -1,7 +1,7 @@
-"""Values for the tests of the core. Everything has a default, so a test mentions only what its outcome depends on.
+"""Builds values for the tests of the core. Every argument has a default, so a test states only what its outcome depends
+on.
 
-By default, node n1 waits, its need is yes, the lock is free, and no gate refuses.
-"""
+By default, node n1 waits, its host needs a reboot, the lock is free, and no gate refuses."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def a_node(name: str = "n1", **changes: Any) -> NodeView:
 
 
 def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
-    """Return a Node in the record's phase, with the label and annotations of that phase, and cordoned if the record
-    says so."""
+    """Return a Node in the phase of this record, with the label and the annotations of the phase. The Node is cordoned
+    if the record says so."""
     name = changes.pop("name", "n1")
     phase = Phase(progress.phase)
     label = changes.pop("label", LABEL[phase])
@@ -77,8 +77,8 @@ def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
 
 
 def a_progress(phase: Phase, **changes: Any) -> Progress:
-    """Return a plausible record for the phase. It has a claim from Claiming on, and careen's cordon from Draining
-    on."""
+    """Return a plausible record for the phase. The record contains a claim in every phase after Waiting, and careen's
+    cordon where the phase requires it."""
     given: dict[str, Any] = {"phase": phase.value, "need_since": "2026-03-04T11:00:00Z"}
     if phase not in {Phase.IDLE, Phase.WAITING}:
         given |= {"claim": "c1", "lock": LOCK_OBJECT, "boot_left": BOOT, "claimed": ago(60)}
@@ -94,7 +94,7 @@ def a_progress(phase: Phase, **changes: Any) -> Progress:
 
 
 def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
-    """Return a claim as careen writes it, with a concurrency of one."""
+    """Return a claim as careen writes it into the lock, with a limit of one."""
     return Entry(
         **{
             "node": node,
@@ -110,7 +110,7 @@ def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
 
 
 def a_reading(content: LockContent | str | None) -> LockReading:
-    """Return a read of the lock that found this content."""
+    """Return the result of a read of the lock with this content."""
     text = lock.render(content) if isinstance(content, LockContent) else content
     return LockReading.of(text, resource_version="42", daemonset_uid=DAEMONSET)
 
@@ -134,7 +134,7 @@ def a_pod(name: str = "web-1", **changes: Any) -> PodView:
 
 
 def a_daemon_pod(name: str = "proxy-1", **changes: Any) -> PodView:
-    """Return a DaemonSet's pod."""
+    """Return a running pod of a DaemonSet."""
     given = {"namespace": "kube-system", "owner_kind": "DaemonSet", "owner_name": "proxy", "owner_uid": "ds-proxy"}
     return a_pod(name, **given | changes)
 
@@ -159,13 +159,13 @@ def a_fleet(*nodes: NodeView, age: float = 0.0) -> Fleet:
 
 
 def a_policy(**changes: Any) -> Policy:
-    """Return the default policy for node n1."""
+    """Return the default policy for node n1, with these changes."""
     return Policy(**{"node_name": "n1", **changes})
 
 
 def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
-    """Return an observation in which everything is known and favourable, so that a step decides at once. It includes
-    the costly evidence."""
+    """Return an observation in which every fact, also the costly evidence, is known and favourable. A step then decides
+    without a further read."""
     node = a_node() if node is None else node
     given: dict[str, Any] = {
         "now": NOW,
@@ -200,7 +200,7 @@ def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
 
 
 def a_situation(node: NodeView | None = None, policy: Policy | None = None, **changes: Any) -> Situation:
-    """Return the argument that each gate and step takes."""
+    """Return the situation that each gate and each step takes as its argument."""
     seen = an_observation(node, **changes)
     assert isinstance(seen.node, NodeView)
     progress = from_annotation(seen.node.annotations.get(keys.PROGRESS))
@@ -211,7 +211,7 @@ def a_situation(node: NodeView | None = None, policy: Policy | None = None, **ch
 def decided(
     progress: Progress | None = None, policy: Policy | None = None, node: dict[str, Any] | None = None, **changes: Any
 ) -> Decision:
-    """Return the decision for a node with this record."""
+    """Return the decision of a node with this record. Without a record, the node is unmarked."""
     view = a_marked_node(progress, **(node or {})) if progress else a_node(**(node or {}))
     if progress and progress.claim and "lock" not in changes and not progress.is_giving_back:
         changes["lock"] = held(an_entry(claim=progress.claim, boot=progress.boot_left, failed=progress.failed))
@@ -219,14 +219,14 @@ def decided(
 
 
 def deciding_without(evidence: Evidence, **changes: Any) -> dict[str, Any]:
-    """Return the keyword argument that leaves one kind of evidence unread."""
+    """Return the keyword arguments that leave one kind of evidence unread."""
     from careen.core.facts.observation import NOT_ASKED
 
     return {evidence.value.replace("-", "_"): NOT_ASKED, **changes}
 
 
 def the_patch(decision: Decision) -> PatchNode:
-    """Return the decision's only patch of the Node."""
+    """Return the patch of the Node. The decision must contain exactly one."""
     (found,) = [action for action in decision.actions if isinstance(action, PatchNode)]
     return found
 
@@ -260,8 +260,8 @@ def evicted(decision: Decision) -> list[str]:
 
 
 def remembering(**changes: Any) -> Memory:
-    """Return the memory of a process that has run for a while. It has compared lock and Node, counted its pods, and
-    seen a lock without claims and named nodes."""
+    """Return the memory of a process that has run for a while. The process has compared lock and Node, counted its
+    pods, and seen an empty lock."""
     memory = Memory(
         node_uid="uid-n1",
         is_reconciled=True,
@@ -272,7 +272,8 @@ def remembering(**changes: Any) -> Memory:
 
 
 def with_parts(memory: Memory, **changes: Any) -> Memory:
-    """Return the memory with these fields changed. `line__since=1.0` changes one field of a group."""
+    """Return the memory with these fields changed. For example, `line__since=1.0` changes the field `since` of the
+    group `line`."""
     for name, value in changes.items():
         group, _, part = name.partition("__")
         changed = replace(getattr(memory, group), **{part: value}) if part else value

@@ -1,9 +1,8 @@
-"""Small seeded clusters with the conflicts of a large fleet, and policies to plan them with, for tests that compare
-whole plans.
+"""Generates small clusters with the conflicts of a large fleet, and policies, for tests that compare whole plans.
 
-Each seed mixes what makes a roll-out complicated: tight and roomy nodes, spread and anti-affinity, priorities
-that preempt, StatefulSets, bare pods, disruption budgets that are spent, nodes that are down or held, zones
-with budgets of their own, windows and pauses between steps."""
+A seed determines each cluster. It has tight and roomy nodes, spread and anti-affinity, priorities that preempt,
+StatefulSets, bare pods, disruption budgets without a free disruption, nodes that are down or held, budgets for zones,
+windows, and pauses between steps."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ _READY = [{"type": "Ready", "status": "True"}]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A cluster, its nodes as the gates see them, and the policy of its plan."""
+    """A generated cluster: its objects, its nodes as the gates see them, and the policy of its plan."""
 
     snapshot: Snapshot
     views: tuple[NodeView, ...]
@@ -55,7 +54,7 @@ class Scene:
 
 
 def scene(seed: int) -> Scene:
-    """Generate the scene of this seed."""
+    """Generate the cluster of this seed."""
     d = random.Random(seed)
     nodes = [_node(d, number) for number in range(d.randint(6, 16))]
     objects = [*nodes, *_workloads(d, [node["metadata"]["name"] for node in nodes])]
@@ -66,7 +65,7 @@ def scene(seed: int) -> Scene:
 
 
 def account(timeline: Timeline) -> Json:
-    """Return the whole plan as JSON, with times in seconds since the plan's beginning."""
+    """Return the whole plan as JSON. Times are in seconds since the beginning of the plan."""
 
     def at(instant: datetime | None) -> float | None:
         return None if instant is None else (instant - timeline.begins).total_seconds()

@@ -1,4 +1,4 @@
-"""Autoscalers do not remove a node that reboots, and careen does not start on a node that an autoscaler removes."""
+"""Autoscalers do not remove a node while it reboots. careen does not start on a node that an autoscaler is removing."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_unreadable_saved_values_are_removed_without_other_changes(told: Any) ->
 
 
 def test_saved_values_of_other_keys_are_not_written() -> None:
-    """A client that may edit the saved values must not make the agent write other annotations."""
+    """The agent must not write other annotations for a client that may only edit the saved values."""
     told = json.dumps({keys.CONTROL_PLANE: "x", "kubelet.alpha/y": None, DISRUPT: None})
     assert taken_back({TOLD: told, DISRUPT: "true"}) == {TOLD: None, DISRUPT: None}
 
@@ -226,7 +226,7 @@ def test_a_waiting_node_being_removed_becomes_idle_and_leaves_the_line() -> None
 
 
 def test_an_idle_node_being_removed_leaves_the_line() -> None:
-    """An earlier write that should have removed the node from the line may have failed."""
+    """An earlier write should have removed the node from the line, and may have failed."""
     line = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
     due = remembering(lock_due=UPTIME - 1)
     made = decided(node={"taints": (DISRUPTED,)}, lock=line, memory=due, waiters=(a_node("n2"),))

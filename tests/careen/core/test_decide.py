@@ -1,4 +1,4 @@
-"""The function `decide`: it returns a decision for every observation. Some checks come before the step of the phase."""
+"""The function `decide` returns a decision for every observation. Some checks run before the step of the phase."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ policies = st.builds(
 
 
 def consistent(progress: Progress) -> Progress:
-    """Change the record into one that careen could have written. `decide` refuses any other record."""
+    """Return the record with a consistent claim. `decide` refuses records that careen cannot have written."""
     phase = Phase(progress.phase)
     is_under_claim = phase not in {Phase.IDLE, Phase.WAITING, Phase.FAILED}
     has_claim = is_under_claim or (progress.claim != "" and phase is not Phase.IDLE)
@@ -301,7 +301,7 @@ def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:
 
 
 def test_an_idle_node_reads_the_lock_again_after_a_release() -> None:
-    """The server may delay the write of the claim until after the release."""
+    """The server may carry out a delayed write of the claim after the release."""
     given_back = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_giving_back=True), need=NO)
     assert given_back.memory.lock_due == UPTIME + 75.0
     home = decided(a_progress(Phase.WAITING), need=NO, memory=given_back.memory)

@@ -1,5 +1,4 @@
-"""Several agents decide against one simulated cluster with seeded faults. The rules of the design hold at every
-step."""
+"""Several agents decide in one simulated cluster with random faults. The rules of the design hold at every step."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def seeds(few: int) -> range:
-    """Every run tries a few seeds; MODEL_SEEDS=50 tries fifty times as many."""
+    """Return the seeds of this run. Their number is `few`, multiplied by the number in MODEL_SEEDS."""
     return range(few * int(os.environ.get("MODEL_SEEDS", "1")))
 
 
@@ -241,7 +240,7 @@ def test_hosts_that_refuse_or_ignore_the_reboot_break_no_rule(seed: int) -> None
 
 @pytest.mark.parametrize("seed", seeds(6))
 def test_a_failed_node_halts_other_nodes_until_a_person_acts(seed: int) -> None:
-    """The simulated cluster fails the test if an agent cordons a node although another claim has been marked as failed
+    """The simulated cluster raises an error if an agent cordons a node although another claim has been marked as failed
     for a while."""
     world = a_world(9000 + seed, concurrency=3, fault_rate=0.01 * (seed % 3))
     stuck = world.random.choice(NAMES)

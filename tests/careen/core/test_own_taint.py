@@ -1,5 +1,5 @@
-"""How careen recognises its own soft taint: by the record, or by key and managedFields if there is no record. Also when
-careen removes this taint."""
+"""careen recognises its own soft taint by the record. Without a record, it uses the taint's key and managedFields. The
+tests also show when careen removes the taint."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_an_existing_record_identifies_careens_taint() -> None:
 
 
 def wiped(**changes: Any) -> Decision:
-    """Return the decision for a waiting node that lost its record and kept its other marks."""
+    """Return the decision of a waiting node that lost its record and has its other marks."""
     node = {
         "taints": (THEIRS, OURS),
         "labels": {keys.REBOOT_LABEL: "ready"},

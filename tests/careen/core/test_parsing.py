@@ -1,4 +1,4 @@
-"""Untrusted text is parsed once, when it is read. No decision parses the lock or a record again."""
+"""Untrusted text is parsed only once, when it is read. A decision does not parse the lock or a record again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PHASES = [
 
 @contextmanager
 def counted() -> Iterator[dict[str, int]]:
-    """Count how often code in this block parses a lock and a record."""
+    """Count the calls in this block that parse a lock, and those that parse a record."""
     count = {"locks": 0, "records": 0}
     parse, read = lock.parse, observation.from_annotation
 
@@ -54,7 +54,7 @@ def counted() -> Iterator[dict[str, int]]:
 
 
 def text_of(phase: Phase) -> str | None:
-    """Return a lock with the claims of two nodes: node n1 in this phase, and node n2."""
+    """Return the text of a lock with a claim of n2, and a claim of n1 if n1 has one in this phase."""
     claim = a_progress(phase).claim
     entries = [an_entry("n2", "c2", limit=2), *([an_entry("n1", claim, limit=2)] if claim else [])]
     return lock.render(held(*entries, line=Line(names=("n3", "n1"), at="2026-03-04T11:59:00Z", waiting=2)))

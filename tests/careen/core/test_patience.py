@@ -1,5 +1,5 @@
-"""The patience: how long a node under a claim waits for unknown facts. Turns, phases and processes share it until every
-fact is known again."""
+"""The patience: how long a node under a claim waits for unknown facts. The time continues over turns, phases and
+restarts until every fact is known again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ EARLY = {
 
 
 class Story:
-    """One node over many turns. Each turn applies its patches; its arguments say which facts are unknown."""
+    """One node over many turns. Each turn applies the decision's patches. The arguments of a turn say which facts are
+    unknown."""
 
     def __init__(self, progress: Progress, **policy: Any) -> None:
         self.policy: Policy = a_policy(**{"alerts": AlertPolicy(), **policy})
@@ -87,7 +88,7 @@ class Story:
         self.memory = Memory()
 
     def until_undone(self, most: float, step: float = 2.0, *, lives: float = 1e9, **changes: Any) -> float:
-        """Run turns until the node is in service again, and return the seconds that this took."""
+        """Run a turn every `step` seconds until the node is in service again. Return the seconds that this took."""
         born = began = self.seconds
         while self.seconds - began < most:
             if self.turn(step, **changes).phase is Phase.WAITING:

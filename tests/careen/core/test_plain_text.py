@@ -1,4 +1,4 @@
-"""How careen displays external text: tests over every Unicode character and generated texts."""
+"""Tests how careen displays external text, with every Unicode character and with generated texts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_letters_marks_digits_and_symbols_are_unchanged() -> None:
 
 @given(ANY_TEXT)
 def test_a_cleaned_text_is_not_changed_again(text: str) -> None:
-    """Otherwise the agent would write its own text again in every turn."""
+    """The agent would otherwise write the same text again in every turn."""
     assert one_line(one_line(text)) == one_line(text)
     assert annotation(annotation(text)) == annotation(text)
     assert lines(lines(text)) == lines(text)
@@ -103,7 +103,7 @@ def test_json_keeps_its_values_without_terminal_control_sequences(value: object,
 
 @pytest.mark.parametrize("text", [POISON, LONG], ids=["short", "long"])
 def test_every_message_of_a_decision_is_safe_to_display(text: str) -> None:
-    """Every sentence of a step, a gate or the rescue leaves the core in one of these values."""
+    """These values contain every sentence of a step, a gate or the rescue."""
     refusal = Refusal(gate=text, code=Code.HELD, sentence=text, remedy=text)
     said = [
         Reason(code=Code.HELD, sentence=text).sentence,

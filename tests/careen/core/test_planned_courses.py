@@ -1,7 +1,7 @@
-"""Plans of generated clusters equal the recorded plans, because an optimisation must not change plans.
+"""The plans of generated clusters equal the recorded plans, because an optimisation must not change a plan.
 
-The first records come from an implementation without caches. After an intended change of plans, this command rewrites
-the records, and their diff shows the changed plans: `python -m tests.careen.core.test_planned_courses`."""
+An implementation without caches made the first records. After an intended change of plans, `python -m
+tests.careen.core.test_planned_courses` writes new records, and their diff shows the changed plans."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ def recorded() -> list[dict[str, Any]]:
 
 
 def record(seed: int, order: Order, cluster: Scene) -> dict[str, Any]:
-    """Summarise a plan in one line: facts for the reader of a diff, and a digest of the whole plan except its
-    wording."""
+    """Summarise a plan in one line: some figures, and a digest of the whole plan without its sentences."""
     made = account(cluster.plan(order))
     for wait in made["waits"]:
         del wait[-1]
@@ -48,7 +47,7 @@ def record(seed: int, order: Order, cluster: Scene) -> dict[str, Any]:
 
 
 def records(seed: int) -> Iterator[dict[str, Any]]:
-    """Return the summaries of one generated cluster's plans, one for each order of the nodes."""
+    """Yield the summary of the cluster's plan for each order of the nodes."""
     cluster = scene(seed)
     return (record(seed, order, cluster) for order in Order)
 
@@ -59,7 +58,7 @@ def test_a_generated_cluster_gives_the_recorded_plan(seed: int) -> None:
 
 
 def test_the_recorded_plans_cover_the_features_that_change_plans() -> None:
-    """Plans without moves and waits would detect no change."""
+    """Plans without moves and waits would reveal no change."""
     told = recorded()
     assert {each["seed"] for each in told} == set(SEEDS)
     assert sum(each["moves"] for each in told) > 500

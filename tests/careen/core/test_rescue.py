@@ -1,5 +1,5 @@
-"""What the rescue writes on a Node when the agent's turns fail. It returns a draining node to service and leaves a node
-whose reboot was requested. It trusts no content."""
+"""The rescue writes on a Node whose agent's turns fail. It returns a draining node to service, and does not touch a
+node whose reboot was requested. It works with any content of the Node."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_rescue_uncordons_a_draining_node_and_marks_its_claim_for_release() 
 
 
 def test_a_rescued_node_retries_after_a_back_off() -> None:
-    """Otherwise an agent that fails in each drain would drain the node for ever."""
+    """An agent that fails in each drain would otherwise drain the node for ever."""
     record = record_after(undone(a_raw_node()))
     assert record.failed_at is not None
     assert (record.failed_at.boot, record.failed_at.uptime) == (BOOT, 99.5)
@@ -125,7 +125,8 @@ def test_a_claiming_node_releases_its_claim_without_an_uncordon() -> None:
 
 @pytest.mark.parametrize("phase", ["", "Idle", "Waiting", "Rebooting", "Verifying", "Settling", "Failed", "Elsewhere"])
 def test_the_rescue_changes_only_claiming_and_draining_nodes(phase: str) -> None:
-    """In particular, the rescue leaves a node whose reboot was announced: its host may go down at any moment."""
+    """The host of a node with an announced reboot may go down at any moment, so the rescue does not touch such a
+    node."""
     assert (
         rescue.undone(
             a_raw_node(Progress(phase=phase, claim="c1", boot_left=BOOT, is_cordoned_by_us=True), phase=phase or None),
@@ -152,7 +153,7 @@ POISON = to_annotation(DRAINING).replace('"uptime":9950.0', f'"uptime":{"9" * 40
 
 
 def test_the_rescue_writes_a_new_record_without_the_unreadable_fields() -> None:
-    """The rescue keeps the claim's id, so that the agent can release the claim. It drops the invalid content, so that
+    """The new record contains the claim's id, so that the agent can release the claim. Without the invalid content,
     turns can succeed again."""
     assert "9" * 400 in POISON
     patch = undone(a_raw_node(POISON))

@@ -1,4 +1,4 @@
-"""How careen writes decisions on the Node and informs people (`careen.core.writing`, `careen.core.situation`)."""
+"""Tests how careen writes decisions on the Node and informs people (`careen.core.writing`, `careen.core.situation`)."""
 
 from __future__ import annotations
 

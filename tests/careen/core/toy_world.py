@@ -1,7 +1,7 @@
-"""A cluster of a few nodes in memory. It is just realistic enough to run the `decide` of several agents together, with
-seeded faults.
+"""Simulates a cluster of a few nodes in memory. The simulation is just realistic enough to run the `decide` of several
+agents together, with random faults.
 
-At each API call other agents may run, the caller may die, the answer may be lost, and the write may land late. The
+At each API call, other agents may run, the caller may die, the response may be lost, and the write may land late. The
 rules are checked against the true state of the simulated cluster, not against the agents' reports."""
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ FAULTS = ("lost answer", "lost write", "late write", "crash", "unreadable")
 
 
 class BrokenRuleError(AssertionError):
-    """A rule of the design was broken. The message names the rule."""
+    """The error for a broken rule of the design. Its message names the rule."""
 
 
 @dataclass
 class Host:
-    """The machine, with the state that no API object shows."""
+    """The machine, with state that no API object shows."""
 
     boot: int = 1
     booted_at: float = 0.0
@@ -92,7 +92,7 @@ class Agent:
 
 @dataclass
 class World:
-    """The whole cluster. The seed makes its random choices repeatable."""
+    """The simulated cluster. The seed determines its random choices, so that a run can be repeated."""
 
     seed: int
     policy: Callable[[str], Policy]
@@ -360,8 +360,8 @@ class World:
         yield decision.look_again_seconds
 
     def latency(self) -> float:
-        """Return the seconds of one request. Most requests are short; a few last almost as long as the agent waits for
-        an answer."""
+        """Return the seconds that one request takes. Most requests are short, and a few last almost as long as the
+        agent waits for a response."""
         return 12.0 if self.fault("crash") else self.random.choice([0.01, 0.01, 0.02, 0.3])
 
     def observation(self, agent: Agent, seen: dict[Evidence, Any]) -> Observation:
@@ -491,8 +491,8 @@ class World:
                 agent.memory = memories.after_reboot_asked(agent.memory, self.ask_reboot(agent))
 
     def send(self, land: Callable[[], bool]) -> bool:
-        """Return whether the write certainly landed. A late write lands within the next seconds if its resource version
-        is still current."""
+        """Send a write and return whether it certainly landed. A late write lands within four seconds if its resource
+        version is still current."""
         if self.fault("lost write"):
             return False
         if self.fault("late write"):
@@ -607,7 +607,7 @@ class World:
 
     def check_cordon(self, name: str) -> None:
         """Check that a new cordon stays within the concurrency. A node that is down for another reason counts after 15
-        s, when every reading must show it."""
+        s, when every agent must have seen it."""
         long_down = {
             other
             for other, node in self.nodes.items()
@@ -638,8 +638,8 @@ class World:
         )
 
     def check_asked_once(self, name: str) -> None:
-        """Check that no process repeats an accepted reboot request before the deadline. After the requesting process
-        has died, a repetition is allowed, because no other process knows of the request."""
+        """Check that the process whose reboot request was accepted does not repeat it before the deadline. If that
+        process has died, another process may ask again, because it cannot know of the request."""
         host = self.hosts[name]
         if host.taken is None or host.taken[0] != host.boot or host.taken[2] not in self.agents:
             return
@@ -673,7 +673,7 @@ class World:
         return not is_asked and not self.content().entries and not any(self.progress(name).phase for name in self.nodes)
 
     def check_quiet(self) -> None:
-        """Check that the quiet cluster has no mark of careen and no other change."""
+        """Check that the quiet cluster has no unmet need, no mark of careen and no other change."""
         for name, node in self.nodes.items():
             assert node is not None
             view = node.view

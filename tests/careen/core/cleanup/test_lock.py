@@ -1,4 +1,4 @@
-"""What a cleanup removes from the lock and what it keeps."""
+"""Tests what a cleanup removes from the lock, and what it keeps."""
 
 from __future__ import annotations
 

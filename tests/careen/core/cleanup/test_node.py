@@ -1,4 +1,4 @@
-"""What a cleanup removes from a Node and what it keeps, as tables."""
+"""Tests what a cleanup removes from a Node, and what it keeps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def found(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, 
 
 
 def cleaned(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, **signed: Any) -> NodeView:
-    """Return the Node after the cleanup's patch."""
+    """Return the Node after the patch of the cleanup, or the unchanged Node if there is no patch."""
     patch = found(node, extent, entry, **signed).patch
     return node if patch is None else after(node, patch)
 
@@ -190,8 +190,8 @@ def test_a_cleanup_restores_labels_changed_for_the_reboot(
 
 
 def test_a_cleanup_keeps_a_label_that_careen_has_already_restored() -> None:
-    """After an undo, the API server names careen as the label's manager. The cleanup restores only labels that a report
-    of a reboot names."""
+    """After an undo, the API server lists careen as the label's manager. The cleanup restores only labels that a reboot
+    report contains."""
     node = a_node(labels={"state": "before"})
     assert cleaned(node, CONFIGURED, labels_by={"state": AGENT}) == node
 

@@ -1,4 +1,4 @@
-"""When a drain looks at its node again: after the answers to its evictions, and while pods terminate."""
+"""Tests when a draining node takes its next turn: after evictions, and while pods terminate."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def evicting(*names: str) -> Decision:
 
 
 def answered(answers: Answers) -> Memory:
-    """Each pod's answer, and the seconds until its next eviction."""
+    """Return a memory with each pod's last eviction result and the time of its next eviction."""
     evictions = {
         name: EvictionMemory(attempts=1, not_before=UPTIME + wait, answer=answer)
         for name, (answer, wait) in answers.items()

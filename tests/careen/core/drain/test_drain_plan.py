@@ -1,4 +1,4 @@
-"""The drain plan: the pods that a drain evicts now, evicts later, or leaves."""
+"""The drain plan: the pods that the drain evicts now, the pods that it evicts later, and the pods that stay."""
 
 from __future__ import annotations
 
@@ -373,7 +373,7 @@ def test_evictions_are_made_in_the_order_that_a_forecast_assumes() -> None:
 
 
 def as_scheduled(view: PodView) -> Pod:
-    """Convert the agent's view of a pod into the forecast's view."""
+    """Convert a pod from the agent's type to the forecast's type."""
     owner = OwnerReference("apps/v1", view.owner_kind, "x") if view.owner_kind else None
     return Pod(name=view.name, namespace=view.namespace, owner=owner, spec=PodSpec(priority=view.priority))
 

@@ -1,5 +1,4 @@
-"""The remedies for pods that stop a drain. Each remedy is one change that helps by itself, as a simulation has
-shown."""
+"""The remedies for pods that stop a drain. A simulation has shown that each remedy helps without the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The memory of an agent process: back-offs of evictions, the reboot request, and the fields that each phase keeps."""
+"""The memory of an agent process: the back-offs of evictions, the reboot request, and the fields that each phase
+keeps."""
 
 from __future__ import annotations
 

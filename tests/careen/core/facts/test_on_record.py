@@ -1,4 +1,4 @@
-"""Times for metrics come from the Node, so that a new pod of the agent does not restart them."""
+"""The times for metrics come from the Node, so that a restarted agent shows the same times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reason codes: each has a meaning and a remedy that a person can act on."""
+"""Tests that each reason code has a meaning, and a remedy that a person can apply."""
 
 from __future__ import annotations
 

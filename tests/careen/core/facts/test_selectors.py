@@ -1,4 +1,4 @@
-"""Label selectors as Kubernetes reads them."""
+"""Tests that careen reads label selectors as Kubernetes does."""
 
 from __future__ import annotations
 

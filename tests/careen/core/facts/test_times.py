@@ -1,4 +1,4 @@
-"""Instants and durations as text."""
+"""Tests how times and durations are read and written as text."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Untrusted content on Nodes and in the lock: every reader returns a value, and invalid content on one node never
-blocks another node's decisions."""
+"""Invalid content on Nodes and in the lock. Every reader returns a value and raises no error. Invalid content on one
+node never blocks the decisions of another node."""
 
 from __future__ import annotations
 
@@ -294,12 +294,12 @@ POLICIES = (
 
 
 def beside(own: NodeView, other: NodeView) -> dict[str, Any]:
-    """Return the evidence through which the own node's decision sees the other node."""
+    """Return every kind of evidence from which a decision about `own` learns about `other`."""
     return {"fleet": a_fleet(own, other), "peers": (other,), "waiters": (other,), "holders": Holders(nodes=(other,))}
 
 
 def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
-    """Return a Node that needs no new marks. It has its taint, and the label `ready` if it waits."""
+    """Return a Node that already has all marks of this phase, and its entries in the lock."""
     progress = a_progress(
         phase, failed=Code.SETTLE_TIMEOUT if phase is Phase.FAILED else "", taint_key=keys.DEFAULT_TAINT_KEY
     )
@@ -313,8 +313,8 @@ def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
 def test_a_poisoned_node_counts_as_unknown_for_other_nodes(
     phase: Phase, annotations: dict[str, str], policy: Any, has_claim: bool
 ) -> None:
-    """A Node with an unreadable record counts as working. Its other annotations do not change another node's
-    decision."""
+    """A Node with an unreadable record counts as a working node. Its other annotations do not change the decision of
+    another node."""
     assume(isinstance(from_annotation(annotations.get(keys.PROGRESS)), UnreadableProgress))
     own, entries = own_node(phase)
     content = held(*entries, *((an_entry("n2", "c2"),) if has_claim else ()))
@@ -353,7 +353,7 @@ def test_the_agent_decides_with_any_content_of_the_record(phase: Phase, text: st
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), st.lists(values, max_size=3))
 def test_the_agent_decides_with_any_further_lock_entries(phase: Phase, rows: list[Any]) -> None:
-    """Unreadable entries count as claims. The node's own claim stays confirmed."""
+    """Unreadable entries count as claims. The claim of the agent's own node stays confirmed."""
     own, entries = own_node(phase)
     record = json.loads(lock.render(held(*entries)) or '{"locks":[]}')
     text = json.dumps({**record, "locks": [*record["locks"], *rows], "maxOwners": 9})

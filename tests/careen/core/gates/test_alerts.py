@@ -1,4 +1,4 @@
-"""The gate of the alerts. It filters alerts as kured does."""
+"""The alerts gate. It filters alerts as kured does."""
 
 from __future__ import annotations
 

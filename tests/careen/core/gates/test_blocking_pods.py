@@ -1,4 +1,4 @@
-"""The gate of the pods that block a reboot while they run on the node."""
+"""The gate for pods that block the reboot of the node on which they run."""
 
 from __future__ import annotations
 

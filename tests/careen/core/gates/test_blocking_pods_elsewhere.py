@@ -1,4 +1,4 @@
-"""The gate of the pods that block the reboots of a group of nodes, or of every node."""
+"""The gate for pods that block the reboots of a group of nodes or of every node."""
 
 from __future__ import annotations
 

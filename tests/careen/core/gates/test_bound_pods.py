@@ -1,4 +1,4 @@
-"""The gate of the pods that their owner binds to this node."""
+"""The gate for pods that their owner binds to this node."""
 
 from __future__ import annotations
 

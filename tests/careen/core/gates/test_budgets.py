@@ -1,4 +1,4 @@
-"""The gate of the budgets: limits on nodes that are down at once in the cluster, in a group, and for the etcd
+"""The budgets gate. It limits how many nodes are down at once in the cluster and in a group, and protects the etcd
 quorum."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gate of the minimum time between two reboots anywhere in the cluster."""
+"""The gate for the minimum time between two reboots in the cluster."""
 
 from __future__ import annotations
 

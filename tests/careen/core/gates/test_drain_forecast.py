@@ -1,4 +1,4 @@
-"""The gate of the forecast: the policy decides which outcomes refuse a reboot."""
+"""The forecast gate. The policy decides which outcomes refuse a reboot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate of the dry-run evictions, which the agent makes before the cordon."""
+"""The gate for dry-run evictions, which the agent sends before the cordon."""
 
 from __future__ import annotations
 

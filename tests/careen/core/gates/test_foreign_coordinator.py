@@ -1,4 +1,4 @@
-"""The gate of a foreign reboot coordinator in the cluster."""
+"""The gate that refuses a reboot while another reboot coordinator runs in the cluster."""
 
 from __future__ import annotations
 

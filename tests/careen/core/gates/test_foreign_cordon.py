@@ -1,5 +1,5 @@
-"""A foreign cordon: when its node counts as down, when it refuses its node's reboot, and the message
-(`careen.core.cordons`)."""
+"""Foreign cordons (`careen.core.cordons`). The tests show when a cordoned node counts as down, when the cordon refuses
+the node's reboot, and which message the agent writes."""
 
 from __future__ import annotations
 

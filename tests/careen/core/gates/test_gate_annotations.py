@@ -1,5 +1,5 @@
-"""The gate of the annotations careen.dev/gate.NAME, with which other programs refuse a reboot, on the Node or for the
-whole cluster."""
+"""The gate for annotations careen.dev/gate.NAME. With such an annotation, another program refuses the reboot of one
+node or of every node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate of the health queries. A query refuses unless it returns a fresh sample that meets its condition."""
+"""The gate for health queries. A query refuses unless it returns a fresh sample that meets its condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate of the hold and of the pause."""
+"""The gate for holds and pauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate of the host's state: the facts that must be known before a reboot."""
+"""The gate for the state of the host. It refuses a reboot while necessary facts are unknown."""
 
 from __future__ import annotations
 

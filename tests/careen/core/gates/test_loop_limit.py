@@ -1,4 +1,4 @@
-"""The gate of the loop limit: how often a node may reboot for the same need."""
+"""The gate that limits how often a node reboots for the same need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate of the maintenance windows: which windows apply to a node, and which requests waive them."""
+"""The gate for maintenance windows. The tests show which windows apply to a node, and which requests waive them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OFFICE = Window(days=frozenset(range(5)), start=time(9), end=time(17))
 
 
 def at(day: int, text: str) -> datetime:
-    """Return a time in March 2026, which begins on a Sunday, so day 6 is a Friday."""
+    """Return this time on a day of March 2026. The first day is a Sunday, so day 6 is a Friday."""
     return datetime.fromisoformat(f"2026-03-{day:02}T{text}").replace(tzinfo=UTC)
 
 

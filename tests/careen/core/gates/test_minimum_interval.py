@@ -1,4 +1,4 @@
-"""The gate of the minimum time since the node's last reboot."""
+"""The gate for the minimum time between two reboots of one node."""
 
 from __future__ import annotations
 

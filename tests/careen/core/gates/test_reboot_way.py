@@ -1,4 +1,4 @@
-"""The gate of the self-test: it refuses a host whose reboot would certainly fail."""
+"""The self-test gate. It refuses if the host's reboot would certainly fail."""
 
 from __future__ import annotations
 

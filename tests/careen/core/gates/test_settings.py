@@ -1,4 +1,4 @@
-"""The gate of the settings: what the agent may do while its current settings are invalid."""
+"""The settings gate. It decides what the agent may do while its current settings are invalid."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The content of the lock. careen reads both forms of kured's lock, and both forms of kured read careen's claims as
-held. The number of claims never exceeds the limit."""
+"""The content of the lock. careen reads both forms of kured's lock, and kured in both forms reads a claim of careen as
+a held lock. The number of claims never exceeds the limit."""
 
 from __future__ import annotations
 
@@ -223,8 +223,8 @@ def test_a_claim_is_confirmed_only_if_it_exists_and_the_lock_is_not_paused() -> 
 
 
 def kured_single_reads_held_by(text: str | None) -> str | None:
-    """Return the holder that kured's DaemonSetSingleLock.Acquire reads. It counts any annotation without a TTL as a
-    held lock."""
+    """Return the holder that kured's DaemonSetSingleLock.Acquire reads, or None if it can take the lock. It treats any
+    annotation without a TTL as a held lock."""
     if text is None:
         return None
     record = json.loads(text)
@@ -232,7 +232,7 @@ def kured_single_reads_held_by(text: str | None) -> str | None:
 
 
 def kured_multi_lets_in(text: str | None, max_owners: int) -> bool:
-    """Whether kured's canAcquireMultiple grants the lock, because `locks` has fewer entries than kured's limit."""
+    """Whether kured's canAcquireMultiple grants the lock: `locks` must have fewer entries than `max_owners`."""
     return text is None or len(json.loads(text).get("locks") or []) < max_owners
 
 
@@ -373,8 +373,8 @@ def test_a_failure_marks_only_the_failed_claim() -> None:
 
 
 def test_the_lock_records_the_smallest_limit_and_the_limit_of_each_claim() -> None:
-    """kured must not read a larger limit than that of an older claim. Once the older claim is gone, the new claim's
-    limit applies."""
+    """kured must not read a limit that is larger than the limit of an older claim. After the release of the older
+    claim, the limit of the new claim applies."""
     added = lock.add(held(an_entry("n2", "c2", limit=3)), an_entry("n1"), 5)
     assert added is not None
     assert (added.max_owners, added.entries[-1].limit) == (3, 5)
@@ -432,7 +432,7 @@ IN_PARTS = {
 
 
 def beside(row: Any) -> str:
-    """Return a lock with a limit of three, one readable entry and this entry."""
+    """Return the text of a lock with one readable entry and this entry, and a limit of three."""
     return json.dumps({"nodeID": "n1", "maxOwners": 3, "locks": [{"nodeID": "n1", "id": "c1", "limit": 3}, row]})
 
 
@@ -566,7 +566,7 @@ values = st.recursive(
 
 @given(values.map(json.dumps) | st.text(max_size=30))
 def test_any_readable_lock_survives_a_round_trip(text: str) -> None:
-    """Writing loses no claim and duplicates none."""
+    """A lock that careen reads and writes again contains the same claims."""
     content = lock.parse(text)
     if isinstance(content, Garbage):
         return

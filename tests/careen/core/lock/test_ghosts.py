@@ -1,5 +1,5 @@
-"""Ghosts: careen removes a claim only if a consistent read of its Node proves that the claim has no holder. Elapsed
-time alone proves nothing, and neither does a silent node."""
+"""Ghosts. careen removes a claim only if a consistent read of its Node proves that the claim has no holder. Elapsed
+time proves nothing, and a node that does not respond proves nothing."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_claim_whose_node_was_never_read_is_no_ghost() -> None:
 
 
 def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
-    """Return a new process's watch over a deleted Node whose claim has this overdue mark."""
+    """Return the ghost watch of a new process. The claim belongs to a deleted Node and has this overdue mark."""
     content = held(an_entry("n2", "c2", created="2026-03-04T11:00:00Z", overdue=mark))
     situation = a_situation(policy=a_policy(reboot_deadline_seconds=900.0, **policy), lock=content)
     return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))

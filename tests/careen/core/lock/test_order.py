@@ -1,4 +1,4 @@
-"""The line of waiting nodes: its order, which node may start, and how long the other nodes sleep."""
+"""The line of waiting nodes: its order, which of its nodes may start, and how long the other nodes sleep."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Overdue holders: which holders are marked, by which node, and with which message (`careen.core.lock.overdue`,
-`careen.core.steps.shared.looking_behind`)."""
+"""Overdue holders (`careen.core.lock.overdue`, `careen.core.steps.shared.looking_behind`). The tests show which holders
+are marked as overdue, which node marks them, and with which message."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_a_node_refused_by_another_gate_names_the_overdue_holder_too(changes: di
 
 
 def test_a_node_outside_its_window_also_checks_the_holders() -> None:
-    """Outside the window the line is empty, but some node must notice the overdue holder."""
+    """The line is empty outside the window, and some node must still notice the overdue holder."""
     shut = replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))
     decision = waiting(
         replace(LINE, line=replace(LINE.line, names=())), policy=shut, holders=Holders(nodes=(REBOOTING,))
@@ -330,8 +330,8 @@ def test_an_idle_node_marks_an_overdue_holder_if_no_node_waits() -> None:
 
 @pytest.mark.parametrize(("agents", "pause"), [(3, 60), (360, 60), (5000, 5000 / 6)])
 def test_all_idle_nodes_together_check_an_overdue_holder_six_times_a_second(agents: int, pause: float) -> None:
-    """The metric must disappear soon after the holder recovers, and a dead host must not cost the API server many
-    requests."""
+    """The metric must disappear soon after the holder recovers. A host that is dead for a long time must not cost the
+    API server many requests."""
     remembered = replace(remembering(is_reconciled=False), agents=agents)
     knows = idle(ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=remembered)
     assert (knows.memory.behind.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + pause)
@@ -342,8 +342,7 @@ def test_all_idle_nodes_together_check_an_overdue_holder_six_times_a_second(agen
 
 @pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 5000)])
 def test_all_agents_together_check_the_holders_once_a_second_without_a_line(agents: int | None, pause: float) -> None:
-    """The first agent that checks finds a dead holder as soon as in a small fleet. The age of the claim does not
-    matter."""
+    """In a large fleet, a dead holder is found as soon as in a small one. The age of the claim does not matter."""
     assert looking_behind.pause_seconds("n1", LockContent(), agents) == pause
     young = replace(ENTRY, created=at(looking_behind.LOOK_SECONDS + 1))
     memory = replace(remembering(), agents=agents)

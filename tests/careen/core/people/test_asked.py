@@ -1,5 +1,5 @@
-"""A person's request on the Node: how careen parses it, and when it counts as a need for a reboot, is met, or
-expires."""
+"""A person's request on the Node. The tests show how careen parses it, when it is a need for a reboot, and when it is
+met or expires."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def test_during_a_reboot_only_the_host_reports_a_further_need(phase: Phase) -> N
 
 
 def test_a_requested_reboot_is_a_need_until_the_host_boots() -> None:
-    """Otherwise an agent that restarts between the announcement and the request to the host would treat the request as
-    withdrawn."""
+    """An agent may restart between the announcement and the request to the host. The agent would otherwise treat the
+    person's request as withdrawn."""
     node = asking(PersonRequest(wish=Wish.REBOOT))
     found = heard(an_observation(node, need=NO), node, Progress(phase=Phase.REBOOTING)).need
     assert found.answer is NeedAnswer.YES

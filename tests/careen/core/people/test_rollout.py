@@ -1,5 +1,5 @@
-"""The figures of a roll-out come from the nodes' reports of their last reboots. Invalid annotations do not change
-them."""
+"""The figures of a roll-out. They come from the report of the last reboot on each node. Invalid annotations do not
+change them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages to people: their fields, and when an agent reports the end of a roll-out."""
+"""Messages to people. The tests show their fields, and when an agent reports the end of a roll-out."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Claiming: the claim enters the lock, all gates run again on fresh data, and one patch records the claim and cordons
-the node. Two nodes never claim at once."""
+"""The phase Claiming. The claim enters the lock, all gates run again on fresh data, and one patch records the claim and
+cordons the node. Two nodes never claim at once."""
 
 from __future__ import annotations
 
@@ -58,8 +58,7 @@ def claiming(**changes: Any) -> Decision:
 
 
 def withdraws_the_claim(decision: Decision) -> bool:
-    """Whether the decision withdraws the claim: first a patch records the withdrawal, then the entry leaves the
-    lock."""
+    """Whether the decision withdraws the claim. A patch must record the withdrawal before the entry leaves the lock."""
     patches = kinds(decision)
     record = the_record(decision)
     return (

@@ -1,7 +1,6 @@
-"""Draining: the node evicts the next pods, is drained, or is stuck. A cancelled drain restores everything in one patch
-before the claim is removed.
-
-With `careen.core.steps.shared.late_gates` and `careen.core.steps.shared.working`."""
+"""The phase Draining (with `careen.core.steps.shared.late_gates` and `careen.core.steps.shared.working`). The node
+evicts pods until it is drained or cannot continue. A cancelled drain restores everything in one patch, before the claim
+leaves the lock."""
 
 from __future__ import annotations
 
@@ -63,7 +62,8 @@ def refused(attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAns
 
 
 def is_undone(decision: Decision) -> bool:
-    """Whether one patch restores everything. The claim's id stays on the Node until the entry has left the lock."""
+    """Check that one patch restores everything, and return True. The claim's id stays on the Node until the entry has
+    left the lock."""
     patch, record = the_patch(decision), the_record(decision)
     assert patch.unschedulable is False
     assert {"pool": patch.labels["pool"], "new": patch.labels["new"]} == {"pool": "web", "new": None}
@@ -100,7 +100,7 @@ def test_a_recreated_pod_that_tolerates_the_cordon_does_not_delay_the_reboot() -
 
 
 def test_a_bound_pod_is_evicted_once_and_the_drain_continues() -> None:
-    """The owner recreates such a pod on the node within a second, each time."""
+    """The owner recreates such a pod on the node within a second of each eviction."""
     first = draining(pods=(a_pod("pinned-1", came_bound=True),))
     assert evicted(first) == ["pinned-1"]
     again = draining(pods=(a_pod("pinned-2", came_bound=True, created_at=NOW),), memory=first.memory)
@@ -287,7 +287,7 @@ def test_a_forced_reboot_requires_three_decided_evictions(
 
 @pytest.mark.parametrize("answer", [EvictAnswer.UNCLEAR, EvictAnswer.BARRED])
 def test_undecided_evictions_do_not_count_towards_a_forced_reboot(answer: EvictAnswer) -> None:
-    """No API server decided these evictions. They were not sent, a busy server refused them, a webhook was down, or a
+    """The API server did not decide these evictions: they were not sent, the server was busy, a webhook was down, or a
     permission was missing."""
     memory = remembering()
     for _ in range(2):
@@ -359,7 +359,7 @@ def test_the_reboot_delay_is_not_restarted() -> None:
 
 
 def test_a_refusal_older_than_the_drain_does_not_shorten_the_patience() -> None:
-    """An agent that starts during the drain finds refusals from the time when the node waited."""
+    """An agent that starts during the drain still finds the refusals from the phase Waiting."""
     stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'
     decision = draining(node={"annotations": {keys.REFUSALS: stored}}, pods=Unknown("503"))
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.PODS_UNKNOWN)

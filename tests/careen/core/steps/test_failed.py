@@ -1,4 +1,5 @@
-"""Failed: an undone node is retried after a back-off. A halted node keeps its claim until a person acts."""
+"""The phase Failed. If the drain was undone, the node retries after a back-off. If the roll-out is halted, the node
+keeps its claim until a person acts."""
 
 from __future__ import annotations
 
@@ -148,7 +149,7 @@ def test_a_failed_node_that_becomes_ready_returns_to_service(make: Any) -> None:
 
 
 def test_a_kubelet_that_reports_the_old_boot_does_not_prove_readiness() -> None:
-    """Its Ready condition is from before the reboot."""
+    """The Ready condition of this kubelet is from before the reboot."""
     decision = decided(halted(Code.NEVER_READY, is_cordoned_by_us=True), node={"boot_id": "boot-0"})
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
 
@@ -204,7 +205,7 @@ def test_a_failure_is_retried_after_a_doubling_back_off(
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 300), (2, 600), (9, 3600)])
 def test_a_failed_reboot_command_has_a_back_off_five_times_as_long(failures: int, pause: float) -> None:
-    """Each attempt drains the node without a reboot."""
+    """Each new attempt would drain the node again without a reboot."""
 
     def phase(waited: float) -> Phase:
         return decided(released(Code.REBOOT_COMMAND_FAILED, failures=failures, failed_at=ago(waited), tries=1)).phase

@@ -1,4 +1,5 @@
-"""Idle: the soft taint follows the need at once, even if a gate refuses. The agent changes only careen's marks."""
+"""The phase Idle. A new need sets the soft taint at once, even if a gate refuses the reboot. The agent changes only
+careen's marks."""
 
 from __future__ import annotations
 

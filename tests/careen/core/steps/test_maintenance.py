@@ -1,5 +1,5 @@
-"""Maintenance: a person's request drains a node and keeps it out of service until the request ends. Restarts, reboots
-and manual changes of the lock do not end it."""
+"""The phase Maintenance. A person's request drains a node and keeps it out of service until the request ends. Restarts,
+reboots and manual changes of the lock do not end the maintenance."""
 
 from __future__ import annotations
 
@@ -220,8 +220,7 @@ def test_a_manual_uncordon_ends_the_maintenance_and_the_request() -> None:
 
 
 def test_a_manual_uncordon_ends_a_maintenance_whose_record_was_lost() -> None:
-    """A client removed the record of a node in maintenance. The node then takes a new claim and still has the cordon of
-    its former claim."""
+    """The node has lost its record and taken a new claim. Its cordon is from the claim before."""
     node = asking(KEEP, unschedulable=True, cordoned_by=(keys.FIELD_MANAGER,))
     drained = decided(a_progress(Phase.CLAIMING), node=node, need=NO, lock=held(an_entry()), pods=())
     kept = decided(the_record(drained), node=node, need=NO, pods=())
@@ -237,7 +236,8 @@ def test_a_node_cordoned_before_its_maintenance_stays_cordoned() -> None:
 
 
 def unready(request: PersonRequest | None, waited: float | None, **node: Any) -> Decision:
-    """Return the decision for an unready node in maintenance. Its request ended `waited` seconds ago."""
+    """Return the decision for an unready node whose maintenance request ended `waited` seconds ago, or has not ended if
+    `waited` is None."""
     record = replace(DOWN, settle_started=None if waited is None else ago(waited))
     return decided(record, a_policy(verify_timeout_seconds=600), asking(request, ready=False, **node), need=NO, pods=())
 

@@ -1,5 +1,5 @@
-"""Rebooting: the node announces the reboot, confirms its claim and asks the host. The tests include every way in which
-the host does not reboot."""
+"""The phase Rebooting. The agent announces the reboot, confirms its claim and asks the host. The tests include every
+way in which the host may fail to reboot."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def having(outcome: RebootOutcome, detail: str = "", announcement: int = 1) -> M
 
 
 def watching(seconds: float, by: str = "") -> Memory:
-    """Return the memory of a process that did not announce the reboot and has seen the announcement for `seconds`."""
+    """Return the memory of a process that has seen another process's announcement for `seconds`."""
     return remembering(stranger=StrangerMemory(by=by, announcement=1, since=UPTIME - seconds))
 
 
 def rebooting(outcome: RebootOutcome | None = None, announced_ago: float = 20, **changes: Any) -> Decision:
-    """Return the decision of the process that recorded `outcome`. Without `outcome`, the process takes the announcing
-    process for dead."""
+    """Return the decision of a process that recorded `outcome` for its reboot request. Without `outcome`, the process
+    has found another process's announcement and takes that process for dead."""
     memory = having(outcome, "exit code 1") if outcome else watching(150)
     return decided(a_progress(Phase.REBOOTING, announced=ago(announced_ago)), **{"memory": memory, **changes})
 
@@ -82,8 +82,8 @@ def told(decision: Decision) -> list[tuple[Occasion, str]]:
 
 
 def test_a_restarted_agent_does_not_repeat_the_message_about_the_reboot() -> None:
-    """A second announcement by the same process repeats the message, because the first one may have stopped before it.
-    The shell sends the message once."""
+    """A second announcement by the same process does contain the message, because the process may have stopped before
+    it sent the first one."""
     assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
     assert told(rebooting(RebootOutcome.NOT_ASKED)) == [(Occasion.REBOOT, "c1")]
     assert asks(rebooting())
@@ -157,7 +157,7 @@ def test_a_hold_before_the_request_undoes_the_drain_under_any_late_policy() -> N
 
 @pytest.mark.parametrize("changes", [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}])
 def test_a_cancelled_reboot_does_not_restore_a_missing_claim(changes: dict[str, Any]) -> None:
-    """A person released the claim and holds the node, so the agent leaves the lock unchanged."""
+    """A person released the claim and holds the node. The agent therefore leaves the lock unchanged."""
     decision = rebooting(RebootOutcome.NOT_ASKED, lock=LockContent(), **changes)
     assert decision.phase is Phase.WAITING
     assert WriteLock not in kinds(decision)
@@ -204,8 +204,8 @@ def test_an_announcement_names_its_process_and_a_latest_time_for_the_request() -
 def test_a_process_does_not_act_on_another_processes_announcement(
     outcome: RebootOutcome, changes: dict[str, Any]
 ) -> None:
-    """Two processes announced, and the other process's patch was written. Its reboot may be under way, so this process
-    requests, undoes and releases nothing."""
+    """Two processes announced the reboot, and the patch of the other process landed. Its reboot may be about to happen,
+    so this process does nothing."""
     decision = decided(record_by("other"), memory=mine(outcome), **changes)
     assert (decision.phase, decision.reason.code, asks(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, False)
     assert not [action for action in decision.actions if isinstance(action, WriteLock)]
@@ -312,7 +312,7 @@ def test_a_rebooting_node_restores_its_missing_claim(outcome: RebootOutcome | No
 def test_an_announcement_of_another_boot_is_ignored(
     announced: Announcement | None, outcome: RebootOutcome | None
 ) -> None:
-    """The time of the request is unknown, so the roll-out halts and does not wait for ever."""
+    """The time of the reboot request is unknown. The roll-out halts, because the node would otherwise wait for ever."""
     memory = having(outcome) if outcome else watching(0)
     decision = decided(a_progress(Phase.REBOOTING, announced=announced), memory=memory)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)

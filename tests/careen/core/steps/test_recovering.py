@@ -1,4 +1,4 @@
-"""A claim in the lock that the Node's record does not contain: the agent adopts or releases it."""
+"""A claim is in the lock and not in the Node's record. The agent adopts the claim or releases it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_newer_of_two_reads_of_the_agents_node_decides(text: str, entry: Ent
 
 
 def test_a_recreated_node_does_not_adopt_the_former_nodes_claim() -> None:
-    """A person recreated the Node from a copy, so the agent cannot know whether the host is about to reboot."""
+    """A person recreated the Node from a copy. The agent cannot know whether its host is about to reboot."""
     content = held(an_entry(uid="uid-old"))
     assert kinds(idle(node={"labels": {keys.REBOOT_LABEL: "in-progress"}}, lock=content)) == []
 
@@ -115,7 +115,7 @@ def test_the_label_and_the_claim_show_whether_an_adopted_cordon_is_careens(
 
 
 def test_a_claim_without_a_boot_id_is_adopted_with_the_current_boot_id() -> None:
-    """A record with a claim but without a boot id would be unreadable and would halt the roll-out."""
+    """A record with a claim and without a boot id would be unreadable and would halt the roll-out."""
     node = {"labels": {keys.REBOOT_LABEL: "in-progress"}}
     record = the_record(idle(node=node, lock=held(an_entry(boot=""))))
     assert (record.claim, record.boot_left, record.is_giving_back) == ("c1", BOOT, True)
@@ -218,7 +218,7 @@ def cordoned(*by: str, **changes: Any) -> dict[str, Any]:
 
 
 def test_the_drain_of_a_node_that_lost_all_marks_is_undone() -> None:
-    """The agent saw the need again first, so the label is `required`. The claim is still in the lock."""
+    """The agent has already seen the need again and set the label `required`. The claim is still in the lock."""
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*OURS), holders=Holders(nodes=(a_node(),))
     )
@@ -242,8 +242,8 @@ def test_a_rebooted_node_that_lost_all_its_marks_is_verified_and_uncordoned() ->
 
 @pytest.mark.parametrize("label", ["in-progress", None])
 def test_managed_fields_outweigh_label_and_lock(label: str | None) -> None:
-    """A person uncordoned the node and cordoned it again. That cordon is not careen's, even if the claim recorded no
-    earlier cordon."""
+    """A person uncordoned the node and cordoned it again. The cordon is not careen's, although label and claim suggest
+    it."""
     node = cordoned(*KUBECTL, labels={keys.REBOOT_LABEL: label} if label else {})
     assert the_record(idle(node=node, lock=held(an_entry(boot="boot-0")))).is_cordoned_by_us is False
     if label:
@@ -289,7 +289,7 @@ def test_only_the_record_decides_about_a_cordon_under_a_claim(phase: Phase) -> N
 
 
 def recreated(record: Progress | None, **changes: Any) -> Decision:
-    """Return the decision after the Node was deleted and recreated. This process read `record` on the former Node."""
+    """Return the decision after a Node was deleted and recreated. The same process read `record` on the former Node."""
     before = (
         decided(record, node={"uid": "former"}, need=YES, lock=held(an_entry(uid="former"))).memory
         if record
@@ -307,8 +307,8 @@ def recreated(record: Progress | None, **changes: Any) -> Decision:
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
 def test_an_agent_on_a_recreated_node_releases_its_old_claim_at_once(phase: Phase) -> None:
-    """The host still runs the boot that the claim was to end. This process did not ask the host, and no other process
-    could."""
+    """The host has not rebooted since the claim. This process did not ask the host, and no other process could have
+    done so."""
     decision = recreated(a_progress(phase))
     assert (decision.reason.code, kinds(decision)) == (Code.ENTRY_RELEASED, [WriteLock])
     assert the_lock(decision).entries == ()
@@ -412,7 +412,8 @@ def test_an_announced_reboot_waits_until_its_claim_is_readable(
 
 
 def test_a_lost_record_of_an_announced_reboot_causes_an_immediate_lock_read() -> None:
-    """A new record without the reboot would let other nodes remove this node's claim."""
+    """The agent must not write a new record without the reboot, because other nodes could then remove this node's
+    claim."""
     has_looked = remembering(is_reconciled=True, behind__holders_not_before=UPTIME + 20)
     assert idle(node=ANNOUNCED, need=YES, lock=NOT_ASKED, memory=has_looked).wants == {Evidence.LOCK}
     decision = idle(node=ANNOUNCED, need=YES, holders=NOT_ASKED, memory=has_looked)

@@ -1,5 +1,5 @@
-"""Settling: the node waits for the displaced workloads and then for the release delay. It then releases its claim and
-names the next nodes."""
+"""The phase Settling. The node waits for the displaced workloads and then for the release delay. It then releases its
+claim and names the next nodes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ BESIDE = held(an_entry(), an_entry("n9"))
 def test_an_idle_agent_reads_the_lock_again_after_an_uncertain_release(
     changes: dict[str, Any], looks_again: bool
 ) -> None:
-    """The process began after the reboot and has not been idle before."""
+    """The agent's process began after the reboot and was not idle before."""
     home = settling(memory=remembering(is_reconciled=False), **changes)
     assert home.phase is Phase.IDLE
     idle = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 2)

@@ -1,4 +1,4 @@
-"""Verifying: the agent first proves the new boot and then restores everything in one patch."""
+"""The phase Verifying. The agent first proves the new boot and then restores everything in one patch."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_a_verified_node_returns_to_service_despite_an_unreadable_lock(lock: Any
 
 
 def daemon_row(**changes: Any) -> OwnerHealth:
-    """Return the record's entry for the DaemonSet of `a_daemon_pod`."""
+    """Return the record's entry for the DaemonSet that owns `a_daemon_pod`."""
     return OwnerHealth(
         **{
             "kind": "DaemonSet",

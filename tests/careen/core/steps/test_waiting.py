@@ -1,5 +1,6 @@
-"""Waiting: the agent writes all cheap refusals at once and evaluates costly gates only if its node may start. It writes
-the claim to the Node first. A node without a need becomes idle (`careen.core.steps.shared.giving_back`)."""
+"""The phase Waiting. The agent writes all cheap refusals at once. It evaluates costly gates only if its node may start,
+and writes the claim to the Node before the lock. A node without a need becomes idle
+(`careen.core.steps.shared.giving_back`)."""
 
 from __future__ import annotations
 
@@ -199,7 +200,7 @@ def test_order_zone_starts_only_the_first_zone_if_no_node_is_named(how: Order, p
 
 
 def test_the_first_claim_waits_until_other_nodes_have_counted_their_pods() -> None:
-    """All nodes must count their pods before the node with the fewest pods is known. No node is named earlier."""
+    """The node with the fewest pods is known only after all nodes have counted. Until then no node is named."""
     first = waiting(memory=remembering(line__key="another hand-over"), waiters=NOT_ASKED)
     assert (first.phase, first.reason.code, first.wants) == (Phase.WAITING, Code.WAITING_FOR_TURN, frozenset())
     assert WriteLock not in kinds(first)
@@ -222,14 +223,13 @@ def test_nodes_of_a_large_fleet_take_few_turns_before_the_first_claim(agents: in
 
 
 def test_a_refused_node_waits_again_for_other_nodes_before_the_first_claim() -> None:
-    """All refused nodes would otherwise claim at once when the refusal ends."""
+    """All refused nodes would otherwise claim at the same time when the refusal ends."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
 
 @pytest.mark.parametrize(("jitter", "look"), [(0.0, 20.0), (0.999, 20.0 + 0.999 * OPENING_SECONDS)])
 def test_every_node_takes_a_turn_when_the_window_opens(jitter: float, look: float) -> None:
-    """The window opens in 20 s. The first node to take a turn must not start before the other nodes have counted their
-    pods."""
+    """The window opens in 20 s. The first node must not start before the other nodes have counted their pods."""
     shut = Window(start=(NOW + timedelta(seconds=20)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(
         policy=a_policy(window=shut), chance=Chance(claim_id="fresh", jitter=jitter)
@@ -248,8 +248,8 @@ def test_a_node_sleeps_as_usual_long_before_the_window_opens() -> None:
 def test_nodes_of_a_large_fleet_take_few_turns_outside_the_window(
     agents: int | None, jitter: float, look: float
 ) -> None:
-    """The line is empty, so the lock does not say how many nodes wait. Each turn sends two requests, and 5,000 nodes
-    stay below 20 requests a second."""
+    """The line is empty, so the lock does not contain the number of waiting nodes. Each turn sends two requests, and
+    5,000 nodes send fewer than 20 requests a second."""
     shut = a_policy(window=Window(days=frozenset()))
     decision = waiting(
         policy=shut,
@@ -290,13 +290,13 @@ def test_refused_nodes_of_a_large_fleet_take_few_turns(
 
 
 def test_nodes_in_the_line_of_a_paused_lock_sleep_as_usual() -> None:
-    """The line is short, and its nodes start when a person resumes the lock."""
+    """The line has few nodes, and they must start soon after a person resumes the lock."""
     paused = replace(NAMED, is_paused=True)
     assert waiting(lock=paused, memory=remembering(agents=5000)).look_again_seconds == LOOK_SECONDS
 
 
 def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
-    """Otherwise the lock would keep the count from the time when the line was filled."""
+    """The lock would otherwise keep the count from the time when the line was filled."""
     late = tuple(a_marked_node(a_progress(Phase.WAITING), name=f"m{number}", label="required") for number in range(7))
     decision = waiting(
         lock=NAMED, waiters=(N2, *late), alerts=(Alert(name="A"),), policy=a_policy(alerts=AlertPolicy())
@@ -457,7 +457,7 @@ CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", un
 def test_a_waiting_node_whose_cordon_blocks_other_nodes_goes_first(
     others: tuple[NodeView, ...], line: tuple[str, ...]
 ) -> None:
-    """A person cordons a node and requests its reboot. The cordon refuses the other nodes until the cordoned node has
+    """A person cordons a node and requests its reboot. The other nodes are refused until the cordoned node has
     rebooted."""
     decision = waiting(
         lock=NAMED,
@@ -499,8 +499,8 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 def test_a_refused_node_reads_the_lock_as_often_as_its_next_position_requires(
     named: tuple[str, ...], look: float
 ) -> None:
-    """A refused node has left the line. If the line has room, the next release names the node again, and the node must
-    then start within five seconds."""
+    """A refused node leaves the line. The next release can name it again, and it must then start within five
+    seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
     assert (
         waiting(lock=held(an_entry("n9"), line=Line(names=named)), memory=memory, forecast=NOT_ASKED).look_again_seconds
@@ -509,7 +509,8 @@ def test_a_refused_node_reads_the_lock_as_often_as_its_next_position_requires(
 
 
 def test_a_refused_node_beside_an_empty_line_reads_the_lock_often() -> None:
-    """No node is named beside the holder, so this node may start second. Its refusal does not put it into the line."""
+    """This node may start second, because no node is named beside the holder. A refused node does not enter the
+    line."""
     refused = waiting(
         lock=held(an_entry("n9", limit=2)),
         policy=a_policy(concurrency=2),
@@ -566,7 +567,7 @@ def test_the_first_in_line_checks_the_holder_of_an_old_claim_earliest(content: L
 
 
 def test_a_new_process_reads_the_age_of_claims_from_the_lock() -> None:
-    """An agent that runs for only five seconds at a time checks the holders, too."""
+    """An agent that is killed every five seconds must also check the holders."""
     assert waiting(
         lock=replace(LINE, line=replace(LINE.line, names=("n1", *LINE.line.names[2:]))), holders=NOT_ASKED
     ).wants == {Evidence.HOLDERS}
@@ -711,7 +712,7 @@ def test_a_paused_lock_refuses_every_node(policy: Policy) -> None:
 
 
 def test_a_new_claim_starts_with_a_cleared_memory() -> None:
-    """Refusals, evictions and requests under an earlier claim do not apply to the new claim."""
+    """Refusals, evictions and requests from the time of an earlier claim do not apply to the new claim."""
     memory: Memory = remembering(
         claiming__claimers={"x/1": 1.0},
         patience__since=3.0,

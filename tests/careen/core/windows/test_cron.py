@@ -1,4 +1,4 @@
-"""Windows of cron expressions: when they open, for how long, and how clock changes affect them."""
+"""Maintenance windows from cron expressions: when they open, for how long, and how clock changes affect them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def a_window(expression: str, hours: float, *excluded: Dates, zone: ZoneInfo = B
 
 
 def opening_times(window: NamedWindow, begin: str, *, hours: int) -> list[tuple[str, str]]:
-    """Return the opening and closing times of the window, in UTC."""
+    """Return the opening and closing times of the window in UTC within `hours` after `begin`."""
     at = datetime.fromisoformat(begin).replace(tzinfo=UTC)
     end, changes = at + timedelta(hours=hours), []
     assert not openings.is_open((window,), at)
@@ -132,7 +132,7 @@ DATES = st.lists(
 def test_a_cron_window_agrees_with_cronsim(
     expression: str, hours: float, zone: ZoneInfo, excluded: tuple[Dates, ...], at: datetime
 ) -> None:
-    """cronsim is the reference. It starts several days earlier, far from any clock change."""
+    """The reference is cronsim. It begins 60 hours before the earliest possible start of the window."""
     window = a_window(expression, hours, *excluded, zone=zone)
     starts = []
     for start in CronSim(expression, (at - timedelta(hours=hours + 60)).astimezone(zone)):

@@ -1,4 +1,4 @@
-"""Windows of days and times: around midnight, in other time zones, and on days with a clock change."""
+"""Maintenance windows of days and times: around midnight, in other time zones, and on days with a clock change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OFFICE = Window(days=frozenset(range(5)), start=time(9), end=time(17))
 
 
 def at(day: int, text: str) -> datetime:
-    """Return a time in March 2026, which begins on a Sunday, so day 6 is a Friday."""
+    """Return this time on a day of March 2026. The first day is a Sunday, so day 6 is a Friday."""
     return datetime.fromisoformat(f"2026-03-{day:02}T{text}").replace(tzinfo=UTC)
 
 
@@ -195,7 +195,8 @@ def test_a_window_on_the_day_the_clock_goes_back_keeps_its_local_times(
 
 
 def _open(window: Window, begin: datetime, *, hours: int) -> list[tuple[str, str]]:
-    """Return the open intervals in UTC. Checks that the state of every second agrees with the reported changes."""
+    """Return the intervals in UTC in which the window is open. Check every second that the state agrees with the
+    reported changes."""
     end = begin + timedelta(hours=hours)
     changes, at = [], begin
     while (change := daily.change_after(window, at)) is not None and change < end:

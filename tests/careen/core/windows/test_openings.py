@@ -1,4 +1,4 @@
-"""Several windows together: their state changes at the reported times and at no other time."""
+"""Several maintenance windows together. Their combined state changes at the reported times and at no other time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A waiting node counts its movable pods before it gets the label `ready`, and lists its pods again from time to
+"""A waiting node counts its movable pods before it gets the label `ready`. Later it repeats the count from time to
 time."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def counting(label: str = "required", moves: str | None = None, **changes: Any) 
 
 
 def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "2") -> bool:
-    """Whether the node lists its pods again, `ago` seconds after the last list."""
+    """Whether the node lists its pods again if its last list was `ago` seconds before."""
     return (
         Evidence.PODS
         in counting(
@@ -78,7 +78,7 @@ def test_an_unchanged_count_is_not_written_again() -> None:
 
 
 def test_a_node_counts_its_pods_each_time_before_it_gets_the_label_ready() -> None:
-    """One patch writes the count and the label, so after a conflict the node counts again, too."""
+    """One patch writes both the count and the label. After a conflict, the node therefore counts again."""
     just_now = remembering(moves_counted_at=UPTIME - 1)
     assert counting(moves="9", pods=NOT_ASKED, policy=a_policy(), memory=just_now).wants == {Evidence.PODS}
     assert the_patch(counting(moves="9", pods=PODS, policy=a_policy(), memory=just_now)).annotations[keys.MOVES] == "2"

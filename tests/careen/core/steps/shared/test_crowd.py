@@ -1,4 +1,5 @@
-"""The crowd: a refused node of a large fleet counts the waiting nodes itself, to choose how long it sleeps."""
+"""The count of waiting nodes. In a large fleet, a refused node counts the waiting nodes itself, and the count
+determines how long the node sleeps."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How steps fail. Either the drain is undone and the claim is released, or the roll-out halts and the claim is kept and
-marked."""
+"""Steps that fail. Depending on the failure, the agent undoes the drain and releases the claim, or it keeps the marked
+claim and halts the roll-out."""
 
 from __future__ import annotations
 

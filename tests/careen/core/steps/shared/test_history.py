@@ -1,4 +1,5 @@
-"""The last five reboots in an annotation: written newest first, limited in size, and read from any content."""
+"""The annotation with the last five reboots of a node, newest first. Its size is limited, and any content can be
+read."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def test_the_history_keeps_the_newest_five_reboots() -> None:
 
 
 def test_the_same_reboot_is_recorded_once() -> None:
-    """The agent sends the patch again after a lost answer."""
+    """The agent repeats the patch if its response was lost."""
     node = telling(with_one_more(a_node(), ONE))
     assert reboots_of(telling(with_one_more(node, ONE))) == (ONE,)
 

@@ -1,4 +1,5 @@
-"""What the next node in line prepares while the holder's workloads settle, and when the preparation is valid."""
+"""The next node in line prepares its claim while the holder's workloads settle. The tests show what it prepares, and
+when the preparation is valid."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ NO_ROOM = Forecast(
 
 
 def waiting(**changes: Any) -> Decision:
-    """Return the decision of the next node in line, beside a holder that releases its claim in three seconds."""
+    """Return the decision of the next node in line. It waits for a holder whose claim is due in three seconds."""
     given: dict[str, Any] = {"pods": PODS, "fleet": a_fleet(MINE, OTHER), "disruptions": ALLOWED, "lock": SETTLING}
     return decided(RECORD, node=READY, **given | changes)
 
@@ -177,13 +178,13 @@ def ready(before: Prepared, **changes: Any) -> Memory:
 
 
 def our_turn(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision after the holder's release, in a turn without a new forecast."""
+    """Return the decision of a prepared node after the holder's release. No new forecast is made."""
     given: dict[str, Any] = {"lock": FREE, "forecast": NOT_ASKED, "memory": ready(before)}
     return waiting(**given | changes)
 
 
 def claimed(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision under the node's own claim, in a turn without a new forecast and dry run."""
+    """Return the decision of a prepared node under its own claim. No new forecast and no new dry run are made."""
     given: dict[str, Any] = {
         "pods": PODS,
         "fleet": a_fleet(MINE, OTHER),

@@ -1,5 +1,5 @@
-"""The spread of taints: fleets above 500 agents set their taints evenly over at most a minute, whatever the nodes'
-names. Smaller fleets set them at once."""
+"""The spread of taints. Fleets above 500 agents set their taints evenly over at most a minute, whatever the names of
+the nodes are. Smaller fleets set them at once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_process_that_restarts_often_also_sets_its_taint_within_a_minute(node:
 @pytest.mark.parametrize("kind", NAMES)
 @pytest.mark.parametrize("count", [MANY_AGENTS + 1, 5000])
 def test_taints_are_spread_evenly_over_the_minute(kind: str, count: int) -> None:
-    """Each ten seconds get about a sixth of the fleet, within five standard deviations of an even random spread."""
+    """Each period of ten seconds contains a sixth of the fleet, within five standard deviations of a random spread."""
     delays = [delay_seconds(name, count, NOON) for name in NAMES[kind][:count]]
     at_once = sum(delay == 0.0 for delay in delays)
     assert at_once < MANY_AGENTS
