@@ -60,7 +60,7 @@ from tests.careen.core.builders import (
         (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Claiming","claim":"c"}'}), Code.PROGRESS_UNREADABLE),
     ],
 )
-def test_with_an_unreadable_node_or_record_the_agent_only_reports(node: Any, code: Code) -> None:
+def test_the_agent_only_reports_if_its_node_or_record_is_unreadable(node: Any, code: Code) -> None:
     decision = decide(an_observation(node), a_policy())
     assert decision.reason.code is code
     written = [

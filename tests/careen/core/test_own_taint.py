@@ -168,7 +168,7 @@ def test_a_node_with_an_unreadable_record_only_removes_its_taint(node: dict[str,
     assert set(patch.annotations) == {keys.REASON}
 
 
-def test_the_reason_names_once_the_annotation_that_a_person_must_remove() -> None:
+def test_the_reason_shows_once_which_annotation_a_person_must_remove() -> None:
     decision = wiped(need=YES, node=GARBAGE)
     said = the_patch(decision).annotations[keys.REASON]
     assert said == (

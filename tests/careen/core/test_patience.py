@@ -126,7 +126,7 @@ def test_successive_unknown_facts_share_one_patience() -> None:
     [{"pods": (a_pod(),)}, {"lock": held(an_entry("n2", "c2"))}],
     ids=["a pod was recreated", "the claim was missing"],
 )
-def test_a_turn_without_the_unknown_fact_does_not_restart_the_patience(between: dict[str, Any]) -> None:
+def test_a_turn_that_does_not_check_the_unknown_fact_keeps_the_patience_running(between: dict[str, Any]) -> None:
     story = draining()
     while story.seconds < 600:
         assert story.turn(58, **SKEW).phase is Phase.DRAINING

@@ -190,7 +190,7 @@ def test_the_rescue_drops_a_time_in_an_invalid_format(instant: Any) -> None:
         ((), False),
     ],
 )
-def test_without_a_readable_record_managed_fields_show_who_cordoned(
+def test_managed_fields_show_who_cordoned_if_the_record_is_unreadable(
     record: str | None, managers: tuple[str, ...], is_lifted: bool
 ) -> None:
     patch = undone(a_raw_node(record, managedFields=managed_by(*managers)))

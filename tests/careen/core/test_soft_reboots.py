@@ -62,7 +62,7 @@ def test_an_equal_count_or_a_changed_setting_proves_no_reboot(left: str, now: st
     assert rebooting(left, now).phase is Phase.REBOOTING
 
 
-def test_a_soft_reboot_is_verified_and_its_report_names_the_proof() -> None:
+def test_a_soft_reboot_is_verified_and_its_report_contains_the_proof() -> None:
     progress = a_progress(Phase.VERIFYING, boot_left=NONE, verify_started=ago(10, ONE))
     made = decided(progress, boot_id=ONE, need=NO)
     assert made.phase is Phase.SETTLING

@@ -21,7 +21,7 @@ def test_a_cleanup_removes_every_key_of_careens_domains() -> None:
 
 
 @pytest.mark.parametrize("package", ["careen"])
-def test_only_the_module_keys_defines_annotation_keys(package: str) -> None:
+def test_all_annotation_keys_are_defined_in_the_module_keys(package: str) -> None:
     """A cleanup would miss a key that another module defines."""
     found = [
         f"{module.where}: {text}"

@@ -63,7 +63,7 @@ def test_the_baseline_contains_only_owners_of_displaced_pods() -> None:
     assert baseline.taken(situation, (a_pod(),)) == (an_owner(),)
 
 
-def test_the_cordon_message_names_at_most_three_unready_daemonsets() -> None:
+def test_the_cordon_message_lists_at_most_three_unready_daemonsets() -> None:
     rows = [an_owner(name, kind="DaemonSet", ready=0) for name in "abcde"]
     assert baseline.said(rows).endswith("DaemonSet shop/a, DaemonSet shop/b, DaemonSet shop/c and 2 more")
     assert baseline.said([an_owner("a", kind="DaemonSet", ready=1)]) == ""

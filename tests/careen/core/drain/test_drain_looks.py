@@ -59,7 +59,7 @@ def answered(answers: Answers) -> Memory:
         ),
     ],
 )
-def test_the_look_after_evictions_follows_their_answers(answers: Answers, look: float) -> None:
+def test_the_results_of_evictions_determine_the_next_turn(answers: Answers, look: float) -> None:
     decided = evicting("a", "b")
     found = drain_looks.after_evictions(decided, answered(answers), uptime=UPTIME)
     assert found == replace(decided, look_again_seconds=pytest.approx(look))
@@ -70,7 +70,7 @@ def test_a_turn_without_evictions_keeps_its_pause() -> None:
     assert drain_looks.after_evictions(idle, answered({"a": (BUDGET, 1.2)}), uptime=UPTIME) is idle
 
 
-def test_no_look_at_terminating_pods_while_another_still_has_to_be_evicted() -> None:
+def test_a_due_eviction_delays_the_check_of_terminating_pods() -> None:
     ending = [a_pod("a", deletion_timestamp=NOW - timedelta(seconds=1))]
     assert drain_looks.without_eviction(ending, (), NOW) == 0.5
     assert drain_looks.without_eviction(ending, (1.3,), NOW) == 1.3

@@ -53,7 +53,7 @@ def asked(
         pytest.param(a_pod(phase="Failed"), id="a failed pod"),
     ],
 )
-def test_the_drain_leaves_static_pods_finished_pods_and_daemonset_pods(pod: PodView) -> None:
+def test_the_drain_evicts_no_static_finished_or_daemonset_pods(pod: PodView) -> None:
     assert plan(pod).staying == (pod,)
     assert plan(pod).is_done
 
@@ -199,7 +199,7 @@ def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.Drain
         pytest.param(a_pod(tolerates_cordon=True), False, id="its creation time is unknown"),
     ],
 )
-def test_the_drain_leaves_pods_that_come_back_to_the_cordoned_node(pod: PodView, stays: bool) -> None:
+def test_the_drain_does_not_evict_pods_that_return_to_the_cordoned_node(pod: PodView, stays: bool) -> None:
     found = plan_since(pod)
     assert (found.staying, found.now) == (((pod,), ()) if stays else ((), (pod,)))
 
@@ -268,7 +268,7 @@ def test_answered_evictions_of_recreated_pods_permit_a_forced_reboot() -> None:
     assert not drain_plan.is_force_earned(plan_since(comer("old", after=-30), memory=memory), policy, memory)
 
 
-def test_the_eviction_of_a_recreated_pod_names_its_owner() -> None:
+def test_the_eviction_of_a_recreated_pod_contains_its_owner() -> None:
     found = drain_plan.requests(plan_since(comer("new"), comer("old", after=-30)), DrainPolicy())
     assert {pod.name: pod.comer_of for pod in found} == {"new": "rs-web", "old": ""}
 
@@ -350,7 +350,7 @@ def test_a_terminating_pod_permits_a_forced_reboot() -> None:
     assert drain_plan.is_force_earned(plan(terminating(0)), DrainPolicy(force_reboot=True), Memory())
 
 
-def test_the_message_names_the_blocking_pods_and_the_servers_refusal() -> None:
+def test_the_message_shows_the_blocking_pods_and_the_servers_refusal() -> None:
     memory = asked("a", attempts=4, detail="Cannot evict pod as it would violate the pod's disruption budget.")
     found = plan(a_pod("a"), *(a_pod(f"b{number}") for number in range(4)), memory=memory)
     assert drain_plan.describe(found, memory) == "shop/b0, shop/b1, shop/b2 and 2 more"
@@ -384,7 +384,7 @@ def as_scheduled(view: PodView) -> Pod:
     labels=st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["db", "web"])),
     selector=st.sampled_from(["", "app=db", "app!=db", "!tier", "app in (db,web),tier"]),
 )
-def test_a_forecast_and_the_drain_leave_the_same_pods(
+def test_the_same_pods_stay_in_a_forecast_and_in_the_drain(
     owner: str, is_mirror: bool, labels: dict[str, str], selector: str
 ) -> None:
     policy = DrainPolicy(selector=Selector.parse(selector) if selector else None)

@@ -63,7 +63,7 @@ PENDING = pod("a", Outcome.PENDING, "one more node like n1", "a maxSkew of 2")
         pytest.param((pod("d", Outcome.MOVES),), {}, "", id="nothing refuses the drain"),
     ],
 )
-def test_a_refusal_by_the_forecast_names_remedies_for_its_pods(
+def test_a_refusal_by_the_forecast_lists_remedies_for_its_pods(
     pods: tuple[PodForecast, ...], policy: dict[str, Any], expected: str
 ) -> None:
     assert ways_out(Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods), a_policy(**policy)) == expected

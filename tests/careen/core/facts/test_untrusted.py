@@ -151,7 +151,7 @@ poisoned = st.dictionaries(st.sampled_from(ANNOTATIONS), texts, min_size=1)
 
 
 @pytest.mark.parametrize("text", INSTANTS)
-def test_a_time_outside_the_accepted_range_is_none(text: str) -> None:
+def test_a_time_outside_the_accepted_range_is_read_as_none(text: str) -> None:
     assert from_rfc3339(text) is None
 
 
@@ -267,7 +267,7 @@ def test_commands_show_a_node_with_any_annotations(annotations: dict[str, str]) 
     json.dumps(why_json(story), default=str)
 
 
-def test_the_status_names_the_unreadable_record() -> None:
+def test_the_status_shows_why_a_record_is_unreadable() -> None:
     sick = a_node(
         "n2",
         annotations={

@@ -45,12 +45,14 @@ IGNORE = re.compile("^Watchdog$")
         (AlertPolicy(), NOT_ASKED, Code.ALERTS_UNKNOWN),
     ],
 )
-def test_an_alert_refuses_by_its_name_and_state(policy: AlertPolicy | None, active: Any, expected: Code | None) -> None:
+def test_the_name_and_state_of_an_alert_decide_whether_it_refuses(
+    policy: AlertPolicy | None, active: Any, expected: Code | None
+) -> None:
     refused = alerts.ask(a_situation(policy=a_policy(alerts=policy), alerts=active), When.READY)
     assert (refused.code if refused else None) is expected
 
 
-def test_the_refusal_names_each_alert_once() -> None:
+def test_the_refusal_lists_each_alert_once() -> None:
     active = tuple(Alert(name=name) for name in ("D", "A", "B", "A", "C"))
     refused = alerts.ask(a_situation(policy=a_policy(alerts=AlertPolicy()), alerts=active), When.READY)
     assert refused is not None

@@ -42,7 +42,7 @@ def test_the_gate_lists_no_pods_without_configured_selectors() -> None:
     assert blocking_pods.ask(a_situation(pods=Unknown("503")), When.READY) is None
 
 
-def test_the_refusal_names_the_pod_and_the_selector() -> None:
+def test_the_refusal_shows_the_pod_and_the_selector() -> None:
     pods = (a_pod("b", labels={"app": "db", "critical": ""}), a_pod("a", labels={"app": "db"}))
     refused = blocking_pods.ask(a_situation(policy=POLICY, pods=pods), When.READY)
     assert refused is not None

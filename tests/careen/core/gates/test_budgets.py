@@ -138,7 +138,7 @@ def test_a_holder_whose_node_is_deleted_counts_in_its_budgets() -> None:
     assert answer(own=a_node("n1", labels={keys.ZONE: "a"}), policy=policy, content=content) is Code.BUDGET_SPENT
 
 
-def test_a_claim_of_an_unreadable_node_counts_in_every_budget() -> None:
+def test_a_claim_with_an_unreadable_node_name_counts_in_every_budget() -> None:
     policy = a_policy(concurrency=5, budgets=(ZONE,))
     content = parse('{"nodeID":"","maxOwners":5,"locks":[{"nodeID":7,"limit":5}]}')
     assert isinstance(content, LockContent)
@@ -194,7 +194,7 @@ def test_order_zone_starts_no_node_while_another_zone_works(
     assert answer(*others, own=own, policy=a_policy(concurrency=5), content=content) is None
 
 
-def test_the_refusal_names_the_holders_in_the_other_zone() -> None:
+def test_the_refusal_lists_the_holders_in_the_other_zone() -> None:
     others = [a_marked_node(a_progress(Phase.SETTLING), name=name, labels=IN_B) for name in ("b2", "b1")]
     refused = budgets.ask(a_situation(a_node("n1", labels=IN_A), BY_ZONE, fleet=a_fleet(*others)), When.CLAIMED)
     assert refused is not None
@@ -242,7 +242,7 @@ def test_an_unknown_list_of_nodes_refuses_the_reboot(fleet: Any) -> None:
     assert refused.code is Code.FLEET_UNKNOWN
 
 
-def test_the_refusal_names_each_down_node_and_why() -> None:
+def test_the_refusal_says_of_each_down_node_why_it_is_down() -> None:
     situation = a_situation(
         OWN, a_policy(), fleet=a_fleet(OWN, a_node("n2", ready=False), a_node("n3", unschedulable=True))
     )

@@ -60,7 +60,9 @@ def test_a_node_waits_until_the_interval_is_over(node: NodeView, released_at: st
         (["n2", "n1"], When.CLAIMED, True),
     ],
 )
-def test_an_interval_lets_no_node_start_beside_another_holder(holders: list[str], when: When, is_refused: bool) -> None:
+def test_no_node_starts_beside_another_holder_if_an_interval_is_set(
+    holders: list[str], when: When, is_refused: bool
+) -> None:
     refused = cluster_interval.ask(a_situation(a_node(), HOURLY, lock=held(*map(an_entry, holders))), when)
     assert (refused is not None) is is_refused
     if refused:
@@ -68,9 +70,9 @@ def test_an_interval_lets_no_node_start_beside_another_holder(holders: list[str]
 
 
 @pytest.mark.parametrize("content", [LockContent(released_at=ago(1)), held(an_entry("n2")), Garbage("x")])
-def test_without_an_interval_the_gate_refuses_no_node(content: LockContent | Garbage) -> None:
+def test_the_interval_gate_refuses_no_node_if_no_interval_is_set(content: LockContent | Garbage) -> None:
     assert cluster_interval.ask(a_situation(policy=a_policy(concurrency=3), lock=content), When.READY) is None
 
 
-def test_the_gate_of_the_interval_ignores_an_unreadable_lock() -> None:
+def test_the_interval_gate_ignores_an_unreadable_lock() -> None:
     assert cluster_interval.ask(a_situation(policy=HOURLY, lock=Garbage("x")), When.READY) is None

@@ -56,7 +56,7 @@ def test_the_policy_decides_which_outcomes_refuse(forecast: Any, policy: dict[st
     assert (refused.code if refused else None) is expected
 
 
-def test_the_refusal_names_every_cause_with_its_pods() -> None:
+def test_the_refusal_lists_every_cause_with_its_pods() -> None:
     forecast = a_forecast(("a", Outcome.PENDING), ("b", Outcome.UNKNOWN), ("c", Outcome.MOVES))
     assert (
         objection_to(forecast, a_policy())

@@ -46,7 +46,7 @@ def test_a_foreign_cordon_refuses_a_reboot_only_if_a_setting_says_so(
     assert (refused is not None and refused.code is Code.CORDONED) is is_refused
 
 
-def test_the_refusal_names_who_cordoned_the_node() -> None:
+def test_the_refusal_shows_who_cordoned_the_node() -> None:
     decision = decided(a_progress(Phase.WAITING), node=CORDONED, policy=a_policy(reboot_cordoned=False, taint_key=None))
     assert (
         decision.reason.sentence
@@ -106,7 +106,7 @@ def test_a_setting_decides_whether_a_foreign_cordon_counts_as_down(other: NodeVi
     assert down == ({"n2": word} if word else {})
 
 
-def test_the_refusal_names_the_node_and_why_it_counts_as_down() -> None:
+def test_the_refusal_says_why_the_node_counts_as_down() -> None:
     fleet = a_fleet(a_node("n1"), a_node("n2", unschedulable=True), a_node("n3", ready=False))
     refused = budgets.ask(a_situation(fleet=fleet), When.READY)
     assert refused is not None

@@ -37,7 +37,7 @@ def sentence(node: dict[str, str], cluster: dict[str, str] | None = None) -> str
         ({BACKUP: "two\nlines\x1b[31m"}, {}, "gate backup: two lines"),
     ],
 )
-def test_the_refusal_names_every_gate_annotation(
+def test_the_refusal_lists_every_gate_annotation(
     node: dict[str, str], cluster: dict[str, str], expected: str | None
 ) -> None:
     found = sentence(node, cluster)

@@ -65,7 +65,7 @@ def test_each_gate_is_evaluated_in_its_phases(when: When, left_out: set[str]) ->
     assert {gate.name for gate in GATES} - {gate.name for gate in asked(when)} == left_out
 
 
-def test_cheap_gates_need_no_extra_evidence_unless_pods_may_block() -> None:
+def test_cheap_gates_need_no_extra_evidence_by_default() -> None:
     situation = a_situation(pods=NOT_ASKED)
     assert missing(situation, asked(When.READY, Cost.CHEAP)) == frozenset()
 
@@ -92,7 +92,7 @@ def test_no_gate_refuses_in_a_favourable_state(when: When) -> None:
     assert refusals(a_situation(), asked(when), when) == ()
 
 
-def test_a_plan_evaluates_each_gate_or_names_it_as_unforeseen() -> None:
+def test_a_plan_evaluates_each_gate_or_lists_it_as_unforeseen() -> None:
     asked_by_a_plan = {gate.name for known in Foreseen for gate in foreseen(known)}
     named = {gate.name: gate.foresight.what for gate in GATES if isinstance(gate.foresight, Unforeseen)}
     assert asked_by_a_plan | named.keys() == {gate.name for gate in GATES}

@@ -56,11 +56,11 @@ def test_the_failure_of_another_node_refuses_the_reboot(content: LockContent | s
         ),
     ],
 )
-def test_the_refusal_names_the_failed_node_and_the_remedy(failed: tuple[str, ...], sentence: str) -> None:
+def test_the_refusal_shows_the_failed_node_and_the_remedy(failed: tuple[str, ...], sentence: str) -> None:
     assert halt.halted_because(held(*(an_entry(name, failed="never-ready") for name in failed))) == sentence
 
 
-def test_the_gate_is_not_evaluated_for_draining_nodes() -> None:
+def test_the_halt_gate_is_not_evaluated_for_draining_nodes() -> None:
     assert halt.GATE in asked(When.READY)
     assert halt.GATE in asked(When.CLAIMED)
     assert halt.GATE not in asked(When.BEFORE_REBOOT)

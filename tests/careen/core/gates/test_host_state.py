@@ -32,7 +32,7 @@ def test_an_unknown_host_state_refuses_the_reboot(changes: dict[str, Any], expec
     assert (refused.code if refused else None) is expected
 
 
-def test_the_refusal_names_the_direction_of_the_clock_difference() -> None:
+def test_the_refusal_says_whether_the_hosts_clock_is_ahead_or_behind() -> None:
     refused = host_state.ask(a_situation(clock_skew_seconds=-75.0), When.READY)
     assert refused is not None
     assert refused.sentence == "the host's clock is 1m15s behind the API server's"

@@ -54,7 +54,7 @@ def test_reboot_now_waives_the_window_until_the_annotation_expires(
     ],
     ids=["open", "without now", "met", "expired"],
 )
-def test_an_open_request_with_now_waives_the_window(request_: dict[str, object], expected: Code | None) -> None:
+def test_a_pending_request_with_now_waives_the_window(request_: dict[str, object], expected: Code | None) -> None:
     node = a_node(annotations={keys.REQUEST: json.dumps(request_)})
     refused = maintenance_window.ask(a_situation(node, a_policy(window=OFFICE), now=at(6, "21:00")), When.READY)
     assert (refused.code if refused else None) is expected
@@ -68,7 +68,7 @@ def test_a_label_changed_for_the_drain_does_not_change_the_nodes_window() -> Non
     assert maintenance_window.ask(situation, When.CLAIMED) is None
 
 
-def test_the_refusal_names_the_window_without_the_current_time() -> None:
+def test_the_refusal_shows_the_window_without_the_current_time() -> None:
     refused = maintenance_window.ask(a_situation(policy=a_policy(window=FRIDAY_NIGHT), now=at(6, "21:00")), When.READY)
     assert refused is not None
     assert refused.sentence == "outside the maintenance window fri 22:00–04:00 UTC"
@@ -130,7 +130,7 @@ def test_reboot_now_works_for_a_node_that_no_window_selects() -> None:
     assert maintenance_window.ask(a_situation(node, policy, now=at(6, "21:00")), When.READY) is None
 
 
-def test_the_refusal_names_cron_windows_and_excluded_dates_briefly() -> None:
+def test_the_refusal_shows_cron_windows_and_excluded_dates_briefly() -> None:
     excluded = tuple(Dates(first=date(2026, 3, day), last=date(2026, 3, day + day % 2)) for day in range(1, 7))
     opens = Cron(expression="0 2 * * SUN", seconds=5400)
     windows = tuple(NamedWindow(name=f"w{number}", opens=opens, excluded=excluded) for number in range(5))

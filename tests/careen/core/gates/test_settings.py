@@ -22,7 +22,7 @@ from tests.careen.core.builders import a_policy, a_situation
         ("no ConfigMap", False, When.BEFORE_REBOOT, True),
     ],
 )
-def test_invalid_settings_refuse_a_start_and_incomplete_settings_a_reboot(
+def test_invalid_settings_refuse_a_claim_and_incomplete_settings_refuse_a_reboot(
     problem: str,
     is_whole: bool,
     when: When,

@@ -37,7 +37,7 @@ def test_an_empty_lock_in_any_form_has_no_holders(text: str | None) -> None:
     assert lock.free_slots(understood(text), 1) == 1
 
 
-def test_kureds_single_form_is_one_claim_with_its_prior_cordon() -> None:
+def test_kureds_single_form_is_read_as_one_claim_with_its_prior_cordon() -> None:
     (entry,) = understood(SINGLE).entries
     assert (entry.node, entry.id, entry.cordoned) == ("n9", "", True)
 
@@ -48,7 +48,7 @@ def test_kureds_multi_form_is_read_with_its_limit() -> None:
     assert content.max_owners == 2
 
 
-def test_a_node_id_outside_kureds_list_is_a_holder() -> None:
+def test_the_top_level_node_id_of_kureds_lock_is_a_holder() -> None:
     assert understood('{"nodeID":"n1","maxOwners":2,"locks":[{"nodeID":"n2"}]}').holders == ("n1", "n2")
 
 
@@ -152,7 +152,7 @@ def test_a_node_that_leaves_the_line_reduces_how_many_may_start_together(
     assert Line().naming(("n1",), at="t", waiting=1).without("n1").abreast is None
 
 
-def test_a_lock_with_a_line_but_no_holder_has_a_ttl_for_kured() -> None:
+def test_a_lock_with_a_line_and_no_holder_has_a_ttl_for_kured() -> None:
     text = lock.render(LockContent(line=Line(names=("n2",), at="2026-03-04T12:00:00Z")))
     assert text is not None
     assert json.loads(text)["TTL"] == 600 * 10**9
@@ -195,7 +195,7 @@ def test_a_node_that_claims_leaves_the_line() -> None:
     assert content.line.names == ("n2", "n3")
 
 
-def test_a_working_nodes_claim_is_restored_beyond_the_limit_and_in_a_pause() -> None:
+def test_a_working_nodes_claim_is_restored_even_in_a_full_or_paused_lock() -> None:
     content = lock.put_back(held(an_entry("n2", "b"), is_paused=True), an_entry("n1", "a"), 1)
     assert content.holders == ("n2", "n1")
     assert content.is_paused
@@ -210,7 +210,7 @@ def test_pause_and_resume_keep_the_claims() -> None:
     assert lock.resume(paused).is_paused is False
 
 
-def test_a_claim_is_confirmed_only_if_it_exists_and_the_lock_is_not_paused() -> None:
+def test_a_claim_is_not_confirmed_if_it_is_missing_or_the_lock_is_paused() -> None:
     assert lock.confirms(a_reading(held(an_entry("n1", "a"))).content, "n1", "a")
     assert not lock.confirms(a_reading(held(an_entry("n1", "a"))).content, "n1", "b")
     assert not lock.confirms(a_reading(held(an_entry("n2", "a"))).content, "n1", "a")
@@ -387,7 +387,7 @@ def test_ghosts_are_removed_and_other_claims_stay() -> None:
     assert lock.remove_all(held(ghost, living), (ghost,)).entries == (living,)
 
 
-def test_the_lock_names_a_passed_over_node_until_it_claims() -> None:
+def test_the_lock_lists_a_passed_over_node_until_it_claims() -> None:
     line = Line().passing_over(("n3", "n2"))
     assert understood(lock.render(held(an_entry(), line=line))).line.passed == ("n2", "n3")
     assert line.showing("n3").passed == ("n2",)

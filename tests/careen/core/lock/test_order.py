@@ -39,7 +39,7 @@ CONTROL_PLANE = {keys.CONTROL_PLANE: ""}
 FREE = LockContent()
 
 
-def test_the_node_with_the_oldest_need_comes_first_and_names_break_ties() -> None:
+def test_nodes_are_ordered_by_the_age_of_their_need_and_then_by_name() -> None:
     waiters = [a_waiter("n3", "09:00"), a_waiter("n2", "08:00"), a_waiter("n1", "09:00")]
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n3")
 
@@ -48,7 +48,7 @@ def with_pods(waiter: NodeView, moves: int) -> NodeView:
     return replace(waiter, annotations={**waiter.annotations, keys.MOVES: str(moves)})
 
 
-def test_the_fewest_pods_come_first_among_needs_of_the_same_hour() -> None:
+def test_the_node_with_the_fewest_pods_comes_first_among_needs_of_one_hour() -> None:
     waiters = [
         with_pods(a_waiter("n1", "09:00"), 7),
         with_pods(a_waiter("n2", "09:59"), 6),
@@ -158,7 +158,7 @@ def test_a_control_plane_node_comes_last_beside_a_control_plane_holder() -> None
     )
 
 
-def test_the_line_names_a_few_nodes_more_than_may_start() -> None:
+def test_the_line_contains_a_few_more_nodes_than_may_start() -> None:
     waiters = [a_waiter(f"n{number:03}") for number in range(100)]
     assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 
@@ -276,7 +276,7 @@ def test_order_fewest_moves_sorts_by_pod_count_and_then_by_age() -> None:
     assert next_names(waiters, FREE, FEWEST) == ("n4", "n1", "n3", "n2", "n5", "cp")
 
 
-def test_order_fewest_moves_keeps_named_nodes_but_may_reorder_them() -> None:
+def test_order_fewest_moves_sorts_named_nodes_before_all_other_nodes() -> None:
     waiters = [a_counted("n1", "5"), a_counted("n2", "4"), a_counted("n3", "3")]
     assert next_names(waiters, LockContent(line=Line(names=("n1", "n2"))), FEWEST) == ("n2", "n1", "n3")
 

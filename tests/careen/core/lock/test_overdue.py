@@ -128,7 +128,7 @@ def test_the_start_of_the_claim_replaces_an_unreadable_start_of_the_phase(since:
 
 
 @pytest.mark.parametrize("node", [None, a_node("n9", uid="another")])
-def test_a_missing_or_recreated_node_is_overdue_from_its_detection_on(
+def test_a_missing_or_recreated_node_is_overdue_from_the_time_of_its_detection(
     node: NodeView | None,
 ) -> None:
     assert mark(node) == Overdue(phase="", since=at(0))
@@ -224,7 +224,7 @@ QUIET = remembering(behind__at=UPTIME + 30)
 CLAUSE = "n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
 
-def test_each_waiting_node_names_the_overdue_holder_and_its_start() -> None:
+def test_each_waiting_node_shows_the_overdue_holder_and_its_start() -> None:
     decision = waiting(MARKED, memory=QUIET, waiters=())
     assert decision.reason.sentence == f"the gates pass; the node waits for {CLAUSE}"
     assert the_patch(decision).annotations[keys.REASON] == decision.reason.sentence
@@ -247,7 +247,7 @@ def test_the_message_does_not_change_while_the_holder_is_overdue() -> None:
         {"policy": replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))},
     ],
 )
-def test_a_node_refused_by_another_gate_names_the_overdue_holder_too(changes: dict[str, Any]) -> None:
+def test_a_node_refused_by_another_gate_also_shows_the_overdue_holder(changes: dict[str, Any]) -> None:
     content = replace(
         MARKED, entries=(replace(MARKED.entries[0], limit=2),), line=replace(MARKED.line, names=("n2", "n3", "n1"))
     )

@@ -95,7 +95,9 @@ def test_an_invalid_field_of_a_request_is_ignored_or_read_as_text(more: dict[str
         (PersonRequest(wish=Wish.REBOOT, boot=BOOT, until=NOW), "boot-2", Standing.OVER),
     ],
 )
-def test_a_request_stands_until_it_is_met_or_expires(request_: PersonRequest, boot: str, becomes: Standing) -> None:
+def test_a_request_stays_valid_until_it_is_met_or_expires(
+    request_: PersonRequest, boot: str, becomes: Standing
+) -> None:
     assert standing(request_, now=NOW, boot=boot) is becomes
 
 
@@ -139,7 +141,7 @@ def test_a_new_boot_meets_a_request_but_an_unreadable_boot_id_does_not() -> None
     assert heard(unread, wish, Progress()).need.answer is NeedAnswer.YES
 
 
-def test_a_requested_need_still_names_the_running_package_manager() -> None:
+def test_a_requested_need_still_shows_the_running_package_manager() -> None:
     from dataclasses import replace
 
     busy = replace(NO, package_manager="dpkg")

@@ -213,7 +213,7 @@ def test_the_node_keeps_its_claim_for_seconds_while_evidence_is_missing(changes:
         ({"forecast": Unknown("out of memory")}, 20, 2),
     ],
 )
-def test_a_lost_race_is_retried_soon_and_a_costly_refusal_later(
+def test_a_node_retries_soon_after_a_lost_race_and_later_after_a_costly_refusal(
     changes: dict[str, Any], pause: float, refusals: int
 ) -> None:
     after = claiming(memory=remembering(costly__refusals=1), **changes).memory
@@ -232,7 +232,7 @@ def test_a_claiming_node_lists_its_pods_again_if_a_pod_may_block() -> None:
     }
 
 
-def test_a_claiming_node_reads_costly_evidence_in_order_and_the_nodes_last() -> None:
+def test_a_claiming_node_reads_costly_evidence_in_order_and_all_nodes_last() -> None:
     lacking: dict[str, Any] = dict.fromkeys(
         ("foreign", "forecast", "pods", "evictability", "owners", "fleet", "peers"), NOT_ASKED
     )
@@ -297,7 +297,7 @@ def test_the_record_lists_the_readiness_taints_before_the_cordon() -> None:
     )
 
 
-def test_the_cordon_records_daemonsets_and_names_the_unready_ones() -> None:
+def test_the_cordon_records_all_daemonsets_and_reports_the_unready_ones() -> None:
     pods = (
         a_daemon_pod("proxy-1", labels={"controller-revision-hash": "5d9"}),
         a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni", is_ready=False),
@@ -441,7 +441,7 @@ def test_a_change_of_the_other_claiming_node_restarts_the_wait() -> None:
     assert later.phase is Phase.CLAIMING
 
 
-def test_holders_in_the_lock_and_the_agents_own_node_are_no_surplus() -> None:
+def test_holders_in_the_lock_and_the_own_node_cause_no_withdrawal_of_the_claim() -> None:
     own = held(an_entry(limit=2), an_entry("n2", "c2", limit=2))
     fleet = a_fleet(a_node(), WORKING)
     itself = a_marked_node(RECORD)
@@ -450,6 +450,6 @@ def test_holders_in_the_lock_and_the_agents_own_node_are_no_surplus() -> None:
     )
 
 
-def test_a_lock_reading_is_valid_only_for_its_daemonset() -> None:
+def test_a_lock_reading_is_identified_by_daemonset_and_annotation() -> None:
     reading = LockReading.of(None, resource_version="1", daemonset_uid="u", annotation="key")
     assert reading.object_id == "u/key"

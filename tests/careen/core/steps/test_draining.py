@@ -235,7 +235,7 @@ def timed_out(drain: DrainPolicy, memory: Memory) -> Decision:
     return draining(policy=a_policy(drain=drain, pre_reboot_labels=PRE), pods=(a_pod("web-1"),), memory=memory)
 
 
-def test_a_timed_out_drain_is_undone_and_names_the_remaining_pods() -> None:
+def test_a_timed_out_drain_is_undone_and_its_message_lists_the_remaining_pods() -> None:
     decision = timed_out(TIMEOUT, refused())
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.DRAIN_TIMEOUT)
     assert decision.reason.sentence == "not drained within 20s: shop/web-1 (budget web, asked 1 times)"
@@ -351,7 +351,7 @@ def test_a_drained_node_reads_the_evidence_of_its_gates_again() -> None:
     assert draining(foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
 
 
-def test_the_reboot_delay_is_not_restarted() -> None:
+def test_a_later_turn_does_not_restart_the_reboot_delay() -> None:
     record = a_progress(Phase.DRAINING, drained=ago(5))
     decision = decided(record, a_policy(reboot_delay_seconds=10.0))
     assert (decision.reason.code, decision.phase) == (Code.DRAINED, Phase.DRAINING)

@@ -83,7 +83,7 @@ def test_a_persons_reboot_request_drains_and_reboots_the_node() -> None:
     assert (decision.phase, AskReboot in kinds(decision)) == (Phase.REBOOTING, True)
 
 
-def test_a_request_makes_an_idle_node_wait_and_name_the_request() -> None:
+def test_an_idle_node_with_a_request_waits_and_shows_the_request() -> None:
     decision = decided(node=asking(REBOOT), need=NO)
     assert (decision.phase, decision.reason.sentence) == (Phase.WAITING, "a person asked for a reboot: new kernel")
 
@@ -119,7 +119,7 @@ def test_only_a_request_with_now_waives_the_window(is_now: bool, refused: bool) 
 
 
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DRAINING])
-def test_a_withdrawn_request_is_undone_like_a_need_that_ended(phase: Phase) -> None:
+def test_a_withdrawn_request_has_the_effect_of_a_need_that_ended(phase: Phase) -> None:
     decision = decided(a_progress(phase), node=asking(None), need=NO)
     assert decision.reason.code is Code.NEED_GONE
 

@@ -177,7 +177,7 @@ def test_remaining_pods_do_not_delay_the_second_announcement_of_a_forced_reboot(
     assert the_record(decision).is_forced
 
 
-def test_an_announcement_with_an_unknown_number_is_of_another_process() -> None:
+def test_an_announcement_with_an_unknown_number_counts_as_from_another_process() -> None:
     assert decided(RECORD, memory=having(RebootOutcome.FAILED, announcement=9)).phase is Phase.REBOOTING
 
 
@@ -193,7 +193,7 @@ def mine(outcome: RebootOutcome, by: str = "mine") -> Memory:
     return remembering(reboot=RebootMemory(claim="c1", announcement=1, outcome=outcome, by=by))
 
 
-def test_an_announcement_names_its_process_and_a_latest_time_for_the_request() -> None:
+def test_an_announcement_has_a_process_id_and_its_request_has_a_latest_time() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME, by="fresh")
     assert [action.send_before for action in decision.actions if isinstance(action, AskReboot)] == [UPTIME + 30]
@@ -233,7 +233,7 @@ def test_an_announcing_process_that_stays_silent_counts_as_dead(seconds: float, 
     assert asks(decided(record_by("other"), memory=watching(seconds, "other"))) is expected
 
 
-def test_the_wait_for_another_process_follows_the_reboot_command_timeout() -> None:
+def test_the_wait_for_another_process_depends_on_the_reboot_command_timeout() -> None:
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200)) == 290
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200, reboot_deadline_seconds=400)) == 200
 

@@ -228,7 +228,7 @@ def test_the_drain_of_a_node_that_lost_all_marks_is_undone() -> None:
 
 
 @pytest.mark.parametrize("by", [KUBECTL, (), ("argo", "careen-agent")])
-def test_a_node_that_lost_all_marks_keeps_a_cordon_not_proven_careens(by: tuple[str, ...]) -> None:
+def test_a_node_that_lost_all_marks_keeps_a_cordon_of_uncertain_origin(by: tuple[str, ...]) -> None:
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*by), holders=Holders(nodes=(a_node(),))
     )

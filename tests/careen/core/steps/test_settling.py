@@ -47,7 +47,7 @@ def settling(record: Any = RECORD, **changes: Any) -> Decision:
     return decided(record, **{"need": NO, "owners": (an_owner(),), **changes})
 
 
-def test_a_release_removes_the_claim_from_lock_and_node_and_names_the_next() -> None:
+def test_a_release_removes_the_claim_everywhere_and_names_the_next_nodes() -> None:
     n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
     n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
     assert settling(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -121,7 +121,7 @@ def test_a_release_does_not_name_the_releasing_node_from_an_old_list() -> None:
     assert (content.line.names, content.line.waiting) == (("n2",), 1)
 
 
-def test_a_release_without_a_list_of_waiting_nodes_keeps_the_names() -> None:
+def test_a_release_without_a_list_of_waiting_nodes_keeps_the_named_nodes() -> None:
     decision = settling(lock=held(an_entry(), line=Line(names=("n5",))), waiters=Unknown("503"))
     assert (the_lock(decision).holders, the_lock(decision).line.names) == ((), ("n5",))
 
@@ -175,7 +175,7 @@ def test_unreadable_health_does_not_delay_a_node_without_displaced_workloads() -
     assert settling(replace(RECORD, owners=(job,)), owners=Unknown("503")).phase is Phase.IDLE
 
 
-def test_the_message_names_the_unhealthy_workloads() -> None:
+def test_the_message_lists_the_unhealthy_workloads() -> None:
     assert (
         settling(owners=(an_owner(ready=2),)).reason.sentence
         == "not yet as healthy as before: ReplicaSet shop/web (2 of 3 ready)"

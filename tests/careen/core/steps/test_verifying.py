@@ -249,7 +249,7 @@ def test_daemonset_pods_are_compared_with_their_state_before_the_drain(
         assert decided(record, need=NO, pods=(a_daemon_pod(is_ready=False, **pod),)).phase is phase
 
 
-def test_the_message_names_only_pods_that_were_ready_before_the_drain() -> None:
+def test_the_message_lists_only_pods_that_were_ready_before_the_drain() -> None:
     pods = (
         a_daemon_pod("old", is_ready=False),
         a_daemon_pod("good", owner_uid="ds-cni", owner_name="cni", is_ready=False),
@@ -259,7 +259,7 @@ def test_the_message_names_only_pods_that_were_ready_before_the_drain() -> None:
     assert decision.reason.sentence == "DaemonSet pods not ready: kube-system/good"
 
 
-def test_a_node_that_stops_waiting_for_pods_names_the_unready_ones() -> None:
+def test_a_node_that_stops_waiting_for_pods_lists_the_unready_pods() -> None:
     decision = decided(replace(RECORD, verify_started=ago(901)), need=NO, pods=(a_daemon_pod(is_ready=False),))
     assert decision.reason.sentence == (
         "rebooted, verified and back in service; DaemonSet pods not ready: kube-system/proxy-1, and none "
@@ -286,5 +286,5 @@ def test_a_lasting_readiness_taint_halts_the_roll_out() -> None:
     assert decided(record, need=NO, node={"taints": (RULES_TAINT,)}).reason.code is Code.NEVER_READY
 
 
-def test_an_unready_node_halts_the_roll_out_although_unready_pods_do_not() -> None:
+def test_an_unready_node_halts_the_roll_out_at_the_verify_timeout() -> None:
     assert decided(replace(RECORD, verify_started=ago(901)), node={"ready": False}).reason.code is Code.NEVER_READY

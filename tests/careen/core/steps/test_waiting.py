@@ -155,7 +155,7 @@ def test_a_waiting_node_lists_its_pods_only_if_a_gate_needs_them() -> None:
     assert waiting(pods=NOT_ASKED).wants == {Evidence.PODS}
 
 
-def test_the_claim_event_names_unready_daemonsets() -> None:
+def test_the_event_of_a_claim_lists_the_unready_daemonsets() -> None:
     decision = waiting(pods=(a_daemon_pod(is_ready=False), a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni")))
     assert decision.phase is Phase.CLAIMING
     assert decision.reason.sentence == (

@@ -47,7 +47,7 @@ def test_several_windows_are_open_while_one_of_them_is_open(windows: tuple[Named
     assert openings.is_open(windows, at) is any(openings.is_open((each,), at) for each in windows)
 
 
-def test_adjoining_windows_close_once() -> None:
+def test_two_adjoining_windows_have_one_closing_time() -> None:
     morning = NamedWindow(name="a", opens=Window(start=time(0), end=time(11, 59, 59)))
     noon = NamedWindow(name="b", opens=Cron(expression="0 12 * * *", seconds=7200))
     at = datetime(2026, 3, 4, 3, tzinfo=UTC)
