@@ -183,7 +183,7 @@ async def test_files_are_checked_each_time_even_if_a_command_runs_once_per_perio
     assert asked["commands"] == 2
 
 
-async def test_a_commands_need_names_the_package_manager_that_runs_now() -> None:
+async def test_a_commands_need_shows_the_package_manager_that_runs_now() -> None:
     """The command's result may be a minute old, but the state of the package manager is current."""
     clock, busy = VirtualClock(), ["dpkg"]
 

@@ -164,7 +164,7 @@ def test_no_new_claim_starts_until_the_config_map_is_repaired(node: Node) -> Non
     assert is_ready(agent)
 
 
-def test_an_agent_with_its_claims_settings_restarts_if_an_edit_needs_a_restart(node: Node) -> None:
+def test_an_agent_that_uses_its_claims_settings_restarts_if_an_edit_requires_it(node: Node) -> None:
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")

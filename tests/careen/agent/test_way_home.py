@@ -40,7 +40,7 @@ POLICY = Policy(node_name="n1", daemonset_namespace="careen", daemonset_name="ca
 
 
 class Killed(BaseException):
-    """The error that ends a process at once, without its own error handling."""
+    """An error that ends the process at once, because no code of the agent catches it."""
 
 
 class OnVirtualTime(Meddling):

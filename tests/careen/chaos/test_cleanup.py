@@ -87,8 +87,8 @@ def test_cleanup_knows_every_key_that_the_agents_write(world: World) -> None:
 
 
 def test_the_interrupted_roll_outs_write_nearly_all_keys() -> None:
-    """Otherwise the test above would check only few keys. The missing keys are written by people, with a forecast, or
-    after a failure."""
+    """The test above would otherwise check only few keys. Only people, forecasts and failures cause the keys that are
+    missing here."""
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
         *WORDS,

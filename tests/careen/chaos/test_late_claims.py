@@ -21,7 +21,7 @@ def takes_a_claim(request: Request) -> bool:
 
 
 async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) -> World:
-    """Play a story in which the write of a claim lands `late_seconds` late. The need ends before, so no agent writes
+    """Play a story in which the write of a claim lands `late_seconds` late. Meanwhile the need ends, so no agent writes
     the lock again."""
     held: list[tuple[str, Request]] = []
 

@@ -17,7 +17,7 @@ SPOILT = SeenConfigMap(uid="first", resource_version="2", data={"config.yaml": "
 
 
 def settings_of(world: World) -> Mapping[str, LiveSettings]:
-    """Return for each agent's process the settings with a closed window."""
+    """Return for each node the settings of its agent, with a closed window."""
     return {
         name: LiveSettings(
             Invocation(flags={"node_id": (name,)}, environment={}), CLOSED, config_map_name="careen/careen"

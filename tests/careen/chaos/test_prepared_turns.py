@@ -20,7 +20,7 @@ SLOW_FORECAST_SECONDS = 4.0
 
 @dataclass
 class Slow:
-    """A forecaster that takes as long as for a large cluster, and records when each forecast began."""
+    """A forecaster that is as slow as in a large cluster, and records when each forecast began."""
 
     world: World
     begun: list[tuple[float, str]] = field(default_factory=list)

@@ -98,8 +98,8 @@ def test_a_node_starts_soon_after_the_obstacle_is_removed(
 
 
 async def paused_with_a_line() -> float:
-    """Pause a fleet whose nodes wait in line behind a foreign claim. Later end the pause and release this claim at
-    once. Return the seconds from then until a node claims."""
+    """Pause a fleet whose nodes wait in line behind a foreign claim. Later end the pause and release this claim in one
+    write. Return the seconds from then until a node claims."""
     world = World(Shape(nodes=4), seed=3)
     others_hold(world)
     world.at(600.0, lambda: pause(world))

@@ -1,7 +1,7 @@
 """The plans of generated clusters equal the recorded plans, because an optimisation must not change a plan.
 
-An implementation without caches made the first records. After an intended change of plans, `python -m
-tests.careen.core.test_planned_courses` writes new records, and their diff shows the changed plans."""
+An implementation without caches made the first records. After an intended change of plans, this command writes new
+records, and their diff shows the changed plans: `python -m tests.careen.core.test_planned_courses`."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ async def test_an_agent_without_flags_does_not_use_the_lock_of_kureds_daemonset(
     )
 
 
-async def test_both_flags_select_another_daemonsets_lock_with_a_warning(cluster: Asked) -> None:
+async def test_both_daemonset_flags_select_another_lock_with_a_warning(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     assert await cluster.judge(KUREDS, is_given=True) == Judged(
         remark="this agent belongs to DaemonSet careen/careen and shares the lock of DaemonSet kube-system/kured"

@@ -160,7 +160,7 @@ async def test_a_holder_waits_only_briefly_for_an_unreadable_config_map(
     assert world.heartbeat.readiness()[0] is True
 
 
-async def test_a_holder_uses_the_config_map_of_an_api_server_that_is_back_in_time(world: World) -> None:
+async def test_a_holder_uses_the_config_map_if_the_api_server_returns_before_the_deadline(world: World) -> None:
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: 5")
     world.wire.before = failing("configmaps", lost, times=3)

@@ -95,7 +95,7 @@ async def test_the_silence_ends_however_the_reboot_ends(phase: Phase) -> None:
     assert await world.look(Phase.REBOOTING, phase, phase) == ["end"]
 
 
-async def test_a_process_that_starts_after_the_reboot_ends_the_silence() -> None:
+async def test_a_silence_is_ended_by_a_process_that_starts_after_the_reboot() -> None:
     assert await World().look(Phase.SETTLING, Phase.SETTLING) == ["end"]
     for phase in (Phase.IDLE, Phase.WAITING, Phase.DRAINING, None):
         assert await World().look(phase, phase) == [], "an idle agent sends no request"

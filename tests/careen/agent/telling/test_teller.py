@@ -106,7 +106,7 @@ async def test_only_one_of_the_paused_nodes_reports_the_pause(world: World) -> N
 async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_again(
     world: World, code: Code, earlier: timedelta, ready: str, told: int
 ) -> None:
-    """The API server deletes the Event that marks the pause as reported after an hour."""
+    """The Event that marks the pause as reported exists for only an hour."""
     since = NOW - timedelta(days=1, minutes=1) - earlier
     refusals = [{"gate": "a", "code": code.value, "sentence": "no", "since": rfc3339(since)}]
     world.cluster.server.seed(

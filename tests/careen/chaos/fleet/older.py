@@ -24,7 +24,8 @@ dropped = 0
 
 @contextmanager
 def release(*, is_older: bool) -> Iterator[None]:
-    """Let every task that is created in this block run the older or the current release."""
+    """Make every task that is created in this block run the older release if `is_older` is true, else the current
+    release."""
     token = _IS_OLDER.set(is_older)
     try:
         yield

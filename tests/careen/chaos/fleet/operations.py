@@ -1,6 +1,6 @@
-"""Events from networks, machines, workloads and operators. `people.py` has the events from people. An agent loses its
-network, a host boots twice, pods end late, a budget closes, the ConfigMap changes, or careen's DaemonSet is rolled
-out."""
+"""Events from networks, machines, workloads and operators: an agent loses its network, a host boots twice, pods end
+late, a budget closes, the ConfigMap changes, or careen's DaemonSet is rolled out. Events from people are in
+`people.py`."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_a_cleanup_removes_a_pause_if_no_agent_runs(pods: int, is_paused: bool) 
 
 
 @pytest.mark.parametrize("text", [None, "", '{"nodeID":"n2"}', '{"maxOwners":2,"locks":[{"nodeID":"n2"}]}'])
-def test_a_lock_without_careens_content_is_not_changed(text: str | None) -> None:
+def test_a_cleanup_does_not_change_a_lock_without_careens_content(text: str | None) -> None:
     content = parse(text)
     assert isinstance(content, LockContent)
     assert leftovers(content, NOTHING).goes == ()

@@ -199,7 +199,7 @@ def test_an_unreadable_field_changes_no_other_field(record: Any, read: Parcel, u
 
 
 @pytest.mark.parametrize(("levels", "is_read"), [(50, True), (51, False), (900, False)])
-def test_json_is_read_to_a_fixed_depth(levels: int, is_read: bool) -> None:
+def test_json_is_read_up_to_a_fixed_depth(levels: int, is_read: bool) -> None:
     assert (json_of("[" * levels + "1" + "]" * levels) is not None) is is_read
     assert (json_of('{"a":' * levels + "1" + "}" * levels) is not None) is is_read
 
@@ -310,11 +310,10 @@ def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.sampled_from(list(Phase)), poisoned, st.sampled_from(POLICIES), st.booleans())
-def test_a_poisoned_node_counts_as_unknown_for_other_nodes(
+def test_other_nodes_treat_every_unreadable_record_alike(
     phase: Phase, annotations: dict[str, str], policy: Any, has_claim: bool
 ) -> None:
-    """A Node with an unreadable record counts as a working node. Its other annotations do not change the decision of
-    another node."""
+    """The Node counts as a working node, whatever its record and its other annotations contain."""
     assume(isinstance(from_annotation(annotations.get(keys.PROGRESS)), UnreadableProgress))
     own, entries = own_node(phase)
     content = held(*entries, *((an_entry("n2", "c2"),) if has_claim else ()))

@@ -53,11 +53,11 @@ def test_a_refusal_by_many_annotations_shows_all_names_and_some_reasons() -> Non
 
 
 @given(st.dictionaries(st.text(max_size=8).map(lambda text: f"careen.dev/gate.{text}"), st.text(max_size=300)))
-def test_any_value_of_a_gate_annotation_refuses_in_one_line(annotations: dict[str, str]) -> None:
+def test_a_gate_annotation_with_any_value_refuses_with_a_message_of_one_line(annotations: dict[str, str]) -> None:
     found = sentence(annotations)
     assert (found is None) is (not annotations)
     assert "\n" not in (found or "")
 
 
-def test_an_unreadable_lock_does_not_affect_this_gate() -> None:
+def test_an_unreadable_lock_does_not_affect_gate_annotations() -> None:
     assert gate_annotations.ask(a_situation(lock=Unknown("down")), When.READY) is None

@@ -61,7 +61,7 @@ def test_the_top_level_node_id_of_kureds_lock_is_a_holder() -> None:
     ],
 )
 @pytest.mark.parametrize("concurrency", [1, 2, 5])
-def test_kureds_manual_lock_is_a_pause_at_any_concurrency(text: str, concurrency: int) -> None:
+def test_kureds_manual_lock_is_read_as_a_pause_at_any_concurrency(text: str, concurrency: int) -> None:
     assert understood(text).is_paused
     assert lock.free_slots(understood(text), concurrency) == 0
     assert lock.add(understood(text), an_entry(), concurrency) is None
@@ -82,7 +82,7 @@ def test_kureds_manual_lock_is_a_pause_at_any_concurrency(text: str, concurrency
         "[" * 100_000,
     ],
 )
-def test_invalid_content_is_garbage_with_a_reason(text: str) -> None:
+def test_invalid_content_is_read_as_garbage_with_a_reason(text: str) -> None:
     assert isinstance(lock.parse(text), Garbage)
 
 
@@ -223,8 +223,8 @@ def test_a_claim_is_not_confirmed_if_it_is_missing_or_the_lock_is_paused() -> No
 
 
 def kured_single_reads_held_by(text: str | None) -> str | None:
-    """Return the holder that kured's DaemonSetSingleLock.Acquire reads, or None if it can take the lock. It treats any
-    annotation without a TTL as a held lock."""
+    """Return the holder that kured's DaemonSetSingleLock.Acquire reads, or None if it can take the lock. kured treats
+    any annotation without a TTL as a held lock."""
     if text is None:
         return None
     record = json.loads(text)
@@ -358,7 +358,7 @@ def claims(content: LockContent) -> list[tuple[str, str]]:
     return [(entry.node, entry.id) for entry in content.entries]
 
 
-def test_a_claim_is_removed_by_node_and_claim_id() -> None:
+def test_node_and_claim_id_identify_the_claim_to_remove() -> None:
     assert claims(lock.remove(TWO_OF_ONE_NODE, "n1", "c1")) == [("n1", "c2"), ("n2", "c1")]
     assert claims(lock.remove(TWO_OF_ONE_NODE, "n3", "c1")) == claims(TWO_OF_ONE_NODE)
 
@@ -462,7 +462,7 @@ def test_an_entry_without_a_readable_node_can_be_released_by_a_person(row: Any) 
 
 
 @pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
-def test_a_lone_entry_without_a_readable_node_stays_a_claim(row: Any) -> None:
+def test_the_only_entry_counts_as_a_claim_even_without_a_readable_node(row: Any) -> None:
     alone = lock.render(lock.remove(understood(beside(row)), "n1", "c1"))
     for _ in range(3):
         assert len(understood(alone).holders) == 1

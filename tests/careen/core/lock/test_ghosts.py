@@ -106,7 +106,7 @@ def test_a_restarted_process_continues_only_the_watch_of_a_deleted_node() -> Non
     assert watched(Overdue(phase="Rebooting", since=since)).since == {"n2/c2": UPTIME}
 
 
-def test_the_watch_lasts_for_the_longer_of_lock_ttl_and_reboot_deadline() -> None:
+def test_the_ghost_watch_lasts_for_the_longer_of_lock_ttl_and_reboot_deadline() -> None:
     assert watched(Overdue(phase="", since="2026-03-04T11:30:00Z"), lock_ttl_seconds=3600.0).proven == ()
 
 

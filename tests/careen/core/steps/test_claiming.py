@@ -392,7 +392,7 @@ ELSEWHERE = a_marked_node(a_progress(Phase.CLAIMING, lock="another/lock"), name=
 BESIDE = a_marked_node(a_progress(Phase.CLAIMING, claim="c2"), name="n2")
 
 
-def test_a_node_withdraws_its_claim_beside_a_working_node_without_an_entry() -> None:
+def test_a_node_withdraws_its_claim_beside_a_working_node_that_has_no_claim() -> None:
     decision = claiming(peers=(WORKING,))
     assert decision.reason.code is Code.SURPLUS
     assert withdraws_the_claim(decision)
@@ -410,7 +410,7 @@ def test_a_node_withdraws_its_claim_beside_a_claim_in_another_lock() -> None:
     assert withdraws_the_claim(decision)
 
 
-def test_a_node_waits_for_another_claiming_node_without_an_entry() -> None:
+def test_a_node_waits_while_another_claiming_node_has_no_entry_in_the_lock() -> None:
     first = claiming(peers=(BESIDE,))
     assert (first.phase, first.reason.code, first.actions) == (Phase.CLAIMING, Code.TAKING_CLAIM, ())
     early = claiming(

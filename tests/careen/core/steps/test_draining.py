@@ -110,7 +110,7 @@ def test_a_bound_pod_is_evicted_once_and_the_drain_continues() -> None:
     )
 
 
-def test_the_drain_leaves_an_always_recreated_pod_after_six_rounds() -> None:
+def test_the_drain_stops_evicting_a_recreated_pod_after_six_rounds() -> None:
     memory, phases = remembering(), []
     for turn in range(60):
         decision = draining(pods=(a_pod(f"web-{turn}", created_at=NOW),), memory=memory, uptime=UPTIME + turn * 2)
@@ -382,7 +382,7 @@ def test_the_gates_are_evaluated_after_the_reboot_delay() -> None:
     assert decided(a_progress(Phase.DRAINING, drained=ago(60)), **waited).wants == {Evidence.FOREIGN}
 
 
-def test_an_undo_does_not_write_a_lock_without_the_claim() -> None:
+def test_an_undo_does_not_write_a_lock_that_lacks_the_claim() -> None:
     assert kinds(draining(need=NO, lock=LockContent())) == [PatchNode]
 
 

@@ -306,7 +306,7 @@ def test_a_failed_node_with_a_new_boot_waits_for_a_person() -> None:
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.NEVER_READY)
 
 
-def test_a_new_boot_during_a_maintenance_is_verified_at_its_end() -> None:
+def test_a_new_boot_during_a_maintenance_is_verified_when_the_maintenance_ends() -> None:
     decision = down(None, boot_id=NEW)
     assert (decision.phase, decision.reason.code) == (Phase.VERIFYING, Code.REBOOTED)
     assert the_record(decision).is_cordoned_by_us

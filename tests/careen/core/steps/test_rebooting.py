@@ -82,8 +82,8 @@ def told(decision: Decision) -> list[tuple[Occasion, str]]:
 
 
 def test_a_restarted_agent_does_not_repeat_the_message_about_the_reboot() -> None:
-    """A second announcement by the same process does contain the message, because the process may have stopped before
-    it sent the first one."""
+    """A second announcement by the same process does contain the message, because the first turn may have stopped
+    before it sent the message."""
     assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
     assert told(rebooting(RebootOutcome.NOT_ASKED)) == [(Occasion.REBOOT, "c1")]
     assert asks(rebooting())

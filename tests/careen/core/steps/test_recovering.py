@@ -89,7 +89,7 @@ def test_an_agent_that_cannot_read_the_holders_removes_no_claim() -> None:
     assert kinds(idle(holders=Unknown("503"))) == []
 
 
-def test_a_claim_from_before_the_boot_is_adopted_and_the_boot_verified() -> None:
+def test_a_claim_from_before_the_boot_is_adopted_and_the_boot_is_verified() -> None:
     decision = idle(lock=held(an_entry(boot="boot-0")))
     assert (decision.phase, decision.reason.code) == (Phase.VERIFYING, Code.ENTRY_ADOPTED)
     record = the_record(decision)

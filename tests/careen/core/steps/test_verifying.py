@@ -70,7 +70,7 @@ def test_cordon_taint_and_labels_are_restored_in_one_patch() -> None:
 
 @pytest.mark.parametrize(("waited", "look"), [(0.0, 0.5), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0), (60.0, 1.0)])
 def test_an_unready_node_is_checked_often_at_first(waited: float, look: float) -> None:
-    """DaemonSet pods are often ready a moment after the agent."""
+    """DaemonSet pods are often ready a moment after the agent starts."""
     record = replace(RECORD, verify_started=ago(waited))
     decision = decided(record, node={**NODE, "ready": False}, need=NO, policy=a_policy(**POLICY))
     assert (decision.phase, decision.look_again_seconds) == (Phase.VERIFYING, look)
@@ -115,7 +115,7 @@ def test_a_persons_cordon_from_before_the_claim_stays() -> None:
         ),
     ],
 )
-def test_an_unverified_boot_restores_nothing(node: dict[str, Any], pods: Any, words: str) -> None:
+def test_the_agent_restores_nothing_before_the_boot_is_verified(node: dict[str, Any], pods: Any, words: str) -> None:
     decision = verifying(node, pods=pods)
     assert (decision.phase, decision.reason.code, decision.reason.sentence) == (Phase.VERIFYING, Code.VERIFYING, words)
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))

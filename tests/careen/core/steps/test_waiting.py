@@ -313,7 +313,7 @@ def test_nodes_of_a_large_fleet_take_turns_soon_after_the_window_opens() -> None
     assert look == pytest.approx(opening.total_seconds() + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_nodes_of_a_large_fleet_spread_their_turns_after_the_opening() -> None:
+def test_nodes_of_a_large_fleet_spread_their_turns_after_the_window_opens() -> None:
     shut = Window(start=(NOW + timedelta(seconds=5)).time(), end=(NOW + timedelta(hours=1)).time())
     look = waiting(
         policy=a_policy(window=shut), memory=remembering(agents=501), chance=Chance(claim_id="fresh", jitter=0.25)

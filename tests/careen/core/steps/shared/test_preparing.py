@@ -136,7 +136,7 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
 def test_only_a_node_that_may_start_within_seconds_starts_a_forecast_process(
     changes: dict[str, Any], expects: bool
 ) -> None:
-    """A ready forecast process costs memory, so only the next node in line starts one, and only for seconds."""
+    """A ready forecast process costs memory. Therefore only the next node in line starts one, for some seconds."""
     assert waiting(**changes).starts_soon is expects
 
 
