@@ -33,7 +33,8 @@ class Slow:
 
 @dataclass
 class Seen:
-    """Records during a roll-out when the holders in the lock change, and what each Node says about its preparation."""
+    """Records the course of a roll-out: when the holders in the lock change, and what each Node says about its
+    preparation."""
 
     world: World
     forecasts: Slow

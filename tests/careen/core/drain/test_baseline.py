@@ -24,7 +24,7 @@ def test_the_comparison_after_a_reboot_ignores_jobs_and_daemonsets() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.sampled_from(["", "a", "b"])), max_size=8))
 def test_the_stored_baseline_says_which_pods_were_ready(given_pods: list[tuple[int, bool, str]]) -> None:
-    """A ready DaemonSet row means that at least one of its pods on the node was ready."""
+    """A DaemonSet is stored as ready if at least one of its pods on the node was ready."""
     pods = tuple(
         a_daemon_pod(
             f"p{n}",

@@ -532,7 +532,7 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
         pytest.param(None, None, 0, id="nothing is known"),
     ],
 )
-def test_the_number_of_waiting_nodes_is_the_recent_count_or_the_number_of_agents(
+def test_the_number_of_waiting_nodes_is_counted_or_taken_from_the_number_of_agents(
     content: LockContent | None, agents: int | None, number: int
 ) -> None:
     assert order.how_many_wait(content, agents, NOW) == number

@@ -62,8 +62,8 @@ def refused(attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAns
 
 
 def is_undone(decision: Decision) -> bool:
-    """Check that one patch restores everything, and return True. The claim's id stays on the Node until the entry has
-    left the lock."""
+    """Check that one patch restores everything except the claim's id, which stays on the Node until the entry has left
+    the lock. Return True."""
     patch, record = the_patch(decision), the_record(decision)
     assert patch.unschedulable is False
     assert {"pool": patch.labels["pool"], "new": patch.labels["new"]} == {"pool": "web", "new": None}

@@ -220,7 +220,7 @@ def test_a_manual_uncordon_ends_the_maintenance_and_the_request() -> None:
 
 
 def test_a_manual_uncordon_ends_a_maintenance_whose_record_was_lost() -> None:
-    """The node has lost its record and taken a new claim. Its cordon is from the claim before."""
+    """The node has lost its record and taken a new claim. Its cordon is from an earlier claim."""
     node = asking(KEEP, unschedulable=True, cordoned_by=(keys.FIELD_MANAGER,))
     drained = decided(a_progress(Phase.CLAIMING), node=node, need=NO, lock=held(an_entry()), pods=())
     kept = decided(the_record(drained), node=node, need=NO, pods=())

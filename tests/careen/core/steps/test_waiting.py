@@ -640,7 +640,7 @@ def test_the_first_in_line_checks_the_failed_holder_of_a_halted_roll_out() -> No
     assert the_lock(looking(Holders(absent=frozenset({"n9"})), UPTIME + 901, first.memory)).entries == ()
 
 
-def test_a_failed_claim_that_an_older_release_did_not_mark_refuses_no_node() -> None:
+def test_a_failed_node_refuses_no_node_if_its_claim_lacks_the_failure_mark() -> None:
     assert waiting(lock=replace(HALTED, entries=(an_entry("n9", limit=3),)), policy=THREE).phase is Phase.CLAIMING
 
 
