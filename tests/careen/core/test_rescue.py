@@ -137,7 +137,7 @@ def test_the_rescue_changes_only_claiming_and_draining_nodes(phase: str) -> None
 
 
 @pytest.mark.parametrize(("record", "phase"), [("Rebooting", "Draining"), ("Draining", "Rebooting")])
-def test_the_rescue_leaves_a_node_whose_record_or_phase_says_rebooting(record: str, phase: str) -> None:
+def test_the_rescue_does_not_change_a_node_whose_record_or_phase_says_rebooting(record: str, phase: str) -> None:
     assert rescue.undone(a_raw_node(Progress(phase=record, claim="c1", boot_left=BOOT), phase=phase), GIVEN) is None
 
 
@@ -200,7 +200,7 @@ def test_managed_fields_show_who_cordoned_if_the_record_is_unreadable(
     )
 
 
-def test_the_rescue_leaves_the_record_of_a_newer_release() -> None:
+def test_the_rescue_does_not_change_the_record_of_a_newer_release() -> None:
     newer = json.dumps({**json.loads(to_annotation(DRAINING)), "version": 2})
     assert rescue.undone(a_raw_node(newer), GIVEN) is None
 

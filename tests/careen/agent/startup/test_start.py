@@ -212,7 +212,7 @@ async def test_a_url_that_apprise_rejects_ends_the_start_with_an_error_about_its
     assert "SECRET" not in problem
 
 
-async def test_an_invalid_url_in_a_file_ends_the_start_and_a_missing_file_does_not(
+async def test_the_start_refuses_an_invalid_url_in_a_file_and_accepts_a_missing_file(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.put_node(None)

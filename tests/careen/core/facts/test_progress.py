@@ -95,8 +95,8 @@ def test_an_invalid_record_is_refused_with_a_reason(text: str, words: str) -> No
 
 
 def test_an_older_release_reads_an_announcement_as_a_mark() -> None:
-    """An older release reads only the keys `boot` and `uptime` of `announced`. It would refuse a record with an unknown
-    field at the top level."""
+    """An older release refuses a record with an unknown field. The new fields are therefore inside `announced`, of
+    which it reads only `boot` and `uptime`."""
     text = to_annotation(Progress(announced=Announcement(boot="b", uptime=1.5, by="x", is_asked=True)))
     assert json.loads(text) == {"version": 1, "announced": {"boot": "b", "uptime": 1.5, "by": "x", "asked": True}}
     assert from_annotation('{"version":1,"announced":{"boot":"b","uptime":1.5}}') == Progress(

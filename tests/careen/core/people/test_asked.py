@@ -134,7 +134,7 @@ def test_after_a_reboot_loop_only_the_host_reports_a_need() -> None:
     assert heard(an_observation(asking(KEEP), need=NO), asking(KEEP), looping).need == NO
 
 
-def test_a_new_boot_meets_a_request_but_an_unreadable_boot_id_does_not() -> None:
+def test_a_new_boot_meets_a_request_and_an_unreadable_boot_id_does_not() -> None:
     wish = asking(PersonRequest(wish=Wish.REBOOT, boot="boot-0"))
     assert heard(an_observation(wish, need=NO), wish, Progress()).need == NO
     unread = an_observation(wish, need=NO, boot_id=Unknown("no such file"))

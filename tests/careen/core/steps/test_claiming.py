@@ -314,7 +314,7 @@ def test_the_cordon_records_all_daemonsets_and_reports_the_unready_ones() -> Non
     )
 
 
-def test_a_long_list_of_daemonsets_is_cut_and_keeps_the_unready_ones() -> None:
+def test_a_long_list_of_daemonsets_is_cut_and_keeps_unready_daemonsets() -> None:
     pods = tuple(
         a_daemon_pod(f"d{n:03}", owner_name=f"d{n:03}", owner_uid=f"ds-{n:03}", is_ready=n != 299) for n in range(300)
     )

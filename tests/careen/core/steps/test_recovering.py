@@ -58,7 +58,7 @@ def test_an_idle_node_removes_its_claim_without_a_record() -> None:
     assert the_lock(decision).entries == ()
 
 
-def test_a_claim_that_a_newer_read_of_the_node_shows_is_not_a_ghost() -> None:
+def test_a_claim_in_a_newer_read_of_the_node_is_not_a_ghost() -> None:
     newer = a_marked_node(a_progress(Phase.CLAIMING))
     assert kinds(idle(holders=Holders(nodes=(newer,)))) == []
 
