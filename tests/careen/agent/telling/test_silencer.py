@@ -88,7 +88,7 @@ async def test_a_silence_is_extended_while_the_node_is_down() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.FAILED, Phase.SETTLING, Phase.IDLE])
-async def test_the_silence_ends_however_the_reboot_ends(phase: Phase) -> None:
+async def test_the_silence_ends_in_every_phase_that_follows_the_reboot(phase: Phase) -> None:
     world = World()
     await world.silencer.begin()
     world.did.clear()

@@ -392,7 +392,7 @@ ELSEWHERE = a_marked_node(a_progress(Phase.CLAIMING, lock="another/lock"), name=
 BESIDE = a_marked_node(a_progress(Phase.CLAIMING, claim="c2"), name="n2")
 
 
-def test_a_node_withdraws_its_claim_beside_a_working_node_that_has_no_claim() -> None:
+def test_a_node_withdraws_its_claim_beside_a_working_node_missing_from_the_lock() -> None:
     decision = claiming(peers=(WORKING,))
     assert decision.reason.code is Code.SURPLUS
     assert withdraws_the_claim(decision)
