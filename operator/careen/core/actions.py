@@ -1,9 +1,10 @@
-"""Every action that an agent can take. Each is idempotent or guarded by a resourceVersion. The docstring of an action
-says what the shell must do.
+"""Every action that an agent can take. The docstring of an action says what the shell must do. Repeating an action does
+no harm, or a resourceVersion guards it.
 
-The shell applies the actions of a decision in order and stops at the first action that did not certainly succeed. After
-an unclear answer (timeout, lost connection, 5xx) the write may still land. So the next turn reads again, and its writes
-carry the resourceVersion that it read: if both writes reach the server, the second one gets a conflict."""
+The shell applies the actions of a decision in order. It stops at the first action whose success is not certain. After
+an unclear answer (timeout, lost connection, 5xx) the write may still land. So the next turn reads the objects again,
+and its writes carry the resourceVersion that it read: if both writes reach the server, the second one gets a conflict.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class PatchNode(Value, kw_only=True):
 
 class WriteLock(Value, kw_only=True):
     """Replace the lock annotation on the DaemonSet, if the DaemonSet still has the UID and resourceVersion that the
-    turn read. `content` None removes the annotation."""
+    turn read. If `content` is None, remove the annotation."""
 
     purpose: str
     expected_resource_version: str
@@ -61,10 +62,11 @@ class ConfirmClaim(Value, kw_only=True):
 
 
 class EvictPod(Value, kw_only=True):
-    """One pod to evict, identified by its UID. `grace_seconds` None keeps the pod's own grace period.
+    """One pod to evict, identified by its UID. If `grace_seconds` is None, the pod's own grace period applies.
 
     `comer_of` is the owner (`drain_plan.owner_of`) of a pod that was created after the cordon: the memory counts such
-    pods by owner. It is empty for any other pod."""
+    pods by owner. It is empty for any other pod.
+    """
 
     namespace: str
     name: str
@@ -85,8 +87,8 @@ class Evict(Value, kw_only=True):
 
 
 class AskReboot(Value, kw_only=True):
-    """Ask the host to reboot, at most `within_seconds` after the answer of ConfirmClaim. If that time is over, the
-    shell does not ask and ends the turn.
+    """Ask the host to reboot, at most `within_seconds` after the answer of ConfirmClaim. After that time the shell does
+    not ask and ends the turn.
 
     The shell must not ask the host after the uptime `send_before`: by then another process may have concluded that the
     process which announced the reboot is dead.
@@ -114,7 +116,7 @@ class PostEvent(Value, kw_only=True):
 
 
 class Occasion(StrEnum):
-    """When careen sends a message to people: kured's three occasions, and four more."""
+    """An occasion on which careen sends a message to people. Kured has the first three of these occasions too."""
 
     DRAIN = "drain"
     REBOOT = "reboot"

@@ -1,7 +1,8 @@
 """Protects a rebooting node from autoscalers, and recognises a node that an autoscaler is removing.
 
-A separate annotation on the Node keeps the earlier values of the autoscalers' annotations; the record does not hold
-them. So the values survive a lost record, and an agent of a release that does not know them."""
+A separate annotation on the Node keeps the earlier values of the autoscalers' annotations. The record does not hold
+these values, so they survive a lost record, and an agent of a release that does not know them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _KEEPS_PODS_OUT = frozenset({"NoSchedule", "NoExecute"})
 
 def protected(node: NodeView) -> dict[str, str | None]:
     """Return the annotations that the agent sets with its claim, and the annotation that keeps their earlier values.
-    Empty if the Node has all of them already."""
+    Return nothing if the Node has all of them already."""
     before = {key: node.annotations.get(key) for key, value in PROTECTION.items() if node.annotations.get(key) != value}
     if not before:
         return {}
@@ -34,8 +35,8 @@ def protected(node: NodeView) -> dict[str, str | None]:
 
 
 def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the changes of annotations that undo `protected`. Leaves out annotations that another client has changed
-    since. Empty if careen set none."""
+    """Return the changes of annotations that undo `protected`, without annotations that another client has changed
+    since. Return nothing if careen set none."""
     text = annotations.get(keys.SET_ANNOTATIONS)
     if text is None:
         return {}
@@ -49,10 +50,12 @@ def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def removed_by(node: NodeView) -> str:
-    """Return the name of the autoscaler that is removing this node, by the node's taints; empty if none is.
+    """Return the name of the autoscaler that is removing this node, by the node's taints. Return an empty text if no
+    autoscaler is removing it.
 
     A node that is only a candidate does not count: the cluster autoscaler often sets
-    `DeletionCandidateOfClusterAutoscaler` and removes it again."""
+    `DeletionCandidateOfClusterAutoscaler` and removes it again.
+    """
     for taint in node.taints:
         if taint.effect not in _KEEPS_PODS_OUT:
             continue
@@ -64,6 +67,7 @@ def removed_by(node: NodeView) -> str:
 
 
 def left_alone(node: NodeView) -> str:
-    """Return a sentence if an autoscaler is removing this node, so that its reboot is pointless; empty otherwise."""
+    """Return a sentence if an autoscaler is removing this node, because its reboot is then pointless. Otherwise return
+    an empty text."""
     who = removed_by(node)
     return f"{who} is removing this node, so careen leaves it alone" if who else ""

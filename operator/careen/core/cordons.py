@@ -25,6 +25,6 @@ def is_foreign(node: NodeView) -> bool:
 
 
 def foreign_author(node: NodeView) -> str:
-    """Return the field managers that set a foreign cordon, or "somebody" if none is known: careen's lists of Nodes have
-    no managed fields, and some servers never report them."""
+    """Return the field managers that set a foreign cordon, or "somebody" if none is known. They are unknown in careen's
+    lists of Nodes and on servers that report no managed fields."""
     return ", ".join(name for name in node.cordoned_by if name != keys.FIELD_MANAGER) or "somebody"

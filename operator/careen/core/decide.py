@@ -59,7 +59,8 @@ _RECONCILE_SECONDS = 30.0  # an idle node that has just started reads an unreada
 
 
 def decide(observation: Observation, policy: Policy) -> Decision:
-    """Return the decision of this turn. There is one for every observation."""
+    """Return the decision of this turn. There is one for every observation, even if the Node or its record cannot be
+    read."""
     node = observation.node
     if isinstance(node, Unknown):
         return _powerless(observation, Code.NODE_UNKNOWN, f"the Node cannot be read: {node.why}")
@@ -94,8 +95,8 @@ def _can_be_undone(situation: Situation) -> bool:
 
 
 def _is_new_boot(situation: Situation) -> bool:
-    """Whether the host runs a new boot: not the boot that this claim is to end, and not a boot that the agent already
-    verifies. A new boot leads to Verifying from every phase."""
+    """Whether the host runs a new boot: not the boot that the reboot under this claim ends, and not a boot that the
+    agent already verifies. A new boot moves a node of any phase to Verifying."""
     progress = situation.progress
     is_seen = progress.verify_started is not None and is_same_boot(progress.verify_started.boot, situation.boot)
     return bool(progress.boot_left) and not is_same_boot(situation.boot, progress.boot_left) and not is_seen
@@ -123,11 +124,12 @@ def _disown_cordon(situation: Situation) -> Decision | None:
 
 
 def _reconcile(situation: Situation) -> Decision | None:
-    """Compare the lock with the Node, in every turn that reads the lock. An idle node reads the lock for this after its
-    agent's start, some time after it released a claim, and now and then.
+    """Compare the lock with the Node, in every turn that reads the lock. An idle node reads the lock for this
+    comparison after its agent's start, some time after it released a claim, and from time to time.
 
-    A new need comes before the comparison, because the soft taint must not wait. The exception is a Node whose record
-    was wiped: the patch for the new need would remove the last traces of the lost record."""
+    If the host asks for a reboot, the idle node taints itself before it makes the comparison. The exception is a Node
+    whose record was wiped: the patch with the taint would remove the last traces of the lost record.
+    """
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
         is_settled = idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)
@@ -142,8 +144,8 @@ def _reconcile(situation: Situation) -> Decision | None:
 
 
 def _looked_idle(situation: Situation) -> Decision:
-    """Decide for an idle node that has read the lock and holds no claim. It tidies the line of waiting nodes and
-    watches the holders, because perhaps no waiting node is left to do so."""
+    """Decide for an idle node that has read the lock and holds no claim. It tidies the line of waiting nodes and checks
+    the holders, because perhaps no waiting node is left to do so."""
     looked = idle.tidy_line(situation) or looking_behind.look(situation)
     if isinstance(looked, Decision):
         return looked
@@ -160,8 +162,8 @@ def _is_reconciled(memory: Memory, uptime: float) -> bool:
 
 
 def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
-    """Return the memory for this Node. A Node with another UID is a new Node: its memory keeps only the reboot that the
-    host was asked for, the claim and the number of agents."""
+    """Return the memory for this Node. A Node with another UID is a new Node. Its memory keeps only the outcome of the
+    last announced reboot, the claim and the number of agents."""
     memory = seen.memory
     if memory.node_uid != node.uid:
         memory = Memory(node_uid=node.uid, reboot=memory.reboot, held=memory.held, agents=memory.agents)
@@ -182,9 +184,8 @@ def _overdue(content: LockContent) -> tuple[tuple[str, str], ...]:
 
 
 def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: str) -> Decision:
-    """Decide for a Node whose record cannot be read: change nothing that the record may describe, and say on the Node
-    what to do. The one exception: when the host needs no reboot, remove a soft taint whose key proves that careen set
-    it."""
+    """Decide for a Node whose record cannot be read: change nothing that the record may describe, and write on the Node
+    what a person can do. If the host needs no reboot, also remove a soft taint whose key proves that careen set it."""
     sentence = (
         f"{why}; careen does nothing until a person removes the annotation: "
         f"kubectl annotate node {node.name} {keys.PROGRESS}-"
@@ -204,7 +205,8 @@ def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: s
 
 
 def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:
-    """Do nothing, because no decision is possible without the Node and its record. Report that once."""
+    """Return the decision that does nothing, because none is possible without the Node and its record. It reports the
+    reason once."""
     shown = observation.node.annotations.get(keys.PHASE, "") if isinstance(observation.node, NodeView) else ""
     is_news = isinstance(observation.node, NodeView) and observation.memory.told.code != code.value
     return Decision(

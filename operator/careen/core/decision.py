@@ -1,7 +1,8 @@
 """The types of a decision: phase, ordered actions, reason, refusals, and the time until the next turn.
 
-A decision whose `wants` is not empty is provisional: the shell applies none of its actions, observes the wanted
-evidence and decides again in the same turn. Evidence that the shell cannot observe becomes `Unknown`."""
+A decision whose `wants` is not empty is provisional. The shell applies none of its actions, but observes the wanted
+evidence and decides again in the same turn. Evidence that the shell cannot observe becomes `Unknown`.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +44,16 @@ _OF_CLUSTER = frozenset(
 
 
 class Refusal(Value, kw_only=True):
-    """The answer of a gate that forbids the next step. `writing.with_since` fills in a missing `since` from the
+    """The answer of a gate that forbids the next step. If `since` is missing, `writing.with_since` takes it from the
     refusals stored on the Node.
 
     `remedy` is for this node alone; the general remedy of a code is in `reasons.py`.
 
     `is_of_cluster`: the gate would refuse every other node as well. So the line of waiting nodes does not change, and
-    one message is enough for all nodes. A gate sets it where its code alone does not imply it.
+    one message is enough for all nodes. A gate sets this field if its code alone does not imply it.
 
-    `longest_seconds`: an alert fires for a refusal that lasts longer; 0: no alert."""
+    `longest_seconds`: an alert fires for a refusal that lasts longer. 0 means no alert.
+    """
 
     gate: str
     code: Code

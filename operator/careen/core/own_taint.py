@@ -1,9 +1,10 @@
 """Finds careen's own soft taints on a Node, with or without a record.
 
-A taint without a value whose key is in careen's domain is careen's: no other program sets such a taint. Another program
-may use a configured key too (kured's, for example). Without a record, a taint with such a key is careen's only if
-careen's taint patch was the last change of the list of taints, by the managed fields. The next change by another
-writer, such as the node controller, ends this proof, because the whole list is one field (`listType=atomic`)."""
+A taint without a value whose key is in careen's domain is careen's, because no other program sets such a taint. Another
+program may use a configured key too (kured's, for example). Without a record, a taint with such a key is careen's only
+if careen's taint patch was the last change of the list of taints, by the managed fields. The next change by another
+writer, such as the node controller, ends this proof, because the whole list is one field (`listType=atomic`).
+"""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from careen.core.facts.progress import Progress
 
 
 def our_taint(node: NodeView, key: str | None) -> Taint | None:
-    """Return the taint with this key and careen's effect, no matter who set it. The same key with another effect is not
-    careen's taint."""
+    """Return the taint with this key and careen's effect, whoever set it. A taint with the same key and another effect
+    is not careen's."""
     return next((taint for taint in node.taints if taint.key == key and taint.effect == keys.TAINT_EFFECT), None)
 
 
 def keys_of_ours(node: NodeView, progress: Progress, policy: Policy) -> frozenset[str]:
-    """Return the keys of careen's soft taints on this Node: the key in the record, or without a record the keys that
-    their names or the managed fields prove."""
+    """Return the keys of careen's soft taints on this Node. The record has the key. Without a record, the keys' own
+    names or the managed fields prove which taints are careen's."""
     found = {progress.taint_key} if progress.taint_key and our_taint(node, progress.taint_key) else set()
     if progress.phase:
         return frozenset(found)
@@ -30,14 +31,14 @@ def keys_of_ours(node: NodeView, progress: Progress, policy: Policy) -> frozense
 
 
 def by_name(node: NodeView, policy: Policy) -> frozenset[str]:
-    """Return the keys of careen's soft taints whose names alone prove that careen set them."""
+    """Return the keys of soft taints that are provably careen's because of their names alone."""
     wanted = policy.taint_key
     names = {keys.DEFAULT_TAINT_KEY, *([wanted] if wanted and wanted.startswith(keys.PREFIX) else ())}
     return frozenset(key for key in names if (taint := our_taint(node, key)) is not None and not taint.value)
 
 
 def without(node: NodeView, ours: frozenset[str]) -> tuple[Taint, ...] | None:
-    """Return the Node's taints without careen's taints of these keys; None (leave the list alone) if the Node has none
-    of them."""
+    """Return the Node's taints without the soft taints with these keys. Return None (leave the list alone) if the Node
+    has none of them."""
     left = tuple(taint for taint in node.taints if not (taint.key in ours and taint.effect == keys.TAINT_EFFECT))
     return left if len(left) < len(node.taints) else None

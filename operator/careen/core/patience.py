@@ -1,9 +1,10 @@
 """Measures how long a required fact has been unknown, with one clock for all phases.
 
-A step that lacks a fact calls `began` and remembers the gap with `met`. Only `after`, at the end of the turn, forgets a
-gap, and only if this turn observed the fact. A turn that had no reason to observe the fact does not restart the clock.
-A process that sees the claim for the first time starts from the instants on the Node: otherwise a node whose agent
-restarts often would wait for ever."""
+A step that lacks a fact calls `began` and notes the lacking gate with `met`. Only `after`, at the end of the turn,
+forgets a gate, and only if this turn observed the gate's fact. A turn that had no reason to observe the fact does not
+restart the clock. A process that sees the claim for the first time starts from the instants on the Node. Otherwise a
+node whose agent restarts often would wait for ever.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ _NEEDS = {
 
 
 def began(situation: Situation) -> float:
-    """Return the uptime at which the first of the missing facts became unknown; now, if no fact was missing in the last
-    turn."""
+    """Return the uptime at which the first of the missing facts became unknown. Return the present uptime if no fact
+    was missing in the turn before."""
     memory, uptime = situation.memory, situation.seen.uptime
     if memory.patience.since is not None:
         return memory.patience.since
@@ -37,27 +38,27 @@ def began(situation: Situation) -> float:
 
 
 def met(situation: Situation, gate: str) -> Memory:
-    """Return the memory of a turn in which this gate lacked a fact. For a fact that no gate asks for, the step passes a
-    name of its own instead of a gate's."""
+    """Return the memory of a turn in which this gate lacked a fact. If no gate needs the fact, the step passes a
+    made-up name instead of a gate's."""
     known = situation.memory.patience
     return replace(situation.memory, patience=replace(known, since=began(situation), gates=known.gates | {gate}))
 
 
 def told_since(situation: Situation) -> datetime:
-    """Return the instant of `began` by the API server's clock, to be written on the Node: the host's clock may be the
-    one that is wrong."""
+    """Return the instant of `began` by the API server's clock. It is written on the Node, and the host's clock may be
+    wrong."""
     return situation.server_now - timedelta(seconds=situation.seen.uptime - began(situation))
 
 
 def of_this_turn(situation: Situation) -> Situation:
-    """Return the situation for the steps: at the start of a turn no gate lacks a fact yet."""
+    """Return the situation for the start of a turn, in which no gate lacks a fact yet."""
     nothing_yet = replace(situation.memory.patience, gates=frozenset())
     return situation.with_memory(replace(situation.memory, patience=nothing_yet))
 
 
 def after(situation: Situation, decision: Decision) -> Decision:
-    """Return the decision with the facts that are still missing: those that this turn lacked, and those that an earlier
-    turn lacked and no later turn observed. If none is missing, the clock stops."""
+    """Return the decision whose memory has the facts that are still missing. Those are the facts that this turn lacked,
+    and the facts that an earlier turn lacked and no later turn observed. If none is missing, the clock stops."""
     if decision.wants:
         return decision
     still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}
@@ -85,7 +86,7 @@ def _told_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """Return the age of a claim without a cordon if it exceeds the patience, else 0. The Node does not say how much of
-    that time the agent lacked a fact."""
+    """Return the age of a claim without a cordon if the age exceeds --unknown-patience, else 0. The Node does not show
+    how much of that time the agent lacked a fact."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0

@@ -32,21 +32,21 @@ _IN_JSON = re.compile(f"(?!\\n)[{_UNFIT}]")
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
-    """Return the text on one line. Each line break or tab becomes a space, each other unsafe character becomes U+FFFD
-    (joiners inside emoji and non-ASCII words are safe). A text longer than `longest` characters is cut and ends with
+    """Return the text on one line. Each line break or tab becomes a space. Each other unsafe character becomes U+FFFD,
+    except joiners inside emoji and non-ASCII words. A text longer than `longest` characters is cut and ends with
     `…`."""
     cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return cut if cut.isascii() and cut.isprintable() else _CONTROL.sub(REPLACEMENT, _BREAK.sub(" ", cut))
 
 
 def lines(text: str) -> str:
-    """Clean a text whose line breaks are careen's own, such as a table: each line by itself, and none is cut."""
+    """Clean each line of a text whose line breaks are careen's own, such as a table. No line is cut."""
     return "\n".join(one_line(line, max(len(line), 1)) for line in text.split("\n"))
 
 
 def json_text(text: str) -> str:
-    """Return the JSON with the same values, in which the characters that a terminal would obey are escaped as
-    `\\uXXXX`. Line breaks between the values stay."""
+    r"""Return the JSON text with unsafe characters escaped as `\uXXXX`, because a terminal could obey them. The values
+    and the line breaks between them stay the same."""
     return text if text.isascii() and text.isprintable() else _IN_JSON.sub(_escaped, text)
 
 

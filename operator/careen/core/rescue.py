@@ -1,8 +1,9 @@
 """Undoes a drain when the agent's turns fail with an exception, and reports the fault: reads the Node's JSON and
 returns one merge patch.
 
-This module uses none of the code that decides in a turn: a cordoned node must come back into service even if its
-content breaks that code. Any part of the Node's JSON may be missing or nonsense; no function here raises an exception.
+This module uses none of the code that decides in a turn, because a cordoned node must come back into service even if
+the Node's content breaks that code. Any part of the Node's JSON may be missing or nonsense. No function here raises an
+exception.
 """
 
 from __future__ import annotations
@@ -53,15 +54,15 @@ class Circumstances(Value, kw_only=True):
 
 
 def is_node(node: Any, name: str) -> bool:
-    """Whether this JSON is the Node of that name, and not some other answer of a server or a proxy."""
+    """Whether this JSON is the Node of that name, and not another answer of a server or a proxy."""
     metadata = _dict(_dict(node).get("metadata"))
     is_whole = bool(_text(metadata.get("resourceVersion")) and _text(metadata.get("uid")))
     return _dict(node).get("kind") == "Node" and metadata.get("name") == name and is_whole
 
 
 def says(node: Any, fault: str) -> dict[str, Any] | None:
-    """Return the patch that adds the fault to the reason on the Node; None if the reason has it already, or if this is
-    no Node."""
+    """Return the patch that adds the fault to the reason on the Node. Return None if the reason has it already, or if
+    the JSON is no Node."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = with_fault(before, fault)
     # The stored reason was cut and cleaned when it was written, so compare it with the cleaned form.
@@ -69,7 +70,7 @@ def says(node: Any, fault: str) -> dict[str, Any] | None:
 
 
 def says_no_more(node: Any) -> dict[str, Any] | None:
-    """Return the patch that removes the fault from the reason once turns work again; None if the reason has no
+    """Return the patch that removes the fault from the reason once turns work again. Return None if the reason has no
     fault."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = without_fault(before)
@@ -77,7 +78,7 @@ def says_no_more(node: Any) -> dict[str, Any] | None:
 
 
 def with_fault(sentence: str, fault: str) -> str:
-    """Return the sentence followed by the fault, once, within the length limit of careen's annotations."""
+    """Return the sentence with the fault at its end, once, within the length limit of careen's annotations."""
     told = f"{_SAYS}: {_told(fault)}"
     rest = one_line(without_fault(sentence), LONGEST_LINE - len(told) - len("; "))
     return f"{rest}; {told}" if rest else told
@@ -89,18 +90,19 @@ def without_fault(sentence: str) -> str:
 
 
 def is_under_way(node: Any) -> bool:
-    """Whether the Node is in Claiming or Draining by its record and its phase annotation, so that no reboot was
-    announced. False for the record of a newer release."""
+    """Whether the Node is in Claiming or Draining according to its record and its phase annotation, so that no reboot
+    was announced. Always false for the record of a newer release."""
     told = [phase for phase in (_text(_record(node).get("phase")), _text(_annotations(node).get(keys.PHASE))) if phase]
     return bool(told) and set(told) <= _BEFORE_THE_REBOOT and not _is_newer(_record(node))
 
 
 def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
-    """Return the patch that puts the node back into service and marks its claim for release; None if the agent must not
-    touch the node.
+    """Return the patch that puts the node back into service and marks its claim for release. Return None if the agent
+    must not touch the node.
 
-    The agent must not touch a node whose reboot was announced, because the host may go down at any moment, or a node
-    with the record of a newer release."""
+    The agent must not touch a node whose reboot was announced, because the host may go down at any moment. It must not
+    touch a node with the record of a newer release either.
+    """
     if not is_under_way(node):
         return None
     record = _record(node)
@@ -118,7 +120,7 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
 
 
 def is_paused(content: str | None) -> bool:
-    """Whether a person holds the lock (`manual`); False if the lock's content cannot be read."""
+    """Whether a person has paused the lock (`manual`). False if the lock's content cannot be read."""
     try:
         lock = json.loads(content or "{}")
     except (ValueError, RecursionError):
@@ -132,7 +134,7 @@ def is_paused(content: str | None) -> bool:
 
 
 def hold_of(node: Any) -> str | None:
-    """Return the hold that a person set on the Node, expired or not; None if there is none."""
+    """Return the hold that a person set on the Node, even if it has expired. Return None if there is none."""
     held = _annotations(node).get(keys.HOLD)
     return held if isinstance(held, str) else None
 
@@ -141,8 +143,8 @@ def hold_of(node: Any) -> str | None:
 
 
 def _given_back(record: Mapping[str, Any], given: Circumstances) -> str | None:
-    """Return the record reduced to its well-formed fields and marked for the release of its claim; None if it names no
-    claim. Then the agent finds the claim by the lock's entry."""
+    """Return the record with only its well-formed fields, marked for the release of its claim. Return None if the
+    record names no claim: the agent then finds the claim by the lock's entry."""
     kept: dict[str, Any] = {key: record[key] for key in _KEPT_TEXTS if _text(record.get(key))}
     kept |= {key: record[key] for key in _KEPT_INSTANTS if _INSTANT.fullmatch(_text(record.get(key)))}
     kept |= {key: record[key] for key in _KEPT_NUMBERS if _is_count(record.get(key))}
@@ -172,8 +174,8 @@ def _is_newer(record: Mapping[str, Any]) -> bool:
 
 
 def _prior_labels(node: Any, record: Mapping[str, Any], ours: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the labels' values from before the drain. Leaves out labels that another client has changed since, and
-    values that the API server would reject."""
+    """Return the labels' values from before the drain. Labels that another client has changed since are left out, and
+    so are values that the API server would reject."""
     now = _dict(_dict(_dict(node).get("metadata")).get("labels"))
     return {
         key: value
@@ -193,8 +195,8 @@ def _is_cordoned(node: Any) -> bool:
 
 
 def _is_cordon_ours(node: Any, record: Mapping[str, Any]) -> bool:
-    """Whether careen set the cordon, by the record. If the record cannot be read, the managed fields must name careen
-    alone."""
+    """Whether careen set the cordon, by the record. If the record cannot be read, careen must be the only field manager
+    of the cordon."""
     word = record.get("is_cordoned_by_us")
     if isinstance(word, bool):
         return word

@@ -18,7 +18,8 @@ from scheduler_core.values import Value, replace_value
 
 
 class Situation(Value, kw_only=True):
-    """The input of a step. `memory` is the memory of this turn; a step puts a changed copy into its decision."""
+    """The input of a step. `memory` is the memory at this point of the turn. A step puts a changed copy of it into its
+    decision."""
 
     seen: Observation
     policy: Policy
@@ -50,8 +51,8 @@ class Situation(Value, kw_only=True):
 
     @property
     def own_entry(self) -> Entry | None:
-        """The entry of this node's claim in the lock; None if there is none, or if the lock was not read or not
-        understood."""
+        """The entry of this node's claim in the lock. None without such an entry, or if the lock was not read or cannot
+        be understood."""
         content = self.lock
         if not isinstance(content, LockContent) or not self.progress.claim:
             return None
@@ -59,8 +60,8 @@ class Situation(Value, kw_only=True):
 
     @property
     def cordoned_at(self) -> datetime | None:
-        """When the drain began, by the API server's clock if the agent knew then how far its own clock differs; None
-        before a drain."""
+        """When the drain began; None before a drain. By the API server's clock if the agent knew then how far its own
+        clock differs."""
         return from_rfc3339(self.progress.drain_started_at)
 
     @property
@@ -78,7 +79,7 @@ class Situation(Value, kw_only=True):
         return Mark(boot=self.boot, uptime=self.seen.uptime)
 
     def elapsed(self, mark: Mark | None) -> float | None:
-        """Return the seconds since the mark; None without a mark or for a mark of another boot."""
+        """Return the seconds since the mark. Return None without a mark, or for a mark of another boot."""
         is_ours = mark is not None and is_same_boot(mark.boot, self.boot)
         return self.seen.uptime - mark.uptime if mark is not None and is_ours else None
 

@@ -93,8 +93,8 @@ NO_CHANGE = NodeChange()
 
 
 class Transition(Value):
-    """A move to a phase (or a new record for the same phase): the record to write, and the actions before and after
-    that write."""
+    """A move to a phase, or a new record for the same phase. It holds the record to write, and the actions before and
+    after that write."""
 
     phase: Phase
     progress: Progress
@@ -116,7 +116,8 @@ def want(situation: Situation, *evidence: Evidence) -> Decision:
 
 
 def stay(situation: Situation, status: Status, how: Stay) -> Decision:
-    """Return the decision to remain in the phase. It patches the Node if the Node's annotations are out of date."""
+    """Return the decision to remain in the phase. It patches the Node only if the Node's annotations are out of
+    date."""
     status = _completed(situation, status)
     patch = None if status.is_silent else _telling(situation, status)
     if patch and how.annotations:
@@ -149,7 +150,8 @@ def move(situation: Situation, status: Status, to: Transition) -> Decision:
 
 
 def _completed(situation: Situation, status: Status) -> Status:
-    """Return the status ready to show: its sentence on one line, each refusal with its first instant."""
+    """Return the status for display: its sentence on one line, and each refusal with the instant since which its gate
+    refuses."""
     return replace(status, sentence=one_line(status.sentence), refusals=with_since(situation, status.refusals))
 
 
@@ -177,15 +179,15 @@ def _patch(situation: Situation, status: Status, to: Transition) -> PatchNode:
 
 def _kept_settings(situation: Situation, progress: Progress) -> dict[str, str | None]:
     """Return the annotation with the settings under which the node took its claim. The patch that writes the record
-    also writes this annotation; it is removed with the claim."""
+    also writes this annotation. It is removed with the claim."""
     stands = situation.node.annotations.get(keys.SETTINGS)
     wanted = (situation.policy.kept_settings or None) if progress.claim else None
     return {} if stands == wanted else {keys.SETTINGS: wanted}
 
 
 def _warning(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation with the self-test's warning of what the reboot would lose. Empty if this turn has no
-    self-test result, or if the Node already has the warning."""
+    """Return the annotation with the self-test's warning of what the reboot would lose. Return nothing if this turn has
+    no self-test result, or if the Node already has the warning."""
     test = situation.seen.self_test
     if not isinstance(test, SelfTest) or (test.warning or None) == situation.node.annotations.get(keys.WARNING):
         return {}
@@ -194,7 +196,7 @@ def _warning(situation: Situation) -> dict[str, str | None]:
 
 def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
     """Return the keys of the annotations that a node has only while it wants a reboot. The agent removes them on the
-    way to Idle; on an idle node they are leftovers of an earlier agent."""
+    way to Idle. On an idle node they are leftovers of an earlier agent."""
     kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
     return (*keys.OF_A_NEED, keys.RETRY, *kured)
 
@@ -242,9 +244,10 @@ def undo(situation: Situation, status: Status, to: Transition) -> Decision:
     """Return the decision to undo everything in one patch (cordon, labels, and the taint if the need is gone), then
     release the claim.
 
-    The patch comes first because it changes the Node's resourceVersion: a late request of this agent that would cordon
-    the node or announce a reboot then gets a conflict. The claim id stays on the Node until the entry has left the
-    lock."""
+    The patch comes before the release because it changes the Node's resourceVersion: a late request of this agent that
+    would cordon the node or announce a reboot then gets a conflict. The claim id stays on the Node until the entry has
+    left the lock.
+    """
     record = replace(
         to.progress,
         is_giving_back=True,
@@ -265,8 +268,8 @@ def undo(situation: Situation, status: Status, to: Transition) -> Decision:
 
 
 def removal(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write that removes this node's entry from the lock; empty if the lock has no such entry or cannot be
-    understood."""
+    """Return the write that removes this node's entry from the lock. Return nothing if the lock has no such entry or
+    cannot be understood."""
     content = situation.lock
     if not isinstance(content, LockContent) or situation.own_entry is None:
         return ()
@@ -277,7 +280,7 @@ def removal(situation: Situation) -> tuple[WriteLock, ...]:
 
 
 def write_lock(situation: Situation, purpose: str, content: LockContent) -> WriteLock:
-    """Return the action that replaces the lock as this turn read it with this content."""
+    """Return the action that replaces the lock which this turn read with this content."""
     reading = situation.reading
     return WriteLock(
         purpose=purpose,
@@ -288,8 +291,8 @@ def write_lock(situation: Situation, purpose: str, content: LockContent) -> Writ
 
 
 def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChange:
-    """Return the change that restores the Node's cordon, labels and autoscaler annotations from before its drain,
-    together with all of `besides` except its cordon."""
+    """Return the change that restores the Node's cordon, labels and autoscaler annotations from before its drain. The
+    other changes in `besides` are kept, except for its cordon."""
     return replace(
         besides,
         labels={**prior_labels(situation), **besides.labels},
@@ -299,15 +302,15 @@ def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChan
 
 
 def prior_cordon(situation: Situation) -> bool | None:
-    """Return the value of `unschedulable` from before careen's cordon; None (no change) if careen did not cordon the
-    node."""
+    """Return the value of `unschedulable` from before careen's cordon. Return None (no change) if careen did not cordon
+    the node."""
     progress = situation.progress
     return False if progress.is_cordoned_by_us and situation.node.unschedulable else None
 
 
 def prior_labels(situation: Situation) -> dict[str, str | None]:
-    """Return the earlier values of the labels that careen changed. Leaves out labels that another client has changed
-    since."""
+    """Return the earlier values of the labels that careen changed. Labels that another client has changed since are
+    left out."""
     ours = situation.policy.pre_reboot_labels
     now = situation.node.labels
     return {
@@ -318,7 +321,7 @@ def prior_labels(situation: Situation) -> dict[str, str | None]:
 
 
 def without_our_taint(situation: Situation) -> tuple[Taint, ...] | None:
-    """Return the Node's taints without careen's; None (leave the list alone) if none is careen's."""
+    """Return the Node's taints without careen's. Return None (leave the list alone) if none is careen's."""
     return own_taint.without(
         situation.node, own_taint.keys_of_ours(situation.node, situation.progress, situation.policy)
     )
@@ -327,8 +330,9 @@ def without_our_taint(situation: Situation) -> tuple[Taint, ...] | None:
 def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]:
     """Return the Node's taints with careen's soft taint, and the key of that taint.
 
-    Taints None: leave the list alone. Key empty: no taint is wanted, or careen did not set the taint under the wanted
-    key."""
+    The taints are None if the list does not have to change. The key is empty if no taint is wanted, or if careen did
+    not set the taint with the wanted key.
+    """
     node, wanted = situation.node, situation.policy.taint_key
     ours = own_taint.keys_of_ours(node, situation.progress, situation.policy)
     kept = own_taint.without(node, ours - {wanted})
@@ -359,8 +363,8 @@ def forecast_annotation(situation: Situation) -> dict[str, str | None]:
 
 
 def _shown(pod: PodForecast) -> list[str]:
-    """Return the landing nodes. A final `AND_OTHERS` says that the list is incomplete, so that a landing elsewhere does
-    not count as a miss."""
+    """Return the nodes where the pod may land. If the list is incomplete, it ends with `AND_OTHERS`, so that a landing
+    elsewhere does not count as a miss."""
     is_whole = len(pod.landing) <= _SHOWN_NODES and not pod.is_cut
     return [*pod.landing[:_SHOWN_NODES], *(() if is_whole else (keys.AND_OTHERS,))]
 
@@ -374,7 +378,7 @@ def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Ref
 
 
 def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
-    """Return the refusals in the Node's annotation, without unreadable ones."""
+    """Return the refusals in the Node's annotation that can be read."""
     rows = json_of(node.annotations.get(keys.REFUSALS))
     return (
         tuple(refusal for row in rows[:_MOST_REFUSALS] if (refusal := _refusal(row))) if isinstance(rows, list) else ()
@@ -457,7 +461,7 @@ def _telling(situation: Situation, status: Status) -> PatchNode | None:
 
 
 def _ready_since(situation: Situation, label: str | None) -> dict[str, str | None]:
-    """Return the annotation with the present instant, if this patch changes the node's label to ready."""
+    """Return the annotation with the present instant if this patch changes the node's label to ready."""
     is_news = label == order.READY and situation.node.labels.get(keys.REBOOT_LABEL) != order.READY
     return {keys.READY_SINCE: rfc3339(situation.seen.now)} if is_news else {}
 

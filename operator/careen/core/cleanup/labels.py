@@ -1,6 +1,6 @@
 """Finds the values that labels had before --post-reboot-node-labels changed them. The report of a reboot keeps these
-values, so that a cleanup can restore them. The API server's managed fields are not enough: they name careen also for a
-label that an undo restored."""
+values, so that a cleanup can restore them. The API server's managed fields are not enough: they also name careen for a
+label whose earlier value careen has restored."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def changed_by_reboots(node: NodeView) -> dict[str, Changed]:
 
 
 def told_of_this_reboot(node: NodeView, progress: Progress, policy: Policy) -> dict[str, dict[str, str | None]]:
-    """Return the changed labels for the report of the reboot that ends now. A value that an earlier reboot set does not
-    count as the original value."""
+    """Return the changed labels for the report of the reboot that ends now. The original value of a label is the value
+    from before the first reboot that changed it."""
     changes = changed_by_reboots(node)
     before = {**node.labels, **progress.prior_labels}
     for key, value in policy.post_reboot_labels.items():
@@ -41,7 +41,8 @@ def told_of_this_reboot(node: NodeView, progress: Progress, policy: Policy) -> d
 
 
 def original(value: str | None, earlier: Changed | None) -> str | None:
-    """Return the value; if an earlier reboot set it, return the value from before that reboot."""
+    """Return the label's original value: `value`, or the value from before `earlier` if that earlier reboot set
+    `value`."""
     return earlier.was if earlier is not None and value == earlier.to else value
 
 

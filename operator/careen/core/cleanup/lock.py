@@ -20,10 +20,11 @@ class LockLeftovers(Value, kw_only=True):
 
 
 def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = ()) -> LockLeftovers:
-    """Sort the marks in the lock. To remove: careen's claims, the line of waiting nodes, and a pause if no pod is left
-    to obey it.
+    """Sort the marks in the lock. The cleanup removes careen's claims and the line of waiting nodes. It removes a pause
+    if the DaemonSet has no pod left that obeys the pause.
 
-    The claims of the nodes in `keep` stay, because those Nodes could not be cleaned and their claims point to them."""
+    The claims of the nodes in `keep` stay, because those Nodes could not be cleaned and their claims point to them.
+    """
     marks = (*(_of_entry(entry, extent, keep) for entry in content.entries), *_line(content), *_pause(content, extent))
     is_lifted = content.is_paused and not extent.pods
     left = tuple(

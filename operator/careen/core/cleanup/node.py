@@ -41,7 +41,7 @@ class NodeLeftovers(Value, kw_only=True):
 
     @property
     def patch(self) -> PatchNode | None:
-        """One patch with all removals, guarded by the resourceVersion that was read; None without removals."""
+        """Return one patch with all removals, guarded by the resourceVersion that was read; None without removals."""
         if not self.goes:
             return None
         return PatchNode(
@@ -57,7 +57,8 @@ class NodeLeftovers(Value, kw_only=True):
 
 
 def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) -> NodeLeftovers:
-    """Find the marks that careen left on this Node. `entry`: the Node's claim in the lock, if it has one."""
+    """Find the marks that careen left on this Node. `entry` is the Node's claim in the lock, None if it has no
+    claim."""
     node, record = signed.node, signed.node.record
     known = record if isinstance(record, Progress) else Progress()
     wanted = _labels(signed, known, extent)
@@ -101,8 +102,8 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
 
 
 def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[CleanupMark]:
-    """Yield the soft taints that are careen's (by record, name or managed fields) or that a person named. Also yield
-    other taints of careen's domain, which stay."""
+    """Yield the soft taints that are careen's (by record, name or managed fields) and those that a person named: the
+    cleanup removes them. Also yield the other taints of careen's domain, which stay."""
     proven = _proven_taint(node, extent)
     for taint in node.taints:
         mark = CleanupMark(kind=Kind.TAINT, name=taint.key, now=f"{taint.value or ''}:{taint.effect}".removeprefix(":"))
@@ -125,8 +126,8 @@ def _is_ours_by_name(taint: Taint, extent: Extent) -> bool:
 
 
 def _proven_taint(node: NodeView, extent: Extent) -> str | None:
-    """Return the key of the soft taint that careen added with the last change of the list; None if that is not
-    known."""
+    """Return the key of the soft taint that careen provably set, because careen's taint patch was the last change of
+    the list of taints. Return None without this proof."""
     if node.tainted_by != (keys.TAINT_MANAGER,):
         return None
     if extent.policy is not None:
@@ -146,8 +147,8 @@ def _cordon(node: NodeView, record: Progress, extent: Extent, entry: Entry | Non
 
 
 def _is_cordon_ours(node: NodeView, record: Progress, entry: Entry | None) -> bool:
-    """Whether careen set the cordon, by the managed fields if the API server reports them: a person may have cordoned
-    the node after the record was written. Without managed fields the record or the lock decides."""
+    """Whether careen set the cordon. The managed fields decide if the API server reports them, because a person may
+    have cordoned the node after the record was written. Without managed fields the record or the lock decides."""
     if node.cordoned_by:
         return is_cordon_proven(node)
     is_at_work = node.labels.get(keys.REBOOT_LABEL) == "in-progress"
@@ -182,7 +183,8 @@ def _labels(signed: SignedNode, record: Progress, extent: Extent) -> dict[str, s
 
 
 def _is_as_careen_set_it(signed: SignedNode, key: str, extent: Extent) -> bool:
-    """Whether the label still has careen's value: the rule of `writing.prior_labels`, and the managed fields."""
+    """Whether the label still has the value that careen set. The values of --pre-reboot-node-labels and the managed
+    fields decide."""
     ours = extent.policy.pre_reboot_labels if extent.policy else {}
     authors = signed.labels_by.get(key)
     return (key not in ours or signed.node.labels.get(key) == ours[key]) and _may_be_alone(authors)
@@ -222,8 +224,8 @@ def _annotations(signed: SignedNode, extent: Extent) -> Iterator[CleanupMark]:
 
 
 def _may_take_kureds(signed: SignedNode, key: str, extent: Extent) -> bool:
-    """Whether the cleanup may remove kured's annotation, because a person asked for that or because careen wrote it.
-    The managed fields show who wrote it; without them the agents' settings decide."""
+    """Whether the cleanup may remove kured's annotation, because a person asked for that or because careen wrote the
+    annotation. The managed fields show who wrote it. Without managed fields the agents' settings decide."""
     authors = signed.annotations_by.get(key)
     is_configured = extent.policy is not None and extent.policy.annotate_nodes
     return extent.with_kureds or _is_alone(authors) or (authors is None and is_configured)
@@ -234,12 +236,12 @@ _UNKNOWN = "this release does not write it; --unknown removes what other release
 
 
 def _is_alone(authors: tuple[str, ...] | None) -> bool:
-    """Whether careen's agents are the only field managers."""
+    """Whether `authors`, the field managers of a field, are all careen's agents."""
     return bool(authors) and set(authors or ()) <= {keys.FIELD_MANAGER, keys.TAINT_MANAGER}
 
 
 def _may_be_alone(authors: tuple[str, ...] | None) -> bool:
-    """Whether careen's agents are the only field managers, or the API server reports none."""
+    """Whether the field managers are all careen's agents, or the API server reports none."""
     return authors is None or _is_alone(authors)
 
 

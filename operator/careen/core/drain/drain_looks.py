@@ -1,5 +1,5 @@
-"""Decides when a drain looks at its node again. Each look reads the Node, the lock and the pods, and the whole roll-out
-waits for each second by which a look comes late."""
+"""Decides how long a drain pauses before its next turn. Each turn reads the Node, the lock and the pods, so turns
+should be few. But each second that a turn comes too late delays the whole roll-out."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _SAME_ROUND_SECONDS = 0.5
 
 
 def without_eviction(ending: Iterable[PodView], pauses: Sequence[float], now: datetime) -> float:
-    """Return the pause of a turn that evicts nothing. `pauses`: seconds until each refused pod may be evicted again.
-    While there is such a pod, the drain cannot end, so no look for the terminating pods is due."""
+    """Return the pause after a turn that evicts nothing. `pauses` are the seconds until each refused pod may be evicted
+    again. While there is a refused pod, the drain cannot end, so terminating pods need no earlier turn."""
     if pauses:
         return _until_next_round(pauses)
     return min((_ending_look_seconds(pod, now) for pod in ending), default=LOOK_SECONDS)
 
 
 def after_evictions(decision: Decision, memory: Memory, *, uptime: float) -> Decision:
-    """Return the decision with the pause that suits the answers to its evictions, which `memory` contains. A decision
-    that evicts nothing is returned unchanged."""
+    """Return the decision with a pause that suits the answers to its evictions. `memory` contains these answers. A
+    decision that evicts nothing is returned unchanged."""
     asked = [pod.uid for action in decision.actions if isinstance(action, Evict) for pod in action.pods]
     if not asked:
         return decision
@@ -56,8 +56,8 @@ def _until_next_round(pauses: Sequence[float]) -> float:
 
 
 def _ending_look_seconds(pod: PodView, now: datetime) -> float:
-    """Return the pause until the next look at a terminating pod. It is short at first, because most pods are gone long
-    before their grace period ends, and grows with the time that the pod takes."""
+    """Return the pause until the next turn for a terminating pod. The pause is short at first, because most pods are
+    gone long before their grace period ends. It grows with the time that the pod takes."""
     if pod.deletion_timestamp is None:
         return LOOK_SECONDS
     asked = pod.deletion_timestamp - timedelta(seconds=pod.deletion_grace_seconds or 0.0)

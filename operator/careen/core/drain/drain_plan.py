@@ -1,7 +1,8 @@
-"""Decides which pods a drain evicts, which stay and why, and which evictions to request now. The rules are kubectl's
-filters (pkg/drain/filters.go), except for finished pods.
+"""Decides which pods a drain evicts, which pods stay and why, and which evictions to request now. The rules are
+kubectl's filters (pkg/drain/filters.go), except for finished pods.
 
-Finished pods stay: a reboot does not harm them. kubectl deletes them because its nodes may go for good.
+Finished pods stay, because a reboot does not harm them. kubectl deletes them, because the nodes that it drains may
+never come back.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class DrainPlan(Value, kw_only=True):
 
     @property
     def is_done(self) -> bool:
-        """Whether there is no pod left to evict or wait for."""
+        """Whether no pod is left to evict or to wait for."""
         return not (self.ending or self.now or self.later)
 
     @property
@@ -48,7 +49,7 @@ class DrainPlan(Value, kw_only=True):
 
 
 def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
-    """Return why a drain does not evict the pod; empty if it does."""
+    """Return why a drain does not evict the pod; empty if the drain evicts it."""
     if pod.is_mirror or pod.owner_kind == "Node":
         return "a static pod: the kubelet runs it from a file"
     if pod.owner_kind == "DaemonSet":
@@ -63,14 +64,14 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
 
 
 def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """Return the pods to evict that their controller may create again on this very node, because no scheduler is known
-    to have placed them."""
+    """Return the pods to evict for which no scheduler is known to have chosen the node. Their controller may create
+    them again on this very node."""
     return tuple(pod for pod in to_evict(pods, policy) if pod.owner_kind and pod.came_bound is not False)
 
 
 def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
-    """Return the rule of `why_it_stays` for the pods of a simulation, so that a forecast moves the same pods as the
-    drain."""
+    """Return the rule of `why_it_stays` in the form that the simulation uses, so that a forecast moves the same pods as
+    the drain."""
     if policy.selector is None:
         return moves_all  # the simulation itself knows the pods that belong to a node
 
@@ -91,7 +92,7 @@ def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
 
 
 def to_evict(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """Return the pods that a drain would evict. The dry run tries each of them."""
+    """Return the pods that a drain of this node would evict."""
     return tuple(pod for pod in pods if not why_it_stays(pod, policy) and not pod.is_terminating)
 
 
@@ -150,8 +151,8 @@ def _order(pod: PodView) -> tuple[bool, int, str, str, str]:
 
 
 def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
-    """Whether the pod was created after the cordon. It tolerates cordons, or the scheduler did not know of the cordon
-    yet."""
+    """Whether the pod was created after the cordon. Such a pod tolerates cordons, or the scheduler did not know of the
+    cordon yet."""
     return (
         cordoned_at is not None
         and pod.created_at is not None
@@ -160,8 +161,8 @@ def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
 
 
 def _comes_for_ever(pod: PodView, memory: Memory) -> bool:
-    """Whether a pod that was created after the cordon would come back after each eviction. Either it tolerates the
-    cordon, or its owner binds it to this node, or many rounds of evictions have not stopped its owner."""
+    """Whether a pod that was created after the cordon would come back after each eviction: it tolerates the cordon, its
+    owner binds it to this node, or many rounds of evictions have not stopped its owner."""
     coming = memory.drain.comers.get(owner_of(pod))
     if not pod.owner_kind or pod.is_terminating:  # the drain waits for a terminating pod; its successor then stays
         return False
@@ -169,8 +170,8 @@ def _comes_for_ever(pod: PodView, memory: Memory) -> bool:
 
 
 def owner_of(pod: PodView) -> str:
-    """Return the UID by which evictions of returning pods are counted: the controller's UID, or the pod's own without a
-    controller."""
+    """Return the UID by which evictions of returning pods are counted: the UID of the pod's controller, or of the pod
+    if it has no controller."""
     return pod.owner_uid or pod.uid
 
 
@@ -205,10 +206,7 @@ def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
 
 def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
     """Whether --force-reboot may reboot the node although pods are left: the API server has judged enough evictions of
-    each pod, and no budget forbids it.
-
-    A terminating pod needs no more evictions. For the other pods, only evictions that the API server certainly judged
-    count."""
+    each pod, and no budget forbids the reboot. Evictions that it may not have judged do not count."""
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
@@ -221,24 +219,24 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether more attempts cannot make --force-reboot apply. Then for every pod the server has judged enough
-    evictions, or it never gets to judge them."""
+    """Whether more attempts cannot help --force-reboot: the API server has judged enough evictions of each pod, or it
+    never judges the pod's evictions."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """Return how often the API server judged the pod's eviction. For a pod that was created after the cordon, rounds in
-    which the server judged another pod of the same owner count too."""
+    """Return how often the API server judged the pod's eviction. For a pod that was created after the cordon, the
+    judged evictions of its owner's other pods count too."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)
 
 
 def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> bool:
-    """Whether the API server never judges the pod's evictions: `enough` of them were not judged, and the last one was
-    not judged."""
+    """Whether the API server never judges the pod's evictions: it left `enough` of them without a judgement, and the
+    last one too."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     if coming is not None and coming.rounds - coming.judgements >= enough:
@@ -252,8 +250,8 @@ def describe(plan: DrainPlan, memory: Memory) -> str:
 
 
 def describe_returning(plan: DrainPlan) -> str:
-    """Return a clause for the sentence of the reboot: the returning pods that are still on the node. Empty without such
-    pods."""
+    """Return a clause about the returning pods that are still on the node, for the sentence of the reboot. Return an
+    empty text if there are none."""
     names = first_few([pod.title for pod in plan.returning])
     return f" (left here, because it comes back whenever it is evicted: {names})" if names else ""
 

@@ -8,8 +8,8 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 
 def objection_to(forecast: Forecast, policy: Policy) -> str:
-    """Return the objections as a sentence: pods that can never be evicted, more pending pods than the policy allows,
-    more unknown pods than it allows. Empty if there are none."""
+    """Return the objections as a sentence: pods that can never be evicted, or more pending or unknown pods than the
+    policy allows. Return an empty text if there are none."""
     parts: list[str] = []
     is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
     if forecast.never and not is_forced:
@@ -24,8 +24,8 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
 
 
 def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
-    """Return the pods for which the gate `bound-pods` refuses, whatever --forecast says; empty if the policy leaves
-    such pods on the node."""
+    """Return the pods for which the gate `bound-pods` refuses, whatever --forecast says. Return none if the policy does
+    not refuse pods that are bound to the node."""
     if policy.drain.bound_pods is not BoundPods.REFUSE:
         return ()
     return tuple(pod for pod in forecast.pods if pod.is_bound)

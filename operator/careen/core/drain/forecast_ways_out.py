@@ -1,5 +1,5 @@
-"""Describes the single changes that would remove a forecast's objection. The simulation has proven them; the refusal on
-the Node shows them."""
+"""Describes the single changes that would remove a forecast's objection. The simulation has tried these changes, and
+the refusal on the Node shows them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """What one agent process remembers from turn to turn. The memory is lost with the process, so nothing may depend on it.
+Facts that must survive a restart or the reboot are in `progress.py`.
 
-A decision carries the next memory. The shell stores it *before* it applies the first action. It stores one part,
-`told`, only once the Event or message is sent. Then it adds the answers of the actions with the functions below. Facts
-that must survive a restart or the reboot are in `progress.py`."""
+A decision carries the next memory. The shell stores it *before* it applies the first action, then adds the answers of
+the actions with the functions below. One part, `told`, the shell stores only after it has sent the Event or message.
+"""
 
 from __future__ import annotations
 
@@ -81,8 +82,8 @@ class ComerMemory(Value, kw_only=True):
 
 
 class RebootMemory(Value, kw_only=True):
-    """The outcome of this process's last announcement. `by` is the id of that announcement; another process may have
-    replaced it in the record with its own."""
+    """The outcome of this process's last announcement. `by` is the id of that announcement. Another process may have
+    replaced the id in the record with its own."""
 
     claim: str
     announcement: int
@@ -97,7 +98,8 @@ class RebootMemory(Value, kw_only=True):
 
 
 class StrangerMemory(Value, kw_only=True):
-    """An announcement by another process of this node's agent, and the uptime since which it has not changed."""
+    """An announcement by another process of this node's agent. `since` is the uptime since which the announcement has
+    not changed."""
 
     by: str
     announcement: int
@@ -114,8 +116,8 @@ class ClaimMemory(Value, kw_only=True):
 
 class Prepared(Value, kw_only=True):
     """What the next node in line prepares while the holder's workloads settle: a forecast, dry-run evictions, and the
-    facts behind them. They are valid for a few seconds, and only while those facts do not change; see `preparing.py`.
-    """
+    facts behind them. The preparation is valid for a few seconds, and only while those facts do not change; see
+    `preparing.py`."""
 
     at: float  # uptime of the first question
     times: int  # how often in a row, for the same holders
@@ -153,7 +155,7 @@ class Costly(Value, kw_only=True):
 
 
 class Claiming(Value, kw_only=True):
-    """The facts on which this node took its claim."""
+    """The facts that led this node to take its claim."""
 
     forecast: Forecast | None = None  # the forecast behind the claim; the node asks for another when it is old
     at: float = 0.0  # when the node took the claim
@@ -162,7 +164,7 @@ class Claiming(Value, kw_only=True):
 
 
 class Behind(Value, kw_only=True):
-    """What this process knows about the holders of the claims in the lock."""
+    """What this process knows about the holders of claims, and when it checks them again."""
 
     at: float = 0.0  # the uptime of the next look at the holders
     ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node
@@ -171,14 +173,14 @@ class Behind(Value, kw_only=True):
 
 
 class Crowd(Value, kw_only=True):
-    """How many nodes may wait, as this node counted them. Only needed in a cluster in which no holder counts them."""
+    """How many nodes may wait, as this node counted them. The node counts only if no holder does."""
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then
 
 
 class Patience(Value, kw_only=True):
-    """The required facts that are unknown, and since when; see `patience.py`."""
+    """The gates that lack a required fact, and since when; see `patience.py`."""
 
     since: float | None = None
     gates: frozenset[str] = frozenset()  # the gates that lacked a fact
@@ -230,22 +232,22 @@ _EMPTY = Memory()
 
 
 def in_phase(memory: Memory, phase: Phase) -> Memory:
-    """Return the memory of a node in this phase, without the parts that only other phases use."""
+    """Return the memory for a node in this phase. The parts that only other phases use are empty."""
     left = {name: getattr(_EMPTY, name) for name, phases in LIVES.items() if phase not in phases}
     return replace_value(memory, **left)
 
 
 def not_yet_said(decided: Memory, before: Memory) -> Memory:
-    """Return the memory to store before the shell applies a decision: `told` is still the earlier one, or empty for
-    another Node."""
+    """Return the memory to store before the shell applies a decision. Its `told` is still the one of the turn before,
+    because the shell has not reported the decision yet. For another Node `told` is empty."""
     if decided.node_uid != before.node_uid:
         return replace(decided, told=Told())
     return replace(decided, told=before.told)
 
 
 def having_said(memory: Memory, decided: Memory, *, is_node_told: bool) -> Memory:
-    """Return the memory to store once the decision's Event is posted, or at once if it has no Event. `is_node_told`:
-    the decision's patch has landed too."""
+    """Return the memory to store after the decision's Event was posted, or at once if the decision has no Event.
+    `is_node_told` says whether the decision's patch has landed too."""
     return replace(memory, told=Told(code=decided.told.code, at=(decided if is_node_told else memory).told.at))
 
 
@@ -260,11 +262,12 @@ def after_eviction(
     retry_after_seconds: float = 0.0,
     comer_of: str = "",
 ) -> Memory:
-    """Return the memory after one eviction request. The pause before the pod's next request grows exponentially, more
-    slowly if a budget refused, and is never shorter than Retry-After.
+    """Return the memory after one eviction request. The pause before the pod's next request grows exponentially. It
+    grows more slowly if a budget refused the eviction, and is never shorter than Retry-After.
 
     `jitter` in [0, 1) makes the pause up to a quarter shorter or longer, so that agents which the same budget refused
-    do not all retry at once. `comer_of`: see `EvictPod`."""
+    do not all retry at once. `comer_of`: see `EvictPod`.
+    """
     before, is_judged = memory.drain.evictions.get(pod_uid), answer in JUDGED
     attempts = (before.attempts if before else 0) + 1
     pause = max(_pause_after(answer, attempts, jitter), retry_after_seconds)
@@ -281,7 +284,8 @@ def after_eviction(
 
 
 def _judged_comer(comers: Mapping[str, ComerMemory], owner: str) -> Mapping[str, ComerMemory]:
-    """Add one judged round to the counts of this owner. Several pods of one round count once."""
+    """Count one round in which the API server judged an eviction of this owner's pods. Several pods of one round count
+    once."""
     seen = comers.get(owner)
     if seen is None:
         return comers
@@ -313,7 +317,8 @@ def _pause(
 
 
 def before_reboot_asked(memory: Memory) -> Memory:
-    """Return the memory for the moment just before the shell asks the host: from now on it may have been asked."""
+    """Return the memory for the moment just before the shell asks the host to reboot. It says that the host may have
+    been asked."""
     return after_reboot_asked(memory, RebootOutcome.UNCLEAR, "the host was asked and has not answered yet")
 
 

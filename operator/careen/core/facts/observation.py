@@ -1,8 +1,9 @@
-"""Everything an agent knows at one instant, frozen.
+"""Everything an agent knows at one instant, as immutable values.
 
 Two values say that a fact is not known, each with its reason: `Unknown` (the shell asked and got no usable answer) and
 `NotAsked`. Neither of them means no. `uptime` is in seconds of the host's clock since its boot: it continues across
-restarts of the agent and starts again with each boot."""
+restarts of the agent and starts again with each boot.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class NotAsked(Value):
 
     @property
     def why(self) -> str:
-        """Why the fact is not known: a sentence for people, as in `Unknown`."""
+        """Return why the fact is not known, as a sentence for people."""
         return "not asked in this turn"
 
 
@@ -66,8 +67,8 @@ do not hold (kubernetes-sigs/node-readiness-controller, api/v1alpha1)."""
 
 
 class NodeView(Value, kw_only=True):
-    """The parts of a Node that careen reads. `boot_id` is the one that the kubelet last reported; empty if it reported
-    none."""
+    """The parts of a Node that careen reads. `boot_id` is the boot id that the kubelet last reported; empty if it
+    reported none."""
 
     name: str
     uid: str
@@ -143,8 +144,8 @@ class PersonRequest(Value, kw_only=True):
 
 
 class Need(Value, kw_only=True):
-    """Whether the host needs a reboot. `detail` says what the sentinel looked at, or for UNKNOWN why it has no answer.
-    If `request` is set, a person asks for the reboot, and the host's answer does not matter."""
+    """Whether the host needs a reboot. `detail` says which facts decided, or why the answer is unknown. If `request` is
+    set, a person asks for the reboot, and the host's answer does not matter."""
 
     answer: NeedAnswer
     detail: str = ""
@@ -153,7 +154,7 @@ class Need(Value, kw_only=True):
 
 
 class SelfTest(Value, kw_only=True):
-    """The self-test's objections to a reboot, found before the host is asked. Without objections both sentences are
+    """The self-test's objections to a reboot, found before the host is asked. Without an objection its sentence is
     empty."""
 
     obstacle: str = ""  # why the host certainly would not reboot
@@ -161,7 +162,7 @@ class SelfTest(Value, kw_only=True):
 
 
 class LockReading(Value, kw_only=True):
-    """The lock from one consistent read of the DaemonSet, parsed once. `text` is the annotation's value; None if the
+    """The lock from one consistent read of the DaemonSet, already parsed. `text` is the annotation's value; None if the
     DaemonSet has no such annotation."""
 
     content: LockContent | Garbage
@@ -174,7 +175,7 @@ class LockReading(Value, kw_only=True):
 
     @classmethod
     def of(cls, text: str | None, **others: Any) -> LockReading:
-        """Return the reading of an annotation with this text. `others` sets the other fields."""
+        """Return the reading of a lock annotation with this text. `others` are values for the other fields."""
         return cls(content=lock.parse(text), text=text, **others)
 
     @property
@@ -184,8 +185,8 @@ class LockReading(Value, kw_only=True):
 
 
 class Fleet(Value, kw_only=True):
-    """Every Node of the cluster, and the host's uptime when the list was *requested*, so that its age is never
-    understated."""
+    """Every Node of the cluster. `read_at_uptime` is the host's uptime when the agent *requested* the list, so that the
+    list never seems younger than it is."""
 
     nodes: tuple[NodeView, ...]
     read_at_uptime: float

@@ -10,16 +10,16 @@ from careen.core.facts.times import from_rfc3339
 
 
 def phase_since(node: object, phase: Phase) -> float | None:
-    """Return since when the Node has been in this phase, by its annotations (Unix time); None if they name another
-    phase or no phase."""
+    """Return the Unix time since which the Node has been in this phase, by its annotations. Return None if they name
+    another phase or no phase."""
     if not isinstance(node, NodeView) or node.annotations.get(keys.PHASE) != phase.value:
         return None
     return _unix(node.annotations.get(keys.SINCE, ""))
 
 
 def need_since(node: object) -> float | None:
-    """Return since when the host has wanted a reboot, by the Node's record (Unix time); None if the record does not
-    say."""
+    """Return the Unix time since which the host has asked for a reboot, by the Node's record. Return None if the record
+    does not say."""
     if not isinstance(node, NodeView):
         return None
     progress = node.record

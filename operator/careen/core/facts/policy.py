@@ -43,7 +43,7 @@ class ForecastPolicy(StrEnum):
 
 
 class BoundPods(StrEnum):
-    """How careen treats pods that their controller binds to this node without a scheduler."""
+    """How careen treats a pod that its controller binds to this node without a scheduler."""
 
     REFUSE = "refuse"
     STAY = "stay"
@@ -77,13 +77,13 @@ class Budget(Value, kw_only=True):
     percent: int | None = None  # None: `limit` counts. The line of waiting nodes does not know the sizes of groups
 
     def most(self, members: int) -> int:
-        """Return how many nodes of a group with this many members may be down. A percentage is rounded down, but to at
-        least one: with zero no node could ever start."""
+        """Return how many nodes of a group with this many members may be down. A percentage is rounded down, but never
+        below one, because with zero no node could ever start."""
         return self.limit if self.percent is None else max(1, members * self.percent // 100)
 
     def group_of(self, labels: Mapping[str, str]) -> str | None:
-        """Return the group of a Node with these labels under this budget, as the lock names it; None if the Node is in
-        no group."""
+        """Return the name of the group that a Node with these labels belongs to under this budget, as the lock writes
+        it. Return None if the Node is in no group."""
         if self.kind is BudgetKind.ZONE:
             zone = labels.get(keys.ZONE) or labels.get(keys.ZONE_BETA)
             return f"zone={zone}" if zone else None

@@ -1,8 +1,9 @@
-"""The record of a node: versioned JSON in one annotation of the Node. It must survive the agent and the reboot, and
-only the node's own agent writes it.
+"""The record of a node: versioned JSON in one annotation of the Node. It must survive the agent and the reboot. Only
+the node's own agent writes it.
 
 The types of the fields define what the annotation may hold. A value of another type or an unknown field makes the
-record unreadable. If a newer release wrote the record, the agent does nothing and says so."""
+record unreadable. If a newer release wrote the record, the agent changes nothing and reports that.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +31,14 @@ SOFT_REBOOTS = "+soft-reboots="
 
 
 def boot_id_of(boot: str) -> str:
-    """Return the kernel's own boot id, which the kubelet also reports, without the count of soft reboots."""
+    """Return the boot id that the kernel and the kubelet report. It lacks the count of soft reboots that `boot` may
+    contain."""
     return boot.partition(SOFT_REBOOTS)[0]
 
 
 def is_same_boot(one: str, other: str) -> bool:
-    """Whether both texts name the same run of the host. If only one of them counts soft reboots (the setting changed
-    under a claim), the count is ignored: a changed setting does not prove a reboot."""
+    """Whether both texts name the same boot of the host. If only one of them counts soft reboots, the count is ignored:
+    a person may have changed the setting during the claim, and that does not prove a reboot."""
     if boot_id_of(one) != boot_id_of(other):
         return False
     return one == other or not (SOFT_REBOOTS in one and SOFT_REBOOTS in other)
@@ -50,8 +52,8 @@ class Mark(Value, kw_only=True):
 
 
 class Announcement(Mark, kw_only=True, rename={"is_asked": "asked"}):
-    """When a process announced the reboot, the id of the announcement, and whether the host was asked. A release that
-    knows only marks reads an announcement as a mark."""
+    """The instant at which a process announced the reboot, the id of the announcement, and whether a process has asked
+    the host. A release that knows only marks reads an announcement as a mark."""
 
     by: str = ""  # a random id: only the process that drew it may ask the host
     is_asked: bool = False  # a process of this node has recorded that it asked the host
@@ -77,7 +79,7 @@ class OwnerHealth(Value, kw_only=True):
 
 
 class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unknown_fields=True):
-    """The fields of the record. An empty string or None means that the event of that field has not happened yet."""
+    """The fields of the record. An empty string or None means that the field's event has not happened yet."""
 
     phase: str = ""  # a phase's value; empty: Idle
 
@@ -172,7 +174,7 @@ _PHASES = frozenset(Phase)
 
 
 def is_phase(text: str) -> bool:
-    """Whether the text names a phase of this release. The empty text counts too: a new record has no phase yet."""
+    """Whether the text is the name of a phase of this release, or empty: a new record has no phase yet."""
     return not text or text in _PHASES
 
 
@@ -221,8 +223,8 @@ _OWNER_COLUMNS = ("kind", "namespace", "name", "uid", "generation", "replicas", 
 
 
 def _with_named_columns(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with its owners as objects. The annotation stores them as rows without names, to keep it
-    short."""
+    """Return the record with its owners as objects. The annotation stores each owner as a row of values without names,
+    to keep the text short."""
     if "owners" not in record:
         return record
     return {**record, "owners": [dict(zip(_OWNER_COLUMNS, row, strict=True)) for row in record["owners"]]}

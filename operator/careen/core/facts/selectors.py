@@ -25,7 +25,7 @@ _REQUIREMENT = re.compile(
 
 
 class SelectorError(ValueError):
-    """Raised for a text that is no label selector. The message names the first part that cannot be read."""
+    """Raised for a text that is not a label selector. The message names the first part that cannot be read."""
 
 
 class LabelRequirement(Value):
@@ -62,7 +62,7 @@ class Selector(Value):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a label selector. Raises SelectorError; commands answer it with exit code 2."""
+        """Parse a label selector. Raise SelectorError if that fails; the command line tool then exits with code 2."""
         found: list[LabelRequirement] = []
         at = 0
         while text[at:].strip():

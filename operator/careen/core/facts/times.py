@@ -1,8 +1,8 @@
 """Writes and reads instants as RFC 3339 text in UTC, the form of all instants that careen writes on objects.
 
-Anyone may have written the texts that careen reads. An instant outside of the years 1970 to 2200 is a mistake and
-counts as none. Python's years end at 9999: adding an interval to such an instant, or converting it to another zone,
-could raise an error."""
+Anyone may have written the texts that careen reads. So an instant outside of the years 1970 to 2200 counts as no
+instant, because arithmetic near Python's last year, 9999, could raise an error.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def rfc3339(at: datetime, timespec: str = "seconds") -> str:
 
 
 def from_rfc3339(text: object) -> datetime | None:
-    """Return the instant that the text names, in UTC; None for a text that names no instant or has no offset, and for
-    any other value."""
+    """Return the instant that the text names, in UTC. Return None for a text without a valid instant or without a UTC
+    offset, and for a value that is no text."""
     if not isinstance(text, str):
         return None
     try:
@@ -31,8 +31,8 @@ def from_rfc3339(text: object) -> datetime | None:
 
 
 def span(seconds: float) -> str:
-    """Return a duration for people, in the notation of settings: 10m, 1h30m, 1m30s, 0.5s. Rounded to whole seconds;
-    below one second to three digits."""
+    """Return a duration in the notation of settings: 10m, 1h30m, 1m30s, 0.5s. It is rounded to whole seconds, and below
+    one second to three digits."""
     if seconds < 1:
         return f"{seconds:.3g}s"
     minutes, second = divmod(round(seconds), 60)

@@ -23,10 +23,11 @@ _DEEPEST = 50  # levels of lists and objects; careen and kured write four
 
 
 def json_of(text: object) -> Any:
-    """Return the JSON value of the text; None for `null`, for text that is no JSON, and for more than 50 levels of
-    nesting. Whether a more deeply nested value could be written again would depend on the caller's stack depth.
+    """Return the JSON value of the text. Return None for `null`, for text that is no JSON, and for more than 50 levels
+    of nesting: careen might not be able to write a more deeply nested value again.
 
-    The decoder is msgspec's, because json's accepts values that no encoder can write: NaN, halves of surrogate pairs.
+    The decoder is msgspec's, because the module json accepts values that no encoder can write: NaN, halves of surrogate
+    pairs.
     """
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         return None
@@ -51,17 +52,18 @@ def _inside(value: object) -> Iterable[object]:
 
 
 def object_of(text: object) -> dict[str, Any]:
-    """Return the JSON object in the text; an empty one if the text holds anything else."""
+    """Return the JSON object in the text, or an empty object if the text holds anything else."""
     value = json_of(text)
     return value if isinstance(value, dict) else {}
 
 
 def fields_of(record: object, kind: type[T]) -> tuple[T, tuple[str, ...]]:
-    """Read the fields of a JSON object that have the types of `kind`. Also return the keys whose values have other
-    types, in the order of `kind`.
+    """Read the fields of `kind` from a JSON object. Return the value, and the keys of fields whose JSON values have a
+    wrong type.
 
-    These keys, missing fields and `null` get their defaults. Unknown fields, for example those of a newer release, are
-    ignored."""
+    Fields with a wrong type, missing fields and `null` get their defaults. Unknown fields, for example those of a newer
+    release, are ignored.
+    """
     written = record if isinstance(record, dict) else {}
     known: dict[str, Any] = {}
     unreadable: list[str] = []
@@ -94,8 +96,8 @@ def short(text: str, longest: int = LONGEST_SENTENCE) -> str:
 
 
 def shown(value: object) -> str:
-    """Return the value as text for a sentence about an unreadable value. Of a long or nested value the text names only
-    the kind."""
+    """Return the value as text for a sentence about an unreadable value. For a list, an object or a huge number the
+    text names only the kind."""
     if value is None or isinstance(value, bool | str | float):
         return short(repr(value), _LONGEST_SHOWN)
     if isinstance(value, int):

@@ -58,18 +58,18 @@ GATES: tuple[Gate, ...] = (
 
 
 def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
-    """Return the gates that a node asks at this point, in order."""
+    """Return the gates that a node asks at this point, in order. With `cost`, return only the gates of that cost."""
     return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
 
 
 def foreseen(by: Foreseen) -> tuple[Gate, ...]:
-    """Return the gates that a plan can ask with exactly this knowledge, in order."""
+    """Return the gates that a plan can ask if it knows exactly these facts, in order."""
     return tuple(gate for gate in GATES if gate.foresight is by)
 
 
 def unforeseen(policy: Policy) -> tuple[str, ...]:
-    """Return the facts that a plan cannot foresee, in the order of the gates. Leaves out gates that this policy
-    switches off."""
+    """Return the facts that a plan cannot foresee, in the order of their gates. Gates that this policy switches off are
+    left out."""
     return tuple(
         gate.foresight.what
         for gate in GATES

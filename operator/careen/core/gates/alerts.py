@@ -21,7 +21,7 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Apply kured's rule: pending and firing alerts block, except for careen's own alerts and those that the filter
+    """Apply kured's rule: pending and firing alerts block, except for careen's own alerts and alerts that the filter
     ignores."""
     policy, active = situation.policy.alerts, situation.seen.alerts
     if policy is None:
@@ -38,8 +38,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def blocks(alert: Alert, policy: AlertPolicy) -> bool:
-    """Whether this alert blocks. One of careen's own alerts blocks only if `match_only` is set and the filter matches
-    it."""
+    """Whether this alert blocks. An alert of careen's own blocks only if `match_only` is set and the filter matches the
+    alert."""
     if policy.firing_only and alert.state != "firing":
         return False
     matches = policy.filter_regexp is not None and policy.filter_regexp.search(alert.name) is not None

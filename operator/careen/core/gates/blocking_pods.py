@@ -16,7 +16,7 @@ from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for this node's pods if there is a selector for them."""
+    """Ask the shell for this node's pods if a selector of blocking pods is configured."""
     return frozenset({Evidence.PODS}) if _rules(policy) else frozenset()
 
 
@@ -51,12 +51,12 @@ def _rules(policy: Policy) -> tuple[BlockingPods, ...]:
 
 
 def told(rule: BlockingPods) -> str:
-    """Return the entry as a sentence shows it: `app=db`, `app=db (backup)`."""
+    """Return the entry for a sentence: `app=db`, or `app=db (backup)` with the entry's name."""
     return f"{rule.selector.text} ({rule.name})" if rule.name else rule.selector.text
 
 
 def shortest(rules: Iterable[BlockingPods]) -> float:
-    """Return the shortest time after which one of these entries wants an alert; 0 if no entry wants one."""
+    """Return the shortest time after which one of these entries fires an alert; 0 if no entry does."""
     return min((rule.longest_seconds for rule in rules if rule.longest_seconds), default=0.0)
 
 

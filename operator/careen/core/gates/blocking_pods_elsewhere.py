@@ -1,6 +1,8 @@
-"""Refuses while a pod runs that forbids the reboots of its node's group, or of every node (--blocking-pods).
+"""Refuses while a pod forbids reboots beyond its own node: of its node's group, or of every node (--blocking-pods).
 
-A pod without a node, or on a Node that no longer exists, counts for the cluster but for no group."""
+A pod without a node, or on a Node that no longer exists, forbids reboots with the scope `cluster`, but not with the
+scope `group`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for the pods of the entries with a wider scope than the node, and for every Node if an entry has
+    """Ask the shell for the pods that --blocking-pods selects beyond this node. Also ask for every Node if an entry has
     the scope `group`."""
     scopes = {each.scope for each in policy.blocking_pods}
     if not scopes - {BlockingScope.NODE}:
@@ -65,8 +67,8 @@ def _by_name(pod: PlacedPod) -> tuple[str, str]:
 
 
 def _members(rule: BlockingPods, situation: Situation) -> frozenset[str] | Refusal:
-    """Return the nodes of this node's group, or a refusal if they are unknown. A node without the label is a group of
-    its own."""
+    """Return the nodes of this node's group, or a refusal if they are unknown. A node without the group's label is
+    alone in its group."""
     own, fleet = situation.node, situation.seen.fleet
     value = own.labels.get(rule.group)
     if value is None:

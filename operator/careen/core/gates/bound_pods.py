@@ -23,7 +23,8 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if an owner's template names this node. A pod that a person bound to the node is evicted as usual."""
+    """Refuse if a pod's owner has a template that names this node. A pod without such an owner does not come back to
+    the node, so the drain evicts it as usual."""
     if situation.policy.drain.bound_pods is not BoundPods.REFUSE:
         return None
     pods, owners = situation.seen.pods, situation.seen.owners

@@ -2,8 +2,9 @@
 for the quorum.
 
 Nodes that are down for other reasons (not ready, or cordoned by another client) count like nodes that careen took down.
---count-cordoned=false leaves out nodes that are ready and only cordoned. The node itself never counts, even if it is
-cordoned or not ready."""
+With --count-cordoned=false, nodes that are ready and only cordoned do not count. The node itself never counts, even if
+it is cordoned or not ready.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Check the cluster's limit, then the groups by name, the zone at work, and the quorum."""
+    """Check the cluster's limit, then the limits of the node's groups, then the zone of the working nodes, then the
+    quorum."""
     content, fleet = situation.lock, situation.seen.fleet
     if not isinstance(content, LockContent):
         return None  # the gate `hold` refuses such a lock
@@ -75,8 +77,9 @@ def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned:
 def works(node: NodeView) -> bool:
     """Whether careen has taken the node down, or may have, according to the Node.
 
-    One patch writes record and label together. So the label decides if the record cannot be read, and a waiting node
-    with nonsense in its annotation does not use up the limit."""
+    One patch writes record and label together, so the label decides if the record cannot be read. A waiting node with
+    an unreadable record therefore does not use up the limit.
+    """
     progress = node.record
     if isinstance(progress, UnreadableProgress):
         return node.labels.get(keys.REBOOT_LABEL) in {"in-progress", "failed"}
@@ -119,7 +122,7 @@ def _size(budget: Budget, group: str, fleet: Fleet) -> int:
 
 
 def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
-    """With --order=zone, refuse while a node of another or an unknown zone is at work."""
+    """With --order=zone, refuse while careen works on a node of another or an unknown zone."""
     if situation.policy.order is not Order.ZONE:
         return None
     zones: dict[str, str | None] = {entry.node: entry.zone for entry in content.entries}

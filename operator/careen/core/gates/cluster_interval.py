@@ -1,8 +1,9 @@
 """Refuses until some time has passed since the last node of the cluster came back from its reboot
 (--cluster-minimum-interval).
 
-The lock, which every waiting node reads anyway, holds that instant. While another node holds a claim, its reboot is not
-over, so nodes go one after another."""
+The lock holds the instant at which that node released its claim, because every waiting node reads the lock anyway.
+While another node holds a claim, its reboot is not over, so nodes reboot one after another.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ _CLOCKS_DIFFER = timedelta(minutes=5)  # an instant farther in the future is a m
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Refuse during the interval, and while another holder goes first. Of several holders, the first in the lock may go
-    on."""
+    """Refuse during the interval, and while another holder reboots before this node. Of several holders, the first in
+    the lock may reboot."""
     content = situation.lock
     if not situation.policy.cluster_interval_seconds or is_waived(situation.node, situation.seen.now):
         return None
@@ -39,7 +40,7 @@ def ask(situation: Situation, when: When) -> Refusal | None:
 
 
 def ends(content: LockContent, policy: Policy, now: datetime) -> datetime | None:
-    """Return when the interval after the cluster's last reboot is over; None without an interval or a reboot."""
+    """Return when the interval after the cluster's last reboot ends; None without an interval or without a reboot."""
     last = from_rfc3339(content.released_at)
     if not policy.cluster_interval_seconds or last is None or last > now + _CLOCKS_DIFFER:
         return None

@@ -1,5 +1,5 @@
-"""Refuses if pods of this node would find no room on other nodes, or cannot be evicted. The gate reads the forecast and
-computes nothing."""
+"""Refuses if pods of this node would find no room on other nodes, or cannot be evicted. The gate reads a forecast that
+already exists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse a bad forecast with --forecast=refuse. With --forecast=warn people read the forecast on the Node."""
+    """Refuse a bad forecast with --forecast=refuse. With --forecast=warn the forecast is only shown on the Node."""
     policy, forecast = situation.policy, situation.seen.forecast
     if policy.forecast is not ForecastPolicy.REFUSE:
         return None

@@ -1,10 +1,10 @@
-"""Refuses if the API server would now refuse to evict one of the pods, so that the node learns it before it moves any
-pod.
+"""Refuses if the API server would now refuse to evict one of the pods. So the node learns that before it moves any pod.
 
 The node asks this gate when it holds its claim, just before the cordon. With --force-reboot the refusal of an admission
 webhook does not count. With --force-reboot-past-budgets the refusal of a disruption budget does not count either. A
 request that the server rejected before it judged the eviction always counts, because --force-reboot would not apply to
-it."""
+it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if the dry run did not allow every pod. A pod that was not tried counts as not allowed."""
+    """Refuse if the dry run did not allow the eviction of every pod. A pod without a dry run counts as not allowed."""
     pods, answers = situation.seen.pods, situation.seen.evictability
     if isinstance(pods, (Unknown, NotAsked)):
         return _no(

@@ -1,4 +1,5 @@
-"""Refuses while another reboot coordinator works in the cluster: a kured whose pods run, or its live lock."""
+"""Refuses while another reboot coordinator works in the cluster, such as a kured with running pods or with a live
+lock."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ from careen.core.situation import Situation
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell which other coordinators it found."""
+    """Ask the shell which other reboot coordinators the agent found."""
     return frozenset({Evidence.FOREIGN})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse beside another coordinator: the two do not see each other's claims, so they cannot keep a common limit."""
+    """Refuse if there is another coordinator. It does not see careen's claims, and careen does not see its claims, so
+    the two cannot keep a common limit."""
     foreign = situation.seen.foreign
     if isinstance(foreign, (Unknown, NotAsked)):
         why = foreign.why if isinstance(foreign, Unknown) else "no agent looked"

@@ -21,14 +21,14 @@ _MOST_TOLD = 6
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if there are such annotations, and name them all, those of the node first."""
+    """Refuse if there are gate annotations. Name all of them, first those of the Node."""
     reading = situation.seen.lock
     return refusal_of(situation.node, reading.gates if isinstance(reading, LockReading) else {})
 
 
 def refusal_of(node: NodeView, of_cluster: Mapping[str, str]) -> Refusal | None:
-    """Return the refusal for these annotations; None if no gate annotation exists. `of_cluster`: the gate annotations
-    of the DaemonSet, by the whole key."""
+    """Return the refusal for the gate annotations of the Node and of the DaemonSet (`of_cluster`). Return None if there
+    are none."""
     told = [*_told(gates_among(node.annotations), ""), *_told(of_cluster, " for the cluster")]
     if not told:
         return None
@@ -39,12 +39,12 @@ def refusal_of(node: NodeView, of_cluster: Mapping[str, str]) -> Refusal | None:
 
 
 def gates_among(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Return the annotations that are gates, by the whole key."""
+    """Return the annotations that are gates. The keys stay complete."""
     return {key: value for key, value in annotations.items() if key.startswith(keys.GATE_PREFIX)}
 
 
 def _told(gates: Mapping[str, str], where: str) -> list[tuple[str, str]]:
-    """Return the name and the reason of each gate, in the order of the names."""
+    """Return the name and the reason of each gate annotation, sorted by name."""
     return [
         (
             f"gate {short(key.removeprefix(keys.GATE_PREFIX), _LONGEST_REASON)}{where}",

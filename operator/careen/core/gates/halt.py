@@ -20,7 +20,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def halted_because(content: LockContent, *, besides: str = "") -> str:
-    """Return a sentence with the failed nodes and the remedy; empty if no node other than `besides` has failed."""
+    """Return a sentence with the failed nodes except `besides`, and the remedy. Return an empty text if there are
+    none."""
     failed = [entry for entry in content.failed if entry.node != besides]
     if not failed:
         return ""

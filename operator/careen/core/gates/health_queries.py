@@ -24,7 +24,7 @@ _CLOCKS_DIFFER_SECONDS = 60.0
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for the answers to the health queries, if there are any."""
+    """Ask the shell for the answers to the health queries, if any are configured."""
     return frozenset({Evidence.QUERIES}) if policy.health_queries else frozenset()
 
 

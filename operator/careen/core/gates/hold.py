@@ -49,13 +49,14 @@ def held_because(node: NodeView, now: datetime) -> str:
 
 
 def until_of(text: str) -> datetime | None:
-    """Return the instant after `until=` in a hold or reboot-now annotation; None without a readable one."""
+    """Return the instant after `until=` in a hold or reboot-now annotation. Return None if there is no readable
+    instant."""
     match = _UNTIL.search(text)
     return from_rfc3339(match[1]) if match else None
 
 
 def ends(node: NodeView, _policy: Policy) -> datetime | None:
-    """Return the instant at which the hold ends; None if the hold names none."""
+    """Return the instant at which the Node's hold ends; None if the hold does not name one."""
     return until_of(node.annotations.get(keys.HOLD, ""))
 
 

@@ -11,7 +11,7 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse for the first of these facts that forbids a reboot. An unknown fact never counts as a yes."""
+    """Refuse for the first of these facts that forbids a reboot. An unknown fact forbids it too."""
     seen = situation.seen
     if seen.need.answer is NeedAnswer.UNKNOWN:
         return _no(Code.NEED_UNKNOWN, f"cannot tell whether the host asks for a reboot: {seen.need.detail}")

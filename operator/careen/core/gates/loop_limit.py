@@ -1,4 +1,4 @@
-"""Refuses when the need still exists after as many confirmed reboots as allowed."""
+"""Refuses if the host still asks for a reboot after the allowed number of confirmed reboots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from careen.core.situation import Situation
 
 
 def is_reached(situation: Situation) -> bool:
-    """Whether another reboot for the same need would exceed the limit. The limit counts repeats, not the first one."""
+    """Whether another reboot for the same need would exceed the limit. The limit counts repeated reboots, without the
+    first reboot for the need."""
     return situation.progress.reboots_for_need > situation.policy.reboot_loop_limit
 
 

@@ -1,6 +1,8 @@
-"""Refuses outside the maintenance windows of this node: kured's days, start, end and zone, or those of --windows.
+"""Refuses outside the maintenance windows of this node. kured's flags for days, start, end and time zone define one
+window, --windows defines several.
 
-`core/windows/` computes when a window is open."""
+`core/windows/` computes when a window is open.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ _MOST_TOLD = 3
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse outside of the windows. The annotation `careen.dev/reboot-now` waives them until the instant that it
-    names."""
+    """Refuse outside of the windows. With the annotation `careen.dev/reboot-now` the node needs no open window until
+    the instant that the annotation names."""
     windows, now = windows_of(situation.policy, _own_labels(situation)), situation.seen.now
     if is_open(windows, now) or is_waived(situation.node, now):
         return None
@@ -51,8 +53,8 @@ def _own_labels(situation: Situation) -> dict[str, str]:
 
 
 def is_waived(node: NodeView, now: datetime) -> bool:
-    """Whether a person asked for the reboot now, even outside of windows. An annotation without a readable `until` does
-    not count."""
+    """Whether a person asked for the reboot now, even outside of windows. An annotation `careen.dev/reboot-now` without
+    a readable `until` does not count."""
     until = until_of(node.annotations.get(keys.REBOOT_NOW, ""))
     request = request_of(node)
     if until is not None and now < until:

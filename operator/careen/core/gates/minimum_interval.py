@@ -17,8 +17,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse during the interval after the last reboot that the Node reports. A node that reports none has never
-    rebooted under careen."""
+    """Refuse during the interval after the last reboot that the Node reports. A node without such a report has never
+    rebooted under careen, so the gate says yes."""
     last, again = last_reboot(situation.node), ends(situation.node, situation.policy)
     if last is None or again is None or is_waived(situation.node, situation.seen.now) or situation.seen.now >= again:
         return None
@@ -30,7 +30,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def ends(node: NodeView, policy: Policy) -> datetime | None:
-    """Return when the interval after the last reboot is over; None without an interval or a reboot."""
+    """Return when the interval after this node's last reboot ends; None without an interval or without a reboot."""
     interval, last = policy.minimum_interval_seconds, last_reboot(node)
     return last + timedelta(seconds=interval) if interval and last is not None else None
 

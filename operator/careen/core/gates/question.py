@@ -32,15 +32,15 @@ class Cost(StrEnum):
 
 
 class Foreseen(StrEnum):
-    """What `careen plan` has to know to ask the gate at a simulated instant."""
+    """The facts that `careen plan` has to know before it can ask the gate at a simulated instant."""
 
     WITHOUT_FORECAST = "the nodes, the lock and the clock"
     WITH_FORECAST = "the forecast of the drain as well"
 
 
 class Unforeseen(Value):
-    """Marks a gate that a plan cannot ask: the plan counts the gate as a yes and says so. `what` completes "a plan does
-    not foresee …"."""
+    """Marks a gate that a plan cannot ask. The plan assumes that the gate says yes, and says so. `what` completes the
+    sentence "a plan does not foresee …"."""
 
     what: str
 
@@ -50,20 +50,21 @@ BEFORE_THE_CORDON = frozenset({When.READY, When.CLAIMED})
 
 
 def nothing(_policy: Policy) -> frozenset[Evidence]:
-    """Ask for no evidence beyond that of every turn."""
+    """Return no evidence: the gate needs only what every turn observes."""
     return frozenset()
 
 
 def no_end(_node: NodeView, _policy: Policy) -> datetime | None:
-    """Return None: the Node does not say when the refusal ends."""
+    """Return None: the Node does not say when this gate's refusal ends."""
     return None
 
 
 class Gate(Value, kw_only=True):
-    """One gate of the list. `needs` is empty if the policy switches the gate off.
+    """One gate of the list. `needs` returns nothing if the policy switches the gate off.
 
-    `ends`: the instant from which the gate no longer refuses this Node, if the Node says so. A plan asks the gate again
-    at that instant."""
+    `ends` returns the instant from which the gate no longer refuses this Node, if the Node shows that instant. A plan
+    asks the gate again at that instant.
+    """
 
     name: str
     ask: Callable[[Situation, When], Refusal | None]

@@ -1,4 +1,4 @@
-"""Refuses while the self-test shows that the host cannot be rebooted, so that no pod moves for nothing."""
+"""Refuses while the self-test shows that the host cannot be rebooted. A drain would then move the pods for nothing."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if the self-test found an obstacle. Unlike in other gates an unknown result is no refusal: many ways to
-    reboot cannot be tested beforehand, and the reboot itself shows whether they work."""
+    """Refuse if the self-test found an obstacle. An unknown result is no refusal here, unlike in other gates. Many ways
+    to reboot cannot be tested beforehand, and the reboot itself shows whether they work."""
     test, request = situation.seen.self_test, situation.seen.need.request
     if request is not None and request.wish is not Wish.REBOOT:
         return None  # the request needs no reboot

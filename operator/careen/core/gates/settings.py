@@ -1,5 +1,5 @@
-"""Refuses while the agent runs on older settings because it cannot use the present ones: it finishes its claim with
-them and takes no new one."""
+"""Refuses while the agent cannot use its present settings and runs on older ones. With the older settings it finishes
+its claim, but takes no new claim."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Refuse while the agent cannot use its present settings. A node that already drains goes on to its reboot if the
-    older settings are complete: it began the drain with them."""
+    """Refuse while the agent cannot use its present settings. A drain that began with complete older settings goes on
+    to the reboot."""
     policy = situation.policy
     if not policy.settings_problem or (when is When.BEFORE_REBOOT and policy.are_settings_whole):
         return None

@@ -50,7 +50,7 @@ _Instant = Annotated[str, Meta(max_length=40)]  # more letters than any instant 
 
 
 class Overdue(Value, kw_only=True):
-    """The mark on a claim whose holder takes longer than usual. Other nodes set it; see `overdue.py`."""
+    """A mark on a claim whose holder takes longer than usual. The agents of other nodes set it; see `overdue.py`."""
 
     phase: _Phase  # the phase of the holder's Node; empty: the Node does not exist or has another UID
     since: _Instant  # RFC 3339
@@ -62,7 +62,7 @@ class Overdue(Value, kw_only=True):
 
 
 class Entry(Value, kw_only=True):
-    """One node's claim in the lock. Kured's entries have no id, uid, groups, boot or zone."""
+    """One node's claim in the lock. Entries that kured wrote have no id, uid, groups, boot or zone."""
 
     node: str
     id: str = ""
@@ -82,7 +82,7 @@ class Entry(Value, kw_only=True):
 
     @property
     def is_nameless(self) -> bool:
-        """Whether even the node's name cannot be read. Then `node` is a made-up name with a number, and there is no
+        """Whether the node's name cannot be read either. Then `node` is a made-up name with a number, and there is no
         Node to check."""
         return self.node.startswith(_UNREADABLE)
 
@@ -104,7 +104,7 @@ class LockContent(Value, kw_only=True):
 
     @property
     def failed(self) -> tuple[Entry, ...]:
-        """The claims that nodes kept after a failure. They halt the roll-out."""
+        """The claims that nodes kept after a failure. Such a claim halts the roll-out."""
         return tuple(entry for entry in self.entries if entry.failed)
 
     @property
@@ -121,19 +121,19 @@ class LockContent(Value, kw_only=True):
         return next((each for each in self.entries if each.node == node and each.id == claim), None)
 
     def entries_of(self, node: str) -> tuple[Entry, ...]:
-        """Return every entry of one node. There are several only after a person edited the lock."""
+        """Return every entry of one node. A node has several entries only after a person edited the lock."""
         return tuple(each for each in self.entries if each.node == node)
 
 
 class Garbage(Value):
-    """A lock whose content cannot be understood. It may have held claims, so no node may start, and agents report the
-    garbage."""
+    """A lock whose content cannot be understood. It may have held claims, so no node may start, and the agents report
+    the unreadable lock."""
 
     why: str
 
 
 def parse(content: str | None) -> LockContent | Garbage:
-    """Parse the lock annotation. None and blank text are an empty lock."""
+    """Return the content of the lock annotation. None and blank text are an empty lock."""
     if content is None or not content.strip():
         return LockContent()
     record = json_of(content)
@@ -148,7 +148,7 @@ def parse(content: str | None) -> LockContent | Garbage:
 
 
 def render(content: LockContent) -> str | None:
-    """Return the annotation's text; None (no annotation) for a lock without claims, pause, named nodes and
+    """Return the annotation's text. Return None (no annotation) for a lock without claims, pause, named nodes and
     `released_at`."""
     if not content.entries and not content.is_paused and not content.line.names and not content.released_at:
         return None
@@ -196,7 +196,7 @@ def free_slots(content: LockContent, concurrency: int) -> int:
 
 
 def slots_beside_holders(content: LockContent, concurrency: int) -> int:
-    """Return how many more nodes may take a claim, regardless of a pause or halt."""
+    """Return how many more nodes may take a claim. A pause or a halt makes no difference here."""
     return max(0, limit(content, concurrency) - len(content.holders))
 
 
@@ -206,10 +206,11 @@ def zones_at_work(content: LockContent) -> frozenset[str | None]:
 
 
 def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bool = False) -> LockContent | None:
-    """Return the content with one more claim; None if the lock is paused, halted or full. The new entry replaces older
-    entries of the same node.
+    """Return the content with one more claim. Return None if the lock is paused, halted or full. With `in_one_zone`,
+    also return None if a holder is in another or an unknown zone.
 
-    With `in_one_zone` the result is None too if a holder is in another or an unknown zone."""
+    The new entry replaces older entries of the same node.
+    """
     others = _without_node(content, entry.node)
     if free_slots(others, concurrency) < 1 or (in_one_zone and not zones_at_work(others) <= {entry.zone}):
         return None
@@ -234,7 +235,7 @@ def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockConten
 
 
 def mark_due(content: LockContent, node: str, claim: str, due: str) -> LockContent:
-    """Return the content in which this claim says when its holder expects to release it."""
+    """Return the content in which this claim shows when its holder expects to release it."""
     return _with(
         content,
         tuple(replace(each, due=due) if each.node == node and each.id == claim else each for each in content.entries),
@@ -243,7 +244,7 @@ def mark_due(content: LockContent, node: str, claim: str, due: str) -> LockConte
 
 def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockContent:
     """Return the content in which this claim is marked as kept after a failure. The mark stays until the node releases
-    the claim, even while the node tries again."""
+    the claim, even during another try."""
     return _with(
         content,
         tuple(
@@ -254,7 +255,8 @@ def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockC
 
 
 def remove(content: LockContent, node: str, claim: str) -> LockContent:
-    """Return the content without this claim of this node. An empty id means the node's kured entry, which has no id."""
+    """Return the content without the entry of this node with this claim id. An empty id means the node's kured entry,
+    which has no id."""
     return _with(content, tuple(each for each in content.entries if not (each.node == node and each.id == claim)))
 
 
@@ -264,18 +266,18 @@ def remove_all(content: LockContent, ghosts: Collection[Entry]) -> LockContent:
 
 
 def release_by_hand(content: LockContent, node: str) -> LockContent:
-    """Return the content without any claim of this node, for `careen lock release`."""
+    """Return the content without all claims of this node, for `careen lock release`."""
     return _without_node(content, node)
 
 
 def released(content: LockContent, at: str) -> LockContent:
-    """Return the content with `at` as the last time that a rebooted node released its claim."""
+    """Return the content in which `at` is the last time that a rebooted node released its claim."""
     return replace(content, released_at=at)
 
 
 def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
     """Return the paused content: no node may start, and the claims stay. The pause fills the lock up to `concurrency`
-    rows, so that a kured with several owners finds no free row."""
+    rows, so that a kured which allows several owners finds no free row."""
     return replace(content, is_paused=True, pause_reason=short(reason), max_owners=max(content.max_owners, concurrency))
 
 
@@ -331,7 +333,7 @@ class _Claim(Value, kw_only=True):
 
 
 class _Notes(Value, kw_only=True, rename="camel"):
-    """The fields that nothing depends on. A value of another type counts as absent."""
+    """The fields that nothing depends on. A field with a value of another type counts as absent."""
 
     due: _Instant = ""
     overdue: Overdue | None = None
@@ -369,20 +371,20 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """Return the entry of the owner at the top level, without the fields of the lock itself. An unreadable entry is
-    written back as it was read; it must not contain the whole lock."""
+    """Return the entry of the owner at the top level, without the fields of the lock itself. If the entry is
+    unreadable, `render` writes it back unchanged, and then it must not contain the whole lock."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 
 def _numbered(entries: list[Entry]) -> list[Entry]:
-    """Return the entries, with numbered names in place of unreadable node names: `unreadable entry 1`, 2, …"""
+    """Return the entries. Entries without a readable node name get the names `unreadable entry 1`, `unreadable entry
+    2`, …"""
     numbers = itertools.count(1)
     return [replace(entry, node=f"{_UNREADABLE} {next(numbers)}") if entry.is_nameless else entry for entry in entries]
 
 
 def _entry(row: Any) -> Entry:
-    """Return an entry with the readable fields of the row. The other fields get their defaults, as in entries of
-    kured."""
+    """Return an entry with the readable fields of the row. The other fields get their defaults."""
     claim, unreadable = fields_of(row, _Claim)
     notes, _ = fields_of(row, _Notes)
     return Entry(

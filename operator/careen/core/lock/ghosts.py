@@ -1,4 +1,4 @@
-"""Proves that claims in the lock have no holder (ghosts). Elapsed time is no proof, and a silent node is no proof.
+"""Proves that claims in the lock have no holder (ghosts). Elapsed time alone is no proof, and neither is a silent node.
 
 The proof is a consistent read of the holder's Node after the read of the lock. An agent writes a claim id on its Node
 before it adds the entry to the lock, and removes the entry before it removes the id from the Node. So an entry whose
@@ -6,9 +6,10 @@ Node does not carry its id has no holder.
 
 Three cases prove nothing at first, because the host may be in the middle of its reboot: a Node that is gone, a Node
 that was recreated, and a Node that lost its record under careen's cordon. They become proof when they last longer than
-the reboot deadline. Each agent measures that on its own clock. For a Node that is gone, the first agent that notices
-also marks the entry in the lock, by the API server's clock, so that the measurement survives its process. The time
-before the claim never counts."""
+the reboot deadline. Each agent measures that time on its own clock. For a Node that is gone, the first agent that
+notices also marks the entry in the lock, by the API server's clock, so that the measurement survives the agent's
+process. The time before the claim never counts.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ from scheduler_core.values import Value
 
 
 class GhostWatch(Value, kw_only=True):
-    """The entries that are proven ghosts now, and the suspected entries: since when (uptime) each has lacked its Node
-    or its record."""
+    """The entries that are proven ghosts now, and the suspected entries with the uptime since which each has lacked its
+    Node or its record."""
 
     proven: tuple[Entry, ...]
     since: Mapping[str, float]
@@ -37,7 +38,7 @@ def watch_key(entry: Entry) -> str:
 
 
 def watch_on(situation: Situation, content: LockContent, holders: Holders) -> GhostWatch:
-    """Return the watch of this turn. It continues the watch of the last turn and uses the marks in the lock."""
+    """Return the watch of this turn. It continues the watch of the turn before and uses the marks in the lock."""
     uptime, before = situation.seen.uptime, situation.memory.behind.ghosts
     since = {key: min(at, before.get(key, at)) for key, at in _marked(situation, content).items()}
     deadline = situation.policy.absence_seconds
@@ -45,8 +46,8 @@ def watch_on(situation: Situation, content: LockContent, holders: Holders) -> Gh
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
-    """Return the uptime since which each marked claim has lacked its Node. Empty while the agent does not know how far
-    its clock differs from the API server's."""
+    """Return the uptime since which each marked claim has lacked its Node. Return nothing while the agent does not know
+    how far its clock differs from the API server's."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return {}
     found: dict[str, float] = {}
@@ -63,7 +64,7 @@ def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
 def watch(
     content: LockContent, holders: Holders, since: Mapping[str, float], *, uptime: float, deadline_seconds: float
 ) -> GhostWatch:
-    """Check every entry whose Node was read or does not exist. Skip entries whose Node was not read."""
+    """Check every entry whose Node was read or does not exist. Leave out entries whose Node was not read."""
     nodes = {node.name: node for node in holders.nodes}
     proven: list[Entry] = []
     watched: dict[str, float] = {}
@@ -92,8 +93,8 @@ def _may_hold(node: NodeView, entry: Entry) -> bool:
 
 
 def _may_be_on_its_way(node: NodeView) -> bool:
-    """Whether the Node has careen's cordon but no record, so that its host may be rebooting. A cordon of an unknown
-    author counts as careen's."""
+    """Whether the Node has careen's cordon but no record. Its host may then be rebooting. A cordon of an unknown author
+    counts as careen's."""
     return keys.PROGRESS not in node.annotations and node.unschedulable and node.cordoned_by in _MAY_BE_OURS
 
 

@@ -1,6 +1,8 @@
-"""The line of waiting nodes in the lock: the nodes that come next, when they were named, and the nodes passed over.
+"""The line of waiting nodes in the lock: the nodes that come next, when they were named, and the nodes that were passed
+over because they did not start.
 
-`order.py` decides which nodes are in the line, and in which order."""
+`order.py` decides which nodes are in the line, and in which order.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class Line(Value, kw_only=True):
         return replace(self, names=names[:_MOST_NAMES], at=at, waiting=waiting, abreast=abreast)
 
     def without(self, node: str) -> Line:
-        """Return the line without this name. The other names keep the instant of their hand-over."""
+        """Return the line without this name. The time of the hand-over stays the same for the other names."""
         if node not in self.names:
             return self
         is_abreast = self.abreast and self.names.index(node) < self.abreast
@@ -42,7 +44,7 @@ class Line(Value, kw_only=True):
         )
 
     def keeping(self, waiting: Collection[str]) -> Line:
-        """Return the line with only those names that are among the waiting nodes."""
+        """Return the line without the names of nodes that no longer wait."""
         line = self
         for name in self.names:
             if name not in waiting:
@@ -54,7 +56,8 @@ class Line(Value, kw_only=True):
         return replace(self, waiting=max(0, self.waiting - 1))
 
     def passing_over(self, names: Collection[str]) -> Line:
-        """Return the line that also records these names as passed over. Of too many names it keeps the latest."""
+        """Return the line in which these nodes count as passed over too. If there are too many names, the older ones
+        are dropped."""
         before = [name for name in self.passed if name not in names]
         return replace(self, passed=tuple(sorted([*names, *before][:_MOST_NAMES])))
 

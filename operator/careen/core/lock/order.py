@@ -1,9 +1,10 @@
 """The order of the waiting nodes, which of them may start now, and how long the others may sleep.
 
-In the default order the oldest need comes first; among needs of the same hour the node with the fewest pods comes
-first. Nodes go zone by zone, and control-plane nodes last and one at a time. `--order` selects another order. A node
-that releases or takes a claim lists the waiting nodes once and writes the next names into the lock, so that the other
-nodes rarely need to look."""
+In the default order the oldest need comes first. Among needs of the same hour the node with the fewest pods comes
+first. Zones are finished one after another. Control-plane nodes come last and one at a time. `--order` selects another
+order. A node that releases or takes a claim lists the waiting nodes once and writes the next names into the lock, so
+that the other nodes rarely need to read.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +53,12 @@ CONTROL_PLANE = Budget(kind=BudgetKind.CONTROL_PLANE, limit=1)
 
 
 def budgets(policy: Policy) -> tuple[Budget, ...]:
-    """Return the configured budgets and the budget that always applies."""
+    """Return the configured budgets, and the budget of the control plane that always applies."""
     return (*policy.budgets, CONTROL_PLANE)
 
 
 def groups(node: NodeView, policy: Policy) -> dict[str, int]:
-    """Return the groups of the Node, each with the smallest limit that a budget sets for it."""
+    """Return the groups of the Node, each with the smallest limit that a budget sets for the group."""
     found: dict[str, int] = {}
     for budget in budgets(policy):
         if group := budget.group_of(node.labels):
@@ -66,7 +67,8 @@ def groups(node: NodeView, policy: Policy) -> dict[str, int]:
 
 
 def moves(node: NodeView) -> int:
-    """Return how many pods a drain of the node would evict, by the Node's own annotation; a huge number without one."""
+    """Return how many pods a drain of the node would evict, by the Node's own annotation. Without a readable number,
+    return a huge one."""
     text = node.annotations.get(keys.MOVES, "")
     return (
         int(text) if text.isdecimal() and len(text) < len(str(_MORE_THAN_ANY)) else _MORE_THAN_ANY
@@ -101,12 +103,13 @@ def next_nodes(
     leave_out: str = "",
     moves_of: Callable[[NodeView], int] = moves,
 ) -> list[NodeView]:
-    """Return the ready nodes that come next.
+    """Return the next ready nodes, in order.
 
-    Nodes that the line already names keep their places where the order allows it. The nodes of `zone` (the zone at
-    work) come first, except with --order=fewest-moves. Only that order uses `moves_of`; the other orders use the number
-    that each node wrote when it became ready. Nodes whose groups have room beside the holders and the earlier names
-    come before the others."""
+    Nodes that the line already names keep their places where the order allows it. With --order=fewest-moves, `moves_of`
+    returns the number of pods that a node moves. With the other orders, that number is the one that each node wrote
+    when it became ready, and the nodes of `zone` (the zone of the working nodes) come first. Nodes whose groups have
+    room beside the holders and the earlier names come before the others.
+    """
     not_in_line = {*content.holders, leave_out}
     still_waiting = [node for node in waiters if node.name not in not_in_line]
     candidates = [node for node in still_waiting if node.labels.get(keys.REBOOT_LABEL) == READY]
@@ -121,8 +124,8 @@ def next_nodes(
 
 
 def line_length(content: LockContent, policy: Policy) -> int:
-    """Return how many nodes the line names: enough for every free slot, and a few more that then know that they are
-    next."""
+    """Return how many nodes the line names: one for every free slot, and a few more, so that these know early that they
+    are next."""
     return max(1, slots_beside_holders(content, policy.concurrency)) + SPARE_NAMES
 
 
@@ -147,8 +150,8 @@ def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None
 def _by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
-    """Sort by the zone at work before the place in the line. Otherwise a node of that zone that becomes ready late
-    would wait until all other zones are done."""
+    """Return the sort key of --order=zone. The zone of the working nodes comes before the place in the line. Otherwise
+    a node of that zone that becomes ready late would wait until all other zones are done."""
     alike = {node.name: among_alike(node) for node in waiters}
     rank = _ranks(waiters, alike)
     first = min(
@@ -171,8 +174,8 @@ def _by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """Sort by the pods to move. A named node stays in the line, so that it sees its name in time after a long pause.
-    Its place may change, because pods come and go."""
+    """Return the sort key of --order=fewest-moves: by the pods to move. A named node stays in the line, so that it sees
+    its name in time after a long pause. Its place may change, because pods come and go."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -192,7 +195,7 @@ def _place(node: NodeView, content: LockContent) -> int:
 
 
 def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, _Alike]) -> dict[str, tuple[bool, str, int]]:
-    """Return the rank of each zone: the rank of its first waiting node, ready or not."""
+    """Return the rank of each zone, which is the rank of the zone's first waiting node, ready or not."""
     ranks: dict[str, tuple[bool, str, int]] = {}
     for node in waiters:
         hour, pods, *_ = alike[node.name]
@@ -205,9 +208,10 @@ def among_alike(node: NodeView) -> _Alike:
     """Return the sort key of nodes that are equal in everything else: hour of the need, number of pods, exact instant
     of the need, name.
 
-    Needs of the same hour of the UTC clock count as equally old: it matters little which host noticed first, but the
-    first node decides how many pods move twice. The first drain of a roll-out, and of each zone, can only move pods to
-    nodes that have yet to reboot."""
+    Needs of the same hour of the UTC clock count as equally old, because it matters little which host noticed its need
+    first. The number of pods matters more: the first drain of a roll-out, and of each zone, can only move pods to nodes
+    that have yet to reboot, so these pods move twice.
+    """
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), since, node.name
 
@@ -217,7 +221,8 @@ _MORE_THAN_ANY = 10**9
 
 
 def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
-    """Return how many of the first names are in the holders' zone; without holders, in the zone of the first name."""
+    """Return how many of the first names are in the zone of the holders. Without holders, the zone of the first name
+    counts."""
     zones = lock.zones_at_work(content) or {node.zone for node in line[:1]}
     return next((count for count, node in enumerate(line) if {node.zone} != zones), len(line))
 
@@ -251,7 +256,8 @@ def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Polic
 
 
 class Clearance(Value, kw_only=True):
-    """Whether this node may start now. `places`: how many nodes of the line may start, including those passed over."""
+    """Whether this node may start now. `places` is the number of nodes at the head of the line that may start,
+    including those passed over."""
 
     is_allowed: bool
     asks_waiters: bool  # no node is named: the step has to list the waiting nodes to know the order
@@ -262,7 +268,7 @@ class Clearance(Value, kw_only=True):
 
 
 def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Clearance:
-    """Return whether the node `name` may start, by the names in the lock and by how long this process has seen a free
+    """Return whether the node `name` may start. The names in the lock decide, and how long this process has seen a free
     slot."""
     free = free_slots(content, policy.concurrency)
     if free == 0:
@@ -281,31 +287,33 @@ def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, up
 
 
 def unwatched(memory: Memory) -> Memory:
-    """Return the memory without a watched hand-over, so that the next watch starts from zero."""
+    """Return the memory that watches no hand-over, so that the next watch starts from zero."""
     return replace(memory, line=replace(memory.line, key="", since=0.0))
 
 
 def gather_seconds(agents: int | None) -> float:
-    """Return how long the first claim of a roll-out waits for other nodes to become ready. `agents`: how many nodes run
-    an agent; None: unknown."""
+    """Return how long the first claim of a roll-out waits for other nodes to become ready. `agents` is the number of
+    nodes that run an agent, None if unknown."""
     if agents is not None and agents <= 1:
         return 0.0
     return GATHER_SECONDS + taint_spread.longest_seconds(agents)
 
 
 def gather_look_seconds(agents: int | None) -> float:
-    """Return how long a gathering node waits before it checks again whether another node has started."""
+    """Return how long a node that waits for others to become ready pauses before it checks again whether one of them
+    has started."""
     return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
 
 
 def hand_over_key(content: LockContent) -> str:
-    """Return the key of the present hand-over. When the key changes, the watch starts again."""
+    """Return the key of the present hand-over. When the key changes, a waiting node starts to measure anew how long a
+    slot has been free."""
     return f"{content.line.at} {' '.join(content.line.names)} {' '.join(content.holders)}"
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
     """Return how many nodes of the line may start right after the hand-over, and how many may start by now. With
-    --order=zone no node of another zone may start while a zone is at work, no matter how long that takes."""
+    --order=zone no node of another zone may start while a node holds a claim, however long that takes."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -315,11 +323,12 @@ def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tu
 
 
 def how_many_wait(content: LockContent | None, agents: int | None, now: datetime) -> int:
-    """Return how many nodes may be waiting: the count of the last hand-over while it is recent, later the number of
-    nodes with an agent, because more may have joined. While the lock is paused or gates refuse every node, there are no
-    hand-overs and so no counts.
+    """Return how many nodes may be waiting. While the last hand-over is recent, its count is used. Later the number of
+    nodes with an agent is used, because more may have begun to wait. While the lock is paused or gates refuse every
+    node, there are no hand-overs and so no counts.
 
-    `content`: None if the lock cannot be read. `agents`: how many nodes should run an agent, if known."""
+    `content` is None if the lock cannot be read. `agents` is the number of nodes that should run an agent, if known.
+    """
     if content is None:
         return agents or 0
     counted_at = from_rfc3339(content.line.at)
@@ -328,8 +337,8 @@ def how_many_wait(content: LockContent | None, agents: int | None, now: datetime
 
 
 def paced(seconds: float, waiting: int, jitter: float) -> float:
-    """Return the pause of a waiting node: `seconds`, or longer if so many nodes wait that together they would exceed
-    LOOKS_PER_SECOND."""
+    """Return the pause of a waiting node: `seconds`, or longer if so many nodes wait that together they would read more
+    than LOOKS_PER_SECOND times a second."""
     return max(seconds, waiting / LOOKS_PER_SECOND * (0.75 + 0.5 * jitter))
 
 
@@ -342,11 +351,12 @@ def look_again_seconds(
     waiting: int | None = None,
     now: datetime | None = None,
 ) -> float:
-    """Return how long a node that passes its gates may sleep before it reads the lock again. `waiting`: see
-    `how_many_wait`; None: the number in the lock. `now`: None if the caller does not know the time.
+    """Return how long a node that passes its gates may sleep before it reads the lock again. `waiting` is the result of
+    `how_many_wait`, or None for the number in the lock. `now` is None if the caller does not know the time.
 
-    Nodes that the next release can start look every few seconds. The others in the line look less often the farther
-    back they are; otherwise a roll-out would spend more requests on looks than on work."""
+    Nodes that the next release can start read every few seconds. The others read less often the farther back in the
+    line they are. Otherwise a roll-out would spend more requests on reading the lock than on reboots.
+    """
     if now is not None and content.holders and content.line.names[:1] == (name,):
         return min(_first_look_seconds(entry, now) for entry in content.entries)
     if name in content.line.names:
@@ -361,9 +371,9 @@ def look_again_seconds(
 
 
 def _first_look_seconds(holder: Entry, now: datetime) -> float:
-    """Return the pause of the first node in line: long until the holder can release its claim, then short, and longer
-    again the more time has passed since. An instant that is unreadable or from another clock gives the longest pause.
-    """
+    """Return the pause of the first node in line. It is long until the holder can release its claim, then short. It
+    grows again with the time since then. An instant that is unreadable or from another clock gives the longest
+    pause."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least

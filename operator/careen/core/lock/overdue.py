@@ -75,7 +75,7 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
 
 def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:
     """Return since when the node has been in its phase. If the Node does not say, or names an instant in the future,
-    return since when it has had its claim."""
+    return when the node took its claim."""
     told = (from_rfc3339(node.annotations.get(keys.SINCE, "")), from_rfc3339(entry.created))
     return next((at for at in told if at is not None and at <= now), None)
 
@@ -87,7 +87,7 @@ def holders_overdue(content: LockContent, *, besides: str = "") -> tuple[Entry, 
 
 def clauses(entries: Collection[Entry]) -> str:
     """Describe the overdue holders, as in `n3, which was asked to reboot at 2026-01-05 12:03 UTC and has not come
-    back`. The words stay the same for as long as the holder is overdue."""
+    back`. The words do not change while the holder is overdue."""
     found = [f"{entry.node}, {_clause(entry.overdue)}" for entry in entries if entry.overdue is not None]
     return first_few(found, separator="; ")
 

@@ -1,8 +1,9 @@
 """Reads a person's request for one node: a reboot, a drain, or maintenance by hand.
 
 The annotation `careen.dev/request` stays on the Node until the request is met, withdrawn or over. The request is a need
-like the host's: the same gates, lock and record lead to the drain. Any boot other than the one at the time of the
-request meets a request for a reboot; a request to keep a node down needs no new boot."""
+like the host's: the same gates, lock and record lead to the drain. A request for a reboot is met when the host runs
+another boot than at the time of the request. A request to keep a node down needs no new boot.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ class Standing(StrEnum):
 
 
 def request_of(node: NodeView) -> PersonRequest | None:
-    """Return the request on the Node; None if there is none or the annotation cannot be understood. A person who writes
-    the annotation with kubectl may write just one word, such as `reboot`."""
+    """Return the request on the Node. Return None if there is none or the annotation cannot be understood. A person who
+    writes the annotation with kubectl may write just one word, such as `reboot`."""
     text = node.annotations.get(keys.REQUEST, "").strip()
     found = object_of(text) or {"want": text}
     wish = found.get("want")
@@ -65,7 +66,8 @@ def to_annotation(request: PersonRequest) -> str:
 
 
 def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
-    """Return whether the request is still valid now, on this boot of the host (empty: unknown)."""
+    """Return whether the request is valid, met or over at this instant. `boot` is the present boot of the host, empty
+    if unknown."""
     if request.until is not None and request.until <= now:
         return Standing.OVER
     if request.wish is Wish.REBOOT and request.boot and boot and not is_same_boot(request.boot, boot):
@@ -74,8 +76,8 @@ def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
 
 
 def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
-    """Return the observation with a person's request as its need, if the node is in a phase in which a request
-    counts."""
+    """Return the observation in which a person's request replaces the host's need, if the node is in a phase in which a
+    request counts."""
     request = request_of(node)
     boot = "" if isinstance(seen.boot_id, Unknown) else seen.boot_id
     if request is None or not _is_asked_in(progress.phase, request) or progress.failed == Code.REBOOT_LOOP:
@@ -102,14 +104,14 @@ def sentence(request: PersonRequest) -> str:
 
 
 def kept(situation: Situation) -> PersonRequest | None:
-    """Return the request that keeps this node down once it is drained; None if the drain leads to a reboot."""
+    """Return the request that keeps this node down after its drain. Return None if a reboot follows the drain."""
     request = situation.seen.need.request
     return request if request is not None and request.wish is not Wish.REBOOT else None
 
 
 def done_with(situation: Situation) -> dict[str, str | None]:
-    """Return the change that removes a request that is met, over or unreadable. Empty if the request is still valid, or
-    without a request."""
+    """Return the change that removes a request that is met, over or unreadable. Return nothing if the Node has no
+    request or a valid one."""
     if keys.REQUEST not in situation.node.annotations:
         return {}
     request = request_of(situation.node)
@@ -120,6 +122,6 @@ def done_with(situation: Situation) -> dict[str, str | None]:
 
 
 def met_by_this_boot(situation: Situation) -> dict[str, str | None]:
-    """Return the change that removes a request for a reboot once the host runs another boot under a claim."""
+    """Return the change that removes a request for a reboot, because the host runs a new boot under its claim."""
     request = request_of(situation.node)
     return {keys.REQUEST: None} if request is not None and request.wish is Wish.REBOOT else {}

@@ -1,7 +1,8 @@
 """Computes the figures of a roll-out from each node's report of its last reboot.
 
-A roll-out lasts as long as at least one node waits for its reboot. So two reboots belong to the same roll-out if their
-times from need to end overlap, directly or through other reboots."""
+A roll-out lasts as long as any node waits for its reboot or is down for it. So two reboots belong to the same roll-out
+if their times from need to end overlap, directly or through other reboots.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ _MOST_PODS = 100_000  # more than any node holds: anyone may have written the an
 
 
 def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, since: str) -> Notify:
-    """Return a message about this claim's reboot. `since`: when its duration begins, RFC 3339; empty: unknown."""
+    """Return a message about this claim's reboot. `since` (RFC 3339) is the start of the duration in the message, empty
+    if unknown."""
     node, began = situation.node, from_rfc3339(since)
     return Notify(
         occasion=occasion,
@@ -31,7 +32,7 @@ def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, sin
 
 
 def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> Notify:
-    """Return a message about a failure of this node. Its duration is that of the claim's drain and reboot so far."""
+    """Return a message about a failure of this node. The duration in the message begins with the claim's drain."""
     began = from_rfc3339(situation.progress.drain_started_at)
     return Notify(
         occasion=occasion,
@@ -44,7 +45,8 @@ def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> No
 
 def forecast_line(situation: Situation) -> str:
     """Return a sentence about where the node's pods would land and how many would stay pending. It describes this
-    turn's forecast, or else the one stored on the Node; empty without a forecast."""
+    turn's forecast, or the forecast stored on the Node if this turn has none. Return an empty text without a
+    forecast."""
     made = situation.seen.forecast
     if isinstance(made, Forecast):
         moving = {pod.title: tuple(pod.landing) for pod in made.with_outcome(Outcome.MOVES)}
@@ -89,7 +91,8 @@ def _seconds(since: datetime | None, now: datetime) -> float | None:
 
 
 def is_last_of_rollout(situation: Situation, holders: tuple[str, ...]) -> bool:
-    """Whether no node works or waits after this node's release. `holders`: the holders after the release."""
+    """Whether this node's release ends the roll-out, because no other node holds a claim or waits. `holders` are the
+    nodes that hold claims after the release."""
     waiters = situation.seen.waiters
     if isinstance(waiters, Unknown) or not isinstance(waiters, tuple) or holders:
         return False

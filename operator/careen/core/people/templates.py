@@ -22,8 +22,9 @@ def fields_of(template: str) -> tuple[str, ...]:
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """Return the filled template. It is read once from left to right as in Go: `%s` is the node, `%%` a percent sign,
-    `{{name}}` a literal `{name}`. Braces inside values stay as they are, and so does a name without a value."""
+    """Return the template with the values filled in. It is read once from left to right, as in Go: `%s` is the node,
+    `%%` a percent sign, `{{name}}` a literal `{name}`. A name without a value stays as it is, and so do braces inside
+    values."""
 
     def value(found: re.Match[str]) -> str:
         part = found[0]
@@ -37,7 +38,7 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def spoken(seconds: float) -> str:
-    """Return a duration as people say it: `40 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
+    """Return a duration in words for people: `40 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"

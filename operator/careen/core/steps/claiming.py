@@ -1,9 +1,10 @@
 """Claiming: the Node carries the claim id. The agent adds the claim to the lock, asks every gate again on fresh data,
 and cordons the node.
 
-Two nodes with claims in different lock objects (the DaemonSet was recreated, or the key changed) must never both go on.
-Each node lists the Nodes after it wrote the claim id on its own Node, so at least one of the two sees the other. A node
-that sees the other at work steps back to Waiting."""
+Two nodes with claims in different lock objects (the DaemonSet was recreated, or the key changed) must never both
+cordon. Each node lists the Nodes after it wrote the claim id on its own Node, so at least one of the two sees the
+other. A node that sees the other node's claim steps back to Waiting.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _enter(situation: Situation, content: LockContent) -> Decision:
-    """Add the entry to the lock, and name the nodes that come after this node: from then on they read the lock
+    """Add the entry to the lock, and name the nodes that come after this node, because named nodes read the lock
     often."""
     is_by_zone = situation.policy.order is Order.ZONE
     added = lock.add(
@@ -120,8 +121,7 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
 
 
 def _is_line_whole(situation: Situation, content: LockContent) -> bool:
-    """Whether the line names all waiting nodes and is recent. Then a new list of waiting nodes would show nothing
-    new."""
+    """Whether the line names all waiting nodes and is recent. Then the node need not list the waiting nodes again."""
     named_at = from_rfc3339(content.line.at)
     age = (situation.seen.now - named_at).total_seconds() if named_at is not None else -1.0
     are_named = situation.node.name in content.line.names and content.line.waiting <= len(content.line.names)
@@ -129,8 +129,8 @@ def _is_line_whole(situation: Situation, content: LockContent) -> bool:
 
 
 def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
-    """Keep the claim and ask again after a single missing answer. Return None, to step back, if the fact stays
-    unknown."""
+    """Keep the claim and ask again after a missing answer. Return None if the fact stays unknown or the refusal is of
+    another kind: the caller then steps back."""
     if refused.code not in _PASSING:
         return None
     if situation.seen.uptime - patience.began(situation) >= _UNKNOWN_PATIENCE_SECONDS:
@@ -178,7 +178,7 @@ def _ask_everything(situation: Situation) -> Decision:
 
 
 def _with_fresh_forecast(situation: Situation) -> Situation:
-    """Return the situation with the forecast on which this node took its claim. The agent reuses that forecast only
+    """Return the situation with the forecast on which this node took its claim. The node reuses that forecast only
     while it is a few seconds old and the same nodes hold claims."""
     taken, content = situation.memory.claiming, situation.lock
     if taken.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
@@ -194,7 +194,7 @@ def _is_old(situation: Situation, fleet: Fleet) -> bool:
 
 
 def _others_first(situation: Situation) -> Decision | None:
-    """Step back if more nodes work than the limit allows. Wait a little for another claiming node that is not in this
+    """Step back if more nodes work than the limit allows. Wait a little if another node is in Claiming but not in this
     lock."""
     peers, content = situation.seen.peers, situation.lock
     assert isinstance(content, LockContent)
@@ -221,8 +221,8 @@ def _claims(node: NodeView) -> bool:
 
 
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
-    """Step back if a node claims in another lock, because it may be about to cordon. Wait for a node that claims in
-    this lock: it will see that its entry is missing and step back itself."""
+    """Step back if one of these nodes claims in another lock, because it may be about to cordon. Wait for a node that
+    claims in this lock: it will see that its entry is missing and step back itself."""
     names = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:
@@ -246,7 +246,7 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
 
 
 def _cordon(situation: Situation, fleet: Fleet) -> Decision:
-    """Cordon the node, and record in the same patch everything that an undo has to restore. So there is never a cordon
+    """Cordon the node. The same patch records everything that an undo has to restore, so there is never a cordon
     without a record. A cordon that an earlier claim of this node left behind counts as careen's."""
     policy, node, pods = situation.policy, situation.node, situation.seen.pods
     is_foreign = cordons.is_foreign(node)
@@ -293,7 +293,7 @@ def _back(
     situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = (), *, label: str = order.READY
 ) -> Decision:
     """Step back to Waiting: remove the claim from the lock, then from the Node. The first patch changes the Node's
-    resourceVersion, so a cordon that is still under way gets a conflict."""
+    resourceVersion, so a cordon patch that is still under way gets a conflict."""
     is_asked_again_soon = not refused or label != order.READY
     pause = (
         _STEP_BACK_PAUSE_SECONDS * (0.5 + situation.seen.chance.jitter)

@@ -1,4 +1,5 @@
-"""Draining: evicts pods until the node is empty. Undoes the drain if a person, a gate or the host calls it off."""
+"""Draining: evicts pods until the node is empty. Undoes the drain if a person, a gate or the host no longer wants
+it."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _called_off(situation: Situation) -> Decision | None:
-    """Undo the drain at once if there is a reason to call it off; None if there is none."""
+    """Undo the drain at once if a person, a gate or the host calls it off. Return None otherwise."""
     if (found := late_gates.called_off(situation)) is not None:
         return found
     refused = hold.ask(situation, When.BEFORE_REBOOT)
@@ -103,8 +104,8 @@ def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
 
 
 def _forget_gone(situation: Situation) -> Memory:
-    """Return the memory without the back-offs of pods that left the node. A new pod of the same name has another UID
-    and a back-off of its own."""
+    """Return the memory without the back-offs of pods that have left the node. A new pod with the same name has another
+    UID, so it starts without a back-off."""
     pods = situation.seen.pods
     here = {pod.uid for pod in pods} if isinstance(pods, tuple) else set()
     return replace(
@@ -132,7 +133,7 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
 
 
 def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Go on after the drain, because the node is empty or --force-reboot applies: wait for --reboot-delay, ask the
+    """Continue after the drain, because the node is empty or --force-reboot applies: wait for --reboot-delay, ask the
     gates again, then announce the reboot."""
     delay = situation.policy.reboot_delay_seconds
     if delay > 0:

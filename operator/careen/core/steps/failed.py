@@ -1,10 +1,11 @@
-"""Failed: decides for a node after a failure, of which there are two kinds.
+"""Failed: decides for a node after a failure. There are two kinds of failures.
 
 Undone: the host certainly stays up. The agent has restored the node, releases the claim, and tries again after a
 back-off.
 
-Halted: the agent keeps the claim, so that no other node meets the same failure, until a person acts or the host runs a
-new boot."""
+Halted: the agent keeps the claim until a person acts or the host runs a new boot. So no other node meets the same
+failure.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ def _code(situation: Situation) -> Code:
 
 
 def _can_be_given_back(situation: Situation) -> bool:
-    """Whether a node that careen cordoned has become ready after all. Then it goes back into service and keeps its
-    claim."""
+    """Whether a node that careen cordoned has become ready after all. The agent then puts it back into service and
+    keeps its claim."""
     node = situation.node
     return situation.progress.is_cordoned_by_us and node.ready and node.boot_id == boot_id_of(situation.boot)
 
@@ -64,8 +65,8 @@ def _sentence(situation: Situation) -> str:
 
 
 def _halted(situation: Situation) -> Decision:
-    """Keep the claim until a person releases it or asks for a retry. For some failures the end of the cause is
-    enough."""
+    """Keep the claim until a person releases it or asks for a retry. For some failures it is enough that the cause is
+    gone."""
     code = _code(situation)
     if working.is_released(situation):
         progress = _unlocked(situation)
@@ -102,7 +103,7 @@ def _halted(situation: Situation) -> Decision:
 
 
 def _ready_after_all(situation: Situation) -> Decision:
-    """Put the node back into service, as at the end of a maintenance."""
+    """Put the node back into service without a reboot, and let its workloads settle."""
     goes_on = situation.seen.need.answer is NeedAnswer.YES
     record, change = working.handed_back(situation, NodeChange(), keeps_taint=goes_on)
     return move(
@@ -118,7 +119,7 @@ def _still_runs_boot_left(situation: Situation) -> bool:
 
 
 def _unlocked(situation: Situation) -> Progress:
-    """Return the record without the claim, but with the fields that are still needed to restore the node."""
+    """Return the record without the claim. It keeps the fields that are still needed to restore the node."""
     before = situation.progress
     return replace(
         giving_back.without_claim(before),
@@ -129,7 +130,7 @@ def _unlocked(situation: Situation) -> Progress:
 
 
 def _retry(situation: Situation, code: Code) -> Decision:
-    """Try again: on the same boot undo everything and start again; on a new boot verify that boot again."""
+    """Try again. On the same boot, undo everything and go to Waiting. On a new boot, verify that boot again."""
     if not _still_runs_boot_left(situation) and code is not Code.REBOOT_LOOP:
         return verifying.again(situation)
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
@@ -141,8 +142,8 @@ def _retry(situation: Situation, code: Code) -> Decision:
 
 
 def _released(situation: Situation) -> Decision:
-    """Decide for a failed node without a claim: go to Idle if the need is gone, or try again after the back-off or on
-    request."""
+    """Decide for a failed node without a claim. Go to Idle if the need is gone, or try again after the back-off or at a
+    person's request."""
     code, progress = _code(situation), situation.progress
     if progress.is_cordoned_by_us:
         return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))

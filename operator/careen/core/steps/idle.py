@@ -1,5 +1,5 @@
-"""Idle: when the host wants a reboot, the agent taints the node at once (in a large fleet within a minute), regardless
-of gates, windows and the lock."""
+"""Idle: when the host asks for a reboot, the agent taints the node at once, or in a large fleet within a minute. Gates,
+windows and the lock do not delay the taint."""
 
 from __future__ import annotations
 
@@ -69,15 +69,16 @@ def wants_reboot(situation: Situation) -> bool:
 
 
 def _leave_alone(situation: Situation, why: str) -> Decision:
-    """Keep the node out of the roll-out, because an autoscaler is removing it."""
+    """Keep the node out of the roll-out, because an autoscaler is removing the node."""
     if _has_leftovers(situation):
         return go_home(situation, Status(Code.BEING_REMOVED, why))
     return stay(situation, Status(Code.BEING_REMOVED, why), Stay(look=LEAVING_LOOK_SECONDS))
 
 
 def _for_its_moment(situation: Situation) -> Decision | None:
-    """Wait for this node's moment to taint itself. Return None once the moment has come; in most fleets that is at
-    once. An unreadable lock does not tell the fleet's size and so delays no node."""
+    """Wait with the taint until this node's moment, because a large fleet spreads its taints. Return None once the
+    moment has come; a small fleet does not wait. If the lock cannot be read, the fleet's size is unknown, and the node
+    does not wait either."""
     memory, uptime = situation.memory, situation.seen.uptime
     has_looked = memory.is_reconciled or memory.behind.holders_not_before > 0
     if not has_looked and situation.seen.lacks(Evidence.LOCK):
@@ -140,10 +141,11 @@ def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
 
 def tidy_line(situation: Situation) -> Decision | None:
     """Remove nodes that do not wait from the line: this node, if its own write to leave the line did not land, and
-    nodes that are gone.
+    nodes that no longer exist.
 
-    While a holder is overdue, many idle nodes read the lock. A list of the waiting nodes for each of them would cost
-    too much, so each removes only itself."""
+    While a holder is overdue, many idle nodes read the lock. If each of them listed the waiting nodes, the cost would
+    be too high, so each removes only itself.
+    """
     content = situation.lock
     if wants_reboot(situation) or not isinstance(content, LockContent) or content.is_paused or not content.line.names:
         return None
@@ -165,8 +167,8 @@ def tidy_line(situation: Situation) -> Decision | None:
 
 
 def next_lock_look(situation: Situation) -> float:
-    """Return the uptime at which an idle node reads the lock again. Idle nodes have to read it, because no node waits
-    behind the last holder of a roll-out."""
+    """Return the uptime at which an idle node reads the lock again. Idle nodes read the lock because after the last
+    claim of a roll-out no waiting node does."""
     memory, content = situation.memory, situation.lock
     is_named = isinstance(content, LockContent) and situation.node.name in content.line.names
     agents = memory.agents or 1

@@ -1,6 +1,7 @@
-"""Decides for a waiting node that passes the cheap gates: its place in the line, its start, and the claim.
+"""Decides for a waiting node that passes the cheap gates: its place in the line, its start, and its claim.
 
-`waiting.py` decides whether a node may join the line; `lock/order.py` decides the order."""
+`waiting.py` decides whether a node may join the line, and `lock/order.py` decides the order.
+"""
 
 from __future__ import annotations
 
@@ -105,9 +106,9 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _gathers_for(situation: Situation, start: Clearance) -> float:
-    """Return how many seconds this node still waits before it starts a roll-out, so that other nodes can become ready.
-    The wait began when this process first looked, or at the instant on the Node since which the node has been ready.
-    The earlier end counts."""
+    """Return for how many seconds this node still waits before it starts a roll-out, so that other nodes can become
+    ready. The wait began when this process first read the lock, or when the node became ready according to its
+    annotation. The earlier of the two ends counts."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if start.gathers_for <= 0 or shown < 0:
@@ -116,8 +117,8 @@ def _gathers_for(situation: Situation, start: Clearance) -> float:
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
-    """Fill a line that has too few names, with this node in its place. Otherwise perhaps no node would read the lock
-    often enough after a release."""
+    """Write the next nodes into a line with too few names, this node among them. Otherwise perhaps no node would read
+    the lock often enough after a release."""
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     waiters = situation.seen.waiters
@@ -138,8 +139,7 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _with_own(situation: Situation, waiters: tuple[NodeView, ...]) -> tuple[NodeView, ...]:
-    """Return the waiting nodes with this node as it is now: the list may be a little older than this node's own
-    label."""
+    """Return the waiting nodes with this node's present Node, because the list may be older than this node's label."""
     return (*(node for node in waiters if node.name != situation.node.name), situation.node)
 
 
@@ -166,8 +166,8 @@ def _start(situation: Situation, content: LockContent) -> Decision:
 
 
 def _claim(situation: Situation) -> Decision:
-    """Write the claim id on the Node. That comes before the entry in the lock, because an entry whose Node does not
-    carry its id counts as a ghost."""
+    """Write the claim id on the Node. The entry in the lock comes later, because an entry whose Node does not carry its
+    id counts as a ghost."""
     progress = replace(
         giving_back.without_claim(situation.progress),
         claim=situation.seen.chance.claim_id,
@@ -208,8 +208,8 @@ def _protected(situation: Situation) -> dict[str, str | None]:
 
 
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
-    """Report the refusal of a costly gate and let the next node go first. If the gate would refuse every node, this
-    node keeps its place."""
+    """Report the refusal of a costly gate and let the next node start first. If the gate would refuse every node, this
+    node keeps its place in the line."""
     if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.line.names:
         return want(situation, Evidence.WAITERS)
     pause = costly_pause_seconds(situation)
@@ -239,8 +239,8 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
-    """Return the same line, but waiting nodes that count as down themselves come first. Such a node may start, because
-    a node never counts against itself."""
+    """Return the lock with the same line, led by waiting nodes that count as down themselves. Such a node may start,
+    because a node never counts against itself."""
     waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}
@@ -274,8 +274,9 @@ def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str
 
 
 def costly_pause_seconds(situation: Situation) -> float:
-    """Return the pause after a costly refusal; it grows with each refusal in a row. The causes of first refusals often
-    pass within seconds (a taint goes away, a replica becomes ready); the causes of later refusals do not."""
+    """Return the pause after a costly refusal, which grows with each refusal in a row. The causes of first refusals
+    often pass within seconds (a taint disappears, a replica becomes ready). The causes of repeated refusals last
+    longer."""
     pause = COSTLY_PAUSE_SECONDS * 2.0 ** min(situation.memory.costly.refusals, 10)
     return min(pause, COSTLY_PAUSE_LIMIT_SECONDS) * (0.75 + 0.5 * situation.seen.chance.jitter)
 
@@ -291,7 +292,8 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
 
 
 def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...]:
-    """Return the other holders. The answers of costly gates depend more on the holders than on time."""
+    """Return the other holders, sorted. When they change, the node asks costly gates again, because these gates refuse
+    mostly on account of other holders."""
     return tuple(sorted(name for name in content.holders if name != situation.node.name))
 
 
@@ -310,7 +312,7 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
 
 def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
     """Return the pause until the next read of the lock. While the line has room, the next release may name this node
-    and end its refusal. So it looks as often as the last node of the line."""
+    and end its refusal. So the node reads the lock as often as the last node of the line."""
     name = situation.node.name
     has_room = len(content.line.names) < order.line_length(content, situation.policy)
     if has_room and content.holders and name not in content.line.names:
@@ -327,7 +329,7 @@ def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str,
 
 
 def _waits(situation: Situation) -> str:
-    """Return the sentence of a waiting node: it waits in line, or for overdue holders if they fill the lock. The
+    """Return the sentence of a waiting node: it waits in line, or for overdue holders if these fill the lock. The
     sentence changes only when a holder becomes overdue or stops being overdue."""
     content, late = situation.lock, _overdue_holders(situation)
     # Compare with the limit, not with free slots: those change with each claim, and every Node would get a patch.
@@ -337,7 +339,7 @@ def _waits(situation: Situation) -> str:
 
 
 def with_overdue(situation: Situation, sentence: str) -> str:
-    """Return the sentence, followed by the overdue holders if there are any."""
+    """Return the sentence with the overdue holders added, if there are any."""
     late = _overdue_holders(situation)
     return f"{sentence}; overdue: {overdue.clauses(late)}" if late else sentence
 
@@ -360,8 +362,8 @@ def _line_look(situation: Situation, content: LockContent) -> float:
 
 
 def refused_look(situation: Situation) -> float:
-    """Return the pause of a node that a gate refuses; it is longer if many nodes may wait. The few nodes in the line
-    keep the short pause: they start first, and a person who resumes the roll-out expects to see that."""
+    """Return the pause of a node that a gate refuses. It is longer if many nodes may wait. The few nodes in the line
+    keep the short pause, because they start first when a person resumes the roll-out."""
     content = situation.lock
     if isinstance(content, LockContent) and situation.node.name in content.line.names:
         return LOOK_SECONDS

@@ -22,7 +22,7 @@ _BY_HAND = "another client uncordoned the node: that ends its maintenance"
 
 
 def begin(situation: Situation, request: PersonRequest) -> Decision:
-    """Enter the phase with a drained node. The agent announces no reboot and does not ask the host."""
+    """Enter the phase with a drained node. The agent announces no reboot and does not ask the host for one."""
     return move(
         situation,
         Status(Code.MAINTENANCE, kept_sentence(situation, request)),
@@ -36,8 +36,7 @@ def begin(situation: Situation, request: PersonRequest) -> Decision:
 
 
 def decide(situation: Situation) -> Decision:
-    """Keep the node down, or put it back into service: at the end of the request, or when a person uncordons the
-    node."""
+    """Keep the node down. Put it back into service when the request ends or a person uncordons the node."""
     if (found := working.put_back(situation)) is not None:
         return found
     request = asked.kept(situation)
@@ -53,8 +52,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def after_boot(situation: Situation) -> Decision | None:
-    """Decide on a new boot while a person keeps the node down: the claim goes on. Return None if no person keeps the
-    node down, so that the boot ends the claim."""
+    """Decide on a new boot while a person keeps the node down: the claim continues. Return None if no person keeps the
+    node down, because the node then verifies the boot."""
     if asked.kept(situation) is None:
         return None
     if situation.phase is Phase.MAINTENANCE:
@@ -82,7 +81,7 @@ def after_boot(situation: Situation) -> Decision | None:
 
 
 def kept_sentence(situation: Situation, request: PersonRequest) -> str:
-    """Return the sentence of the phase. It does not change while the phase lasts."""
+    """Return the sentence that people see during the phase. It does not change while the phase lasts."""
     word = "drain" if request.wish is Wish.DRAIN else "maintenance"
     why = f": {request.reason}" if request.reason else ""
     end = f"until {rfc3339(request.until)}, or " if request.until else ""
@@ -90,7 +89,7 @@ def kept_sentence(situation: Situation, request: PersonRequest) -> str:
 
 
 def _wait_until_ready(situation: Situation) -> Decision:
-    """Keep the claim. Halt the roll-out if the node is still not ready after the time that it may take after a
+    """Keep the claim. Halt the roll-out if the node is still not ready after the time that a node may take after a
     reboot."""
     began = situation.progress.settle_started
     waited = situation.elapsed(began) or 0.0
@@ -102,7 +101,8 @@ def _wait_until_ready(situation: Situation) -> Decision:
 
 
 def _since_handed_back(situation: Situation, status: Status, began: Mark | None) -> Decision:
-    """Stay in the phase, and record `began`: since when the node waits to become ready. None: it does not wait."""
+    """Stay in the phase, and record `began`, the instant since which the node waits to become ready. None means that it
+    does not wait."""
     if situation.progress.settle_started == began:
         return stay(situation, status, Stay(look=LOOK_SECONDS))
     record = replace(situation.progress, settle_started=began)
@@ -110,7 +110,7 @@ def _since_handed_back(situation: Situation, status: Status, began: Mark | None)
 
 
 def _hand_back(situation: Situation, code: Code, sentence: str, annotations: dict[str, str | None]) -> Decision:
-    """Restore cordon and labels in one patch, and remove the taint unless the host itself needs a reboot. The node
+    """Restore cordon and labels in one patch, and remove the taint unless the host itself needs a reboot. The node then
     releases its claim once the displaced workloads are as healthy as before."""
     goes_on = situation.seen.need.answer is NeedAnswer.YES and situation.seen.need.request is None
     record, change = working.handed_back(situation, NodeChange(annotations=annotations), keeps_taint=goes_on)

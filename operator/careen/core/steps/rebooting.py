@@ -2,12 +2,13 @@
 handles a host that does not reboot.
 
 The announcement changes the Node's resourceVersion. So a write that was decided on an older Node (an undo, for example)
-gets a conflict, and a hold that the agent has not seen makes the announcement itself fail.
+gets a conflict. If a person sets a hold that the agent has not seen, the announcement itself gets the conflict.
 
 The announcement has a random id. Only the process that drew the id, and saw its patch land, may ask the host: a second
 agent on the same node sees that the announcement is not its own. The process that asked the host records that it asked.
-If the record does not say so and the announcement does not change for a few minutes, another process of the node
-concludes that the announcing process is dead and announces the reboot again."""
+Without this record, and if the announcement does not change for a few minutes, another process of the node concludes
+that the announcing process is dead. It then announces the reboot again.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ _CANNOT = (
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
     """Announce the reboot, confirm the claim and ask the host, in this order. The turn ends at the first action that
-    may have failed. Before that, silence the node's alerts, so that this takes no time between confirmation and reboot.
-    """
+    may have failed. The node's alerts are silenced before these actions, so that this takes no time between
+    confirmation and reboot."""
     progress, by = situation.progress, situation.seen.chance.claim_id
     number = progress.announcement + 1
     memory = replace(
@@ -77,16 +78,17 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def stranger_patience_seconds(policy: Policy) -> float:
-    """Return how long another process's announcement may stay without the record that the host was asked.
+    """Return how long this process waits for the process that announced the reboot to record that it asked the host.
 
     A living process asks within a fifth of this time or not at all. The remaining time is for the answer of the reboot
-    command, and for a minute to record it."""
+    command, and for a minute to record it.
+    """
     return min(policy.reboot_command_seconds + _TELLING_SECONDS, policy.reboot_deadline_seconds / 2)
 
 
 def _told(situation: Situation) -> tuple[Notify, ...]:
-    """Return the message to people; empty if an earlier process of this node announced the reboot and so sent the
-    message."""
+    """Return the message to people; empty if an earlier process of this node announced the reboot, because that process
+    sent the message."""
     progress, name = situation.progress, situation.node.name
     is_told = progress.announcement > 0 and _own(situation) is None
     if is_told:
@@ -118,7 +120,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def _own(situation: Situation) -> RebootMemory | None:
-    """Return this process's memory of the announcement on the Node; None if another process made that announcement."""
+    """Return what this process remembers of the announcement on the Node. Return None if another process made that
+    announcement."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     is_ours = (
         seen is not None
@@ -129,8 +132,8 @@ def _own(situation: Situation) -> RebootMemory | None:
 
 
 def _has_asked(situation: Situation) -> bool:
-    """Whether this process asked the host under this claim, even if another process's announcement is on the Node
-    now."""
+    """Whether this process asked the host under this claim, even if the Node now has the announcement of another
+    process."""
     seen = situation.memory.reboot
     return seen is not None and seen.claim == situation.progress.claim and seen.may_be_under_way
 
@@ -156,8 +159,8 @@ def _is_called_off(situation: Situation) -> bool:
 
 
 def _not_asked(situation: Situation) -> Decision:
-    """Handle an announcement after which this process certainly did not ask the host: the claim was gone, or its
-    confirmation was too old. Undo the drain, or ask the gates again and announce again."""
+    """Handle an announcement after which this process certainly did not ask the host, because the claim was gone or its
+    confirmation too old. Undo the drain, or ask the gates again and announce again."""
     if (found := late_gates.called_off(situation)) is not None:
         return found
     if not situation.node.unschedulable:
@@ -180,8 +183,8 @@ def _not_asked(situation: Situation) -> Decision:
 
 
 def _left(situation: Situation) -> str | None:
-    """Return why the node no longer counts as drained; empty if it still does, None if this turn has not listed its
-    pods."""
+    """Return why the node no longer counts as drained, for example because of new pods. Return an empty text if it
+    still does, None if this turn has not listed its pods."""
     pods, policy = situation.seen.pods, situation.policy.drain
     if situation.progress.is_forced:
         return ""
@@ -201,8 +204,8 @@ def _left(situation: Situation) -> str | None:
 
 
 def _another_process_announced(situation: Situation) -> Decision:
-    """Handle the announcement of another process: the agent was restarted on the same boot, or a second agent runs. It
-    is not known whether the host was asked. So wait for the other process, then announce again."""
+    """Handle the announcement of another process: the agent was restarted on the same boot, or a second agent runs.
+    This process does not know whether the host was asked. So wait for the other process, then announce again."""
     stranger = _stranger(situation)
     situation = situation.with_memory(replace(situation.memory, stranger=stranger))
     left_seconds = stranger.since + stranger_patience_seconds(situation.policy) - situation.seen.uptime
@@ -227,7 +230,7 @@ def _another_process_announced(situation: Situation) -> Decision:
 
 
 def _stranger(situation: Situation) -> StrangerMemory:
-    """Return the announcement on the Node, and since when this process has seen it unchanged."""
+    """Return the announcement that is on the Node, with the uptime since which this process has seen it unchanged."""
     progress, known = situation.progress, situation.memory.stranger
     by = progress.announced.by if progress.announced else ""
     if known is not None and (known.by, known.announcement) == (by, progress.announcement):
@@ -236,8 +239,8 @@ def _stranger(situation: Situation) -> StrangerMemory:
 
 
 def _nothing_happened(situation: Situation) -> Decision:
-    """Fail because the host did not reboot before the deadline. The node goes back into service if it is ready, but it
-    keeps its claim, because the host may still go down."""
+    """Fail because the host did not reboot before the deadline. A ready node goes back into service, but keeps its
+    claim, because the host may still go down."""
     deadline = situation.policy.reboot_deadline_seconds
     is_given_back = situation.node.ready
     progress = (

@@ -1,8 +1,9 @@
-"""Handles an entry of this node in the lock that the Node's record does not know: adopts the entry or releases it, and
-never ignores it.
+"""Handles an entry of this node in the lock that the Node's record does not have. The agent either adopts the entry or
+releases it.
 
 Such an entry appears when the record was wiped, the Node was recreated, a write to the lock landed late, or kured left
-its lock behind. Every agent checks for it at its start, and while it waits."""
+its lock behind. Every agent looks for such an entry at its start and while its node waits.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ _UNREAD_LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
-    """Decide about an entry of this node without a record; None if there is no such entry, or if it is too early to
-    decide."""
+    """Decide about an entry of this node without a record. Return None if there is no such entry, or if it is too early
+    to decide."""
     content = situation.lock
     if situation.progress.claim or not situation.boot:
         return None
@@ -51,8 +52,8 @@ def decide(situation: Situation) -> Decision | None:
 
 
 def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
-    """Do what kured does when it starts as a holder: release the lock, and uncordon the node if it was not cordoned
-    before. The agent does this only if kured is gone."""
+    """Release the lock that kured left behind. Uncordon the node, as kured does at its start, if the node was not
+    cordoned when kured took the lock. The agent does this only if kured is gone."""
     if situation.seen.lacks(Evidence.FOREIGN):
         return want(situation, Evidence.FOREIGN)
     if situation.seen.foreign != () or not situation.node.ready:
@@ -168,14 +169,14 @@ def _is_known(annotations: object, entry: Entry) -> bool:
 
 
 def looks_like_ours(situation: Situation) -> bool:
-    """Whether a Node without a record still shows that careen works on it: by its label, or by the managed fields of
-    its cordon."""
+    """Whether a Node without a record still shows that careen works on it, by its label or by the managed fields of its
+    cordon."""
     return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(situation.node)
 
 
 def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
     """Whether careen set the cordon, by the API server's managed fields. If the server reports none, the label and the
-    entry decide: the entry says whether the node was cordoned before the claim."""
+    entry decide, because the entry says whether the node was cordoned before the claim."""
     node = situation.node
     if node.cordoned_by:
         return is_cordon_proven(node)
@@ -183,7 +184,8 @@ def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
 
 
 def _lone_cordon(situation: Situation) -> Decision | None:
-    """Remove careen's cordon from a node whose record, label and entry are gone. No other step would ever remove it."""
+    """Remove careen's cordon from a node that has no record, label or entry any more, because no other step would ever
+    remove it."""
     node = situation.node
     if situation.phase not in {Phase.IDLE, Phase.WAITING} or not is_cordon_proven(node) or not node.ready:
         return None
@@ -204,8 +206,7 @@ def _lone_cordon(situation: Situation) -> Decision | None:
 
 
 def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
-    """Adopt a claim after the boot that it was to end has ended: verify the node and release the claim like any
-    other."""
+    """Adopt a claim whose reboot has happened: verify the node and release the claim as usual."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
@@ -223,8 +224,8 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
 
 
 def _may_be_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the host may have been asked under this claim: this process remembers that it asked, or the Node still
-    shows the announcement."""
+    """Whether the host may have been asked to reboot under this claim: this process remembers that it asked, or the
+    Node still shows the announcement."""
     return situation.phase is not Phase.FAILED and (_has_asked(situation, entry) or says_announced(situation.node))
 
 
@@ -234,8 +235,8 @@ def says_announced(node: NodeView) -> bool:
 
 
 def _not_before_it_is_read(situation: Situation) -> Decision | None:
-    """Keep the Node as it is until its claim is found: without a record only its phase annotation still shows that a
-    reboot may be under way. The node is cordoned, so it needs no soft taint."""
+    """Leave the Node unchanged until its claim is found. Without a record only the Node's phase annotation still shows
+    that a reboot may be under way. The node is cordoned, so it needs no soft taint."""
     if situation.phase is not Phase.IDLE or not says_announced(situation.node):
         return None
     sentence = "the record of an announced reboot is missing, and its claim cannot be looked up yet"
@@ -248,8 +249,8 @@ def _has_asked(situation: Situation, entry: Entry) -> bool:
 
 
 def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
-    """Adopt a claim whose record was wiped after the reboot was announced. Keep the claim until the boot, or until no
-    process can still have asked for a reboot."""
+    """Adopt a claim whose record was wiped after the reboot was announced. Keep the claim until the host runs a new
+    boot, or until no process can still have asked for a reboot."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
@@ -269,13 +270,14 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
 
 
 def _is_kept(situation: Situation, entry: Entry) -> bool:
-    """Whether a person keeps this very Node down, no matter which boot it runs."""
+    """Whether a person keeps the Node of this entry down, no matter which boot it runs."""
     return kept(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation)
 
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
-    """Adopt a claim whose record was wiped on the same boot: restore what can be restored, then release the claim. If a
-    person keeps the node down, the cordon stays, because that person may be at work on the machine."""
+    """Adopt a claim whose record was wiped, on the boot on which the claim began. Restore what can be restored, then
+    release the claim. If a person keeps the node down, the cordon stays, because that person may be at work on the
+    machine."""
     is_yes = situation.seen.need.answer is NeedAnswer.YES
     progress = replace(
         _with_own_taint(situation),
@@ -302,7 +304,8 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
 
 
 def _with_own_taint(situation: Situation) -> Progress:
-    """Return the record with the key of a taint that is careen's by its name or by the API server's managed fields."""
+    """Return the record with the key of careen's own taint. The key's name or the API server's managed fields prove
+    that the taint is careen's."""
     progress, wanted = situation.progress, situation.policy.taint_key
     ours = own_taint.keys_of_ours(situation.node, progress, situation.policy)
     return replace(progress, taint_key=wanted) if not progress.taint_key and wanted and wanted in ours else progress

@@ -80,8 +80,8 @@ def _settle_on(situation: Situation, sentence: str, *, look: float) -> Decision:
 
 
 def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write of the expected instant of the release. The agent writes it once, and again if the instant moves
-    by much because another boot restarted the wait."""
+    """Return the write of the expected instant of the release. The agent writes it once. It writes it again if the
+    instant moves by much, because another boot restarted the wait."""
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None:
         return ()
@@ -100,9 +100,11 @@ def _unproven_seconds(situation: Situation) -> float:
 
 
 def what_ails(situation: Situation) -> str:
-    """Return a sentence with the displaced workloads that are less healthy than before; empty if there are none.
+    """Return a sentence with the displaced workloads that are less healthy than before. Return an empty text if there
+    are none.
 
-    Only workloads that have not been changed since (same UID, generation and replicas) can be compared."""
+    Only workloads that have not been changed since (same UID, generation and replicas) can be compared.
+    """
     owners, recorded = situation.seen.owners, baseline.services(situation.progress.owners)
     if not recorded:
         return ""
@@ -144,7 +146,8 @@ def _release(situation: Situation) -> Decision:
 
 
 def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]:
-    """Return the message after the last reboot of a roll-out. The sender of the message adds the figures."""
+    """Return the message after the last reboot of a roll-out. The roll-out's figures are added when the message is
+    sent."""
     is_done = (
         bool(situation.progress.verify_started)
         and situation.seen.need.answer is NeedAnswer.NO
@@ -155,7 +158,8 @@ def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]
 
 
 def _handed_on(situation: Situation, content: LockContent) -> LockContent:
-    """Return the lock without this node's claim. Its line names the next nodes from one list of the waiting nodes."""
+    """Return the lock without this node's claim. Its line names the next nodes, taken from this turn's list of the
+    waiting nodes."""
     name = situation.node.name
     left = lock.remove(content, name, situation.progress.claim)
     if situation.policy.cluster_interval_seconds and situation.progress.verify_started:
@@ -169,8 +173,8 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
 
 
 def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tuple[Notify, ...] = ()) -> Decision:
-    """Remove the claim from the Node, and also all other marks of careen if the need is gone. `first` removes the claim
-    from the lock, if the lock still has it."""
+    """Remove the claim from the Node. If the need is gone, remove all other marks of careen too. `first` removes the
+    claim from the lock, if the lock still has it."""
     measured = reboot_report.with_settle_seconds(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
         situation = situation.with_memory(_having_looked(situation))
@@ -204,8 +208,8 @@ def _what_it_was(situation: Situation) -> str:
 
 
 def _having_looked(situation: Situation) -> Memory:
-    """Return the memory in which the next read of the lock is postponed, if the hand-over listed the waiting nodes and
-    no other holder remains. Then an idle node would find nothing to do in the lock."""
+    """Return the memory in which the next read of the lock is postponed, if this turn listed the waiting nodes and no
+    other node holds a claim. An earlier read by the idle node would show nothing new."""
     memory, content = situation.memory, situation.lock
     is_counted = isinstance(situation.seen.waiters, tuple)
     if (

@@ -30,7 +30,7 @@ _LOOK_SHARE = 0.25  # of the time so far
 
 
 def begin(situation: Situation) -> Decision:
-    """Begin to verify a boot that is new to this claim, and count it."""
+    """Begin to verify a boot that is new under this claim, and count the reboot."""
     progress = replace(
         situation.progress,
         verify_started=situation.mark(),
@@ -97,8 +97,8 @@ def what_ails(situation: Situation) -> str:
 
 
 def _new_pods_not_ready(situation: Situation) -> str:
-    """Return the unready DaemonSet pods that the record does not know, because they were created or changed since the
-    cordon. The node waits for them until the deadline and then goes on without them."""
+    """Return the unready DaemonSet pods that were created or changed since the cordon, so that the record does not have
+    them. The node waits for them until the deadline and then goes on without them."""
     pods = situation.seen.pods
     return _not_ready(situation, pods, were_ready=None) if isinstance(pods, tuple) else ""
 
@@ -113,8 +113,8 @@ def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: b
 
 
 def _give_back(situation: Situation) -> Decision:
-    """Put the node back into service: restore the cordon, set the labels and write the report in one patch. The patch
-    also removes the taint unless the need goes on."""
+    """Put the node back into service: undo the cordon, set the labels and write the report in one patch. The patch also
+    removes the taint unless the host still asks for a reboot."""
     seen, policy = situation.seen, situation.policy
     goes_on = seen.need.answer is NeedAnswer.YES
     record, change = working.handed_back(

@@ -69,7 +69,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _is_over(situation: Situation) -> Decision | None:
-    """Go to Idle if the need is gone or an autoscaler removes the node; None otherwise."""
+    """Go to Idle if the need is gone or an autoscaler is removing the node. Return None otherwise."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     leaving = autoscalers.left_alone(situation.node)
@@ -77,7 +77,8 @@ def _is_over(situation: Situation) -> Decision | None:
 
 
 def _halted(situation: Situation, refused: Refusal) -> Decision:
-    """Handle a refusal by the halt alone, because another node failed: stay ready and keep the place in the line."""
+    """Handle a refusal by the gate `halt` alone, because another node failed: stay ready and keep the place in the
+    line."""
     memory = order.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),
@@ -87,7 +88,8 @@ def _halted(situation: Situation, refused: Refusal) -> Decision:
 
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
-    """Show all cheap refusals, keep the costly refusals that are stored on the Node, and leave the line."""
+    """Show all refusals of cheap gates, keep the refusals of costly gates that are stored on the Node, and leave the
+    line."""
     memory = order.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),
@@ -102,8 +104,8 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
 
 
 def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
-    """Return the usual pause, shortened to end a few seconds after a window opens: a node that is ready by then takes
-    part before the first node starts."""
+    """Return the usual pause. If a window opens earlier, the pause ends a few seconds after that, because a node that
+    is ready by then takes part before the first node starts."""
     usual, jitter = line.refused_look(situation), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual
@@ -124,8 +126,8 @@ def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write by which a named node that cannot start gives up its place; otherwise the other nodes would wait
-    a minute for it. Empty if the lock is paused."""
+    """Return the write by which a named node that cannot start gives up its place, because the other nodes would wait a
+    minute for it. Return nothing if the lock is paused."""
     content, name = situation.lock, situation.node.name
     if not isinstance(content, LockContent) or content.is_paused or name not in content.line.names:
         return ()
@@ -144,8 +146,8 @@ def _forgive(situation: Situation) -> Decision:
 
 
 def _mend_taint(situation: Situation) -> Decision | None:
-    """Restore the taint in one patch if the settings now name another key, or if another client removed the taint; None
-    otherwise."""
+    """Restore the taint in one patch if the settings now name another key, or if another client removed the taint.
+    Return None otherwise."""
     taints, owned = with_our_taint(situation)
     if taints is None and owned == situation.progress.taint_key:
         return None

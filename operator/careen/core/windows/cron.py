@@ -33,8 +33,8 @@ def refusal(expression: str) -> str:
 
 
 def is_open(window: Cron, now: datetime, named: NamedWindow) -> bool:
-    """Whether the window is open: an instant of the expression is less than the duration ago, and neither its date nor
-    today is excluded."""
+    """Whether the window is open: the last start of the expression is less than the duration ago, and neither the
+    start's date nor today is excluded."""
     if named.excludes(now.astimezone(window.zone).date()):
         return False
     return _ends(window, now, named) is not None
@@ -61,7 +61,8 @@ def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bo
 
 
 def _ends(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """Return when the last opening before this instant ends; None if it has already ended, or if there was none."""
+    """Return when the last opening before this instant ends. Return None if it has already ended, or if there was
+    none."""
     duration = timedelta(seconds=window.seconds)
     for start in _starts(window, at, is_backwards=True):
         if start > at:
@@ -90,8 +91,8 @@ def _next_start(window: Cron, at: datetime, named: NamedWindow) -> datetime | No
 
 
 def _starts(window: Cron, at: datetime, *, is_backwards: bool = False) -> Iterator[datetime]:
-    """Yield the starts after this instant, or with `is_backwards` the starts up to it, nearest first. Near a clock
-    change, also yield a few on the other side."""
+    """Yield the starts after this instant, nearest first. With `is_backwards`, yield the starts up to it instead. Near
+    a clock change, also yield a few starts on the other side of the instant."""
     from cronsim import CronSim
 
     margin = _NEAR_A_CLOCK_CHANGE if _is_near_a_clock_change(window, at) else timedelta(seconds=is_backwards)

@@ -21,7 +21,7 @@ _REGULAR_DAYS = 16
 
 
 def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> bool:
-    """Whether the instant is in the window. `named` gives the excluded dates."""
+    """Whether the window is open at this instant. `named` holds the excluded dates."""
     local = now.astimezone(window.zone)
     at, today = local.time().replace(microsecond=0), local.date()
     if window.start <= window.end:
@@ -40,8 +40,8 @@ def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> 
 def change_after(
     window: Window, at: datetime, named: NamedWindow | None = None, *, within: timedelta | None = None
 ) -> datetime | None:
-    """Return when the window next opens or closes, to the second. None if it never changes, or not `within` this
-    time."""
+    """Return when the window next opens or closes, to the second. Return None if it never does, or not within the time
+    `within`."""
     if not window.days:
         return None
     now = is_open(window, at, named)
@@ -54,8 +54,8 @@ def change_after(
 
 
 def _instants_of_change(window: Window, at: datetime, excluded: tuple[Dates, ...]) -> Iterator[datetime]:
-    """Yield every instant at which the window may open or close, in order: for two weeks from now, and again from the
-    edges of each range of excluded dates. Between these times the pattern repeats."""
+    """Yield every instant at which the window may open or close, in order: for two weeks from now, and for two weeks
+    from each edge of a range of excluded dates. Between these times the pattern repeats."""
     today = at.astimezone(window.zone).date() - _DAY
     breaks = {day for dates in excluded for day in (dates.first, dates.after) if day > today}
     begins = [today, *sorted(breaks)]
@@ -80,7 +80,7 @@ def _after_end(window: Window, day: date) -> datetime:
 
 
 def _clock_change(before: datetime, after: datetime, zone: tzinfo) -> datetime:
-    """Return the minute between the two instants at which the clock changes."""
+    """Return the minute between the two instants at which the zone's UTC offset changes."""
     offset = before.astimezone(zone).utcoffset()
     while after - before > timedelta(minutes=1):
         middle = before + timedelta(minutes=(after - before) // timedelta(minutes=2))

@@ -1,4 +1,4 @@
-"""Combines several windows of one node: the node may reboot while any of them is open."""
+"""Combines the windows of one node: the node may reboot while any of them is open."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ _LONGEST_LOOK = timedelta(days=8)  # the search through windows that overlap goe
 
 
 def windows_of(policy: Policy, labels: Mapping[str, str]) -> tuple[NamedWindow, ...]:
-    """Return the windows of a node with these labels; empty if it has none.
+    """Return the windows of a node with these labels. Return none if it has no window.
 
-    If --windows is not set, the window of kured's flags is for all nodes. Otherwise it is for the nodes that no entry
-    of --windows selects; if kured's flags have their defaults, such a node has no window."""
+    If --windows is not set, kured's flags define one window for all nodes. If --windows is set, kured's flags define
+    the window of the nodes that no entry of --windows selects. With kured's flags at their defaults, such a node has no
+    window.
+    """
     default = NamedWindow(name="", opens=policy.window)
     if not policy.windows:
         return (default,)
@@ -32,7 +34,8 @@ def is_open(windows: Sequence[NamedWindow], now: datetime) -> bool:
 def change_after(windows: Sequence[NamedWindow], at: datetime) -> datetime | None:
     """Return when `is_open` next changes: a closed window opens, or the last open window closes.
 
-    None if no window ever opens, or if windows stay open for eight days."""
+    Return None if no window ever opens, or if windows stay open for eight days.
+    """
     now, instant = is_open(windows, at), at
     while instant <= at + _LONGEST_LOOK or not now:
         changes = [change for each in windows if (change := _change_after(each, instant)) is not None]
@@ -45,7 +48,8 @@ def change_after(windows: Sequence[NamedWindow], at: datetime) -> datetime | Non
 
 
 def opens_within(windows: Sequence[NamedWindow], now: datetime, seconds: float) -> float | None:
-    """Return the seconds until a window opens; None if no window opens within `seconds`, or if one is open now."""
+    """Return the seconds until a window opens. Return None if no window opens within `seconds`, or if a window is open
+    now."""
     if is_open(windows, now):
         return None
     opening = change_after(windows, now)

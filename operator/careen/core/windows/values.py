@@ -31,18 +31,18 @@ class Cron(Value, kw_only=True):
 
 
 class Dates(Value, kw_only=True):
-    """Whole days of the window's zone, the first and the last included."""
+    """A range of whole days in the window's zone. It includes its first and its last day."""
 
     first: date
     last: date
 
     def has(self, day: date) -> bool:
-        """Whether the day is one of these days."""
+        """Whether the day is within this range."""
         return self.first <= day <= self.last
 
     @property
     def after(self) -> date:
-        """The first day after these days."""
+        """The first day after this range."""
         return self.last + timedelta(days=1)
 
 

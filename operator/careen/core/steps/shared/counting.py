@@ -1,8 +1,9 @@
 """Counts how many pods a drain of this node would evict, and writes the number on the Node for the order of the line.
 
-A node counts its own pods when it becomes ready: one list that the API server has indexed. No node lists another
-node's pods for this. The number goes into the patch that labels the node ready. With --order=fewest-moves the node
-counts again from time to time, and more often while it is named, because pods come and go with each drain."""
+A node counts its own pods when it becomes ready, with one list request for which the API server has an index. No node
+lists another node's pods for this. The number is in the patch that labels the node ready. With --order=fewest-moves the
+node counts again from time to time, because pods come and go with each drain. It counts more often while it is named.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def is_due(situation: Situation, content: LockContent) -> bool:
 
 
 def number(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation with the number of pods that a drain would evict; empty if the list of pods failed or if
-    the Node already has that number."""
+    """Return the annotation with the number of pods that a drain would evict. Return nothing if the list of pods failed
+    or if the Node already has that number."""
     pods = situation.seen.pods
     if not isinstance(pods, tuple):
         return {}

@@ -1,9 +1,10 @@
 """Lets a waiting node of a large fleet count the waiting nodes while there are no hand-overs.
 
 A hand-over counts the waiting nodes. While gates refuse all nodes, or the lock is paused, there are no hand-overs. Then
-each node must assume that every node with an agent waits, and it pauses for a time to match. One short list shows
-whether only a few nodes wait; they may then look as often as in a small fleet. The list ends at a hundred Nodes, and
-all nodes together request it at most once a second."""
+each node must assume that every node with an agent waits, so it makes long pauses. One short list shows whether only a
+few nodes wait. If so, they may read the lock as often as in a small fleet. The list ends at a hundred Nodes, and all
+nodes together request it at most once a second.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ FEW = int(order.OTHERS_LOOK_SECONDS * order.LOOKS_PER_SECOND)
 
 
 def look(situation: Situation) -> Decision | Situation:
-    """Return the situation with a recent count, or a decision that asks the shell for the count first."""
+    """Return the situation with a recent count, or a decision that first asks the shell for the count."""
     if not _is_due(situation):
         return situation
     seen, memory = situation.seen.crowd, situation.memory
@@ -43,20 +44,21 @@ def how_many_wait(situation: Situation) -> int:
 
 
 def counted(situation: Situation) -> int | None:
-    """Return this node's own recent count; None if it has none, or if more nodes wait than the list shows."""
+    """Return this node's own recent count. Return None if it has none, or if more nodes wait than the list shows."""
     return situation.memory.crowd.count if situation.seen.uptime < situation.memory.crowd.until else None
 
 
 def _is_due(situation: Situation) -> bool:
-    """Whether a count is due. While the need is young no count is due: a whole fleet may have seen the need in the same
-    minute, and all nodes would count at once."""
+    """Whether a count is due. No count is due while the need is young, because a whole fleet may have seen the need in
+    the same minute, and all nodes would count at once."""
     since = from_rfc3339(situation.progress.need_since)
     is_old = since is not None and (situation.seen.now - since).total_seconds() >= order.COUNT_SECONDS
     return is_old and situation.seen.uptime >= situation.memory.crowd.until and _as_told(situation) > FEW
 
 
 def _as_told(situation: Situation) -> int:
-    """Return how many nodes may be waiting, by the lock, or by the number of agents if the lock does not say."""
+    """Return how many nodes may be waiting, according to the lock. If the lock does not say, return the number of
+    agents."""
     content = situation.lock
     known = content if isinstance(content, LockContent) else None
     return order.how_many_wait(known, situation.memory.agents, situation.seen.now)

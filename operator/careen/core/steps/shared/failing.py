@@ -1,5 +1,5 @@
-"""The two ways in which a step fails: it undoes everything and releases the claim, or it keeps the claim, which halts
-the roll-out."""
+"""The two ways in which a step fails. Either it undoes everything and releases the claim, or it keeps the claim, which
+halts the roll-out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_SECONDS = 10.0
 
 
 def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None = None) -> Decision:
-    """Fail, undo everything and release the claim."""
+    """Fail, undo everything on the node and release the claim."""
     before = situation.progress
     progress = replace(
         before,
@@ -40,7 +40,7 @@ def halted(
     situation: Situation, code: Code, sentence: str, *, progress: Progress, change: NodeChange = NO_CHANGE
 ) -> Decision:
     """Fail, keep the claim and mark it as failed in the lock, which halts the roll-out. If the mark does not land, the
-    next turn sets it."""
+    next turn writes it."""
     record = replace(progress, failed=code.value, failed_at=situation.mark(), failures=progress.failures + 1)
     then: tuple[Action, ...] = (*mark(situation, code.value), *_told(situation, Occasion.HALTED, sentence))
     return move(
@@ -49,7 +49,7 @@ def halted(
 
 
 def mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
-    """Return the write that marks this node's claim as failed for the other nodes; empty if the lock already has the
+    """Return the write that marks this node's claim in the lock as failed. Return nothing if the claim already has the
     mark."""
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None or entry.failed == failed:

@@ -23,7 +23,7 @@ LATE_WRITE_SECONDS = (
 
 
 def decide(situation: Situation) -> Decision:
-    """Remove the entry from the lock; once a read shows that it is gone, remove the claim from the Node."""
+    """Remove the entry from the lock. Once a read shows that the entry is gone, remove the claim from the Node."""
     lock = situation.lock
     if isinstance(lock, Garbage):
         return stay(

@@ -1,7 +1,7 @@
-"""Reads and writes the last five reboots of a node, which the Node stores: when, why, how long, and how many pods
-moved.
+"""Reads and writes the last five reboots of a node in an annotation: when, why, how long, and how many pods moved.
 
-The length is bounded, whatever the annotation holds: unreadable rows are left out, and reasons are cut."""
+Whatever the annotation holds, its new value has a limited length: unreadable rows are left out, and reasons are cut.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_MOVES = 10**6
 
 
 class Reboot(Value, kw_only=True):
-    """One reboot. `at`: when the node was back in service; `seconds`: the time from its cordon until then."""
+    """One reboot. `at` is when the node was back in service; `seconds` is the time from its cordon until then."""
 
     at: datetime
     why: str = ""
@@ -31,7 +31,7 @@ class Reboot(Value, kw_only=True):
 
 
 def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
-    """Return the node's last reboots, newest first. An agent of an earlier release recorded only the last one."""
+    """Return the node's last reboots, newest first. If an earlier release wrote the Node, this is only the last one."""
     rows = json_of(node.annotations.get(keys.HISTORY))
     if not isinstance(rows, list):
         rows = [object_of(node.annotations.get(keys.LAST_REBOOT))]
@@ -40,7 +40,8 @@ def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
 
 
 def with_one_more(node: NodeView, reboot: Reboot) -> str:
-    """Return the annotation with this reboot added at the front: at most `MOST` reboots, and none of them twice."""
+    """Return the annotation with this reboot added at the front. It has at most `MOST` reboots, and none of them
+    twice."""
     before = [each for each in reboots_of(node) if each.at != reboot.at]
     return json.dumps([_row(each) for each in (reboot, *before)[:MOST]], separators=(",", ":"), ensure_ascii=False)
 

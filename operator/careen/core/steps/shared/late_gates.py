@@ -1,8 +1,9 @@
 """Asks the gates again once the node is drained, and reacts to refusals.
 
-A hold or a pause undoes the drain. An unknown fact makes the node wait, and undoes the drain only after a while: one
-missing answer is not worth moving every pod again. --late-policy decides about all other refusals. With
---late-policy=reboot, unknown facts about the world outside of the host do not stop the reboot either."""
+A hold or a pause undoes the drain. An unknown fact makes the node wait, and undoes the drain only after a while,
+because moving every pod again costs more than waiting for one missing answer. --late-policy decides about all other
+refusals. With --late-policy=reboot, unknown facts about the world outside of the host do not stop the reboot either.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
-    """Return the reaction to the first refusal that matters now; None if the reboot may go on."""
+    """Return the decision that follows from the first refusal that stops the reboot. Return None if the reboot may go
+    on."""
     for gate in asked(When.BEFORE_REBOOT):
         if lacking := missing(situation, (gate,)):
             return want(situation, *lacking)
@@ -40,7 +42,8 @@ def decide(situation: Situation) -> Decision | None:
 
 
 def called_off(situation: Situation) -> Decision | None:
-    """Undo the drain if the host no longer asks for a reboot or an autoscaler removes the node; None otherwise."""
+    """Undo the drain if the host no longer asks for a reboot or an autoscaler is removing the node. Return None
+    otherwise."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return undo(
             situation,

@@ -1,8 +1,9 @@
 """Checks the holders in the lock: whether each still holds its claim and makes progress.
 
-A waiting node reads the holders' Nodes, frees the claims that are proven ghosts, and marks the holders that take
-longer than usual, so that every other waiting node can report them. The first in line checks most often. Nothing here
-depends on how long a process lives."""
+A waiting node reads the holders' Nodes, frees the claims that are proven ghosts, and marks the holders that take longer
+than usual, so that every other waiting node can report them. The first node in line checks most often. Nothing here
+depends on how long an agent's process lives.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ OTHERS_LOOK_SECONDS = 3600.0  # for a node outside of the line: all nodes in the
 
 
 def look(situation: Situation) -> Decision | Situation:
-    """Check the holders if a check is due. Return the situation to go on with, or a decision if something has to be
-    read or written first."""
+    """Check the holders if a check is due. Return the situation for the rest of the turn, or a decision if the agent
+    first has to read or write something."""
     content = situation.lock
     if not isinstance(content, LockContent) or content.is_paused or not _is_due(situation, content):
         return situation
@@ -50,22 +51,23 @@ def _having_looked(situation: Situation, behind: Behind) -> Situation:
 
 
 def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
-    """Return the pause between two checks by this node. If the line names no node, this node may be the only one that
-    checks, or all `lookers` may check. The pause is then long enough that together they check once a second."""
+    """Return the pause between two checks by this node. If the line names no node, either this node alone may check, or
+    all `lookers` may. The pause is then long enough that together they check once a second."""
     if not content.line.names:
         return max(LOOK_SECONDS, lookers or 0)
     return LOOK_SECONDS * (1 + content.line.names.index(name)) if name in content.line.names else OTHERS_LOOK_SECONDS
 
 
 def _lookers(situation: Situation) -> int | None:
-    """Return how many nodes may check if the line names none: the waiting nodes by this node's count, or all agents."""
+    """Return how many nodes may check the holders if the line names no node: the waiting nodes by this node's count, or
+    all agents."""
     counted = crowd.counted(situation)
     return situation.memory.agents if counted is None else counted
 
 
 def _is_due(situation: Situation, content: LockContent) -> bool:
     """Whether a check is due. No check is due before a claim is as old as the pause, because most claims are released
-    by then. The lock has the age of each claim, so a process that has just started knows it too."""
+    by then. The lock has the age of each claim, so a process that has just started knows the age too."""
     name, left = situation.node.name, situation.memory.behind.at - situation.seen.uptime
     pause = pause_seconds(name, content, _lookers(situation))
     is_outdated = not content.line.names and left > pause  # set for all agents, before a count found only a few waiting
@@ -76,7 +78,7 @@ def _is_due(situation: Situation, content: LockContent) -> bool:
 
 
 def _age_seconds(situation: Situation, entry: Entry) -> float:
-    """Return the age of the claim. A claim with an unreadable or a future instant counts as old."""
+    """Return the age of the claim. A claim whose instant is unreadable or in the future counts as old."""
     created = from_rfc3339(entry.created)
     seconds = (situation.seen.now - created).total_seconds() if created is not None else -1.0
     return seconds if seconds >= 0 else OTHERS_LOOK_SECONDS
@@ -99,8 +101,8 @@ def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...])
 
 
 def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decision | Situation:
-    """Update the marks of overdue holders, by the API server's clock. A new mark is worth a warning; the removal of a
-    mark is not."""
+    """Update the marks of overdue holders, by the API server's clock. A new mark is reported as a warning. The removal
+    of a mark is not reported."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return situation
     marked = overdue.marked(content, holders, situation.policy, now=situation.server_now)
@@ -125,7 +127,7 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
 
 
 def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> tuple[Notify, ...]:
-    """Return the message that no holder makes progress any more. Only the agent that writes the mark sends it."""
+    """Return the message that no holder makes progress any more. Only the agent that writes the last mark sends it."""
     late = overdue.holders_overdue(marked)
     if not new or len(late) < lock.limit(marked, situation.policy.concurrency):
         return ()

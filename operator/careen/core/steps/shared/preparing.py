@@ -1,10 +1,11 @@
 """Prepares the next node in line while the holder's workloads settle: makes a forecast, and a dry-run eviction of each
 pod that a drain would evict.
 
-That saves the roll-out the time of both between a release and the next drain. The preparation decides nothing: before
-its claim the node reads lock, gates and Nodes again. It uses the prepared forecast and dry runs if they are only a few
-seconds old and Nodes, holders, pods and budgets have not changed. Otherwise the agent discards them and says why on the
-Node."""
+So neither of them takes time between a release and the next drain. The preparation decides nothing: before its claim
+the node reads lock, gates and Nodes again. It uses the prepared forecast and dry runs if they are only a few seconds
+old and Nodes, holders, pods and budgets have not changed. Otherwise the agent discards them and writes the reason on
+the Node.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ _RESTS_ON = (Evidence.FLEET, Evidence.PODS, Evidence.DISRUPTIONS)
 
 
 def decide(situation: Situation, content: LockContent) -> Decision | None:
-    """Prepare if this node comes next and a holder is about to release its claim; None otherwise."""
+    """Prepare if this node comes next and a holder is about to release its claim. Return None otherwise."""
     leaving = _leaving(situation, content)
     if not leaving or not _is_due(situation, content):
         return None
@@ -57,7 +58,8 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
 
 
 def is_near(situation: Situation, content: LockContent) -> bool:
-    """Whether this node may start within seconds, so that a ready forecasting process is worth its memory."""
+    """Whether this node may start within seconds. Only then is it worth the memory to start the forecasting process in
+    advance."""
     if situation.policy.forecast is ForecastPolicy.OFF or not _is_next(situation, content):
         return False
     return any(_is_young(situation, entry) or _is_leaving(situation, entry) for entry in content.entries)
@@ -69,19 +71,21 @@ def _is_young(situation: Situation, entry: Entry) -> bool:
 
 
 def _is_leaving(situation: Situation, entry: Entry) -> bool:
-    """Whether the claim is due about now. A holder that keeps it for longer may keep it for an hour."""
+    """Whether the expected release of this claim is about now. A holder that is late by more may keep its claim for an
+    hour."""
     due = from_rfc3339(entry.due)
     return due is not None and abs((due - situation.server_now).total_seconds()) < AROUND_DUE_SECONDS
 
 
 def lacking(situation: Situation) -> tuple[Evidence, ...]:
-    """Return the evidence that must be read before the preparation may be used; empty without a valid preparation."""
+    """Return the evidence that the shell must read before the preparation may be used. Return nothing without a valid
+    preparation."""
     return _lacking(situation, _RESTS_ON) if why_not(situation) == "" else ()
 
 
 def used(situation: Situation) -> Situation:
-    """Return the situation with the prepared forecast and dry runs, if the preparation is valid and this turn has not
-    asked for them. The caller must first read everything that `lacking` names."""
+    """Return the situation with the prepared forecast and dry runs, if the preparation is valid and this turn has made
+    none itself. The caller must first read everything that `lacking` returns."""
     prepared, seen = situation.memory.prepared, situation.seen
     if prepared is None or why_not(situation):
         return situation
@@ -93,8 +97,8 @@ def used(situation: Situation) -> Situation:
 
 
 def annotation(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation that says whether the preparation was used. Without a preparation, remove an older
-    annotation."""
+    """Return the annotation that says whether the preparation was used. Without a preparation, return the removal of an
+    older annotation."""
     prepared, why = situation.memory.prepared, why_not(situation)
     if prepared is None:
         return {keys.PREPARED: None} if keys.PREPARED in situation.node.annotations else {}
@@ -103,8 +107,8 @@ def annotation(situation: Situation) -> dict[str, str | None]:
 
 
 def why_not(situation: Situation) -> str | None:
-    """Return why the preparation is not valid, as far as this turn knows; empty if it is valid, None without a
-    preparation."""
+    """Return why the preparation is not valid, as far as this turn knows. Return an empty text if it is valid, None
+    without a preparation."""
     prepared, content = situation.memory.prepared, situation.lock
     if prepared is None:
         return None
@@ -120,7 +124,7 @@ def why_not(situation: Situation) -> str | None:
 
 
 def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
-    """Return the holders that are about to release their claims; empty if this node may not start after that."""
+    """Return the holders that are about to release their claims. Return none if this node may not start after that."""
     if not _is_next(situation, content):
         return frozenset()
     return frozenset(
@@ -174,8 +178,8 @@ def _prepared(situation: Situation, content: LockContent, leaving: frozenset[str
 
 
 def _refused(situation: Situation) -> str:
-    """Return why the preparation may not be used: a fact was unknown, or a gate refused. That may have changed when the
-    node starts."""
+    """Return why this node could not start now: a fact is unknown, or a gate refuses. The preparation keeps this reason
+    and is never valid."""
     unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
     if unknown:
         return f"{unknown[0]} could not be read"
@@ -220,7 +224,8 @@ def _why_budgets(situation: Situation, prepared: Prepared) -> str:
 
 
 def _change(before: Mapping[str, object], now: Mapping[str, object], what: str) -> str:
-    """Return a phrase about the first item, by name, that was added, removed or changed; empty if there is none."""
+    """Return a phrase about the first item, by name, that was added, removed or changed. Return an empty text if there
+    is none."""
     changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
     if not changed:
         return ""
@@ -233,8 +238,8 @@ def _marks(nodes: Collection[NodeView]) -> dict[str, str]:
 
 
 def _mark(node: NodeView) -> str:
-    """Return a digest of the facts that decide where pods may land. It leaves out the label that careen changes on
-    waiting and working nodes."""
+    """Return a digest of the facts that decide where pods may land. It leaves out the label that careen itself changes
+    on waiting and working nodes."""
     labels = sorted((key, value) for key, value in node.labels.items() if key != keys.REBOOT_LABEL)
     taints = [(each.key, each.effect, each.value) for each in node.taints if each.key != _FOLLOWS_THE_CORDON]
     looked_at = (node.uid, node.ready, node.unschedulable, labels, taints)
@@ -242,8 +247,8 @@ def _mark(node: NodeView) -> str:
 
 
 def _of_these(allowed: Mapping[str, int], pods: Collection[PodView]) -> dict[str, int]:
-    """Return the allowed evictions of the budgets in the pods' namespaces. Only the API server decides which budget
-    covers which pod."""
+    """Return the allowed evictions of all budgets in the pods' namespaces, because only the API server decides which
+    budget covers which pod."""
     namespaces = {pod.namespace for pod in pods}
     return {name: count for name, count in allowed.items() if name.partition("/")[0] in namespaces}
 

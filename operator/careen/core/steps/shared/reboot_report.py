@@ -14,14 +14,14 @@ _LARGEST = 10**9
 
 
 def drain_seconds(progress: Progress) -> int | None:
-    """Return the duration of the drain; None if its start and end are not on record for the same boot. Without
-    --reboot-delay the announcement is the end, because it follows the drain at once."""
+    """Return the duration of the drain. Return None if the record does not have its start and its end on the same boot.
+    Without --reboot-delay the announcement is the end, because it follows the drain at once."""
     return _seconds_between(progress.drain_started, progress.drained or progress.announced)
 
 
 def with_settle_seconds(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation with the report, extended by the seconds of settling so far; empty if the node has no
-    report of this boot."""
+    """Return the annotation with the report, to which the seconds of settling so far are added. Return nothing if the
+    node has no report of this boot."""
     report = object_of(situation.node.annotations.get(keys.LAST_REBOOT))
     waited = situation.elapsed(situation.progress.settle_started)
     if waited is None or waited < 0 or report.get("boot") != situation.boot:
@@ -36,7 +36,7 @@ def compact(report: dict[str, Any]) -> str:
 
 
 def _is_ours(value: object) -> bool:
-    """Whether the value has a type that occurs in a report: anyone may have changed the annotation."""
+    """Whether the value has a type that careen writes in a report. Other clients may have changed the annotation."""
     if isinstance(value, dict):
         return all(isinstance(each, dict) and all(map(_is_plain, each.values())) for each in value.values())
     return _is_plain(value)

@@ -1,8 +1,9 @@
-"""Spreads the taints of a large fleet over a minute, so that a need which all nodes see in the same second does not
-send all their patches to the API server at once.
+"""Spreads the taints of a large fleet over a minute. Otherwise a need that all nodes see in the same second would send
+all their patches to the API server at once.
 
 An agent cannot see whether other nodes are about to write. But it knows without a request how many could: the
-DaemonSet, which every agent reads for the lock, says how many nodes should run an agent."""
+DaemonSet, which every agent reads for the lock, says how many nodes should run an agent.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +16,13 @@ MOMENT_SECONDS = 5.0  # a twelfth of 5,000 agents writes in one such moment: few
 
 
 def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
-    """Return how long after `at` this node waits with its taint; 0 in a fleet of up to MANY_AGENTS, or of unknown size.
+    """Return how long after `at` this node waits with its taint. Return 0 in a fleet of unknown size or with at most
+    MANY_AGENTS agents.
 
-    The node's moment comes once in every minute of the clock, so a restarted process does not start the wait again. It
-    lasts as long as the pause between two checks of the sentinel, so that even a process that is restarted often meets
-    it."""
+    The node's moment comes once in every minute of the clock, so a restarted process does not start the wait again. The
+    moment lasts as long as the pause between two checks of the sentinel, so that even a process that is restarted often
+    meets it.
+    """
     longest = longest_seconds(agents)
     if not longest:
         return 0.0
@@ -28,10 +31,11 @@ def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
 
 
 def longest_seconds(agents: int | None) -> float:
-    """Return the longest wait of a node in a fleet of this size."""
+    """Return the longest time that a node waits with its taint in a fleet with this number of agents."""
     return 0.0 if agents is None or agents <= MANY_AGENTS else SPREAD_SECONDS
 
 
 def _share(node: str) -> float:
-    """Return the node's own number in [0, 1): the same at every start, and evenly distributed for any naming scheme."""
+    """Return the node's own number in [0, 1). It is the same at every start, and evenly distributed for any naming
+    scheme."""
     return int.from_bytes(hashlib.sha256(node.encode()).digest()[:7], "big") / 2**56

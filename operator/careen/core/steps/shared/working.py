@@ -1,5 +1,5 @@
-"""The duties of every holder at work. It puts a missing claim back into the lock and reports that, because the node
-*is* down. It restores the Node to its state before the drain."""
+"""The duties of every node that careen works on. It puts its claim back into the lock if the claim is missing there,
+because the node *is* down. At the end it restores the state of the Node from before the drain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from careen.core.writing import (
 def handed_back(situation: Situation, besides: NodeChange, *, keeps_taint: bool) -> tuple[Progress, NodeChange]:
     """Return the record and the change of the patch that puts the node back into service and starts Settling.
 
-    `besides`: other changes of the patch. `keeps_taint`: the soft taint stays, because the need goes on."""
+    `besides` holds other changes of the patch. With `keeps_taint` the soft taint stays, because the node still needs a
+    reboot.
+    """
     taints, owned = with_our_taint(situation) if keeps_taint else (without_our_taint(situation), "")
     record = replace(
         situation.progress,
@@ -44,7 +46,8 @@ def handed_back(situation: Situation, besides: NodeChange, *, keeps_taint: bool)
 
 
 def put_back(situation: Situation) -> Decision | None:
-    """Put this node's missing entry back into the lock; None if the entry is there or the lock cannot be understood."""
+    """Put this node's missing entry back into the lock. Return None if the entry is there or the lock cannot be
+    understood."""
     content = situation.lock
     if not isinstance(content, LockContent):
         return None
@@ -76,7 +79,7 @@ def put_back(situation: Situation) -> Decision | None:
 
 
 def is_released(situation: Situation) -> bool:
-    """Whether the claim was removed from the lock object that held it: by this agent just before a crash, or by a
+    """Whether the claim was removed from the lock object that held it, either by this agent just before a crash or by a
     person."""
     content = situation.lock
     return (
