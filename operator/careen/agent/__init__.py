@@ -1,1 +1,1 @@
-"""The agent's shell: clock, I/O and kopf. `core/` makes the decisions."""
+"""The agent's shell: it reads the clock, does I/O and runs kopf. `core/` makes the decisions."""

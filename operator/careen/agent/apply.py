@@ -1,6 +1,6 @@
-"""Applies a decision's actions in order, and stops at the first action that did not certainly succeed.
+"""Applies a decision's actions in order, and stops at the first action whose success is not certain.
 
-It records the actions' answers in the memory and decides nothing: after a stop the next turn observes the actual state.
+It records the actions' answers in the memory and decides nothing. After a stop the next turn observes the actual state.
 """
 
 from __future__ import annotations
@@ -90,14 +90,15 @@ class Applied(Value, kw_only=True):
 
 
 class Owed(Value, kw_only=True):
-    """The Events and messages to send if a patch of the Node landed although its answer did not confirm it."""
+    """The Events and messages that are sent later if the patch turns out to have landed. The answer to the patch did
+    not show whether it had."""
 
     patch: PatchNode
     tellings: tuple[PostEvent | Notify, ...]
 
 
 async def _no_silence() -> None:
-    """Does nothing: an agent without an Alertmanager creates no silence."""
+    """Does nothing, because an agent without an Alertmanager creates no silence."""
 
 
 class Hands(Value, kw_only=True):
@@ -119,7 +120,8 @@ class Applier:
     turn."""
 
     def __init__(self, hands: Hands, memory: Memory, *, node_uid: str, remember: Callable[[Memory], None]) -> None:
-        """`remember` stores the memory at once after an action that must not be forgotten if the turn is cancelled."""
+        """`remember` stores the memory at once. It is called after actions that must not be forgotten, even if the turn
+        is cancelled."""
         self._hands = hands
         self._memory = memory
         self._node_uid = node_uid
@@ -134,7 +136,7 @@ class Applier:
         self._jitter = hands.chance()  # one for all evictions, so that pods refused together are retried together
 
     async def apply(self, actions: tuple[Action, ...]) -> Applied:
-        """Applies all actions, or those up to the first that did not certainly succeed."""
+        """Applies all actions, or those before the first whose success is not certain."""
         for number, action in enumerate(actions):
             if stop := await self._do(action):
                 return self._stopped(stop, action, tellings_of(actions[number:]))
@@ -148,8 +150,8 @@ class Applier:
         )
 
     def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
-        """Returns the result when an action fails. If a write has already landed, sends its Event and messages: the
-        next turn finds the write done and sends none."""
+        """Returns the result after an action failed. If an earlier write has landed, sends its Event and messages now,
+        because the next turn finds the write done and sends none."""
         if self._is_anything_written:
             self.tell(rest)
         owed = Owed(patch=at, tellings=rest) if isinstance(at, PatchNode) and not self._is_anything_written else None
@@ -320,7 +322,8 @@ class Applier:
 
 
 def tellings_of(actions: tuple[Action, ...]) -> tuple[PostEvent | Notify, ...]:
-    """Returns the Events and messages of these actions, without messages about a reboot that was not confirmed."""
+    """Returns the Events and messages among these actions. Messages about a reboot are left out if its confirmation is
+    still among the actions."""
     is_asked = any(isinstance(each, ConfirmClaim | AskReboot) for each in actions)
     return tuple(each for each in actions if isinstance(each, PostEvent) or (isinstance(each, Notify) and not is_asked))
 

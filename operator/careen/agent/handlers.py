@@ -1,8 +1,9 @@
 """Follows the settings' ConfigMap with kopf. No other module imports kopf.
 
-kopf runs in its own thread and event loop. When it ends, it cancels every younger task of its loop, and it may end at
-any time (after a revoked right, for example); that must not cancel a turn during a drain. careen uses only `on.event`,
-because every other handler writes annotations or finalizers on the object."""
+kopf runs in its own thread and event loop. It may end at any time (after a revoked right, for example). When it ends,
+it cancels every younger task of its event loop, and that must not cancel a turn during a drain. careen uses only
+`on.event`, because every other handler writes annotations or finalizers on the object.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +35,7 @@ _LONGEST_PAUSE_SECONDS = 60.0
 
 
 class Forever:
-    """An endless sequence of pauses between retries. kopf's own sequence ends after 54 s, and then the operator
-    ends."""
+    """An endless sequence of pauses between retries. kopf's own sequence ends after 54 s, and then kopf ends."""
 
     def __iter__(self) -> Iterator[float]:
         """Yields 1, 2, 4, … 30, 30, …"""
@@ -49,7 +49,7 @@ class FewRetries(logging.Filter):
     """Logs only the fifth failed attempt in a row and every hundredth, as a warning. kopf logs each as an error."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is logged."""
+        """Returns whether to log the line."""
         attempt = re.match(r"Request attempt #(\d+) failed; will retry", record.getMessage())
         if attempt is None:
             return True
@@ -67,10 +67,11 @@ def follow_config_map(
     credentials: Callable[[], Credentials],
     on_change: Callable[[SeenConfigMap | None], None],
 ) -> None:
-    """Starts a daemon thread that calls `on_change` with the ConfigMap's data at first sight and at each change, and
-    with None when the ConfigMap is gone.
+    """Starts a daemon thread that calls `on_change` with the ConfigMap's data at first and after each change. If the
+    ConfigMap is deleted, it calls `on_change` with None.
 
-    `on_change` runs in that thread."""
+    `on_change` runs in that thread.
+    """
     threading.Thread(
         target=_follow_for_ever, args=(namespace, name, credentials, on_change), name="kopf", daemon=True
     ).start()
@@ -131,8 +132,8 @@ async def _follow(
 
 
 def _is_named(body: Mapping[str, Any], name: str) -> bool:
-    """Whether this is the named ConfigMap, and complete: an object without uid or resourceVersion did not come from an
-    API server."""
+    """Whether this is the ConfigMap with this name, and complete: an object without uid or resourceVersion did not come
+    from an API server."""
     metadata = body.get("metadata") or {}
     return metadata.get("name") == name and bool(metadata.get("uid")) and bool(metadata.get("resourceVersion"))
 
@@ -150,7 +151,8 @@ def _bound_retry_after() -> None:
     """Limits kopf's wait after a 429 to a minute. Without this limit kopf sleeps as long as the answer says, and ends
     if the answer has a date.
 
-    kopf has no setting for that. If another release of kopf has moved its error class, this does nothing."""
+    kopf has no setting for that. If another release of kopf has moved its error class, this function does nothing.
+    """
     try:
         from kopf._cogs.clients.errors import APITooManyRequestsError
     except ImportError:
@@ -170,10 +172,11 @@ def _bound_retry_after() -> None:
 
 
 def _bound_discovery() -> None:
-    """Limits kopf's discovery to one API group. kopf lists the resources of four groups before it watches anything,
-    which is five requests per start of an agent; ConfigMaps and namespaces are in the first group.
+    """Limits kopf's discovery to the API group that has ConfigMaps and namespaces. Otherwise kopf lists the resources
+    of four groups before it watches anything, which is five requests per start of an agent.
 
-    kopf has no setting for that. If another release of kopf has moved its function, this does nothing."""
+    kopf has no setting for that. If another release of kopf has moved its function, this function does nothing.
+    """
     try:
         from kopf._cogs.clients import scanning
 

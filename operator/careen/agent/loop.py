@@ -1,5 +1,5 @@
-"""Runs one turn after another. Each starts when the last decision said, or sooner if the sentinel or the settings
-changed."""
+"""Runs one turn after another. The last decision says when the next turn starts. It starts earlier if the sentinel or
+the settings change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _SHORTEST_PAUSE_SECONDS = 0.02
 
 
 class Loop:
-    """Runs turns until it is stopped. A turn that raises is logged and repeated: an agent never ends by itself."""
+    """Runs turns until it is stopped. If a turn raises an error, the loop logs it and makes another turn, so an agent
+    never ends by itself."""
 
     def __init__(
         self,
@@ -45,9 +46,9 @@ class Loop:
         after_turn: Callable[[Turned], None] = lambda _: None,
         other_deadlines_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`other_deadlines_seconds`: how long a turn may wait for anything other than the API server.
-        `after_first_turn` is called once, when the first turn has ended in any way; `after_turn` after each turn that
-        did not raise."""
+        """`other_deadlines_seconds` is how long a turn may wait for anything other than the API server.
+        `after_first_turn` is called once, when the first turn has ended in any way. `after_turn` is called after each
+        turn that did not raise an error."""
         self._mind = mind
         self._policy = policy
         self._need = need
@@ -88,7 +89,7 @@ class Loop:
         return REQUESTS_SECONDS + self._other_deadlines_seconds()
 
     async def _one_turn(self) -> float:
-        """Makes a turn; returns how long to wait before the next one."""
+        """Makes a turn. Returns how long to wait before the next turn."""
         self._heartbeat.expect_within(self._longest_turn_seconds(), "a turn")
         self.is_turning = True
         started = self._clock.monotonic()
@@ -111,8 +112,8 @@ class Loop:
             return self._broken()
 
     def _starts_the_rest(self) -> bool:
-        """Starts the work that waits for the first turn. Returns whether it started; otherwise the loop tries again
-        after the next turn."""
+        """Starts the work that waits for the end of the first turn. Returns whether that succeeded; if not, the loop
+        tries again after the next turn."""
         try:
             self._after_first_turn()
         except Exception:
@@ -121,8 +122,8 @@ class Loop:
         return True
 
     async def _rescue(self, error: Exception) -> None:
-        """Reports the error on the Node, and after several such turns puts the node back into service. A rescue that
-        raises too is repeated after the next broken turn."""
+        """Reports the error on the Node, and after several such turns puts the node back into service. If the rescue
+        itself raises an error, it is repeated after the next broken turn."""
         try:
             await self._mind.broke(error)
         except Exception:
@@ -155,7 +156,7 @@ class Loop:
         return longest * (0.5 + 0.5 * self._chance())
 
     def _tell(self, turned: Turned) -> None:
-        """Updates log and metrics. Logs a line only if phase or reason changed."""
+        """Updates log and metrics. Logs the sentence only if the phase or the reason changed."""
         decision, node = turned.decision, self._place.node
         self._metrics.show_need(turned.observation.need)
         if turned.phase is not None:
@@ -180,7 +181,7 @@ class Loop:
             _LOG.info("refused by %s (%s): %s", refusal.gate, refusal.code.value, refusal.sentence)
 
     async def _wait(self, seconds: float) -> None:
-        """Sleeps until the next turn, and reads the sentinel every few seconds."""
+        """Sleeps until the next turn. Reads the sentinel every few seconds, and returns early if its answer changed."""
         # Zero means "at once"; a short pause still separates turns, or a bug would flood the API server.
         until = self._clock.monotonic() + max(seconds, _SHORTEST_PAUSE_SECONDS)
         self._heartbeat.expect_within(seconds + self._longest_turn_seconds(), "waiting")

@@ -1,7 +1,8 @@
-"""Sends messages to people: kured's three and four more, with texts from the settings. The agent logs each message and
-sends it in the background.
+"""Sends messages to people on kured's three occasions and on four more, with texts from the settings. The agent logs
+each message and sends it in the background.
 
-A message that cannot be sent is logged and counted; no turn waits for it."""
+A message that cannot be sent is logged and counted. No turn waits for it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ _MOST_WAITING = 10
 
 
 class Messenger:
-    """Sends messages one after another, in the order of their occasions."""
+    """Sends messages one after another, in the order in which the agent asks for them."""
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class Messenger:
         send: Callable[..., Awaitable[Sequence[Delivery]]] = send,
         figures: Callable[[], Awaitable[Figures | None]] | None = None,
     ) -> None:
-        """`figures` reads the figures of a roll-out. It is called only for a message about the end of a roll-out."""
+        """`figures` reads the figures of a roll-out. It is called only for the message about the end of a roll-out."""
         self._node = node
         self._settings = settings
         self._metrics = metrics
@@ -73,7 +74,8 @@ class Messenger:
         self._in_background(self._deliver(message, "" if is_looked_up else self._worded(message), targets))
 
     def is_wanted(self, occasion: Occasion) -> bool:
-        """Whether the settings name this occasion, and a receiver, a file of receivers or kured's old hook."""
+        """Whether the settings name this occasion and anything to send to: a receiver, a file of receivers or kured's
+        old hook."""
         settings = self._settings()
         is_anybody_told = settings.notify_url or settings.notify_url_file or settings.slack_hook_url
         return occasion in settings.notify_on and bool(is_anybody_told)
@@ -85,21 +87,23 @@ class Messenger:
         return text
 
     def _receivers(self) -> tuple[Target, ...]:
-        """Returns the receivers that the settings and their files name now. A problem with a file counts as a failed
-        message."""
+        """Returns the receivers that the settings and the file of receivers name now. A problem with the file counts as
+        a failed message."""
         settings = self._settings()
         found = notification_files.read(settings.notify_url_file)
         self._count([Delivery(service="file", why=why) for why in (*found.unread, *found.refused)])
         return receivers(settings, found.targets)
 
     def _services(self) -> set[str]:
-        """Returns the services that messages may go to, and `file` if the settings name a file."""
+        """Returns the names of the services that messages may go to. The name `file` is among them if the settings name
+        a file of receivers."""
         settings = self._settings()
         targets = receivers(settings, notification_files.read(settings.notify_url_file).targets)
         return {target.service for target in targets} | ({"file"} if settings.notify_url_file else set())
 
     def _is_told(self, message: Notify) -> bool:
-        """Whether a message for this occasion of this claim was sent before. Only the newest claim is remembered."""
+        """Whether a message on this occasion of this claim was requested before, and remembers it. Remembers only the
+        newest claim."""
         event = (message.occasion, message.claim)
         if not message.claim or event in self._told:
             return bool(message.claim)
@@ -132,8 +136,8 @@ class Messenger:
 
 
 def receivers(settings: Settings, in_files: tuple[Target, ...] = ()) -> tuple[Target, ...]:
-    """Returns the receivers in the settings, each once. As in kured, the deprecated flag counts only without the other
-    flags."""
+    """Returns the receivers in the settings, each once. As in kured, the deprecated flag counts only if the other flags
+    are not set."""
     if settings.notify_url or settings.notify_url_file:
         found: list[Target] = []
         for target in (*settings.notify_url, *in_files):
@@ -154,14 +158,15 @@ _TEMPLATES = {
 
 
 def wording(message: Notify, settings: Settings, node: str, figures: Figures | None = None) -> str:
-    """Returns the text: from the template for the occasion, or the message's own sentence if there is no template."""
+    """Returns the text of the message: the filled template for its occasion, or the message's own sentence if there is
+    no template."""
     template = getattr(settings, _TEMPLATES[message.occasion]) if message.occasion in _TEMPLATES else ""
     values = _values(message, settings, node, figures)
     return lines(filled(template, values) or _own_words(message, values, figures))
 
 
 def _values(message: Notify, settings: Settings, node: str, figures: Figures | None) -> dict[str, str]:
-    """Returns the value of each field of a template; an unknown value becomes `unknown`."""
+    """Returns the value of each field of a template. The text for an unknown value is `unknown`."""
     seconds = figures.seconds if figures is not None else message.seconds
     found = {name: str(getattr(figures, name)) if figures is not None else "unknown" for name in FIGURES}
     values = {

@@ -1,6 +1,7 @@
-"""Reads the host's need: files at each question, commands once per period.
+"""Reads whether the host needs a reboot. It reads files in each turn, and runs commands once per period.
 
-A slow read blocks nothing: the last answer counts until the read ends, at the latest at its deadline."""
+A slow read blocks nothing: the last answer counts until the read ends, at the latest at its deadline.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +26,12 @@ Look = Callable[[], Awaitable[Need]]
 
 
 class NeedWatch:
-    """Combines the answers of all sources of the need, and remembers the answer that it gave last."""
+    """Combines the answers of all sources into one, and remembers the answer that it gave last."""
 
     def __init__(
         self, files: Look | None, clock: Clock, *, commands: Look | None = None, period_seconds: Callable[[], float]
     ) -> None:
-        """`files` is cheap and read each time; `commands` run once per period. One of them may be missing."""
+        """`files` is cheap and read each time. `commands` run once per period. One of the two may be missing."""
         always = [_Watched(files, clock, good_for=lambda _: 0.0)] if files else []
         seldom = (
             [_Watched(commands, clock, good_for=lambda last: _good_for(last, period_seconds()))] if commands else []
@@ -39,13 +40,14 @@ class NeedWatch:
         self._told: Need | None = None
 
     async def read(self) -> Need:
-        """Returns the need, from each source's last answer while that is fresh or while a new read is running."""
+        """Returns the need, combined from the last answer of each source. Asks a source again if its answer is too
+        old."""
         said = [await each.read() for each in self._watched]
         self._told = together(said) if len(said) > 1 else said[0]
         return self._told
 
     async def has_changed(self) -> bool:
-        """Whether the sources' answer differs from the answer that `read` returned last."""
+        """Whether the sources answer differently than at the last `read`."""
         before = self._told
         return before is not None and (await self.read()).answer is not before.answer
 
@@ -80,7 +82,7 @@ class _Watched:
         return self._last
 
     def _end_look(self) -> None:
-        """Takes the result of a finished read. If the read raised an error, raises it to the caller."""
+        """Takes the result of a finished read. If the read raised an error, raises it here."""
         look = self._under_way
         if look is not None and look.done():
             self._under_way = None

@@ -1,7 +1,8 @@
 """Collects the evidence that a decision wants, and no other evidence. Evidence that cannot be read becomes `Unknown`
 with the reason.
 
-The core decides which evidence is wanted, how often and in which order (`phases.py`, the steps)."""
+The core decides which evidence is wanted, how often and in which order (`phases.py`, the steps).
+"""
 
 from __future__ import annotations
 
@@ -80,8 +81,8 @@ class Forecaster(Protocol):
 
 
 class Senses(Value, kw_only=True):
-    """Everything that an `Observer` needs. `alerts` and `metrics` are evaluated each time, because their URLs are live
-    settings."""
+    """Everything that an `Observer` needs. `alerts` and `metrics` are evaluated each time, because the settings with
+    their URLs can change while the agent runs."""
 
     node_name: str
     daemonset_namespace: str
@@ -136,10 +137,11 @@ class Observer:
         }
 
     async def begin(self, memory: Memory, phase: Phase, policy: Policy) -> Observation:
-        """Returns the evidence of every turn: the agent's own Node, the boot, the need, and the kinds that the phase
-        table lists for the recorded phase.
+        """Returns the evidence of every turn: the agent's own Node, the boot, the need, and the kinds of evidence that
+        the phase table lists for the recorded phase.
 
-        `phase` is the node's phase after the last turn; it determines how old the view of the Node may be."""
+        `phase` is the node's phase after the last turn. It determines how old the view of the Node may be.
+        """
         senses = self._senses
         need = await senses.need.read()
         # After a new need the Node is read again, because the taint's patch would otherwise conflict.
@@ -162,8 +164,8 @@ class Observer:
         return await self.add(seen, kinds, policy)
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
-        """Returns the observation with this evidence read again, in the order of the enumeration: the lock before its
-        holders."""
+        """Returns the observation with this evidence read again, in the order of the enumeration, so that the lock is
+        read before its holders."""
         kinds = set(wanted)
         # One list of all Nodes includes the holders; like a read of the holders, it follows the read of the lock.
         reads_all = {Evidence.PEERS, Evidence.FLEET} <= kinds
@@ -180,23 +182,23 @@ class Observer:
         )
 
     def saw_node(self, node: NodeView | None, written_at: float) -> None:
-        """Takes the Node from the answer to the agent's own write, and when that write began. None: the next turn must
-        read the Node again."""
+        """Stores the Node from the answer to the agent's own write, and when that write began. With None, the next turn
+        must read the Node again."""
         self._node, self._node_read_at, self._is_answer = node, written_at, node is not None
 
     def saw_lock(self, reading: LockReading, written_at: float) -> None:
-        """Takes the lock from the answer to the agent's own write, and when that write began. The last view of the Node
-        stays valid."""
+        """Stores the lock from the answer to the agent's own write, and when that write began. The last view of the
+        Node stays valid."""
         self._known_lock, self._is_answer = (reading, written_at), self._node is not None
 
     def moves_on(self) -> None:
-        """Notes that the turn wrote something: the next turn follows within milliseconds and need not read the lock
+        """Notes that the turn wrote something. The next turn follows within milliseconds, so it need not read the lock
         again."""
         self._passes_lock_on = True
 
     def _lock_passed_on(self) -> LockReading | None:
-        """Returns the lock as the last turn read or wrote it; None if that was too long ago. Before a cordon or a
-        reboot the lock is read again as wanted evidence."""
+        """Returns the lock as the last turn read or wrote it; None if that was too long ago. This never replaces the
+        read of the lock before a cordon or a reboot, because such a read is wanted evidence."""
         passes, self._passes_lock_on = self._passes_lock_on, False
         if self._known_lock is None or not passes:
             return None
@@ -204,8 +206,8 @@ class Observer:
         return reading if self._senses.api.clock.monotonic() - known_at < _ANSWER_SECONDS else None
 
     def _node_max_age_seconds(self, phase: Phase) -> float:
-        """Returns how old the view of the Node may be in this phase. The answer of the last turn's write counts once,
-        because it equals a read at that time."""
+        """Returns how old the view of the Node may be in this phase. The answer to the last turn's write may be used
+        once, because it equals a read at that time."""
         allowed = max(ROW[phase].node_max_age_seconds, _ANSWER_SECONDS if self._is_answer else 0.0)
         self._is_answer = False
         return allowed
@@ -248,8 +250,8 @@ class Observer:
         return {"crowd": await _known(counted)}
 
     async def _holders(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Reads the Nodes that the lock names, always after the lock: Nodes that were read before would not prove that
-        a holder is gone."""
+        """Reads the Nodes that the lock names. They are always read after the lock, because an earlier read would not
+        prove that a holder is gone."""
         if isinstance(seen.lock, NotAsked):
             seen = replace(seen, **await self._lock(seen, policy))
         content = seen.lock.content if isinstance(seen.lock, LockReading) else None
@@ -323,8 +325,8 @@ class Observer:
         return {"forecast": await self._senses.forecaster.forecast(self._senses.node_name)}
 
     async def _evictability(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Requests a dry-run eviction of every pod that a drain would evict, a few at a time. Pods that were not tried
-        in time are unknown."""
+        """Requests a dry-run eviction of every pod that a drain would evict, a few at a time. The answer is unknown for
+        pods whose dry run was not made in time."""
         seen = await self._with_pods(seen, policy)
         if not isinstance(seen.pods, tuple):
             return {"pods": seen.pods, "evictability": Unknown("the pods of this node are not known")}
@@ -347,8 +349,8 @@ class Observer:
         return {"pods": seen.pods, "evictability": answers}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Reads the health of owners. Before the claim these are the owners that may bind a pod to this node; before
-        the drain, the owners of the pods to be evicted; afterwards, the owners in the record."""
+        """Reads the health of controllers: before the claim, those that may bind a pod to this node; before the drain,
+        those of the pods to be evicted; afterwards, those in the record."""
         record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
@@ -381,8 +383,8 @@ def _peers_among(fleet: Asked[Fleet]) -> Asked[tuple[NodeView, ...]]:
 
 
 def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
-    """Returns the phase in the Node's record; Idle if the record cannot be read. Then no further evidence is collected,
-    and the core reports why."""
+    """Returns the phase in the Node's record, or Idle if the record cannot be read. In Idle no further evidence is
+    collected, and the core reports the unreadable record."""
     record = node.written if isinstance(node, NodeView) else None
     try:
         return Phase(record.phase) if isinstance(record, Progress) and record.phase else Phase.IDLE
@@ -391,7 +393,7 @@ def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
 
 
 async def _known(question: Awaitable[T]) -> T | Unknown:
-    """Returns the answer, or `Unknown` if the API server gave none."""
+    """Returns the answer; `Unknown` if the API server gave none."""
     try:
         return await question
     except ClusterError as error:

@@ -1,8 +1,9 @@
-"""Handles turns that raise: reports them on the Node, in a metric and in an Event. Puts a node that claims or drains
-back into service.
+"""Handles turns that raise an error: reports them on the Node, in a metric and in an Event. Puts a node in Claiming or
+Draining back into service.
 
 It uses only the transport and the clock; `core/rescue.py` composes the patches. Everything else is optional and may
-fail."""
+fail.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ _ATTEMPTS = 3  # one concurrent write is common, three in a row are not
 
 
 class Rescue:
-    """Counts consecutive turns that raised, and acts without a turn."""
+    """Counts consecutive turns that raised an error, and repairs the Node without a turn."""
 
     def __init__(self, hands: Hands) -> None:
         self._hands = hands
@@ -47,7 +48,7 @@ class Rescue:
         self._is_event_posted = False
 
     async def worked(self, node: NodeView | Gone | Unknown) -> bool:
-        """Removes the report of broken turns from `node`, after a successful turn. Returns whether the Node was
+        """Removes the report of broken turns from `node` after a successful turn. Returns whether the Node was
         written."""
         self._count, self._told_at, self._is_event_posted = 0, None, False
         self._show()
@@ -58,8 +59,8 @@ class Rescue:
         return patch is not None and await self._lands(patch)
 
     async def broke(self, error: Exception, policy: Policy | None) -> bool:
-        """Reports a turn that raised, and after several such turns undoes the claim or drain. Returns whether the node
-        is back in service."""
+        """Reports a turn that raised an error. After several such turns, undoes the claim or drain. Returns whether the
+        node is back in service."""
         self._count_one_more()
         fault, sent = fault_of(error), ""
         for _ in range(_ATTEMPTS):
@@ -91,8 +92,8 @@ class Rescue:
     # ---- when to undo ----
 
     async def _why_undo(self, node: dict[str, Any], fault: str) -> str:
-        """Returns the reason to undo a claim or a drain now; empty if there is none. A hold or a pause is a reason even
-        after one broken turn."""
+        """Returns the reason to undo a claim or a drain now; empty if there is none. A hold or a pause is a reason
+        after a single broken turn, too."""
         if not rescue.is_under_way(node):
             return ""
         held = rescue.hold_of(node)
@@ -174,8 +175,8 @@ class Rescue:
         return node if rescue.is_node(node, self._hands.node_name) else None
 
     async def _lands(self, patch: dict[str, Any]) -> bool:
-        """Sends the patch, and returns whether it certainly landed. The patch has a resourceVersion, so a late one gets
-        a conflict."""
+        """Sends the patch, and returns whether it certainly landed. A patch that arrives late gets a conflict, because
+        it has a resourceVersion."""
         response = await self._send(
             Request(
                 method="PATCH",
@@ -221,7 +222,7 @@ def _is_over(hold: str, now: datetime) -> bool:
 
 
 def _hint(ask: Callable[[], T], otherwise: T) -> T:
-    """Calls a function that may itself fail; returns `otherwise` if it does."""
+    """Returns the result of a function, or `otherwise` if the function raises an error."""
     try:
         return ask()
     except Exception as error:

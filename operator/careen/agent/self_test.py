@@ -1,5 +1,5 @@
-"""Runs the self-test of the reboot method. Its result is cached, so that a waiting node repeats it only every few
-minutes."""
+"""Runs the self-test of the reboot method. A waiting node repeats it only every few minutes, because the result is
+kept."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ class SelfTests:
             return self.last
 
     def news(self) -> SelfTest:
-        """Returns the findings that are new since the last call. A finding is returned once, until it disappears and
-        comes back."""
+        """Returns the findings that have changed since the last call."""
         last, told = self.last or SelfTest(), self._told
         self._told = last
         return SelfTest(

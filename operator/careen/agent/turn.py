@@ -1,4 +1,4 @@
-"""One turn: observe, decide, apply, remember."""
+"""Makes one turn of the agent: observe, decide, apply, remember."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Turned(Value, kw_only=True):
 
 
 class _Debt(Value, kw_only=True):
-    """The unsent Events and messages of a decision, and the Node that they are about."""
+    """The Events and messages of a decision that were not sent, and the Node that they are about."""
 
     owed: Owed
     decision: Decision
@@ -54,8 +54,8 @@ class NeverDecided(Exception):
 
 
 class Mind:
-    """The agent's state between turns: the memory and the phase. It ends with the process, and correctness does not
-    depend on it."""
+    """The agent's state between turns: the memory and the phase. It ends with the process, so nothing that must be
+    correct depends on it."""
 
     def __init__(self, observer: Observer, hands: Hands) -> None:
         self._observer = observer
@@ -67,7 +67,7 @@ class Mind:
         self.phase: Phase | None = None
 
     async def turn(self, policy: Policy) -> Turned:
-        """Makes one turn, to its end or to the first action that did not certainly succeed."""
+        """Makes one turn. It ends after the last action, or at the first action whose success is not certain."""
         self._policy = policy
         seen, decision = await self._decide(policy)
         self.memory = not_yet_said(decision.memory, seen.memory)
@@ -90,7 +90,8 @@ class Mind:
         return Turned(decision=decision, observation=seen, stop=applied.stop, phase=self.phase, is_told=applied.is_told)
 
     async def broke(self, error: Exception) -> None:
-        """Handles a turn that raised or could not begin. The last view of the Node may be outdated."""
+        """Handles a turn that raised an error or could not begin. The Node is read again, because the last view of it
+        may be outdated."""
         self._observer.saw_node(None, 0.0)
         if await self._rescue.broke(error, self._policy):
             self.phase = Phase.FAILED
@@ -108,7 +109,8 @@ class Mind:
         raise NeverDecided(f"the decision still wants {', '.join(sorted(decision.wants))} after {_MOST_ROUNDS} rounds")
 
     def _told(self, decision: Decision, applied: Applied, uid: str) -> None:
-        """Remembers which Events and messages were sent, and which to send if an unclear patch of the Node landed."""
+        """Remembers which Events and messages were sent. If it is unclear whether the Node's patch landed, also
+        remembers those to send later."""
         is_node_told = applied.is_node_written or applied.stop is None
         if applied.is_told:
             self.memory = having_said(self.memory, decision.memory, is_node_told=is_node_told)
@@ -118,8 +120,8 @@ class Mind:
             self._debts = (*self._debts[1 - _MOST_DEBTS :], _Debt(owed=applied.owed, decision=decision, node_uid=uid))
 
     def _pay(self, node: NodeView | Gone | Unknown) -> None:
-        """Sends the Events and messages of an unclear patch if the Node shows that it landed. If not, this turn decides
-        again."""
+        """Sends the Events and messages of an earlier unclear patch if the Node shows that the patch landed. If it did
+        not land, the present turn decides again."""
         if not isinstance(node, NodeView):
             return
         landed = [each for each in self._debts if node.uid == each.node_uid and stands(each.owed.patch, node)]

@@ -1,8 +1,9 @@
-"""Starts the child process of the next forecast before its request. Loading Python and numpy takes longer than the
-forecast of a small cluster, and all waiting nodes wait for it.
+"""Starts the child process of the next forecast before the forecast is requested. Loading Python and numpy takes longer
+than the forecast of a small cluster, and all waiting nodes wait for it.
 
-There is at most one such process, and only on a node that may start within seconds (`Decision.starts_soon`). If it
-fails, the forecast starts a process of its own."""
+There is at most one such process, and only on a node that may start within seconds (`Decision.starts_soon`). If the
+process fails, the forecast starts another.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class Ahead:
         self._one_at_a_time = asyncio.Lock()
 
     async def keep(self, *, is_wanted: bool) -> None:
-        """Starts the process if one is wanted; otherwise ends it."""
+        """Starts the process if it is wanted and does not run yet. Ends it if it is not wanted."""
         async with self._one_at_a_time:
             self._forget_the_dead()
             if not is_wanted:
@@ -38,7 +39,7 @@ class Ahead:
                 self._not_before = 0.0 if self._process else self._clock.monotonic() + AGAIN_SECONDS
 
     async def take(self) -> Process | None:
-        """Returns the process, to be used for one request; None if no process is alive."""
+        """Returns the process, to be used for one request. Returns None if no process is alive."""
         async with self._one_at_a_time:
             self._forget_the_dead()
             process, self._process = self._process, None

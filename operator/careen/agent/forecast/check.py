@@ -1,6 +1,7 @@
-"""Checks after a drain whether the pods landed where the forecast said. Hits and misses are a metric.
+"""Checks after a drain whether the pods landed where the forecast said, and counts hits and misses in a metric.
 
-The agent wrote the forecast on the Node with the cordon. The replacement pods run by the time it releases the claim."""
+The agent wrote the forecast on the Node with the cordon. When it releases the claim, the replacement pods run.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +25,14 @@ Landings = Mapping[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Counts of the pods whose landing was forecast. Hits landed on a node of their forecast set, misses on another
-    node, and superseded pods count as neither of the two.
+    """Counts of the pods whose landing was forecast. A hit landed on one of its forecast nodes, a miss on another node.
+    A superseded pod is neither.
 
     `superseded`: the controller has not replaced the pod yet (it was scaled down, deleted, or waits as Jobs do). Or the
-    pod landed on a node that a longer list might have named: the stored set was cut, or not all courses were simulated.
+    pod landed on a node that the forecast might have named if its list of nodes were complete.
 
-    `firsts` are the hits on the node that was named first."""
+    `firsts` are the hits on the node that the forecast named first.
+    """
 
     hits: int
     misses: int
@@ -44,7 +46,7 @@ class Score(NamedTuple):
 
 class EndedDrain(NamedTuple):
     """A finished drain: the forecast landings, the owners of the moved pods, and when the drain began. `sampled` are
-    the pods for which the scheduler examined only a part of the nodes."""
+    the pods for which the scheduler examined only some of the nodes."""
 
     landings: Landings
     owners: tuple[OwnerHealth, ...]
@@ -53,7 +55,8 @@ class EndedDrain(NamedTuple):
 
 
 def finished_drain(turned: Turned) -> EndedDrain | None:
-    """Returns the drain whose claim this turn released; None for any other turn, or if no forecast was written."""
+    """Returns the drain whose claim this turn released. Returns None if the turn released no claim or the Node has no
+    forecast."""
     node = turned.observation.node
     if (
         turned.stop is not None
@@ -76,7 +79,7 @@ def finished_drain(turned: Turned) -> EndedDrain | None:
 
 
 async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str) -> None:
-    """Reads where the replacement pods run, and counts hits and misses. Raises `ClusterError`; no turn waits for
+    """Reads where the replacement pods run, and counts hits and misses. Raises `ClusterError`. No turn waits for
     this."""
     for is_sampled, score in (await scores_of(api, drain)).items():
         sampled = str(is_sampled).lower()
@@ -88,8 +91,8 @@ async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str)
 
 
 async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
-    """Returns one score for the pods for which the scheduler examined only a part of the nodes (True), and one for the
-    other pods (False). Lists the pods of each namespace once."""
+    """Returns one score for the pods for which the scheduler examined only some of the nodes (key True), and one for
+    the other pods (key False). Lists the pods of each namespace once."""
     by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)
     for owner in drain.owners:
         by_namespace[owner.namespace].append(owner)
@@ -107,7 +110,8 @@ async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
 
 
 def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Score:
-    """Returns the score of one owner's pods. `places` has the node of each replacement pod, empty if it has none."""
+    """Returns the score of one owner's pods. `places` has the node of each replacement pod; the text is empty for a pod
+    without a node."""
     whole = [nodes for nodes in said if keys.AND_OTHERS not in nodes]
     hits = most_matches(said, places)
     not_replaced = max(0, len(said) - len(places))
@@ -117,10 +121,11 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """Returns the size of a maximum matching between forecasts and replacement pods. Replacements of one owner are
-    interchangeable, so the matching favours the forecast, but each replacement counts once.
+    """Returns the size of a maximum matching between forecasts and replacement pods. Each replacement counts once.
+    Replacements of one owner are interchangeable, so the best matching for the forecasts counts.
 
-    The algorithm is augmenting paths; each side has at most the pods of one node."""
+    The algorithm is augmenting paths; each side has at most the pods of one node.
+    """
     taken_by: dict[int, int] = {}
 
     def finds_place(forecast: int, tried: set[int]) -> bool:
@@ -136,8 +141,8 @@ def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
 
 
 def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> bool:
-    """Whether the pod was this owner's, by its name: controllers name pods `<owner>-…`. If several owners fit, the one
-    with the longest name wins."""
+    """Whether the pod was this owner's, by its name: controllers name pods `<owner>-…`. If several owners' names fit,
+    the longest name decides."""
     namespace, _, name = title.partition("/")
     named = [each for each in owners if name.startswith(f"{each.name}-")]
     return namespace == owner.namespace and bool(named) and max(named, key=lambda each: len(each.name)) is owner
@@ -155,7 +160,6 @@ def _landings(text: str | None) -> Landings:
 
 
 def _nodes(said: object) -> tuple[str, ...]:
-    """Returns the node names in `said`; empty if it contains none."""
     if isinstance(said, str):
         return (said,)
     return tuple(said) if isinstance(said, list) and all(isinstance(node, str) for node in said) else ()

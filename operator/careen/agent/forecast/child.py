@@ -69,8 +69,8 @@ def main() -> int:
 
 
 def _get_ready(memory_bytes: int) -> None:
-    """Loads all modules while the process waits for its request. The process ends by itself if no request comes, and
-    when the agent ends."""
+    """Loads all modules while the process waits for its request. The process ends by itself if no request comes in time
+    or if the agent ends."""
     signal.alarm(WAITS_SECONDS)
     _die_with_parent()
     _go_first()
@@ -82,8 +82,8 @@ def _get_ready(memory_bytes: int) -> None:
 
 
 def _is_want_of_memory(error: BaseException | None) -> bool:
-    """Whether the process ran out of memory. While a library loads, that is an ImportError with the loader's
-    message."""
+    """Whether the process ran out of memory. If that happens while a library loads, the error is an ImportError with
+    the loader's message."""
     if error is None:
         return False
     return (
@@ -100,14 +100,15 @@ def _be_small(memory_bytes: int) -> None:
 
 
 def _go_first() -> None:
-    """Makes the kernel kill this process, and not the agent, if the container still reaches its memory limit."""
+    """Makes the kernel kill this process, and not the agent, if the container reaches its memory limit in spite of this
+    process's own limit."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def _die_with_parent() -> None:
-    """Makes the kernel end this process with the agent, because then nothing waits for its answer. Linux only;
-    elsewhere the deadline ends it."""
+    """Makes the kernel end this process when the agent ends, because then nothing waits for its answer. This works on
+    Linux only; elsewhere the deadline ends the process."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -171,7 +172,8 @@ def _rule_of(selector: str) -> StaysBecause:
 def _learnt_searches(
     learnt: object, snapshot: Snapshot, configuration: Configuration | None, version: str
 ) -> tuple[Likely, ...] | None:
-    """Returns the scheduler's likely searches, if the dump comes from a shadow that has learned them."""
+    """Returns the orders in which the scheduler probably searches the nodes. Returns None if the dump does not come
+    from a shadow that has learned them."""
     if learnt is None:
         return None
     from scheduler_core.cycle import Scheduler
@@ -216,7 +218,8 @@ def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
 
 
 def supported(version: str) -> tuple[str, str]:
-    """Returns the release whose scheduler the simulation reproduces, and a note if the cluster runs another release."""
+    """Returns the Kubernetes release whose scheduler is simulated. If the cluster runs another release, also returns a
+    note about that."""
     from scheduler_core.config.kube_version import NEWEST, KubeVersion, UnsupportedKubeVersionError
 
     try:
@@ -230,7 +233,7 @@ def supported(version: str) -> tuple[str, str]:
 
 
 class _NoConfigurationError(Exception):
-    """The text is not a valid scheduler configuration. The agent checks short texts itself, when it reads its
+    """The text is not a valid scheduler configuration. The agent checks short texts earlier, when it reads its
     settings."""
 
 

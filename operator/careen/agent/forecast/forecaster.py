@@ -1,5 +1,5 @@
-"""Runs the simulation of a drain in a child process. If the child is killed, slow or out of memory, or its answer is
-unreadable, the forecast is unknown."""
+"""Runs the simulation of a drain in a child process. The forecast is unknown if the child is killed, slow or out of
+memory, or if its answer is unreadable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _GAVE_UP = b"OpenBLAS error: Memory allocation"
 
 
 class Limits(Value, kw_only=True):
-    """The limits and settings of a simulation. Some are live settings, so they are read for each forecast."""
+    """The limits and settings of a simulation. They are read for each forecast, because some of them can change while
+    the agent runs."""
 
     seconds: float
     memory_bytes: int
@@ -76,7 +77,7 @@ class ChildForecaster:
         return made
 
     async def get_ready(self, *, is_wanted: bool) -> None:
-        """Starts the process of the next forecast before its request, or ends it if no forecast is expected."""
+        """Starts the process of the next forecast in advance. If no forecast is expected, ends that process."""
         await self._ahead.keep(is_wanted=is_wanted)
 
     async def _start_ahead(self) -> Process | None:
@@ -98,10 +99,11 @@ async def forecast_together(
     dump: str = "",
     process: Process | None = None,
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """Simulates the drain of several nodes at once in a child process; returns one forecast for each node, in the given
+    """Simulates the drain of several nodes at once in a child process. Returns one forecast for each node, in the given
     order.
 
-    `dump` names a file to use as the cluster. `process`: a child that was started before the request."""
+    `dump` names a file to use instead of the cluster. `process` is a child that was started before the request.
+    """
     return await _run(
         ForecastRequest(
             nodes=tuple(nodes),
@@ -123,7 +125,8 @@ async def forecast_together(
 async def _run(
     order: ForecastRequest, seconds: float, ahead: Process | None
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """Runs the child. If a child that was started before the request fails, starts another within the same deadline."""
+    """Runs the child. If the child was started before the request and fails, starts another within the same
+    deadline."""
     until = asyncio.get_running_loop().time() + seconds
     answer = await _answer(ahead, order, until) if ahead is not None else None
     if ahead is None or (answer is not None and answer[0] != 0):
@@ -154,7 +157,7 @@ async def _started(*arguments: str) -> Process:
 
 
 async def _answer(process: Process, order: ForecastRequest, until: float) -> tuple[int | None, bytes, bytes] | None:
-    """Returns exit code, output and errors; None at the deadline."""
+    """Returns the child's exit code, output and errors; None if the deadline has passed."""
     try:
         async with asyncio.timeout_at(until):
             output, errors = await process.communicate(order.to_json())

@@ -1,5 +1,5 @@
-"""Simulates what additional nodes would do for pods that a drain leaves without room: for a person who asks, or as a
-note in a forecast."""
+"""Simulates what additional nodes would do for pods that find no room after a drain. A person asks for this, or a
+forecast mentions it in a note."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from scheduler_core.what_if.node_template import NodeTemplate, like_node, of_man
 
 
 class NoTemplateError(ValueError):
-    """The template names no Node of the cluster, or its manifest is not a Node: the caller's mistake."""
+    """The caller's template for additional nodes is invalid: the cluster has no Node of that name, or the manifest is
+    not a Node."""
 
 
 def nodes_asked(
     order: ForecastRequest, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
 ) -> dict[str, Any]:
-    """Returns the additions to each forecast: `moreNodes` if the request names nodes, otherwise `notes` on which nodes
-    would help. Raises NoTemplateError."""
+    """Returns what to add to each forecast. If the request names additional nodes, that is `moreNodes`; otherwise it is
+    `notes` on which nodes would help. Raises NoTemplateError."""
     import msgspec
 
     scheduler = Scheduler(configuration, version)

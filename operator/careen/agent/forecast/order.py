@@ -1,5 +1,5 @@
-"""The request to a forecast's child process, sent through its standard input. This module is separate from the child,
-so that the caller loads none of the child's modules."""
+"""The request to a forecast's child process, which reads it from its standard input. This module is separate from the
+child, so that the caller loads none of the child's modules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AHEAD = "--ahead"
 
 
 class NodesToAdd(Value):
-    """`count` additional nodes, each like the named Node or as in the manifest."""
+    """`count` additional nodes. Each is like the named Node, or as described in the manifest."""
 
     count: int
     name: str = ""
@@ -44,14 +44,14 @@ class ForecastRequest(Value, kw_only=True):
 
     @property
     def wants_more_memory(self) -> str:
-        """The sentence for a simulation that needs more than `memory_bytes`."""
+        """The sentence that says that the simulation needs more memory than its limit."""
         return (
             f"the simulation needs more than {self.memory_bytes // 2**20} MiB: raise --forecast-memory and "
             "the container's limit"
         )
 
     def to_json(self) -> bytes:
-        """Returns the JSON for the child's stdin."""
+        """Returns the request as JSON for the child's standard input."""
         return json.dumps(
             {
                 "nodes": self.nodes,
@@ -70,7 +70,7 @@ class ForecastRequest(Value, kw_only=True):
 
     @classmethod
     def from_json(cls, text: str) -> ForecastRequest:
-        """Parses the request from the child's stdin."""
+        """Parses the request from the child's standard input."""
         order = json.loads(text)
         return cls(
             nodes=tuple(order["nodes"]),

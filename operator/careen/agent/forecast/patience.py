@@ -18,7 +18,7 @@ _GAP = timedelta(minutes=10)
 
 
 class ForecastPatience:
-    """Reports each refusal once, when it has lasted too long."""
+    """Reports each lasting refusal of the forecast once, as soon as it has lasted too long."""
 
     def __init__(self, patience_seconds: Callable[[], float]) -> None:
         self._patience_seconds = patience_seconds
@@ -29,8 +29,8 @@ class ForecastPatience:
     def look(
         self, refusals: tuple[Refusal, ...], now: datetime, phase: Phase | None = Phase.WAITING
     ) -> tuple[bool, str]:
-        """Returns whether the patience is over, and the sentence to report now. The sentence is empty if there is
-        nothing to report or if it was reported before."""
+        """Returns whether the forecast has refused for too long, and the sentence to report now. The sentence is empty
+        if there is nothing to report or if it was reported before."""
         standing = next((each for each in refusals if each.code in _OF_THE_FORECAST and each.since is not None), None)
         if self._is_over(phase, now):
             self._since = self._seen_at = None
@@ -45,10 +45,10 @@ class ForecastPatience:
 
     @property
     def since(self) -> datetime | None:
-        """The start of the refusal that `look` reported last; None before the first report."""
+        """When the refusal began that `look` reported last. None before the first report."""
         return self._told_since
 
     def _is_over(self, phase: Phase | None, now: datetime) -> bool:
-        """Whether the refusal has ended: the node went on, or the forecast has not refused for a while."""
+        """Whether the refusal has ended, because the node has started or the forecast has not refused for a while."""
         is_waiting = phase in (Phase.WAITING, Phase.CLAIMING, None)
         return not is_waiting or (self._seen_at is not None and now - self._seen_at > _GAP)

@@ -1,2 +1,2 @@
-"""The start of an agent: the lock's DaemonSet, the settings, a recorded claim, and the composition of the agent's
+"""The start of an agent: finds the lock's DaemonSet, the settings and a recorded claim, and builds the agent's
 parts."""

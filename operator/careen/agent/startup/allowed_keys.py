@@ -1,9 +1,10 @@
 """Checks whether the admission policies allow the keys in the settings. The agent checks this when it reads the
-settings: otherwise only a denied write during a roll-out would show it.
+settings. Otherwise only a denied write during a roll-out would show the problem.
 
 The policies read the allowed keys from annotations of the DaemonSet (manifests/admission/parameters.yaml). An agent may
-not read policies, so a DaemonSet without these annotations means that there are none. The agent loads this module only
-if a setting names a key that is not careen's own."""
+not read policies, so it takes a DaemonSet without these annotations as a sign that there are none. The agent loads this
+module only if a setting names a key that is not careen's own.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _AGAIN_SECONDS = 60.0
 
 
 def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
-    """Returns the keys that the agent will write and that the policies do not allow by default, by list and setting."""
+    """Returns the keys that the agent will write and that the policies do not allow by default. They are grouped by the
+    policies' list and the setting."""
     found = {
         ("taints", "prefer_no_schedule_taint"): [settings.prefer_no_schedule_taint],
         ("labels", "pre_reboot_node_labels"): [key for key, _ in settings.pre_reboot_node_labels],
@@ -41,7 +43,8 @@ def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
 
 
 def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[str, str], daemonset: str) -> str:
-    """Returns a sentence with the keys that the policies would refuse, and the remedy; empty if they refuse none."""
+    """Returns a sentence with the keys that the policies would refuse, and the remedy. Returns an empty text if they
+    refuse none."""
     if not any(key.startswith(PREFIX) for key in annotations):
         return ""
     problems = []
@@ -58,7 +61,7 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
 
 
 class AllowedKeys:
-    """Reads the DaemonSet's lists and reports missing keys, once for each set of keys."""
+    """Reads the DaemonSet's lists of allowed keys and reports missing keys, once for each set of keys."""
 
     def __init__(self, api: ClusterApi, basics: Settings) -> None:
         self._api = api
@@ -67,8 +70,8 @@ class AllowedKeys:
         self._wanted: dict[tuple[str, str], list[str]] = {}
 
     async def check(self, settings: Settings) -> None:
-        """Checks the settings. Retries until the API server answers or newer settings are checked. Without the right to
-        read the DaemonSet it reports nothing."""
+        """Checks the settings. Retries until the API server answers or newer settings arrive. Reports nothing if the
+        agent may not read the DaemonSet."""
         wanted = needed(settings)
         if wanted == self._wanted:
             return
@@ -94,7 +97,8 @@ class AllowedKeys:
         return await self._api.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}", objects.LockObject)
 
     async def _tell(self, sentence: str, uid: str) -> None:
-        """Reports the sentence in the log, and as one Event of the DaemonSet for the whole fleet."""
+        """Reports the sentence in the log, and in an Event of the DaemonSet. All agents together post only one such
+        Event."""
         if not sentence:
             return
         _LOG.warning("%s", one_line(sentence))

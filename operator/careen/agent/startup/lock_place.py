@@ -1,8 +1,9 @@
 """Checks once, before any write, whether --ds-namespace and --ds-name name the agents' own DaemonSet.
 
 Two agents that use different locks see each other's claims too late. kured's defaults name kured's DaemonSet, so an
-agent of another DaemonSet without these flags would use the wrong lock. If both flags are given, they are intended:
-they may name another DaemonSet, whose lock is then shared."""
+agent of another DaemonSet without these flags would use the wrong lock. If both flags are given, the agent trusts them:
+they may name another DaemonSet, whose lock is then shared.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +25,20 @@ class LockPlace(Value):
 
     @property
     def flags(self) -> str:
-        """The flags that name this DaemonSet."""
+        """The flags that would make an agent use this DaemonSet."""
         return f"--ds-namespace={self.namespace} --ds-name={self.name}"
 
 
 class OwnPod(Value):
-    """The pod that this process runs in, as its own files and environment name it."""
+    """The pod that this process runs in, according to the pod's files and environment."""
 
     namespace: str
     name: str
 
 
 class Judged(Value):
-    """The result of the check. `refusal` ends the start; `remark` is logged. Both are empty if the DaemonSet is
-    right."""
+    """The result of the check. A `refusal` ends the start, a `remark` is logged. Both are empty if the DaemonSet is the
+    agents' own."""
 
     refusal: str = ""
     remark: str = ""
@@ -46,7 +47,8 @@ class Judged(Value):
 async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
     """Checks the DaemonSet that the settings name. Raises `ClusterError` if the server gives no answer.
 
-    `is_given`: both flags were given, neither is a default. `pod` None: this process runs in no pod."""
+    `is_given` says that a person gave both flags. `pod` is None if this process does not run in a pod.
+    """
     if pod is None and is_given:
         return Judged()  # without the DaemonSet every refusal names that cause anyway
     own = await _own_place(api, pod) if pod else None

@@ -16,9 +16,10 @@ _JUDGE_SECONDS = 30.0
 
 
 async def judge(resolved: Resolved) -> None:
-    """Checks apprise's URLs with the library, and reads the files.
+    """Checks apprise's URLs with apprise itself, and reads the files of receivers.
 
-    Warns about unreadable files. Raises `BadSettings` for URLs that can never work."""
+    Warns about unreadable files. Raises `BadSettings` for URLs that can never work.
+    """
     settings = resolved.settings
     where, files = resolved.origins["notify_url"].where, resolved.origins["notify_url_file"].where
     found = notification_files.read(settings.notify_url_file)
@@ -35,7 +36,7 @@ async def judge(resolved: Resolved) -> None:
 
 
 async def tell(resolved: Resolved) -> None:
-    """Checks settings that are already in force, and only logs the problems."""
+    """Checks settings that the agent already uses. Only logs the problems."""
     try:
         await judge(resolved)
     except BadSettings as error:

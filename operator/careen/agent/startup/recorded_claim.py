@@ -1,5 +1,5 @@
-"""Reads the claim recorded on the agent's Node, for a start without settings or lock: a node with a claim must first
-come back into service."""
+"""Reads the claim in the record of the agent's Node. An agent that starts without settings or lock needs it, because a
+node with a claim must first come back into service."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from scheduler_core.values import Value
 
 
 class RecordedClaim(Value, kw_only=True):
-    """A claim recorded on the Node.
+    """A claim in the Node's record.
 
-    `settings`: as `last_good.py` wrote them. `lock_annotation`: the annotation that holds the claim's lock."""
+    `settings` is the text that `last_good.py` wrote. `lock_annotation` is the key of the annotation that holds the
+    claim's lock.
+    """
 
     id: str
     node_uid: str
@@ -23,8 +25,8 @@ class RecordedClaim(Value, kw_only=True):
 
 
 def claim_of(node: NodeView) -> RecordedClaim | None:
-    """Returns the claim in the Node's record; None if there is none, or if the record is unreadable. With an unreadable
-    record the agent must not act."""
+    """Returns the claim in the Node's record. Returns None if there is none, or if the record is unreadable, because
+    the agent must not act on an unreadable record."""
     record = node.written
     if not isinstance(record, Progress) or not record.claim:
         return None

@@ -1,10 +1,11 @@
 """Reviews the agent's rights when it starts, before a missing right causes a failure, and reports each missing right
 once.
 
-With kured's own roles the agent switches off the features that need rights which these roles lack, because kured works
-without them. It sends no such requests and uses a fallback. With other roles a missing right is a mistake, and
-protections stay on: the agent keeps trying, so that it notices a right that is granted later, and the node waits. The
-same holds for a feature that a person has configured."""
+With kured's own roles the agent switches off the features whose rights these roles lack, because kured works without
+them. It then sends no such requests and uses a fallback. With other roles a missing right is a mistake, so protections
+stay on and the node waits. The agent keeps trying, so that it notices a right that is granted later. The same holds for
+a feature that a person has configured.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRigh
 
 
 def asked_for_by(origins: Mapping[str, Supplied]) -> frozenset[OptionalRight]:
-    """Returns the features that the settings request, whatever the source of a setting."""
+    """Returns the optional features that the settings request, whatever the source of a setting."""
     return frozenset(
         part for name, part in _BY_SETTING.items() if name in origins and origins[name].source is not Source.DEFAULT
     )
@@ -66,7 +67,7 @@ class Rights:
         needed: tuple[Right, ...],
         kept: Collection[OptionalRight] = (),
     ) -> None:
-        """`kept`: features that a person has requested."""
+        """`kept` are the features that stay on because a person has requested them."""
         self._api = api
         self._clock = clock
         self._metrics = metrics
@@ -104,8 +105,8 @@ class Rights:
         self._switch_off()
 
     def tell(self, *, besides: Collection[OptionalRight] = ()) -> None:
-        """Logs each missing right once and sets the metric. `besides`: features that the settings do not use, or that
-        are reported later."""
+        """Logs each missing right once and sets the metric. `besides` are features to leave out, because the settings
+        do not use them or because they are reported later."""
         missing = [right for right in self._missing or () if right.part not in besides]
         self._metrics.missing_rights.labels(self._node).set(len(missing))
         self._log([right for right in missing if right not in self._told])
@@ -162,7 +163,8 @@ def _needed_after_all(right: Right, patch: Right) -> Right:
 
 
 def rules(rights: Iterable[Right]) -> str:
-    """Returns RBAC rules that grant the rights, ready to be copied, with the kind of role for each rule."""
+    """Returns RBAC rules that grant the rights. A person can copy them. For each group of rules, the text names the
+    kind of role."""
     verbs: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
     for right in rights:
         resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource

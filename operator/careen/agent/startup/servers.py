@@ -16,7 +16,8 @@ _SILENCES_TIMEOUT_SECONDS = 2.5
 
 
 def alert_source(settings: Settings) -> AlertSource | None:
-    """Returns the configured source of alerts: Prometheus, Alertmanager, or both; None if neither is configured."""
+    """Returns the configured source of alerts: Prometheus, Alertmanager, or both. Returns None if neither is
+    configured."""
     prometheus = metric_source(settings)
     sources: list[AlertSource] = []
     if prometheus is not None:

@@ -1,8 +1,9 @@
 """Starts an agent: finds its lock and its settings, and decides what to do if it cannot read them.
 
-In that case an agent without a claim ends or waits for the API server's answer. A node with a claim is cordoned, and
-the other nodes wait for it. So its agent releases the claim with the settings that were stored with it, and begins
-nothing new."""
+If it cannot, an agent without a claim ends or waits for the API server's answer. A node with a claim is cordoned, and
+the other nodes wait for it. So its agent begins nothing new, but releases the claim with the settings that were stored
+with it.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 @dataclass(kw_only=True)
 class Start:
-    """Reads first the lock, then the settings; keeps the problems that it finds."""
+    """Reads first the lock, then the settings. Keeps the problems that it finds."""
 
     given: Invocation
     basics: Settings
@@ -77,7 +78,7 @@ class Start:
     allowed_keys: AllowedKeys | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """Prepares the review of rights: the flags and the environment determine the requests to the API server."""
+        """Prepares the review of rights. The flags and the environment determine which rights the agent needs."""
         basics = self.basics
         needed = needed_rights(
             node=basics.node_id,
@@ -92,14 +93,15 @@ class Start:
 
     @property
     def config_map(self) -> str:
-        """namespace/name of the ConfigMap."""
+        """The ConfigMap as `namespace/name`."""
         return f"{self.basics.ds_namespace}/{self.basics.config_map}"
 
     async def make_sure_of_the_lock(self) -> None:
-        """Makes sure, before the first write, that the lock is the one that the other agents use: with a different lock
-        the agent would not see their claims.
+        """Makes sure, before the first write, that the agent uses the same lock as the other agents. With another lock
+        it would not see their claims.
 
-        Raises `BadSettings`."""
+        Raises `BadSettings`.
+        """
         named, began, tries = self._lock_place, self.clock.monotonic(), 0
         while True:
             self.heartbeat.expect_within(120.0, f"checking whose lock {named} carries")
@@ -143,7 +145,7 @@ class Start:
         self._tell_of_standing_in(claim, self.lock_problem)
 
     async def judge_lock_again(self, live: LiveSettings, then: Callable[[], None]) -> None:
-        """Waits until the lock is known to be the agents' own. Then the agent works normally."""
+        """Waits until the lock is known to be the agents' own. Then calls `then`, and the agent works normally."""
         while self.lock_problem:
             await self.clock.sleep(_LOCK_AGAIN_SECONDS)
             try:
@@ -158,7 +160,8 @@ class Start:
                 then()
 
     async def first_settings(self) -> LiveSettings:
-        """Waits until the ConfigMap is read: its windows and gates must apply from the first turn on."""
+        """Waits until the ConfigMap is read, because its windows and gates must apply from the first turn on. Returns
+        the settings."""
         name, began, tries = self.config_map, self.clock.monotonic(), 0
         while True:
             self.heartbeat.expect_within(120.0, f"reading ConfigMap {name}")
@@ -180,21 +183,23 @@ class Start:
             return live
 
     async def review_rights(self) -> None:
-        """Reviews the rights before the first is needed. Missing rights of features that the settings may not use are
-        reported once the settings are known."""
+        """Reviews the rights before the agent needs the first of them. A right of a feature that the settings may not
+        use is reported later, when the settings are known."""
         self.heartbeat.expect_within(120.0, "asking which rights the agent has")
         await self.rights.review()
         self.rights.tell(besides=(OptionalRight.FORECAST,))
 
     async def _review_rights_after(self, error: ClusterError) -> None:
-        """Reviews the rights again after a denied request: a role may have been bound since."""
+        """Reviews the rights again after a denied request, because a person may have bound a role since."""
         if isinstance(error, Forbidden):
             await self.review_rights()
 
     async def _settings_or_last_good(self) -> LiveSettings:
-        """Reads the settings. On a node with a claim, unusable settings are replaced by those stored with the claim.
+        """Reads the settings. On a node with a claim, unusable settings are replaced by the settings that were stored
+        with the claim.
 
-        Raises `ClusterError`, and `BadSettings` on a node without a claim."""
+        Raises `ClusterError`, and `BadSettings` on a node without a claim.
+        """
         seen, name = await self._read_config_map(), self.config_map
         if seen is None and self.basics.config_map:
             claim = await self._claim()
@@ -211,8 +216,8 @@ class Start:
         return live
 
     async def _judge_messages(self, live: LiveSettings) -> None:
-        """Checks the receivers of messages. On a node with a claim it only logs bad URLs: no decision depends on
-        messages, and nothing would end the use of the last good settings."""
+        """Checks the receivers of messages. On a node with a claim it only logs bad URLs. No decision depends on
+        messages, and if the agent refused the settings, it would keep the stored ones until its end."""
         try:
             await message_urls.judge(live.resolved)
         except BadSettings as error:
@@ -222,7 +227,7 @@ class Start:
                 _LOG.error("messages cannot be sent to a configured receiver: %s", problem)
 
     def _stand_in(self, claim: RecordedClaim, seen: SeenConfigMap | None, why: str) -> LiveSettings:
-        """Returns older settings, with which the agent finishes the claim of this node."""
+        """Returns the settings that were stored with the claim, with which the agent finishes the claim."""
         instead = last_good.restore(
             claim.settings,
             f"{why[:_LONGEST_PROBLEM]}: the node finishes its claim with older settings and takes no new one",
@@ -256,14 +261,15 @@ class Start:
         )
 
     async def _claim(self) -> RecordedClaim | None:
-        """Reads the claim on the agent's Node. Raises `ClusterError`."""
+        """Reads the claim in the record of the agent's Node. Raises `ClusterError`."""
         asked_at = self.clock.monotonic()
         node = await own_node(self.api, self.basics.node_id)
         self.node_read = (node, asked_at) if node else None
         return claim_of(node) if node else None
 
     async def _claim_after_patience(self, began: float) -> RecordedClaim | None:
-        """Returns the claim, once the start has waited long enough; None before that, or if the Node cannot be read."""
+        """Returns the claim once the start has waited long enough. Returns None before that, or if the Node cannot be
+        read."""
         if self.clock.monotonic() - began < PATIENCE_SECONDS:
             return None
         try:
@@ -274,8 +280,9 @@ class Start:
     def policy_of(self, live: LiveSettings) -> Policy:
         """Returns the policy for decisions.
 
-        While the lock may be the wrong one, nothing new begins and no drain is finished. A forecast that no setting
-        requests is switched off if its rights are missing."""
+        While the lock may be the wrong one, the node begins nothing new and finishes no drain. A forecast that no
+        setting requests is switched off if its rights are missing.
+        """
         policy = live.policy
         if OptionalRight.FORECAST in self.rights.without - asked_for_by(live.resolved.origins):
             policy = replace(policy, forecast=ForecastPolicy.OFF)
@@ -287,15 +294,14 @@ class Start:
     def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
         """Shows in the metric and in the readiness whether the agent uses its settings and its lock.
 
-        An agent that works without its lock or with older settings is not ready, so that a roll-out of the DaemonSet
-        stops.
+        An agent without its lock or with older settings is not ready, so that a roll-out of the DaemonSet stops.
         """
         missing = self.lock_problem or live.stands_in
         self.metrics.show_config(ok=not problems and not missing)
         self.heartbeat.hold_readiness(missing)
 
     def check_keys(self, live: LiveSettings) -> None:
-        """Warns in advance of keys that the admission policies would refuse; careen's own keys are always allowed."""
+        """Warns in advance of keys that the admission policies would refuse. careen's own keys are always allowed."""
         if self.allowed_keys is None:
             if all(getattr(live.settings, name) == DEFAULTS[name] for name in SETTINGS_WITH_KEYS):
                 return
@@ -319,9 +325,10 @@ class Start:
         )
 
     def tell_bad_settings(self, live: LiveSettings, seen: SeenConfigMap | None, sentence: str) -> None:
-        """Posts an Event of the ConfigMap.
+        """Posts an Event of the ConfigMap about unusable settings.
 
-        Every agent of the fleet sees the same edit; only the first one posts the Event."""
+        Every agent of the fleet sees the same settings, so all agents together post only one Event.
+        """
         uid = seen.uid if seen else live.config_map_uid
         subject = Subject(kind="ConfigMap", name=self.basics.config_map, namespace=self.basics.ds_namespace, uid=uid)
         once = f"{uid}/{seen.resource_version if seen else 'deleted'}"
@@ -339,15 +346,16 @@ class Start:
 
 
 def _pause_seconds(error: ClusterError, tries: int) -> float:
-    """Returns the pause before a retry: short if the server does not answer, long if a right is missing and a person
-    must act."""
+    """Returns the pause before a retry. It is short if the server does not answer, and long if a right is missing,
+    because a person must grant it."""
     if not isinstance(error, Forbidden):
         return _RETRY_SECONDS
     return min(_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), _LONGEST_RETRY_SECONDS)
 
 
 def _own_pod(environment: Mapping[str, str]) -> lock_place.OwnPod:
-    """Returns the pod: its namespace from the service account's files, its name from POD_NAME or the host name."""
+    """Returns the pod that this process runs in. The service account's files name the namespace; POD_NAME or the host
+    name is the pod's name."""
     try:
         namespace = _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
     except OSError:

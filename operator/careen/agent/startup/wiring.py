@@ -71,7 +71,7 @@ class Agent:
     """One agent, from its start to SIGTERM."""
 
     def __init__(self, given: Invocation) -> None:
-        """Raises `BadSettings` and `CannotReachCluster`; both lead to exit code 2."""
+        """Raises `BadSettings` and `CannotReachCluster`. Both lead to exit code 2."""
         self._given = given
         # Before the ConfigMap is read, only the settings needed to read it are validated.
         resolved = resolve(flags=given.flags, environment=given.environment, is_whole=False)
@@ -107,7 +107,7 @@ class Agent:
         self._rights = self._start.rights
 
     async def run(self) -> None:
-        """Works until SIGTERM or SIGINT. Raises `BadSettings` if the ConfigMap's first settings cannot be used."""
+        """Works until SIGTERM or SIGINT. Raises `BadSettings` if the first settings in the ConfigMap cannot be used."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
         server = self._serve()
@@ -126,7 +126,8 @@ class Agent:
             self._transport.close()
 
     async def _end(self, work: asyncio.Task[None]) -> None:
-        """Lets the current turn finish if it ends soon; otherwise cancels it. The next process continues from there."""
+        """Lets the current turn finish if it ends soon; otherwise cancels it. The next process continues from the
+        Node's record and the lock."""
         if self._loop is not None:
             self._loop.stop()
             if self._loop.is_turning:
@@ -210,8 +211,8 @@ class Agent:
         return server
 
     async def _become_only_agent(self, settings: Settings) -> single_agent.Held | None:
-        """Waits for another agent of this host to end. If the host offers no lock for agents, only the API's resource
-        versions protect against a second agent."""
+        """Waits for another agent of this host to end. If the host offers no file lock for agents, only the API's
+        resource versions protect against a second agent."""
         has_told = False
         while settings.host_lock_dir:
             self._heartbeat.expect_within(60.0, "waiting for another agent of this node to end")
@@ -274,7 +275,8 @@ class Agent:
             self._stopping.set()
 
     async def _test_host(self, host: Host, need: NeedWatch, tests: SelfTests) -> None:
-        """Reports at the start the problems of the host that would otherwise appear on the day of the reboot."""
+        """Reports problems of the host when the agent starts, because otherwise they would first appear at the
+        reboot."""
         asked, boot = await need.read(), host.read_boot_id()
         problems = [asked.detail] if asked.answer is NeedAnswer.UNKNOWN else []
         problems += [boot.why] if isinstance(boot, Unknown) else []
@@ -291,8 +293,8 @@ class Agent:
         self._rights.tell(besides=() if live.settings.forecast != "off" else (OptionalRight.FORECAST,))
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
-        """Reviews the rights again while some are missing and nothing is in progress. New rights count in the next
-        process, which follows its ConfigMap from the first turn on."""
+        """Reviews the rights again while some are missing and the node is not at work. If the agent now has more
+        rights, its process ends, because only the next process uses them from its first turn on."""
         while not self._rights.is_whole:
             await self._clock.sleep(AGAIN_SECONDS if self._rights.is_known else UNKNOWN_SECONDS)
             if mind.phase not in (None, Phase.IDLE, Phase.WAITING):
@@ -366,8 +368,8 @@ class Agent:
         return await figures_of_rollout(self._api)
 
     def _look_further(self, live: LiveSettings, messages: Messenger, turned: Turned) -> None:
-        """Reports a node that gates hold back, and silences its alerts. An idle agent does not load the two modules for
-        that."""
+        """Reports a node that gates hold back, and silences its alerts. The two modules for that are loaded only when
+        they are needed."""
         if turned.decision.refusals and messages.is_wanted(Occasion.BLOCKED):
             if self._teller is None:
                 from careen.agent.telling.teller import Teller
@@ -393,7 +395,8 @@ class Agent:
         return self._silencer
 
     def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
-        """Starts a task that must not delay a turn; keeps a reference, because the event loop does not."""
+        """Starts a task that must not delay a turn. Keeps a reference to the task, because the event loop keeps
+        none."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -430,8 +433,8 @@ class Agent:
             self._in_background(self._quietly(forecast_check.check(self._api, drain, self._metrics, self._node)))
 
     def _tell_self_test(self, tests: SelfTests, node: NodeView) -> None:
-        """Reports the self-test's findings as Events of the Node, even before the host needs a reboot, and in the
-        metrics."""
+        """Reports the self-test's findings as Events of the Node and in the metrics, even before the host needs a
+        reboot."""
         if tests.last is None:
             return
         self._metrics.show_self_test(tests.last)
@@ -454,7 +457,7 @@ class Agent:
                 )
 
     async def _quietly(self, work: Coroutine[Any, Any, object]) -> None:
-        """Runs optional work. A server that does not answer is only logged, at the level debug."""
+        """Runs optional work. If a server does not answer, only logs that, at the level debug."""
         try:
             await work
         except ClusterError as error:

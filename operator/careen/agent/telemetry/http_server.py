@@ -1,7 +1,8 @@
 """Serves /metrics, /healthz and /readyz on one port, in a thread of its own.
 
-Health depends on the loop's progress, not on the open port: the loop announces when its next heartbeat is due, and a
-probe fails if the heartbeat is late."""
+An open port does not prove that the agent is healthy. So the agent's loop announces when its next heartbeat is due, and
+a probe fails if the heartbeat is late.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from careen.core.plain_text import one_line
 
 
 class Heartbeat:
-    """The heartbeat of the agent's loop. Another thread may read it."""
+    """The heartbeat of the agent's loop. Other threads may read it."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -30,28 +31,28 @@ class Heartbeat:
         self._held = ""
 
     def expect_within(self, seconds: float, doing: str) -> None:
-        """Announces that the next heartbeat is due within `seconds`. `doing` names the work until then."""
+        """Announces that the next heartbeat is due within `seconds`. `doing` says what the agent does until then."""
         self._due, self._doing = self._monotonic() + seconds, doing
 
     def ready(self) -> None:
-        """Notes that the agent has completed a turn."""
+        """Notes that the agent has completed its first turn."""
         self._is_ready = True
 
     def hold_readiness(self, why: str) -> None:
-        """Reports the agent as not ready for the reason `why`: the agent works, but with restrictions.
+        """Reports the agent as not ready because of `why`: the agent works, but with restrictions.
 
         An empty `why` makes the agent ready again.
         """
         self._held = why
 
     def health(self) -> tuple[bool, str]:
-        """Returns whether the loop makes progress, and what it is doing."""
+        """Returns whether the loop makes progress, and what the agent is doing."""
         late = self._monotonic() - self._due
         return late <= 0, f"{self._doing}: {span(round(late))} overdue" if late > 0 else self._doing
 
     def readiness(self) -> tuple[bool, str]:
-        """Returns whether the agent has completed a turn and still makes progress, and otherwise why it is not
-        ready."""
+        """Returns whether the agent is ready: it has completed a turn and still makes progress. If it is not, also
+        returns why."""
         alive, doing = self.health()
         return alive and self._is_ready and not self._held, self._held or doing
 
@@ -60,16 +61,18 @@ class HttpServer:
     """Serves the port until the process ends."""
 
     def __init__(self, host: str, port: int, *, heartbeat: Heartbeat, exposition: Callable[[], bytes]) -> None:
-        """`host` is an IPv4 or IPv6 address (`[::1]` too) or a name; empty: all addresses of the host.
+        """`host` is a name or an IPv4 or IPv6 address (`[::1]` too). If it is empty, the server listens on all
+        addresses of the host.
 
-        Raises OSError, with a sentence, if the server cannot listen on the address."""
+        Raises OSError with a sentence if the server cannot listen on the address.
+        """
         handler = type("Handler", (_Handler,), {"heartbeat": heartbeat, "exposition": staticmethod(exposition)})
         self._server = _listening(host, port, handler)
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
 
     @property
     def port(self) -> int:
-        """The number of the port, also if the settings left the choice to the system."""
+        """The number of the port. If the settings let the system choose, this is the chosen port."""
         return int(self._server.server_address[1])
 
     def close(self) -> None:
@@ -102,7 +105,8 @@ class _Server(ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Closes the oldest connection for the newest, so that open connections cannot block a probe."""
+        """Serves a new connection. If there are too many, closes the oldest one, so that open connections cannot block
+        a probe."""
         with self._guard:
             self._open[request] = None
             oldest = next(iter(self._open)) if len(self._open) > _MOST_CONNECTIONS else None
@@ -123,7 +127,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
-    """Listens on the first usable address. An address in use is an error."""
+    """Listens on the first address of `host` that this machine supports. An address in use is an error."""
     refused: OSError | None = None
     for family, address in _addresses(host, port):
         try:
@@ -176,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "careen"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Logs nothing: the probes come every ten seconds."""
+        """Logs nothing, because probes come every ten seconds."""
 
     def _say(self, good: bool, text: str) -> None:
         self._answer(200 if good else 503, f"{one_line(text)}\n".encode())

@@ -31,7 +31,7 @@ class LogContext(logging.Filter):
         self.reason = ""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Adds the context to the line, and never drops it."""
+        """Adds the node's phase and reason to the line. Never drops a line."""
         record.node, record.phase, record.reason = self.node, self.phase, self.reason
         return True
 
@@ -73,8 +73,8 @@ class JsonFormat(logging.Formatter):
 
 
 def set_up(*, form: str, level: str, node: str, stream: TextIO | None = None) -> LogContext:
-    """Makes every logger of the process write to `stream` (stderr) in the given form. Returns the context to keep up to
-    date."""
+    """Makes every logger of the process write to `stream` (stderr by default) in the given form. Returns the context,
+    which the caller keeps up to date."""
     place = LogContext(node)
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormat() if form == "json" else TextFormat())

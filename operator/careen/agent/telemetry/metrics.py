@@ -1,7 +1,8 @@
 """The metrics of one agent: counters and gauges, named after phases and reasons.
 
 Each agent exports only its own node. `kured_reboot_required` keeps kured's name, because alerts and dashboards use it.
-`http_server.py` serves the metrics."""
+`http_server.py` serves the metrics.
+"""
 
 from __future__ import annotations
 
@@ -175,8 +176,8 @@ class Metrics:
         self._begin_at_zero()
 
     def _begin_at_zero(self) -> None:
-        """Creates the series of the rare counters with the value 0. Prometheus sees no increase in a series that begins
-        with its first event, and the process may end before the second event."""
+        """Creates the series of the rare counters with the value 0. If a series began with its first event, Prometheus
+        would see no increase, and the process may end before the second event."""
         for answer in EvictAnswer:
             self.evictions.labels(self._node, answer.value)
         for outcome in (RebootOutcome.ACCEPTED, RebootOutcome.FAILED, RebootOutcome.UNCLEAR):
@@ -192,26 +193,28 @@ class Metrics:
                 self.forecast_pods.labels(self._node, result, sampled)
 
     def show_receivers(self, services: Iterable[str]) -> None:
-        """Creates the message counters of each receiving service with the value 0."""
+        """Creates the series that count messages for each of these services, with the value 0."""
         for service in services:
             for result in ("sent", "failed"):
                 self.messages.labels(self._node, service, result)
 
     def show_need(self, need: Need) -> None:
-        """Shows the sentinel's answer. Unknown does not change kured's gauge, which has no third value."""
+        """Shows the sentinel's answer. If it is unknown, kured's gauge keeps its value, because that gauge has no third
+        value."""
         if need.answer is not NeedAnswer.UNKNOWN:
             self._required.labels(self._node).set(need.answer is NeedAnswer.YES)
         self._need_unknown.labels(self._node).set(need.answer is NeedAnswer.UNKNOWN)
 
     def show_need_since(self, since: float | None) -> None:
-        """Shows since when the Node has recorded the need; removes the series if it has none."""
+        """Shows since when the host has asked for a reboot, according to the Node. Removes the series if it does
+        not."""
         self._need_since.clear()
         if since is not None:
             self._need_since.labels(self._node).set(since)
 
     def show_phase(self, phase: Phase, *, at: float, recorded: float | None = None) -> None:
-        """Shows the node's phase, since `recorded`, which outlives the process. Without `recorded` it shows the phase
-        since `at`, when this process first showed it."""
+        """Shows the node's phase and when it began. `recorded` is that instant according to the Node, so it survives
+        the process. Without `recorded`, the phase began at the first `at` with which this process showed it."""
         if phase is not self._shown_phase:
             for each in Phase:
                 self._phase.labels(self._node, each.value).set(each is phase)
@@ -221,7 +224,7 @@ class Metrics:
             self._phase_since.labels(self._node).set(recorded)
 
     def show_refusals(self, refusals: Iterable[Refusal]) -> None:
-        """Shows the gates that refuse now, and removes the series of all other gates."""
+        """Shows the gates that refuse now. Removes the series of all other gates."""
         self._refused.clear()
         self._refused_since.clear()
         self._refused_longest.clear()
@@ -234,7 +237,8 @@ class Metrics:
             self._refused.labels(*labels).set(1)
 
     def show_overdue(self, holders: Iterable[tuple[str, str]]) -> None:
-        """Shows the overdue holders, each with since when (RFC 3339), and removes the series of all other holders."""
+        """Shows the overdue holders, each with the instant (RFC 3339) since which it is overdue. Removes the series of
+        all other holders."""
         self._overdue.clear()
         for holder, since in holders:
             if (at := from_rfc3339(since)) is not None:
@@ -245,14 +249,14 @@ class Metrics:
         self._config_ok.labels(self._node).set(ok)
 
     def show_self_test(self, test: SelfTest, *, besides: int | None = None) -> None:
-        """Shows the number of problems that the self-test found. `besides`: how many other problems the start found,
-        kept for later calls."""
+        """Shows the number of problems that the self-test found, plus `besides`, the number of problems that the start
+        of the agent found. Later calls without `besides` add the same number."""
         self._problems_besides = self._problems_besides if besides is None else besides
         self._self_test_problems.labels(self._node).set(self._problems_besides + bool(test.obstacle))
         self._shutdown_unheard.labels(self._node).set(bool(test.warning))
 
     def show_only_agent(self, value: int) -> None:
-        """Shows whether this process is the only agent of the host."""
+        """Shows whether this process is the only agent of the host: 1 is yes, 0 is no, -1 is unknown."""
         self._single.labels(self._node).set(value)
 
     def exposition(self) -> bytes:

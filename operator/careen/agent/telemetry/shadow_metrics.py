@@ -1,4 +1,5 @@
-"""The metrics of a shadow. Each scrape reads the tally, so the metrics agree with the report."""
+"""The metrics of a shadow. Each scrape reads the shadow's counts at that moment, so the metrics agree with the
+report."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from scheduler_core.values import Value
 
 
 class Traffic(Value, kw_only=True):
-    """How much the shadow has received from the API server so far, and what it holds in memory now."""
+    """What the shadow has received from the API server so far, and what it keeps in memory now."""
 
     events: int
     bytes: int

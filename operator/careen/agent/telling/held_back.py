@@ -1,7 +1,8 @@
 """Decides when to report a node that gates have held back for too long.
 
-The times of the reports follow from the start of the refusal, so a restarted process continues them. Events in the API
-server keep two processes or agents from sending the same report."""
+The times of the reports are counted from the start of the refusal, so a restarted process continues them. Before a
+report an agent posts an Event, so that two processes or agents do not send the same report.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class HeldBack(Value, kw_only=True):
 def due(
     node: str, refusals: Iterable[Refusal], phase: Phase | None, now: datetime, *, after_seconds: float
 ) -> HeldBack | None:
-    """Returns the report that is due now; None if there is none. `after_seconds` 0: never."""
+    """Returns the report that is due now; None if none is due. With `after_seconds` 0 no report is ever due."""
     oldest = _oldest(refusals)
     if oldest is None or not after_seconds or phase not in (Phase.WAITING, Phase.CLAIMING):
         return None
@@ -71,11 +72,12 @@ def due(
 
 
 def is_told_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
-    """Whether the agent of another waiting node has sent this report within the last week. It has if the same refusal
-    has held its node back for much longer.
+    """Whether the agent of another waiting node has sent this report within the last week. That is so if the same
+    refusal has held the other node back for much longer.
 
     An Event prevents a repetition for an hour only, and each node has begun to wait at another time. A node that is not
-    ready does not count: its agent may be dead, and its refusals may be old."""
+    ready does not count, because its agent may be dead and its refusals may be old.
+    """
     ours = found.refusal
     return any(
         theirs.is_of_cluster
@@ -87,7 +89,7 @@ def is_told_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
 
 
 def _oldest(refusals: Iterable[Refusal]) -> Refusal | None:
-    """Returns the oldest refusal among those that people want to know of; None if there is none."""
+    """Returns the oldest refusal that is not an expected one, such as a closed window; None if there is none."""
     standing = [each for each in refusals if each.since is not None and each.code not in _EXPECTED]
     return min(standing, key=lambda each: (_begun(each), each.gate), default=None)
 

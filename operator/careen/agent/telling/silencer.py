@@ -1,7 +1,8 @@
 """Requests, extends and ends the silence of the node's own alerts while it reboots.
 
-This is best effort: without a silence the agent says so, and the reboot goes on. A silence ends by itself even if this
-process dies; the next process finds it by its comment."""
+If the silence fails, the agent reports that, and the reboot goes on. A silence ends by itself even if this process
+dies. The next process finds it by its comment.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class Silencer:
         in_background: Callable[[Coroutine[Any, Any, object]], None],
         silences: Callable[[Settings], Silences],
     ) -> None:
-        """`silences`: this node's silences in the Alertmanager that the settings name."""
+        """`silences` returns this node's silences in the Alertmanager that the settings name."""
         self._node = node
         self._api = api
         self._settings = settings
@@ -50,7 +51,7 @@ class Silencer:
         self._subject: Subject | None = None
 
     async def begin(self) -> None:
-        """Requests the silence, or extends it. Returns after a few seconds at most, even if the request failed."""
+        """Requests or extends the silence. Returns after a few seconds at most, even if the request failed."""
         settings, clock = self._settings(), self._api.clock
         if not settings.alertmanager_silence:
             return
@@ -64,7 +65,7 @@ class Silencer:
             _LOG.info("the node's alerts are silenced for %g s", settings.alertmanager_silence)
 
     def look(self, phase: Phase | None, seen: Observation) -> None:
-        """Extends the silence after each turn while the node is down, and ends it once the node is up."""
+        """Called after each turn. Extends the silence while the node is down, and ends it once the node is up."""
         if self._is_busy or not isinstance(seen.node, NodeView):
             return
         self._subject = Subject(kind="Node", name=seen.node.name, uid=seen.node.uid)
@@ -76,8 +77,8 @@ class Silencer:
             self._start(self._end())
 
     def _is_due(self) -> bool:
-        """Whether to extend the silence: after two thirds of its time, and at once in a process that has not requested
-        it."""
+        """Whether to extend the silence. It is due after two thirds of the silence's time, and at once in a process
+        that has not requested the silence."""
         seconds = self._settings().alertmanager_silence
         age = None if self._asked_at is None else self._api.clock.monotonic() - self._asked_at
         return bool(seconds) and (age is None or age > seconds * 2 / 3)
@@ -110,7 +111,7 @@ class Silencer:
         self._in_background(alone())
 
     def _tell(self, sentence: str) -> None:
-        """Posts an Event of the Node, only once until a silence succeeds again."""
+        """Posts an Event of the Node about the failed silence, once until a silence succeeds again."""
         if self._is_told or self._subject is None:
             return
         self._is_told = True

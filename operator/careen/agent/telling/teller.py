@@ -1,4 +1,5 @@
-"""Reads the facts that some messages need, and makes sure that only one of many agents sends them."""
+"""Reports a node that gates hold back, and reads the figures of a roll-out for its message. Of many agents with the
+same report only one sends it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _LOG = logging.getLogger("careen.messages")
 
 
 async def figures_of_rollout(api: ClusterApi) -> Figures | None:
-    """Returns the figures of the last roll-out, from one list of the Nodes; None if the list fails."""
+    """Returns the figures of the last roll-out from a list of the Nodes. Returns None if the list request fails."""
     from careen.core.people.rollout import figures  # once in a roll-out
 
     try:
@@ -35,7 +36,7 @@ async def figures_of_rollout(api: ClusterApi) -> Figures | None:
 
 
 class Teller:
-    """Reports a node that gates hold back, by the refusals of each turn."""
+    """Reports a node that gates hold back, from the refusals of each turn."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Teller:
         self._told = ""
 
     def look(self, turned: Turned) -> None:
-        """Checks after each turn whether a report is due. Sends no request otherwise."""
+        """Called after each turn. Sends a report if one is due, and no request otherwise."""
         settings, seen = self._settings(), turned.observation
         node = seen.node
         if not isinstance(node, NodeView) or not self._messages.is_wanted(Occasion.BLOCKED):
@@ -65,7 +66,8 @@ class Teller:
             self._in_background(self._tell_if_first(found, self._subject(found, node, seen), node.name))
 
     def _subject(self, found: HeldBack, node: NodeView, seen: Observation) -> Subject:
-        """Returns the subject of the Event: the Node, or the lock's DaemonSet for a refusal of every node."""
+        """Returns the object that the Event is about: the Node, or the lock's DaemonSet if the gate refuses every
+        node."""
         if not found.is_cluster_wide or not isinstance(seen.lock, LockReading):
             return Subject(kind="Node", name=node.name, uid=node.uid)
         settings = self._settings()
@@ -85,8 +87,8 @@ class Teller:
             self._messages.tell(found.message)
 
     async def _is_told_by_another(self, found: HeldBack) -> bool:
-        """Whether another agent has sent this report, judged by one list of the waiting Nodes. No if the list fails: a
-        second report is better than none."""
+        """Whether another agent has sent this report, according to a list of the waiting Nodes. If the list request
+        fails, the answer is no, because a second report is better than none."""
         try:
             waiting = await list_nodes(self._api, reboot_label=("ready", "required"))
         except ClusterError as error:
