@@ -1,7 +1,8 @@
 """`careen`: the list of commands, in the order of `careen --help`.
 
-Each command has its own file, which is loaded only when a person calls the command. The agent runs on every node and
-must not load what the commands for people need (rich, numpy, the demo's server)."""
+Each command has its own file, which is loaded only when the command is called. The agent runs on every node and must
+not load what the commands for people need (rich, numpy, the demo's server).
+"""
 
 from __future__ import annotations
 
@@ -153,7 +154,7 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command of the console script `careen` or of `kubectl careen`; never returns."""
+    """Runs the command of the console script `careen` or `kubectl-careen`. Never returns."""
     called_as = Path(sys.argv[0]).name
     cli.main(
         list(arguments) if arguments is not None else None,

@@ -46,7 +46,8 @@ def agent(**values: Any) -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Ends the process now. A normal exit would wait for threads whose server does not answer, up to their deadline."""
+    """Ends the process at once. A normal exit would wait, up to their deadline, for threads whose server does not
+    answer."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -81,7 +81,7 @@ async def cleanup(
 
 
 class CleanupInput(Value, kw_only=True):
-    """The Nodes and the lock that the command read, and what the caller wants to remove."""
+    """The Nodes and the lock that the command has read, and the marks that the caller wants to remove."""
 
     nodes: tuple[SignedNode, ...]
     reading: LockReading | None
@@ -91,11 +91,11 @@ class CleanupInput(Value, kw_only=True):
 
     @property
     def lock(self) -> LockContent | Garbage:
-        """The parsed lock; an empty lock if there is no DaemonSet."""
+        """The parsed lock, or an empty lock if there is no DaemonSet."""
         return self.reading.content if self.reading else LockContent()
 
     def entry_of(self, name: str) -> Entry | None:
-        """Returns the claim of the Node, if the lock has one."""
+        """Returns the claim of the Node in the lock; None if it has none."""
         return next(iter(self.lock.entries_of(name)), None) if isinstance(self.lock, LockContent) else None
 
 
@@ -103,7 +103,8 @@ class CleanupInput(Value, kw_only=True):
 
 
 async def _look(cluster: Cluster, extent: Extent) -> CleanupInput:
-    """Reads the lock before the Nodes. If a node takes a claim later, the write of the lock then conflicts."""
+    """Reads the lock before the Nodes. If a node takes a claim later, the cleanup's write of the lock gets a
+    conflict."""
     notes: list[str] = []
     reading: LockReading | None = None
     pods = Pods(number=0, are_kureds=False)
@@ -165,9 +166,10 @@ def _may_still_run(agents: int, title: str) -> str:
 
 
 def _still_running(scene: CleanupInput) -> str:
-    """Returns why the cleanup must not start while agents may run; empty if none may.
+    """Returns why the cleanup must not start while agents may run. Returns an empty text if no agent may run.
 
-    An agent could write a cordon or a claim between two writes of the cleanup, and nothing would remove it."""
+    An agent could write a cordon or a claim between two writes of the cleanup, and nothing would remove it.
+    """
     agents = scene.extent.agents
     if not agents:
         return ""
@@ -203,8 +205,8 @@ async def _apply(cluster: Cluster, scene: CleanupInput, found: Cleanup, *, even_
 
 
 async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode, *, even_rebooting: bool) -> Cleaned:
-    """Cleans one Node. The write names the Node's resourceVersion; after a conflict, reads and judges the Node
-    again."""
+    """Cleans one Node. The write names the Node's resourceVersion. After a conflict, reads the Node again and finds its
+    marks again."""
     name, seen = signed.node.name, _leftovers(scene, signed)
     for _ in range(TRIES):
         cleaned = _of_node(seen)
@@ -260,7 +262,7 @@ async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[st
 
 
 def _claims(content: LockContent | Garbage) -> frozenset[tuple[str, str]]:
-    """Returns the node and the id of each claim."""
+    """Returns the node and the claim id of each entry in the lock."""
     return (
         frozenset((entry.node, entry.id) for entry in content.entries)
         if isinstance(content, LockContent)

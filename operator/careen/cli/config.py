@@ -83,7 +83,8 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
 
 
 async def _found(api: ClusterApi, given: Resolved) -> Settings:
-    """Finds the agents' DaemonSet: the one that the caller named, or the one that the other commands use by default."""
+    """Finds the agents' DaemonSet. That is the one that the caller named, or the one that the other commands use by
+    default."""
     settings = given.settings
     named = {
         name: None if given.origins[name].source is Source.DEFAULT else getattr(settings, name)
@@ -96,9 +97,10 @@ async def _found(api: ClusterApi, given: Resolved) -> Settings:
 
 
 def _api(basics: Settings, *, here: bool) -> ClusterApi | None:
-    """Returns a client of the cluster, or None with --here and no --kubeconfig.
+    """Returns a client of the cluster. Returns None with --here and without --kubeconfig.
 
-    Ends the command if the kubeconfig cannot be read."""
+    Ends the command if the kubeconfig cannot be read.
+    """
     kubeconfig = basics.kubeconfig or os.environ.get("KUBECONFIG", "")
     own = Path.home() / ".kube" / "config"
     if here and not basics.kubeconfig:

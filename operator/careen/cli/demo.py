@@ -36,7 +36,7 @@ _BREACHES_SHOWN = 3
 
 
 def _need_embedded_cluster() -> None:
-    """Raises `UsageError` if the embedded cluster is missing. The image and the wheel do not contain it."""
+    """Raises `UsageError` if the embedded cluster is missing, because the image and the wheel do not contain it."""
     if find_spec("drydock") is None:
         raise click.UsageError(
             "the demo's embedded cluster is not installed here; it is part of careen's source: run `make demo` in a "
@@ -57,8 +57,8 @@ def _rule(_context: click.Context, _parameter: click.Parameter, value: str | Non
 
 
 class _NoVerdict(click.ClickException):
-    """The demo ended without a verdict. Its exit code differs from that of a broken rule; `careen forecast` uses the
-    same code for unknown."""
+    """The demo ended without a verdict. The exit code differs from that of a broken rule. It is the one that `careen
+    forecast` uses for unknown."""
 
     exit_code = 4
 
@@ -191,8 +191,8 @@ def _default_patience(nodes: int, broken_rule: str) -> float:
 
 
 async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_kept: bool) -> int:
-    """Runs the roll-out or serves the cluster. Ctrl-C and SIGTERM stop both; everything is cleaned up and the exit code
-    is 130."""
+    """Runs the roll-out or serves the cluster. Ctrl-C and SIGTERM stop both: everything is cleaned up, and the exit
+    code is 130."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
@@ -254,8 +254,8 @@ def _shown(*, plain: bool) -> Iterator[Callable[[RolloutProgress], None]]:
 
 
 def _keep_evidence(rollout: Rollout, folder: Path) -> str:
-    """Writes the requests and the journal to files. Returns an error message instead of raising it, so that the verdict
-    is printed in any case."""
+    """Writes the requests and the journal to files. If that fails, returns an error message, so that the command can
+    still print the verdict."""
     from drydock.server.audit import journal_line
 
     try:

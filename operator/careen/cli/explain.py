@@ -100,7 +100,7 @@ def _find(snapshot: Snapshot, key: str) -> Pod:
 
 
 def _meant(snapshot: Snapshot, wanted: str) -> str:
-    """Suggests pods of the same name in other namespaces. If there are none, suggests pods with a similar name."""
+    """Suggests pods with the same name in other namespaces. If there are none, suggests pods with a similar name."""
     keys = [pod.key for pod in (*snapshot.placed_pods, *snapshot.pending)]
     same = sorted(each for each in keys if each.rpartition("/")[2] == wanted.rpartition("/")[2])
     if same:

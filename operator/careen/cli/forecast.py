@@ -41,7 +41,7 @@ Answer = tuple[Forecast, ...] | Unknown | Mistake
 
 
 class _Asked(Value, kw_only=True):
-    """The forecasts, the agents' policy, and the time of the forecast."""
+    """The forecasts, when they were made, and the agents' policy."""
 
     answer: Answer
     now: datetime
@@ -50,7 +50,7 @@ class _Asked(Value, kw_only=True):
 
 
 class NotMade(click.ClickException):
-    """The forecast could not be made, although the command line was right."""
+    """The forecast could not be made, although the command line is correct."""
 
     exit_code = NOT_KNOWN
 
@@ -63,8 +63,8 @@ _ENDINGS = (".yaml", ".yml", ".json")
 
 
 class NodesWanted(click.ParamType[NodesToAdd]):
-    """Parses `TEMPLATE=N`. Refuses a text without a template or a number, and a number out of range, with exit code
-    2."""
+    """Parses `TEMPLATE=N`. Ends the command with exit code 2 if the template or the number is missing, or if the number
+    is out of range."""
 
     name = "nodes"
 

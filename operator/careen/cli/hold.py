@@ -1,4 +1,4 @@
-"""`careen hold NODE` and `careen unhold NODE`: keep one node from rebooting, and allow it again."""
+"""`careen hold NODE` and `careen unhold NODE`: keep one node from rebooting, and allow it to reboot again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """`careen lock show|pause|resume|release`: shows the lock, or changes it by hand.
 
-Each command prints what its write replaces. Each write names the resourceVersion that the command read."""
+Each command that writes prints what its write replaces. Each write names the resourceVersion that the command has read.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +127,8 @@ def _require_claim(cluster: Cluster, content: LockContent, node: str) -> None:
 
 
 def _paused_already(before: str, given: str) -> str:
-    """Says that the lock is already paused. A second person must not overwrite the reason of the first pause."""
+    """Returns the message that the lock is already paused. A second person must not overwrite the reason of the first
+    pause."""
     if not before:
         return "The lock is already paused, without a reason; nothing was changed."
     another = "" if given in ("", before) else "; run `careen lock resume` first to pause it for another reason"
@@ -134,7 +136,7 @@ def _paused_already(before: str, given: str) -> str:
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:
-    """Writes the content that `change` returns. Returns False if `change` returns None, after it has printed why."""
+    """Writes the content that `change` returns. If `change` returns None, prints the reason and returns False."""
     for _ in range(TRIES):
         reading = await read_lock(cluster)
         wanted = change(_understood(cluster, reading))

@@ -141,7 +141,7 @@ class _World(Value, kw_only=True):
 
 
 class _Request(Value, kw_only=True):
-    """The command's arguments; the options below describe them."""
+    """The arguments of the command. The options below describe them."""
 
     nodes: tuple[str, ...]
     waiting: bool
@@ -161,7 +161,7 @@ class _Request(Value, kw_only=True):
 
 
 class _Rollout(Value, kw_only=True):
-    """The values that all simulations of one plan share. Only the order of the nodes and the seed differ."""
+    """The values that all simulations of one plan share. Only the order of the nodes and the random seed differ."""
 
     world: _World
     policy: Policy
@@ -174,11 +174,11 @@ class _Rollout(Value, kw_only=True):
 
     @property
     def begins(self) -> datetime:
-        """When the first node may start."""
+        """The earliest time at which the first node may start."""
         return self.request.begins or self.world.taken_at
 
     def simulate(self, order: Order, seed: int = 0) -> Timeline:
-        """Simulates the whole roll-out with the nodes in this order, and shows the progress on the terminal."""
+        """Simulates the whole roll-out with the nodes in this order. Shows the progress on the terminal."""
         rules = RolloutRules(
             self.world.views,
             replace(self.policy, order=order),
@@ -287,9 +287,10 @@ def plan(connection: Connection, *, output: str, **given: Any) -> None:
     """Simulate the whole roll-out: which node reboots when, which pods move, what is at risk, and whether it fits the
     maintenance window. It changes nothing.
 
-    Each drain is simulated on the cluster as the earlier drains leave it. Exit code 0: every node reboots within one
-    window and every pod finds room. 3: a node does not, or a pod finds no room; the plan says which. 1: the plan could
-    not be made, or --report could not be written."""
+    Each drain is simulated on the cluster as the earlier drains leave it. Exit code 0: all nodes reboot in the same
+    maintenance window, and every pod finds room. 3: at least one node does not reboot in that window, or a pod finds no
+    room; the plan names it. 1: the plan could not be made, or --report could not be written.
+    """
     request = _Request(**given)
     made = _made(request, connection)
     not_written = _write_report(request.report, made) if request.report else ""
@@ -348,8 +349,8 @@ def _made(request: _Request, connection: Connection) -> Plan:
 
 
 def _write_report(path: Path, made: Plan) -> str:
-    """Writes the page. Returns an error message instead of raising it: the plan took long to compute, so it is printed
-    in any case."""
+    """Writes the page. If that fails, returns an error message, so that the command can still print the plan, which
+    took long to compute."""
     try:
         path.write_text(plan_html(made), encoding="utf-8")
     except OSError as error:
@@ -410,7 +411,8 @@ def _unread(snapshot: Snapshot) -> list[str]:
 
 
 def _view(node: Node) -> NodeView:
-    """Turns a Node of a dump into the gates' view. The node-lifecycle controller's taints show whether it was ready."""
+    """Returns the view that the gates have of a Node in a dump. The node-lifecycle controller's taints show whether the
+    Node was ready."""
     return NodeView(
         name=node.name,
         uid=node.uid,
@@ -440,8 +442,8 @@ def _chosen(world: _World, request: _Request) -> tuple[str, ...]:
 
 
 def _is_wanted_down(view: NodeView, now: datetime) -> bool:
-    """Whether a person keeps the node drained or in maintenance, or has requested it. Such a request leads to no
-    reboot."""
+    """Whether a person has put the node into maintenance or drained it, or has requested that. Such a request leads to
+    no reboot."""
     if phase_of(view) == Phase.MAINTENANCE:
         return True
     request = request_of(view)
@@ -451,7 +453,7 @@ def _is_wanted_down(view: NodeView, now: datetime) -> bool:
 
 
 def _kept_down(world: _World) -> list[str]:
-    """A note on the nodes in maintenance. The plan does not simulate their claims."""
+    """Returns a note on the nodes in maintenance, because the plan does not simulate their claims."""
     kept = [view for view in world.views if phase_of(view) == Phase.MAINTENANCE]
     if not kept:
         return []
@@ -463,7 +465,7 @@ def _kept_down(world: _World) -> list[str]:
 
 
 def _left_alone(world: _World) -> list[str]:
-    """A note on the nodes that the agents skip because an autoscaler is removing them."""
+    """Returns a note on the nodes that the agents skip because an autoscaler is removing them."""
     names = [view.name for view in world.views if removed_by(view)]
     why = "left out, because an autoscaler is removing the node; name the node to plan it"
     return [f"{first_few(names)}: {why}"] if names else []
@@ -472,7 +474,8 @@ def _left_alone(world: _World) -> list[str]:
 def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:
     """Returns the cluster as it was before any node started, with a note.
 
-    The plan assumes that nodes with a claim have not begun, and that nodes in maintenance are back in service."""
+    The plan assumes that nodes with a claim have not begun, and that nodes in maintenance are back in service.
+    """
     kept = {view.name for view in world.views if phase_of(view) == Phase.MAINTENANCE}
     begun = {view.name for view in world.views if works(view) and view.name in chosen} - kept
     if not (busy := begun | kept):
@@ -496,7 +499,7 @@ def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[
 
 
 def _changed(assignments: Sequence[str]) -> dict[str, Any]:
-    """Parses the settings of --set in the same way as the agents parse their flags."""
+    """Returns the settings of --set, parsed in the same way as the agents parse their flags."""
     given: dict[str, list[str]] = {}
     for text in assignments:
         name, is_there, value = text.partition("=")
@@ -512,7 +515,7 @@ def _changed(assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def _followed(settings: Settings) -> dict[str, str]:
-    """The values of the settings that change the plan, by the names of their flags."""
+    """Returns the settings that change the plan: the names of their flags and their values."""
     return {flag(name): SETTINGS[name].kind.shown(getattr(settings, name)) for name in _FOLLOWED}
 
 
@@ -529,7 +532,7 @@ def _what_changes_a_plan() -> str:
 
 
 def _without_effect(changed: Mapping[str, Any]) -> list[str]:
-    """A note on settings of --set that do not change a plan."""
+    """Returns a note on settings of --set that do not change a plan."""
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []
@@ -579,7 +582,7 @@ def _durations(world: _World, policy: Policy, request: _Request) -> tuple[Durati
 
 
 def _not_foreseen(policy: Policy) -> list[str]:
-    """A note on the gates that an agent checks, and that the plan assumes to pass."""
+    """Returns a note on the gates that the plan cannot simulate and assumes to say yes."""
     found = unforeseen(policy)
     return [f"the plan does not foresee {', '.join(found)}"] if found else []
 

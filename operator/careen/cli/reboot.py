@@ -1,5 +1,5 @@
-"""`careen reboot NODE`: requests a reboot from the node's agent, and waits for it. The gates, the lock and the record
-are the same as for every other reboot."""
+"""`careen reboot NODE`: requests a reboot from the node's agent, and waits for the reboot. The gates, the lock and the
+record are the same as for every other reboot."""
 
 from __future__ import annotations
 

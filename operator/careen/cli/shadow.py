@@ -47,7 +47,7 @@ _LOOP_SECONDS: Final = 120.0  # a list of 150,000 pods is one step of the loop
 
 
 class Asked(Value, kw_only=True):
-    """The options. If `seconds` and `bindings` are None, the command runs until it is interrupted."""
+    """The options of the command. If `seconds` and `bindings` are None, the command runs until it is interrupted."""
 
     seconds: int | None
     bindings: int | None
@@ -136,7 +136,8 @@ def shadow(
 
 
 async def _run(cluster: Cluster, asked: Asked) -> int:
-    """Follows the cluster until the end, prints the table and returns the exit code."""
+    """Builds the shadow, follows the cluster until the command ends, and closes the connections. Returns the exit
+    code."""
     release = await server_version(cluster.api)
     version, note = supported(release)
     configuration, agents_note = await _configuration(cluster, asked.configuration)
@@ -150,8 +151,8 @@ async def _run(cluster: Cluster, asked: Asked) -> int:
 
 
 async def _configuration(cluster: Cluster, given: Configuration | None) -> tuple[Configuration, str]:
-    """Returns the given configuration, or else that of the agents. The note says why the agents' configuration could
-    not be read."""
+    """Returns the given scheduler configuration, or that of the agents if none was given. Also returns a note, which
+    says why the agents' configuration could not be read."""
     if given is not None:
         return given, ""
     agents = await agents_of(cluster)
@@ -191,7 +192,7 @@ class _Run:
         self._began = self._told_at = self._monotonic()
 
     async def follow(self) -> int:
-        """Follows the cluster until the command is over, prints the table and returns the exit code."""
+        """Follows the cluster until the command ends. Prints the table and returns the exit code."""
         self._serve()
         self._listen_to_signals()
         await self._following.begin(lambda: self._is_interrupted)
@@ -217,7 +218,7 @@ class _Run:
         return exit_code(self._shadow.tally)
 
     async def end(self) -> None:
-        """Closes watches and connections."""
+        """Closes the watches and the connections."""
         await self._following.end()
         self._transport.close()
         if self._server is not None:
@@ -234,7 +235,7 @@ class _Run:
     # ---- for people ----
 
     def _look(self) -> None:
-        """Reports progress and new disagreements. Runs between two comparisons."""
+        """Prints progress and new disagreements. Called between two comparisons."""
         self._heartbeat.expect_within(_LOOP_SECONDS, "follows the cluster")
         troubled = ", ".join(sorted(self._feed.troubles))
         self._heartbeat.hold_readiness(f"cannot follow {troubled}" if troubled else "")

@@ -1,5 +1,5 @@
-"""`careen status`: shows every node's phase, since when, its place in line and the reason; who holds the lock, and who
-is next."""
+"""`careen status`: shows every node's phase, since when, its place in line and the reason. Also shows which nodes hold
+the lock, and which node is next."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
 
 
 async def _policy(cluster: Cluster) -> Policy | None:
-    """The agents' policy; loaded only if needed."""
+    """Returns the agents' policy. Imports the module for that only here, because few calls need it."""
     from careen.cli.support.agents_settings import agents_of
 
     return (await agents_of(cluster)).policy

@@ -49,7 +49,8 @@ def _others_holding(lock: LockState, node: str) -> list[str]:
 
 
 async def _agents(cluster: Cluster, node: str) -> Sequence[PodView] | Unknown:
-    """Lists careen's own pods on the node. A person who may not list pods still gets the other parts of the report."""
+    """Lists careen's own pods on the node. If the person may not list pods, returns unknown, so that the report shows
+    its other parts."""
     try:
         pods = await list_pods_on(cluster.api, node)
     except ClusterError as error:

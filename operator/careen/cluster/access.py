@@ -35,9 +35,11 @@ class OptionalRight(StrEnum):
 
 
 class Right(Value, kw_only=True):
-    """One verb on one resource. An empty `namespace` means all namespaces, an empty `name` every object.
+    """The right to use one verb on one resource. An empty `namespace` means all namespaces, an empty `name` every
+    object.
 
-    `part` names the feature that is off without the right; None: the agent does not start without the right."""
+    `part` is the feature that is off without the right. If it is None, the agent does not start without the right.
+    """
 
     verb: str
     resource: str
@@ -250,8 +252,8 @@ async def missing_rights(api: ClusterApi, rights: tuple[Right, ...]) -> tuple[Ri
 
 
 def _is_given(right: Right, rules: dict[str, list[_Rule]]) -> bool:
-    """Whether the rules grant the right. A right for all namespaces must be granted in each: a grant in one namespace
-    may come from a Role."""
+    """Whether the rules grant the right. A right for all namespaces must be granted in each of them, because a grant in
+    one namespace may come from a Role."""
     where = [right.namespace] if right.namespace else list(rules)
     return all(any(rule.gives(right) for rule in rules[namespace]) for namespace in where)
 
@@ -261,7 +263,7 @@ def _has(listed: list[str], wanted: str) -> bool:
 
 
 async def _rules(api: ClusterApi, namespace: str) -> list[_Rule]:
-    """Reads this account's rules in the namespace; none if the server does not return them."""
+    """Reads this account's rules in the namespace. Returns none if the server refuses the review."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}
     try:
         return (await api.review(RULES, body, _RulesReview)).status.resource_rules or []

@@ -1,6 +1,7 @@
-"""Finds the Nodes that agents run on, for an agent that may get but not list Nodes, as with kured's roles.
+"""Finds the Nodes that agents run on. It is for an agent that may get but not list Nodes, as with kured's roles.
 
-The agents' pods in the DaemonSet's namespace name the Nodes. A node without an agent is not found."""
+The agents' pods in the DaemonSet's namespace name the Nodes. A node without an agent is not found.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ _AT_ONCE = 8  # half of the client's threads
 
 
 class AgentsNodes:
-    """Lists the Nodes; without the right to list them, reads the Nodes that the agents' pods name."""
+    """Lists the Nodes. If the agent may not list them, reads each Node that an agent's pod names."""
 
     def __init__(self, api: ClusterApi, *, own: str, namespace: str, daemonset: str) -> None:
-        """`own` is this agent's node. The list of pods may lack its pod."""
+        """`own` is the name of this agent's node. It is always read, because the list of pods may lack this agent's
+        pod."""
         self._api = api
         self._own = own
         self._namespace = namespace
@@ -30,11 +32,11 @@ class AgentsNodes:
 
     @property
     def may_be_listed(self) -> bool:
-        """Whether the agent may list all Nodes. Only such a list proves that a Node does not exist."""
+        """Whether the agent may list all Nodes. Only a list of all Nodes proves that a Node does not exist."""
         return not self._api.withheld(Request(method="GET", path=NODES))
 
     async def read(self, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
-        """Returns every Node, or those whose reboot label has one of the given values. Raises `ClusterError`."""
+        """Returns every Node, or the Nodes whose reboot label has one of the given values. Raises `ClusterError`."""
         try:
             return await list_nodes(self._api, reboot_label=reboot_label)
         except Withheld:

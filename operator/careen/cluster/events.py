@@ -1,5 +1,5 @@
-"""Posts Kubernetes Events on the agent's Node, ConfigMap and DaemonSet. Texts come from the core; posting is best
-effort and delays nothing."""
+"""Posts Kubernetes Events on the agent's Node, ConfigMap and DaemonSet. The core writes the texts. A failed post delays
+nothing."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ async def post_event(
     once: str = "",
     pauses: Sequence[float] = (),
 ) -> str:
-    """Posts one Event. Returns the empty text, or why the Event could not be posted.
+    """Posts one Event. Returns an empty text, or why the Event could not be posted.
 
     Events about a subject with the same `once` have the same name, so the server keeps only the first. With `pauses`
-    the Event is posted again after each pause until the server answers; the name prevents duplicates."""
+    the Event is posted again after each pause until the server answers; the name prevents duplicates.
+    """
     at = api.clock.now()
     once = once or (f"{host}/{at.isoformat()}/{sentence}" if pauses else "")
     namespace = subject.namespace or NODE_EVENTS_NAMESPACE
@@ -73,7 +74,8 @@ async def post_event(
 
 async def is_first(api: ClusterApi, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:
     """Posts this warning and returns whether it is the first with its name, so that only one of many agents sends the
-    message. Without the server's answer the warning counts as the first: two messages are better than none."""
+    message. If the server does not answer, the warning counts as the first, because two messages are better than
+    none."""
     at = rfc3339(api.clock.now())
     body = event(subject, reason=reason, sentence=sentence, is_warning=True, host=host, at=at, once=once)
     try:
@@ -119,8 +121,8 @@ def event(
 
 
 def _name(subject: Subject, reason: str, once: str) -> dict[str, str]:
-    """Returns the metadata for a name: one that every agent derives alike from `once`, or one that the server
-    generates."""
+    """Returns the metadata with the Event's name. All agents compute the same name from `once`. Without `once` the
+    server generates a name."""
     if not once:
         return {"generateName": f"{subject.name}."}
     return {"name": f"{subject.name}.{hashlib.sha256(f'{subject.uid}/{reason}/{once}'.encode()).hexdigest()[:16]}"}

@@ -1,8 +1,9 @@
-"""Requests an eviction (policy/v1) and returns one of a closed set of outcomes. Also reads how many evictions the
+"""Requests an eviction (policy/v1) and returns its outcome, one of a fixed set. Also reads how many evictions the
 disruption budgets allow.
 
-The request carries the pod's UID, so that it cannot evict a pod that was recreated under the same name. With `dry_run`
-the server consults budgets and webhooks and evicts nothing."""
+The request carries the pod's UID, so that it cannot evict a new pod with the same name. With `dry_run` the server
+consults budgets and webhooks but evicts nothing.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ _BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 
 
 class Evicted(Value, kw_only=True):
-    """The outcome for one pod. `detail` has the server's message; `retry_after_seconds` is the wait that it
+    """The outcome for one pod. `detail` is the server's message; `retry_after_seconds` is the wait that the server
     requests."""
 
     answer: EvictAnswer
@@ -58,8 +59,8 @@ class Evicted(Value, kw_only=True):
 
 
 async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evicted:
-    """Sends one eviction request. Every answer of the server is an outcome, and so is a lost answer; the function does
-    not raise."""
+    """Sends one eviction request. Every answer of the server is an outcome, and so is a lost answer. This function
+    raises no error of a request."""
     path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     query = {"dryRun": "All"} if dry_run else {}
     try:
@@ -85,7 +86,7 @@ async def allowed_disruptions(api: ClusterApi) -> dict[str, int]:
 
 
 def _judged(error: Refused) -> EvictAnswer:
-    """Returns an answer that says who refused: a budget, admission, or a part that did not examine the eviction, such
+    """Returns an answer that shows who refused: a budget, admission, or a part that did not examine the eviction, such
     as the authorizer or a proxy."""
     if isinstance(error, TooManyRequests) and _BUDGET.search(error.message):
         return EvictAnswer.BUDGET
@@ -117,7 +118,7 @@ def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
 
 
 async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: NotFound | NotServed) -> Evicted:
-    """Finds out what a 404 means. A server or proxy without the eviction API answers 404 too; only a 404 for the pod
+    """Finds out what a 404 means. A server or proxy without the eviction API answers 404 too. Only a 404 for the pod
     itself proves that the pod is gone."""
     try:
         head = await api.get(path, objects.ObjectHead)
@@ -131,8 +132,8 @@ async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: N
 
 
 def _explain_conflict(error: Conflict) -> Evicted:
-    """Finds out what a 409 means. If it mentions the UID, another pod has the name. Any other conflict is a race in the
-    server."""
+    """Finds out what a 409 means. If it mentions the UID, another pod now has this name. Any other conflict is a race
+    in the server."""
     if "uid" in error.message.lower():
         return Evicted(answer=EvictAnswer.GONE, detail="another pod has this name now")
     return _said(EvictAnswer.UNCLEAR, error)

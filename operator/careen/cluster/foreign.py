@@ -1,9 +1,10 @@
-"""Finds other reboot coordinators in the cluster: one whose pods run, or the lock of a kured that was removed while a
-node held the lock.
+"""Finds other reboot coordinators in the cluster: one with running pods, or the lock of a kured that was removed while
+a node held the lock.
 
-Every tenant who may create a DaemonSet can give it kured's image name or annotation. So such an object counts only
-while it has pods. `kube-system/kured` belongs to the administrators: there desired pods count before they start, and a
-claim counts without pods, because a node may be down under it."""
+Any tenant who may create a DaemonSet can give it kured's image name or annotation. So such an object counts only while
+it has pods. `kube-system/kured` belongs to the administrators: its pods count before they have started, and a claim in
+its lock counts without pods, because a node may be down under that claim.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +25,11 @@ _SHOWN_HOLDERS = 3
 
 
 async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[str, ...]:
-    """Returns a sentence for each foreign coordinator. `namespace` and `name` are the agents' own DaemonSet, which does
+    """Returns a sentence for each other coordinator. `namespace` and `name` are the agents' own DaemonSet, which does
     not count.
 
-    Finds DaemonSets with pods whose image is named kured, and kured's lock with a claim or a pause in it."""
+    Finds DaemonSets with pods whose image is named kured, and kured's lock with a claim or a pause in it.
+    """
     found: list[str] = []
     for each in await _daemonsets(api):
         place = (each.metadata.namespace, each.metadata.name)
@@ -48,7 +50,7 @@ async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[s
 
 
 async def _daemonsets(api: ClusterApi) -> list[objects.DaemonSet]:
-    """Lists all DaemonSets; without the right to list them, reads only `kube-system/kured`."""
+    """Lists all DaemonSets. Without the right to list them, reads only `kube-system/kured`."""
     try:
         return await api.items(DAEMONSETS, objects.DaemonSet)
     except Withheld:
@@ -60,27 +62,28 @@ async def _daemonsets(api: ClusterApi) -> list[objects.DaemonSet]:
 
 
 class Pods(Value, kw_only=True):
-    """On how many nodes a DaemonSet has pods, and whether the pods are kured's."""
+    """The number of nodes on which a DaemonSet has pods, and whether the pods are kured's."""
 
     number: int
     are_kureds: bool
 
 
 async def pods_of(api: ClusterApi, *, namespace: str, name: str) -> Pods:
-    """Reads how many pods this DaemonSet has. Raises `NotFound` if it does not exist."""
+    """Reads on how many nodes this DaemonSet has pods. Raises `NotFound` if it does not exist."""
     path = f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets/{quote(name, safe='')}"
     daemonset = await api.get(path, objects.DaemonSet)
     return Pods(number=_pods(daemonset), are_kureds=_has_kureds_image(daemonset))
 
 
 def _pods(daemonset: objects.DaemonSet) -> int:
-    """Returns on how many nodes the DaemonSet has pods, including nodes that it no longer selects. A pod that is not
-    ready counts: it may start at any moment."""
+    """Returns on how many nodes the DaemonSet has pods, including nodes that its selector no longer matches. A pod that
+    is not ready counts, because it may start at any moment."""
     return max(0, daemonset.status.current_number_scheduled) + max(0, daemonset.status.number_misscheduled)
 
 
 def _held(annotation: str | None) -> str:
-    """Returns the lock's state in words; empty if the lock has no holder. Kured leaves an empty list of claims."""
+    """Returns the lock's state in words, or an empty text if the lock has no holder. kured may leave an empty list of
+    claims."""
     content = parse(annotation)
     if isinstance(content, Garbage):
         return "it cannot be understood"

@@ -26,12 +26,13 @@ class LockStore:
         self._annotation = annotation
 
     async def read(self) -> LockReading:
-        """Reads the lock. Raises `ClusterError`; a missing DaemonSet is `NotFound`, not a free lock."""
+        """Reads the lock. Raises `ClusterError`. A missing DaemonSet raises `NotFound` and does not count as a free
+        lock."""
         return self._reading(await self._api.get(self._path, objects.LockObject))
 
     async def write(self, wanted: WriteLock) -> Written[LockReading]:
-        """Replaces the annotation with `wanted.content`, if the DaemonSet still has the expected version. None removes
-        the annotation."""
+        """Replaces the annotation with `wanted.content`, if the DaemonSet still has the expected version. With the
+        content None, removes the annotation."""
 
         async def write(version: str) -> LockReading:
             try:
@@ -51,8 +52,8 @@ class LockStore:
         return await write_guarded(version=wanted.expected_resource_version, write=write, read=read, stands=stands)
 
     async def _replace(self, version: str, wanted: WriteLock) -> objects.LockObject:
-        """Writes the whole DaemonSet as kured does, whose Role has `update` and no `patch`. All other fields are sent
-        as they were read, with the version that the decision saw, so that the write overwrites no other change."""
+        """Writes the whole DaemonSet as kured does, whose Role has `update` but not `patch`. All other fields are sent
+        as they were read. The write names the version that the decision saw, so that it overwrites no other change."""
         whole: dict[str, Any] = await self._api.get(self._path, dict)
         annotations = {**(whole["metadata"].get("annotations") or {}), self._annotation: wanted.content}
         whole["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Reads one Node, lists many, and patches the agent's own Node with a guard."""
+"""Reads one Node, lists many Nodes, and patches the agent's own Node with its resourceVersion as a guard."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_NAMES = ("", ".", "..")  # paths of other resources: an answer from there is
 
 
 async def read_node(api: ClusterApi, name: str) -> NodeView | Gone:
-    """Reads the Node; `Gone` if a consistent read says that it does not exist."""
+    """Reads the Node. Returns `Gone` if a consistent read shows that it does not exist."""
     if name in _NO_NAMES:
         return Gone()
     try:
@@ -32,8 +32,8 @@ async def read_node(api: ClusterApi, name: str) -> NodeView | Gone:
 
 
 async def list_nodes(api: ClusterApi, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
-    """Lists every Node, or those whose reboot label has one of the given values. Consistent: never from an old
-    cache."""
+    """Lists every Node, or the Nodes whose reboot label has one of the given values. The list is consistent: it never
+    comes from an old cache."""
     query = {"labelSelector": _labelled(reboot_label)} if reboot_label else {}
     view = functools.partial(objects.node_view, all_annotations=False)
     found = tuple(await api.views(NODES, objects.Node, view, query=query))
@@ -45,12 +45,13 @@ async def list_nodes(api: ClusterApi, *, reboot_label: Sequence[str] = ()) -> tu
 
 
 async def list_signed_nodes(api: ClusterApi) -> tuple[SignedNode, ...]:
-    """Lists every Node with all of its annotations and the managers of its fields. Consistent."""
+    """Lists every Node with all of its annotations and the managers of its fields. The list is consistent."""
     return tuple(objects.signed_node(node) for node in await api.items(NODES, objects.ManagedNode))
 
 
 async def read_signed_node(api: ClusterApi, name: str) -> SignedNode | Gone:
-    """Reads the Node with the managers of its fields; `Gone` if a consistent read says that it does not exist."""
+    """Reads the Node with the managers of its fields. Returns `Gone` if a consistent read shows that it does not
+    exist."""
     try:
         return objects.signed_node(await api.get(_path(name), objects.ManagedNode))
     except NotFound:
@@ -58,7 +59,8 @@ async def read_signed_node(api: ClusterApi, name: str) -> SignedNode | Gone:
 
 
 async def count_nodes(api: ClusterApi, *, reboot_label: Sequence[str], most: int) -> int | None:
-    """Returns how many Nodes have one of these reboot labels; None if more than `most` have. Requests only one page."""
+    """Returns how many Nodes have one of these reboot labels; None if more than `most` have. Requests only one page of
+    the list."""
     query, what = {"labelSelector": _labelled(reboot_label)}, f"GET {NODES}"
     async with aclosing(api.pages(NODES, query=query, page_size=most)) as pages:
         page = await anext(pages)
@@ -70,7 +72,7 @@ def _labelled(values: Sequence[str]) -> str:
 
 
 async def patch_node(api: ClusterApi, name: str, patch: PatchNode) -> Written[NodeView]:
-    """Sends the patch, guarded by its resourceVersion: either all of it lands or nothing."""
+    """Sends the patch, guarded by its resourceVersion. Either the whole patch lands or nothing."""
 
     async def write(version: str) -> NodeView:
         return objects.node_view(
@@ -87,8 +89,8 @@ async def patch_node(api: ClusterApi, name: str, patch: PatchNode) -> Written[No
 
 
 def stands(patch: PatchNode, node: NodeView) -> bool:
-    """Whether every part of the patch is in the Node. That proves that the patch landed, because the annotations of
-    each change of phase are unique."""
+    """Whether the Node contains every part of the patch. Then the patch has landed, because the annotations of each
+    change of phase are unique."""
     return (
         _contains(node.labels, patch.labels)
         and _contains(node.annotations, patch.annotations)
@@ -101,21 +103,21 @@ def stands(patch: PatchNode, node: NodeView) -> bool:
 
 
 def _of_others_than_controllers(taints: Iterable[Taint]) -> set[Taint]:
-    """Returns the taints without those of cordons and conditions: the node controller sets and removes these, often
-    right after a patch."""
+    """Returns the taints without those of cordons and conditions, because the node controller sets and removes these,
+    often right after a patch."""
     return {taint for taint in taints if not taint.key.startswith("node.kubernetes.io/")}
 
 
 def _manager(patch: PatchNode) -> dict[str, str]:
-    """Returns the field manager, if careen may have to identify the changes later. Otherwise the server uses the user
-    agent's name."""
+    """Returns the field manager for a patch whose changes careen may have to identify later. Without one the server
+    uses the user agent's name."""
     if patch.adds_taint:
         return {"fieldManager": TAINT_MANAGER}
     return {"fieldManager": FIELD_MANAGER} if patch.unschedulable is not None else {}
 
 
 def merge_patch(patch: PatchNode, version: str) -> dict[str, Any]:
-    """Returns the patch as JSON: null removes a key, `taints` replaces the whole list."""
+    """Returns the patch as JSON. A null removes a key, and `taints` replaces the whole list."""
     metadata: dict[str, Any] = {"resourceVersion": version}
     if patch.labels:
         metadata["labels"] = dict(patch.labels)

@@ -97,7 +97,8 @@ class ManagedMeta(Meta, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedNode(Node, gc=False, frozen=True, rename="camel"):
-    """A Node with its managed fields. Only for single Nodes, because managed fields double the size of a Node."""
+    """A Node with its managed fields. Only single Nodes are read this way, because managed fields double the size of a
+    Node."""
 
     metadata: ManagedMeta
 
@@ -116,7 +117,7 @@ class _ObjectFields(msgspec.Struct, gc=False, frozen=True):
 
 
 class Present(msgspec.Struct, gc=False, frozen=True):
-    """An object of which only the existence matters."""
+    """Any object. careen needs to know only that it exists."""
 
 
 class Volume(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -149,7 +150,7 @@ class Pod(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class BoundSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """The fields of a pod template's spec that name a node."""
+    """The field of a pod template's spec that names a node."""
 
     node_name: str = ""
 
@@ -159,7 +160,8 @@ class BoundTemplate(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedPod(Pod, gc=False, frozen=True, rename="camel"):
-    """A Pod with its managed fields. Only for the pods of one node, because managed fields double the size of a Pod."""
+    """A Pod with its managed fields. Only the pods of one node are read this way, because managed fields double the
+    size of a Pod."""
 
     metadata: ManagedMeta
 
@@ -235,8 +237,9 @@ class LockObject(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
-    """Returns the core's view of a Node. Lists of many Nodes keep only careen's and kured's annotations, without the
-    history: no decision needs the history, and for thousands of Nodes it takes megabytes."""
+    """Returns the core's view of a Node. Without `all_annotations`, for lists of many Nodes, it has only careen's and
+    kured's annotations and no history of reboots. No decision needs the other annotations, and for thousands of Nodes
+    they take megabytes."""
     annotations = node.metadata.annotations or _NOTHING
     if not all_annotations:
         annotations = {
@@ -330,7 +333,7 @@ def pod_view(pod: Pod) -> PodView:
 
 
 def _end(at: datetime | None) -> datetime | None:
-    """Returns when the pod should be gone. For a terminating pod it is never None, even if the grace period lasts for
+    """Returns when the pod should be gone. For a terminating pod this is never None, even if the grace period lasts for
     centuries."""
     return None if at is None else bounded(at) or LATEST
 
@@ -343,16 +346,16 @@ _LONGEST_GRACE_SECONDS = 100 * 365 * 86_400.0  # the pod's creator chooses it, u
 
 
 def _came_bound(pod: Pod) -> bool | None:
-    """Whether the pod's creator set `spec.nodeName`; None if unknown. A scheduler sets it through `pods/binding`, which
-    records no manager (pkg/registry/core/pod/storage/storage.go)."""
+    """Whether the pod was created with `spec.nodeName` set; None if unknown. A scheduler sets it later through
+    `pods/binding`, which records no manager (pkg/registry/core/pod/storage/storage.go)."""
     if not isinstance(pod, ManagedPod) or not pod.metadata.managed_fields:
         return None
     return any(not each.subresource and _sets(each, "f:nodeName") for each in pod.metadata.managed_fields)
 
 
 def _tolerates_cordon(toleration: Toleration) -> bool:
-    """Whether the pod tolerates a cordon, as kube-scheduler decides (plugins/nodeunschedulable): the taint
-    `unschedulable:NoSchedule`, without a value."""
+    """Whether the pod tolerates a cordon. As in kube-scheduler (plugins/nodeunschedulable), this means the taint
+    `unschedulable:NoSchedule` without a value."""
     is_named = toleration.key == keys.UNSCHEDULABLE or (not toleration.key and toleration.operator == "Exists")
     return (
         is_named
@@ -370,8 +373,8 @@ def controller_of(meta: Meta) -> OwnerReference:
 
 
 def owner_health(kind: str, workload: Workload) -> OwnerHealth:
-    """Returns how many replicas the controller wants and has. The API's default is 1, for `replicas` and for a Job's
-    `parallelism`."""
+    """Returns how many replicas the controller wants and how many are ready. If the controller does not say, it wants
+    1, the API's default for `replicas` and for a Job's `parallelism`."""
     wanted = workload.spec.parallelism if kind == "Job" else workload.spec.replicas
     ready = workload.status.ready if kind == "Job" else workload.status.ready_replicas
     return OwnerHealth(

@@ -40,8 +40,8 @@ class Owner(NamedTuple):
 
 
 async def list_pods_on(api: ClusterApi, node: str) -> tuple[PodView, ...]:
-    """Lists every pod bound to the node, in all namespaces. The server's cache of pods has an index on
-    `spec.nodeName`."""
+    """Lists every pod bound to the node, in all namespaces. The request is cheap, because the server's cache has an
+    index on `spec.nodeName`."""
     found = await api.items(PODS, objects.ManagedPod, query={"fieldSelector": f"spec.nodeName={node}"})
     refuse_others(
         (f"a pod of {pod.spec.node_name or 'no node'}" for pod in found if pod.spec.node_name != node),
@@ -51,8 +51,8 @@ async def list_pods_on(api: ClusterApi, node: str) -> tuple[PodView, ...]:
 
 
 async def list_blocking_pods(api: ClusterApi, rules: Iterable[BlockingPods]) -> tuple[PlacedPod, ...]:
-    """Lists the pods that entries with a wider scope than the node select: one request for each entry, or for each
-    namespace that the entry names. The server picks the pods by their labels. Raises `ClusterError`."""
+    """Lists the pods that forbid reboots beyond their own node. It sends one request for each entry of --blocking-pods,
+    or for each namespace that the entry names. The server selects the pods by their labels. Raises `ClusterError`."""
     found: list[PlacedPod] = []
     for rule in rules:
         if rule.scope is not BlockingScope.NODE:
@@ -75,7 +75,7 @@ def _blockers(rule: BlockingPods, listed: Iterable[objects.Pod]) -> Iterator[Pla
 
 
 async def read_controller(api: ClusterApi, namespace: str, name: str) -> Owner | None:
-    """Reads the controller of a pod; None if there is no such pod, or if nothing controls it."""
+    """Reads the controller of a pod. Returns None if the pod does not exist or has no controller."""
     try:
         pod = await api.get(
             f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}", objects.ObjectHead
@@ -87,15 +87,15 @@ async def read_controller(api: ClusterApi, namespace: str, name: str) -> Owner |
 
 
 def owners_of(pods: Iterable[PodView]) -> frozenset[Owner]:
-    """Returns the controllers of these pods whose health can be compared."""
+    """Returns the controllers of these pods. Leaves out kinds of controllers whose health cannot be compared."""
     return frozenset(
         Owner(pod.owner_kind, pod.namespace, pod.owner_name) for pod in pods if pod.owner_kind in WORKLOAD_KINDS
     )
 
 
 async def read_owners(api: ClusterApi, owners: Iterable[Owner]) -> tuple[OwnerHealth, ...]:
-    """Reads each owner's current health. Leaves out an owner that is gone or being deleted, and an owner whose kind has
-    no replicas or may not be read."""
+    """Reads each owner's current health. Leaves out owners that are gone or being deleted, owners of a kind without
+    replicas, and owners that careen may not read."""
     wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
     for owner in owners:
         if owner.kind in WORKLOAD_KINDS:
@@ -113,10 +113,11 @@ async def read_owners(api: ClusterApi, owners: Iterable[Owner]) -> tuple[OwnerHe
 async def places_of(
     api: ClusterApi, namespace: str, owner_uids: Collection[str], *, since: datetime
 ) -> dict[str, list[str]]:
-    """Returns, for each owner, the nodes of its pods that were created at or after `since`; empty for an owner without
-    such pods.
+    """Returns the nodes of each owner's pods that were created at or after `since`. The list of an owner without such
+    pods is empty.
 
-    Reads page by page, because a namespace may be large."""
+    Reads page by page, because a namespace may be large.
+    """
     places: dict[str, list[str]] = {uid: [] for uid in owner_uids}
     async for page in api.pages(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"):
         for pod in decoded(page, list_of(objects.Pod), f"GET pods of {namespace}").items:

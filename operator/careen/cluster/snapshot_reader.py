@@ -1,8 +1,9 @@
 """Reads everything that kube-scheduler considers, as raw pages of lists. scheduler_core builds a `Snapshot` from the
 pages.
 
-Pages are passed on one by one and never kept. Kinds that no pod refers to are not listed: a cluster without volumes or
-devices costs nine requests."""
+Pages are passed on one by one and not kept. Kinds that no pod refers to are not listed, so a cluster without volumes or
+devices costs nine requests.
+"""
 
 from __future__ import annotations
 
@@ -58,10 +59,11 @@ _ON_REFERENCE = (
 
 
 async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
-    """Returns the result of `read`, which iterates over all of `pages`.
+    """Returns the result of `read`, which reads all of `pages`.
 
-    If a list expires between two of its pages (410), everything is read again from the start, once: pages of two reads
-    cannot be combined."""
+    If a list expires between two of its pages (410), reads everything once more from the start, because pages of two
+    reads cannot be combined.
+    """
     try:
         return await read()
     except Expired:
@@ -83,13 +85,13 @@ async def pages(api: ClusterApi) -> AsyncIterator[bytes]:
 
 
 def _referred_to(page: bytes) -> set[str]:
-    """Returns the lists that the pods of this page refer to."""
+    """Returns the paths of the lists that the pods of this page refer to."""
     return {path for marks, paths in _ON_REFERENCE if any(mark in page for mark in marks) for path in paths}
 
 
 async def _served_pages(api: ClusterApi, path: str) -> AsyncIterator[bytes]:
-    """Yields the pages of the list. If the API has several versions, it takes the first one that the server serves;
-    without a served version it yields nothing."""
+    """Yields the pages of the list. If the API has several versions, takes the first version that the server serves. If
+    the server serves none of them, yields nothing."""
     if "{version}" not in path:
         async for page in api.pages(path):
             yield page

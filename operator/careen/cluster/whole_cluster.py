@@ -1,7 +1,8 @@
-"""Reads a snapshot of the whole cluster page by page. Each page is dropped after parsing, while the next one is
-fetched.
+"""Reads a snapshot of the whole cluster page by page. While one page is parsed, the next is requested; parsed pages are
+dropped.
 
-This file loads numpy. So it is separate from snapshot_reader.py, which the agent's own process may import."""
+This file loads numpy, so it is separate from snapshot_reader.py, which the agent's own process may import.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ async def _read(api: ClusterApi) -> Snapshot:
 
 
 async def _one_ahead(source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yields the same pages, and requests the next page while the current one is decoded."""
+    """Yields the same pages. While the caller decodes a page, the next page is already requested."""
     following = asyncio.ensure_future(_next(source))
     try:
         while (page := await following) is not None:

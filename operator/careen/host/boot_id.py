@@ -25,8 +25,8 @@ def read_boot_id(file: Path) -> str | Unknown:
 
 
 def uptime_seconds() -> float:
-    """Returns the seconds since the host booted, including sleep. Deadlines use it because it continues when the agent
-    restarts."""
+    """Returns the seconds since the host booted, including the time in sleep. Deadlines use this clock because it
+    continues when the agent restarts."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -37,8 +37,9 @@ _UNREAD = Unknown("the host's count of soft reboots is not known yet")
 class SoftReboots:
     """Counts the soft reboots of the host since its boot, by asking systemd.
 
-    A soft reboot ends every process and keeps the kernel with its boot id. The first successful answer is therefore
-    valid for the life of this process; a failed query is repeated."""
+    A soft reboot ends every process and keeps the kernel with its boot id. So the first successful answer is valid for
+    the life of this process. A failed query is repeated.
+    """
 
     def __init__(self, how: HostExec, *, deadline_seconds: float) -> None:
         self._how = how
@@ -53,7 +54,8 @@ class SoftReboots:
         return self.count
 
     def added_to(self, boot_id: str | Unknown) -> str | Unknown:
-        """Returns the boot id with the count. Together they identify one run of the host's userspace."""
+        """Returns the boot id with the count of soft reboots. Together they identify one run of the host's
+        userspace."""
         if isinstance(boot_id, Unknown):
             return boot_id
         return self.count if isinstance(self.count, Unknown) else f"{boot_id}{SOFT_REBOOTS}{self.count}"

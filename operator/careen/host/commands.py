@@ -38,7 +38,8 @@ class Exited(Value, kw_only=True):
 class NotStarted(Value):
     """The command could not be started, because the program is missing or not executable. It certainly had no effect.
 
-    `is_program`: the agent reached the host, but the host could not run this program."""
+    `is_program` is true if the agent reached the host, but the host could not run this program.
+    """
 
     why: str
     is_program: bool = False
@@ -51,7 +52,7 @@ class TimedOut(Value):
 
 
 class NotFollowed(Value):
-    """The command may have started, but no thread was free to wait for it. Its effect is unknown."""
+    """The command may have started, but the agent had no free thread to wait for its end. Its effect is unknown."""
 
     why: str
 
@@ -66,10 +67,10 @@ _kept: list[asyncio.subprocess.Process] = []
 async def run_on_host(
     argv: Sequence[str], *, how: HostExec, deadline_seconds: float, outlives_us: bool = False
 ) -> Outcome:
-    """Runs `argv` until it ends or until the deadline. Returns an outcome for every failure of the command and raises
-    nothing.
+    """Runs `argv` until it ends or until the deadline. Every failure of the command is an outcome, not an exception.
 
-    Cancellation kills the command, except with `outlives_us`: the agent must not interrupt a requested reboot."""
+    Cancellation kills the command, except with `outlives_us`, because the agent must not interrupt a requested reboot.
+    """
     full = [*NSENTER, *argv] if how is HostExec.NSENTER else list(argv)
     try:
         process = await _started(full, outlives_us=outlives_us)
@@ -117,8 +118,8 @@ def _keep(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
 
 
 async def kill_group(process: asyncio.subprocess.Process) -> None:
-    """Kills a child that was started in its own session, together with its process group. Returns within two seconds
-    even if another process holds the child's pipes open."""
+    """Kills a child process that was started in its own session, together with its process group. Returns within two
+    seconds even if another process holds the child's pipes open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     # Reading the pipes to their end closes them; the event loop may end before it would. A grandchild in another
@@ -129,8 +130,8 @@ async def kill_group(process: asyncio.subprocess.Process) -> None:
 
 
 async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    """Waits until the process has ended and both pipes are closed. Returns the beginning and the end of stdout and of
-    stderr."""
+    """Waits until the process has ended and both pipes are closed. Returns the beginning and the end of the output, and
+    of the error output."""
     if process.stdin is not None:
         process.stdin.close()
     output, errors, _ = await asyncio.gather(_ends_of(process.stdout), _ends_of(process.stderr), process.wait())
@@ -139,7 +140,7 @@ async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, 
 
 async def _ends_of(pipe: asyncio.StreamReader | None) -> bytes:
     """Returns the beginning and the end of the pipe's content. Reads all of it, so that a full pipe never blocks the
-    command, but keeps at most two chunks in memory."""
+    command. Keeps at most two chunks in memory."""
     head, tail, is_cut = b"", b"", False
     while pipe is not None and (chunk := await pipe.read(_CHUNK_BYTES)):
         room = _END_BYTES - len(head)

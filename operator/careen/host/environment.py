@@ -12,5 +12,5 @@ _NODE = frozenset({"CAREEN_NODE_ID", "KURED_NODE_ID"})  # scripts written for ku
 
 
 def of_children() -> dict[str, str]:
-    """Returns the agent's environment without its settings. Paths, proxies and the API server's address are kept."""
+    """Returns the agent's environment without its settings. Paths, proxies and the API server's address stay in it."""
     return {key: value for key, value in os.environ.items() if key in _NODE or not key.startswith(_SETTINGS)}

@@ -1,7 +1,9 @@
 """Lists the inhibitors that delay or block a shutdown, from the files of systemd-logind.
 
-The only alternative is D-Bus, which an agent with few rights cannot reach. logind calls the files private; their format
-has not changed since 2012 (`inhibitor_save` in systemd's src/login/logind-inhibit.c). Unreadable files are skipped."""
+The only alternative is D-Bus, which an agent with few rights cannot reach. logind calls the files private, but their
+format has not changed since 2012 (`inhibitor_save` in systemd's src/login/logind-inhibit.c). Unreadable files are
+skipped.
+"""
 
 from __future__ import annotations
 

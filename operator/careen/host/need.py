@@ -21,7 +21,7 @@ from scheduler_core.values import Value
 
 
 class Sources(Value, kw_only=True):
-    """The configured sources of a need: probes by name, the files and the command of the probe `sentinel`, and
+    """The configured sources of a need: the names of the probes, the files and the command of the probe `sentinel`, and
     limits."""
 
     files: tuple[str, ...] = ()
@@ -56,12 +56,12 @@ class HostNeed:
         return bool(self._command or self._running)
 
     async def look(self) -> Need:
-        """Returns the need that the files show; no if no source is a file. Always names the package manager that is
+        """Returns the need that the files show, or no need if no source is a file. Also says which package manager is
         working, because a person may request a reboot at any time."""
         return await self._files.read()
 
     async def ask(self) -> Need:
-        """Runs the commands, each with its own deadline, and returns the need that they report."""
+        """Runs the commands, each with its own deadline. Returns the need that they report."""
         return together(await asyncio.gather(*self._asked()))
 
     def _asked(self) -> list[asyncio.Task[Need]]:

@@ -34,7 +34,7 @@ class Host(Protocol):
         ...
 
     async def ask_reboot(self) -> reboot.RebootAnswer:
-        """Requests a reboot from the host. Returns before the reboot happens."""
+        """Requests a reboot from the host. Returns before the host reboots."""
         ...
 
     async def test_reboot(self) -> SelfTest:
@@ -44,8 +44,8 @@ class Host(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalHost:
-    """The host that this process runs on. Each command is one line, split as a shell would split it; no shell runs
-    it."""
+    """The host that this process runs on. Each command is one line, which is split as a shell would split it. No shell
+    runs the command."""
 
     root: Path
     need: HostNeed
@@ -61,11 +61,11 @@ class LocalHost:
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:
-        """Returns the need that files on the host show. `need` also runs the commands."""
+        """Returns the need that the files on the host show. The attribute `need` also runs the commands."""
         return await self.need.look()
 
     def read_boot_id(self) -> str | Unknown:
-        """Returns the boot id from the configured file, with the count of soft reboots if that counts."""
+        """Returns the boot id from the configured file. If soft reboots count, adds their number."""
         found = boot_id.read_boot_id(self.boot_id_file)
         return found if self.soft_reboots is None else self.soft_reboots.added_to(found)
 
@@ -82,8 +82,8 @@ class LocalHost:
         )
 
     async def test_reboot(self) -> SelfTest:
-        """Checks whether the reboot command or the signal would work, without a reboot. For the signal, also reports
-        the shutdown inhibitors that the signal would bypass."""
+        """Checks whether the reboot command or the signal would work, without a reboot. A warning about the signal
+        lists the shutdown inhibitors that it would bypass."""
         if self.reboot_method == "signal":
             return await asyncio.to_thread(self._test_signal)
         argv = shlex.split(self.reboot_command)
@@ -96,7 +96,8 @@ class LocalHost:
 
 
 def _unheard(holding: tuple[Inhibitor, ...]) -> str:
-    """Returns a warning about the inhibitors that the signal would bypass; empty if there are none."""
+    """Returns a warning about the shutdown inhibitors that the signal would bypass. Returns an empty text if there are
+    none."""
     if not holding:
         return ""
     names = ", ".join(f"{each.who} ({each.mode})" for each in holding[:5])

@@ -1,8 +1,9 @@
 """Finds a package manager that is working on the host. A reboot during its transaction may leave a host that does not
 boot.
 
-A working package manager locks its own lock file. The agent queries these locks and never takes one, because even a
-brief lock could make `dpkg` fail. Unreadable files are skipped; with --reboot-method=signal no such file is mounted."""
+A working package manager locks its own lock file. The agent queries these locks but never takes one, because even a
+brief lock could make `dpkg` fail. Unreadable files are skipped. With --reboot-method=signal no such file is mounted.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from scheduler_core.values import Value
 
 
 class LockFile(Value):
-    """A package manager's lock file, and the package manager's name in messages."""
+    """A package manager's lock file, and the name of the package manager for messages."""
 
     path: str
     manager: str
@@ -47,7 +48,8 @@ _HELD = re.compile(r"^\d+: FLOCK +\S+ +\S+ +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+
 
 
 def at_work(root: Path, *, proc: Path = Path("/proc")) -> str:
-    """Returns the package manager that is working, with its process if known; empty if none is found."""
+    """Returns the package manager that is working, with its process if known. Returns an empty text if none is
+    working."""
     for lock in RECORD_LOCKS:
         if (pid := _record_lock_holder(root, lock.path)) is not None:
             return _told(lock.manager, pid, proc)
@@ -61,7 +63,7 @@ def at_work(root: Path, *, proc: Path = Path("/proc")) -> str:
 
 
 def _record_lock_holder(root: Path, path: str) -> int | None:
-    """Returns the id of the process that holds a lock of fcntl(2). Returns 0 or less if the kernel does not know the
+    """Returns the id of the process that holds a lock of fcntl(2). The id is 0 or less if the kernel does not know the
     process, and None if there is no lock."""
     try:
         descriptor = open_regular_file(root, path)
@@ -94,8 +96,8 @@ def _whole_lock_holder(root: Path, path: str, proc: Path) -> int | None:
 
 
 def _living(root: Path, path: str, proc: Path) -> int | None:
-    """Returns the process that a pid file names, if it is alive. A process without a command line is a zombie, as in
-    libzypp."""
+    """Returns the process that a pid file names, if it is alive. A process without a command line is a zombie and does
+    not count, as in libzypp."""
     number = (read_regular_file(root, path, 32) or "").strip()
     if not re.fullmatch(r"[1-9][0-9]{0,9}", number, re.ASCII):
         return None

@@ -1,5 +1,5 @@
-"""Translates a path of the host to a path that this process can open: under `--host-root`, along the host's symbolic
-links."""
+"""Translates a path of the host to a path that this process can open. It is below `--host-root` and follows the host's
+symbolic links."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _MOST_LINKS = 40  # what Linux follows before it returns ELOOP
 def under_root(root: Path, path: str) -> Path:
     """Returns the host's `path` below `root`.
 
-    Follows symbolic links as the host would, except for the last part of the path. Debian's `/var/run` is a link to
-    `/run`; without this, it would lead out of the mounted root into the agent's own container. Raises OSError (ELOOP)
-    if links form a cycle."""
+    Follows symbolic links as the host would, except for the last part of the path. For example, Debian's `/var/run` is
+    a link to `/run`, which would lead out of the mounted root into the agent's own container. Raises OSError (ELOOP) if
+    links form a cycle.
+    """
     if root == Path("/"):
         return Path(path)
     followed = 0

@@ -1,5 +1,4 @@
-"""Requests a reboot with a command or with a signal to PID 1, and returns the host's answer before the reboot
-happens."""
+"""Requests a reboot with a command or with a signal to PID 1. Returns the host's answer, before the host reboots."""
 
 from __future__ import annotations
 
@@ -18,14 +17,14 @@ class RebootRequested(Value):
 
 
 class RebootRefused(Value):
-    """This request will not reboot the host, because the command failed or the signal was not permitted."""
+    """The host will not reboot because of this request: the command failed, or the agent may not send the signal."""
 
     why: str
 
 
 class RebootUnclear(Value):
-    """The host may have accepted the request. The command did not end in time, or a signal ended it, as a shutdown
-    does."""
+    """The host may have accepted the request: the command did not end in time, or a signal ended it, as in a
+    shutdown."""
 
     why: str
 
@@ -77,9 +76,10 @@ async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: fl
 
 
 async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> str:
-    """Returns why the command would certainly fail; empty if no reason is known.
+    """Returns why the command would certainly fail, or an empty text if no reason is known.
 
-    Tests only the program. If the program is a shell, its script is not tested."""
+    Tests only the program. If the program is a shell, its script is not tested.
+    """
     program = argv[0]
     match await run_on_host(["sh", "-c", _LOOK_AT_PROGRAM, program], how=how, deadline_seconds=deadline_seconds):
         case NotStarted(why, is_program=False):
@@ -95,7 +95,7 @@ async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_sec
 
 
 def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) -> str:
-    """Returns why the signal would certainly not reboot the host; empty if no reason is known."""
+    """Returns why the signal would certainly not reboot the host, or an empty text if no reason is known."""
     answer = by_signal(0, pid=pid)  # signal 0 tests the permission and sends nothing
     if isinstance(answer, RebootRefused):
         return answer.why
@@ -118,8 +118,8 @@ def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) 
 
 
 def by_signal(number: int, *, pid: int = 1) -> RebootAnswer:
-    """Sends the signal to PID 1. For systemd, SIGRTMIN+5 (39) means reboot. Needs the host's PID namespace and
-    CAP_KILL."""
+    """Sends the signal to PID 1 and returns whether the kernel allowed that. For systemd, SIGRTMIN+5 (39) means reboot.
+    The agent needs the host's PID namespace and CAP_KILL."""
     try:
         os.kill(pid, number)
     except PermissionError:

@@ -1,5 +1,5 @@
-"""Finds out whether the host needs a reboot, from a sentinel file or from a sentinel command. A failed read is unknown,
-never "no"."""
+"""Finds out whether the host needs a reboot, from a sentinel file or from a sentinel command. After a failed read the
+answer is unknown, never "no"."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _LONGEST_NAME = 255
 
 
 def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) -> Need:
-    """Returns whether the sentinel file exists, and which packages need the reboot. The file's folder must exist and be
-    readable. With `packages`, only packages with a matching name count as a need."""
+    """Returns whether the sentinel file exists, and which packages need the reboot. The answer is unknown if the file's
+    folder is missing or unreadable. With `packages`, only packages with a matching name count as a need."""
     need = _look_for(root, path)
     if need.answer is not NeedAnswer.YES or (path.rpartition("/")[2] != PACKAGES_BESIDE and packages is None):
         return need
@@ -51,7 +51,7 @@ def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) ->
 
 
 def _packages_beside(root: Path, path: str) -> list[str]:
-    """Returns the package names in the list beside the sentinel, without repetitions; empty if there is no list."""
+    """Returns the package names in the list beside the sentinel file, each once; none if there is no list."""
     if path.rpartition("/")[2] != PACKAGES_BESIDE:
         return []
     text = read_regular_file(root, f"{path}.pkgs", _MOST_BYTES) or ""
@@ -77,7 +77,8 @@ def _look_for(root: Path, path: str) -> Need:
 
 
 def _absent(root: Path, path: str) -> Need:
-    """Returns "no" only if the sentinel's folder is readable, because a missing mount looks like a missing file."""
+    """Returns "no" only if the sentinel file's folder is readable, because a missing mount looks like a missing
+    file."""
     folder = under_root(root, path).parent
     try:
         listing = folder.stat()
@@ -115,11 +116,12 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
 class FileLook:
     """Reads files of a host whose file system may hang (NFS), with at most one read at a time.
 
-    If a read passes its deadline, the need is unknown, and no new read begins until the hung one ends. The read runs in
-    a separate daemon thread, which does not keep the process from ending."""
+    If a read passes its deadline, the need is unknown, and no new read begins until that read ends. Each read has its
+    own daemon thread, which does not keep the process from ending.
+    """
 
     def __init__(self, look: Callable[[], Need], what: str, *, deadline_seconds: float) -> None:
-        """Prepares the reader. `what` names the files in messages."""
+        """Prepares the reader. `what` is the name of the files in messages."""
         self._look = look
         self._what = what
         self._deadline_seconds = deadline_seconds
@@ -127,7 +129,7 @@ class FileLook:
         self._began_at = 0.0
 
     async def read(self) -> Need:
-        """Returns the result of the current read, or starts a read. Unknown after the deadline."""
+        """Returns the result of the read that is running, or of a new one. After the deadline the result is unknown."""
         now = asyncio.get_running_loop().time()
         if self._under_way is None:
             try:

@@ -1,8 +1,9 @@
-"""A file lock on the host. It prevents two agents from working on one node, for example if a force-deleted pod still
+"""A file lock on the host. It prevents two agents from working on one node, for example while a force-deleted pod still
 runs.
 
 The kernel releases the lock when the process ends. On a host without this lock, two checks still protect the node: the
-resourceVersion of the announcement on the Node, and the read of the cluster's lock before the reboot."""
+resourceVersion of the announcement on the Node, and the read of the cluster's lock before the reboot.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from scheduler_core.values import Value
 
 
 class Held(Value):
-    """This process is the node's only agent. Keep this value while the agent works: it holds the file lock."""
+    """This process is the node's only agent. The agent must keep this value while it works, because the value holds the
+    file lock."""
 
     descriptor: int
 

@@ -256,7 +256,8 @@ class Metrics:
         self._shutdown_unheard.labels(self._node).set(bool(test.warning))
 
     def show_only_agent(self, value: int) -> None:
-        """Shows whether this process is the only agent of the host: 1 is yes, 0 is no, -1 is unknown."""
+        """Shows whether this process is the only agent of the host: 1 is yes, 0 is no, -1 is unknown, because the host
+        offers no lock for agents."""
         self._single.labels(self._node).set(value)
 
     def exposition(self) -> bytes:

@@ -1,1 +1,1 @@
-"""Shared parts of the commands: options, connection, progress."""
+"""Code that the commands share: options, connection, progress."""

@@ -1,7 +1,8 @@
-"""Turns every setting into an option of a command, from the one tree of settings.
+"""Turns every setting of the agent into an option of a command.
 
-The options only collect text; the parsers of the settings check it. A bad flag, variable and ConfigMap therefore give
-the same message."""
+The options only collect text, and the parsers of the settings check it. So a bad flag, a bad variable and a bad
+ConfigMap give the same message.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def agent_options(function: F) -> F:
-    """Adds an option for each setting, in the order of the tree."""
+    """Adds an option for each setting to a command, in the order of the settings."""
     for name in reversed(SETTINGS):
         function = _option(name)(function)
     return function
 
 
 def given_flags(values: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Returns the text of the options that the command line names. click's values also include the defaults."""
+    """Returns the text of the options that are on the command line, without the defaults that click adds."""
     return {
         name: value if isinstance(value, tuple) else (value,)
         for name, value in values.items()

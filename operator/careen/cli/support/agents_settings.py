@@ -1,5 +1,5 @@
-"""Reads the settings and the policy of the cluster's agents from outside: from the DaemonSet's flags and environment,
-then from the ConfigMap."""
+"""Reads the settings and the policy of the cluster's agents from outside the agents: first from the DaemonSet's flags
+and environment, then from the ConfigMap."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Variable(msgspec.Struct, frozen=True, rename="camel"):
     value_from: _Origin | None = None
 
     def in_pods_of(self, namespace: str) -> str:
-        """The value of the variable in the agents of a DaemonSet in this namespace."""
+        """Returns the variable's value in the pods of a DaemonSet in this namespace."""
         if (
             self.value_from
             and self.value_from.field_ref
@@ -85,7 +85,9 @@ class _DaemonSet(msgspec.Struct, frozen=True):
 async def settings_of_agents(api: ClusterApi, *, namespace: str, name: str) -> tuple[Resolved, Mapping[str, str]]:
     """Returns the settings of the agents of this DaemonSet, and the data of their ConfigMap.
 
-    Raises `ClusterError` if they cannot be read, `BadSettings` and click's errors if no agent could start with them."""
+    Raises `ClusterError` if they cannot be read. Raises `BadSettings` or one of click's errors if no agent could start
+    with them.
+    """
     where = {"ds_namespace": (namespace,), "ds_name": (name,), "node_id": (ANY_NODE,)}
     launch = await launch_of_agents(api, resolve(flags=where, environment={}, is_whole=False).settings)
     basics = resolve(flags={**launch.flags, **where}, environment=launch.environment, is_whole=False).settings
@@ -156,7 +158,8 @@ def title_of(basics: Settings) -> str:
 
 
 class Agents(Value, kw_only=True):
-    """What is known about the agents. `settings` is None if they could not be read; the note then says why."""
+    """What the command knows about the agents. If the settings could not be read, `settings` is None and the note says
+    why."""
 
     settings: Settings | None = None
     scheduler_config: str = ""
@@ -169,7 +172,7 @@ class Agents(Value, kw_only=True):
 
 
 async def agents_of(cluster: Cluster) -> Agents:
-    """Returns the agents' settings. A failed read becomes a note in the report, never an error."""
+    """Returns the agents' settings. If they cannot be read, returns a note for the report, not an error."""
     try:
         resolved, data = await settings_of_agents(cluster.api, namespace=cluster.namespace, name=cluster.name)
     except (ClusterError, BadSettings, click.ClickException) as error:

@@ -44,7 +44,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class Cluster(Value, kw_only=True):
-    """A client of a cluster, and where its lock is."""
+    """A client of a cluster, and the place of the lock in that cluster."""
 
     api: ClusterApi
     clock: SystemClock
@@ -133,7 +133,7 @@ def transport_to(kubeconfig: Path | None, context: str | None) -> ClientTranspor
 
 
 def watching_transport(kubeconfig: str, context: str) -> ClientTransport:
-    """Returns a separate transport to the same cluster, for many connections that stay open."""
+    """Returns a second transport to the same cluster, for many connections that stay open."""
     from careen.cluster.wire.client import connect
 
     return connect(
@@ -143,7 +143,7 @@ def watching_transport(kubeconfig: str, context: str) -> ClientTransport:
 
 def _asks_for_oauth(kubeconfig: Path | None) -> bool:
     """Whether the kubeconfig may need OAuth, which the lean client leaves out. Only users with an auth-provider need
-    it."""
+    OAuth."""
     for name in str(kubeconfig or "").split(os.pathsep):
         with suppress(OSError, ValueError):
             if b"auth-provider" in Path(name).read_bytes():
@@ -152,7 +152,7 @@ def _asks_for_oauth(kubeconfig: Path | None) -> bool:
 
 
 def _no_such_context(error: NoSuchContext) -> str:
-    """Lists the contexts of the kubeconfig, and suggests those with a similar name."""
+    """Returns a message that lists the contexts of the kubeconfig and suggests those with a similar name."""
     there_are = f"it has {listed(error.names, most=9)}"
     if not error.name:
         return f"{error}: choose one with --context; {there_are}"
@@ -175,7 +175,7 @@ def _kubeconfig(given: str | None) -> Path | None:
 
 
 async def _answered(question: Awaitable[T]) -> T:
-    """Returns the result of `question`. Turns an error into one sentence for a person: what failed, where, and what to
+    """Returns the result of `question`. Turns an error into one sentence for people: what failed, where, and what to
     do."""
     try:
         return await question
@@ -213,7 +213,8 @@ async def read_lock(cluster: Cluster) -> LockReading:
 
 
 class SeenLock(Value, kw_only=True):
-    """The lock for a report that also works without it: its content, the raw annotation, and the number of agents."""
+    """The lock for a report: its content, the raw annotation, and the number of agents. If the lock could not be read,
+    its content is unknown."""
 
     state: LockState
     raw: str | None = None
@@ -221,7 +222,7 @@ class SeenLock(Value, kw_only=True):
 
 
 async def look_at_lock(cluster: Cluster) -> SeenLock:
-    """Returns the lock as it is now; unknown if it cannot be read."""
+    """Returns the lock as it is now. Its content is unknown if the lock cannot be read."""
     try:
         reading = await cluster.lock.read()
     except NotFound:
@@ -246,7 +247,8 @@ async def annotate_node(
 ) -> NodeView:
     """Sets annotations of a Node, and removes those whose value is None. Returns the Node after the write.
 
-    `change` gets the Node as it was read and returns the annotations. It runs again after a conflict."""
+    `change` gets the Node that was read and returns the annotations. It is called again after a conflict.
+    """
     for _ in range(TRIES):
         seen = await read_node_or_fail(cluster, name)
         outcome = await patch_node(

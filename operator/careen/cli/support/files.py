@@ -1,7 +1,9 @@
 """Checks files that options name, before the work begins. If a file cannot be read or written, the command ends with
 exit code 2 and a message with the option and the file.
 
-Each check tries the operation. Nothing else covers rights, read-only file systems and missing folders alike."""
+Each check tries to read or write. No other check detects missing rights, read-only file systems and missing folders
+alike.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class Written(click.ParamType[Path]):
-    """A file that the command writes at the end of its work. The early check creates no file and changes no existing
-    file."""
+    """A file that the command writes at the end of its work. The check at the start creates no file and changes
+    none."""
 
     name = "file"
 
@@ -88,7 +90,7 @@ def dump_of(path: Path) -> Dump:
 
 
 def why(error: OSError | ValueError) -> str:
-    """Returns the error's message without its number and its file."""
+    """Returns the error's message without the error number and the file name."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8 text"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,4 +1,5 @@
-"""Finds the DaemonSet with the lock if the caller does not name it: that of manifests/, then kured's."""
+"""Finds the DaemonSet with the lock if the caller does not name it. Tries the DaemonSet of manifests/ first, then
+kured's."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ settings loads slowly; a test compares the two."""
 async def find(api: ClusterApi, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:
     """Returns the namespace and the name of the DaemonSet with the lock. A given namespace or name is kept.
 
-    If no such DaemonSet exists or may be read, returns the first candidate. Raises `ClusterError` if the server does
-    not answer."""
+    If none of the candidates exists or may be read, returns the first one. Raises `ClusterError` if the server does not
+    answer.
+    """
     places = dict.fromkeys((namespace or space, name or own) for space, own in (OURS, KUREDS))
     first = next(iter(places))
     if namespace and name:

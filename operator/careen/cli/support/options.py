@@ -1,6 +1,7 @@
-"""The options that commands share, and how results are printed. `connection.py` reaches the cluster.
+"""The options that commands share, and the code that prints results. `connection.py` connects to the cluster.
 
-A command with --from sends no request. It therefore does not load the cluster's client."""
+A command with --from sends no request, so it does not load the cluster's client.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class Connection(Value, kw_only=True):
-    """How to reach the cluster. The connection opens with the first request."""
+    """How to reach the cluster. The connection is opened for the first request."""
 
     kubeconfig: str | None
     context: str | None
@@ -60,9 +61,10 @@ def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
 
 
 def connection_options(function: Callable[..., T]) -> Callable[..., T]:
-    """Adds the connection options to a command and passes them as a `Connection` in its first argument.
+    """Adds the connection options to a command, and passes them as a `Connection` in the command's first argument.
 
-    Used by commands that can also run without a cluster."""
+    For commands that can also run without a cluster.
+    """
 
     @click.option(
         "--kubeconfig",
@@ -116,7 +118,8 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def _checked(setting: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """Returns a click callback that checks the value with the agents' own parser, before any request is sent."""
+    """Returns a click callback that checks the option's value with the agents' own parser, before any request is
+    sent."""
 
     def check(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if value is None or value == parameter.default:
@@ -154,14 +157,15 @@ def dump_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def scheduler_config_option(*, otherwise: str = "the default profile") -> Callable[..., Any]:
-    """Adds `--scheduler-config FILE`. `otherwise` says in the help which configuration the command uses without it."""
+    """Adds `--scheduler-config FILE`. `otherwise` is the part of the help text that says what the command uses without
+    it."""
     about = f"The KubeSchedulerConfiguration of the cluster's scheduler; without it, the command uses {otherwise}."
     return click.option("--scheduler-config", type=_FILE, metavar="FILE", help=about)
 
 
 def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
-    """Prints the output in the requested form. `text` gets the terminal's width, or None if the output is not a
-    terminal."""
+    """Prints the result as table, JSON or YAML. `text` returns the table for the terminal's width, which is None if the
+    output is not a terminal."""
     say_lines(_for_programs(output, value()) if output in ("json", "yaml") else text(_terminal_width()))
 
 
@@ -174,6 +178,6 @@ def _for_programs(output: str, value: Any) -> str:
 
 
 def _terminal_width() -> int | None:
-    """Returns the width of the terminal in columns. None if standard output is not a terminal; lines are then not
-    folded."""
+    """Returns the width of the terminal in columns. Returns None if standard output is not a terminal, so that lines
+    are not folded."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

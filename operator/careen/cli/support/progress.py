@@ -1,4 +1,4 @@
-"""Shows the progress of a long command: a bar on a terminal, occasional lines elsewhere. Progress goes to standard
+"""Shows the progress of a long command: a bar on a terminal, occasional lines elsewhere. It is printed to standard
 error, so that standard output has only the result."""
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ SECONDS_PER_LINE = 10.0
 
 @contextmanager
 def told(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Callable[[int], None]]:
-    """Yields a function that takes the number of finished nodes and shows it. It may be called as often as the caller
-    likes."""
+    """Yields a function that shows the number of finished nodes. The caller may call it as often as it likes."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -32,7 +31,7 @@ def told(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Call
 
 
 class Lines:
-    """Prints at most one line of progress every `SECONDS_PER_LINE`, and the first one not before that time."""
+    """Prints at most one line of progress every `SECONDS_PER_LINE`. The first line appears after that time."""
 
     def __init__(self, what: str, total: int, monotonic: Callable[[], float], say: Callable[[str], None]) -> None:
         self._what = what

@@ -22,7 +22,8 @@ IDLE_LOOK = "an idle agent reads its Node every five minutes"
 
 
 async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
-    """Writes the request on the Node. Ends the command with exit code 2 if the Node has a request of another kind."""
+    """Writes the request on the Node. Ends the command with exit code 2 if the node has failed, or if the Node already
+    has a request of another kind."""
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if phase_of(seen) == Phase.FAILED:
@@ -38,7 +39,7 @@ async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
 
 
 async def withdraw(cluster: Cluster, name: str, wish: Wish) -> bool:
-    """Removes the request; returns False if there is none. Ends the command with exit code 2 if the Node has a request
+    """Removes the request. Returns False if there is none. Ends the command with exit code 2 if the Node has a request
     of another kind."""
     before = await read_node_or_fail(cluster, name)
     if keys.REQUEST not in before.annotations:
@@ -61,8 +62,9 @@ def _way_out(request: PersonRequest, name: str) -> str:
 async def wait_for(cluster: Cluster, name: str, is_reached: Callable[[NodeView], bool]) -> NodeView:
     """Waits until the node is in the wanted state, and prints each change of its phase or reason.
 
-    Ends the command with exit code 1 if the node fails or its Node is deleted. Keeps waiting while the API server does
-    not answer, because it may be running on the node that reboots."""
+    Ends the command with exit code 1 if the node fails or its Node is deleted. If the API server does not answer, keeps
+    waiting, because the server may run on the node that reboots.
+    """
     told = ""
     while True:
         seen = await _look(cluster, name)

@@ -1,7 +1,8 @@
-"""Prints text for people. It is the only module that writes to a terminal, because it removes control characters from
+"""Prints text for people. No other module writes to a terminal, because this module removes control characters from
 names, annotations and answers.
 
-A test finds every other call that prints."""
+A test finds every other call that prints.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ _LONGEST_MESSAGE = 4 * LONGEST_LINE
 
 
 def say(sentence: str, *, err: bool = False) -> None:
-    """Prints one line, on standard error if `err` is set."""
+    """Prints one line. With `err`, prints it on standard error."""
     click.echo(one_line(sentence, _LONGEST_MESSAGE), err=err)
 
 
 def say_lines(text: str) -> None:
-    """Prints a report with careen's own line breaks. The report has already reduced each part to one line."""
+    """Prints a report with careen's own line breaks. The parts of the report must not contain other line breaks."""
     click.echo(lines(text))
 
 
@@ -47,7 +48,7 @@ def no_such_node(name: str, names: Sequence[str], *, where: str = "of this clust
 
 
 class SuggestingGroup(click.Group):
-    """A group of commands. If a command does not exist, the error suggests similar ones."""
+    """A group of commands. If a person calls a command that does not exist, the error suggests similar ones."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -69,7 +70,7 @@ class SeveralProblems(click.UsageError):
 
 @contextmanager
 def errors_fit_to_show() -> Iterator[None]:
-    """Cleans the text of click's errors, which click prints afterwards."""
+    """Cleans the text of click's errors before click prints them."""
     try:
         yield
     except SeveralProblems:

@@ -1,1 +1,1 @@
-"""Keeps a copy of the cluster in memory, up to date by lists and watches. Only `careen shadow` uses it."""
+"""Keeps a copy of the cluster in memory, and updates it with lists and watches. Only `careen shadow` uses it."""

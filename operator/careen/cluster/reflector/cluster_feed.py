@@ -1,4 +1,4 @@
-"""Feeds one cache with objects of all kinds. Each kind has a reflector, which updates the cache in the order of the
+"""Fills one cache with objects of all kinds. Each kind has a reflector, which updates the cache in the order of the
 events."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scheduler_core.cache.events import Sync
 
 
 class Audience(Protocol):
-    """Is called right before and after each event changes the cache, and before each list."""
+    """The receiver of calls right before and after each event changes the cache, and before each list."""
 
     def before(self, kind: str, line: bytes) -> None:
         """Called before an event of a watch changes the cache."""
@@ -27,7 +27,7 @@ class Audience(Protocol):
         ...
 
     def before_list(self, kind: str) -> None:
-        """Called before a list replaces all objects of a kind: the events since the last watch are unknown."""
+        """Called before a list replaces all objects of a kind. The events since the last watch are then lost."""
         ...
 
 
@@ -59,7 +59,7 @@ class ClusterFeed:
         self._reflectors = [Reflector(source, api, streams, self, chance=chance) for source in sources]
 
     async def run(self) -> None:
-        """Follows every kind until cancelled."""
+        """Follows every kind until it is cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
@@ -70,19 +70,19 @@ class ClusterFeed:
         return frozenset(self._missing)
 
     async def complete(self) -> None:
-        """Returns once every kind has been listed."""
+        """Returns as soon as every kind has been listed."""
         await self._is_complete.wait()
 
     async def news(self) -> None:
-        """Returns after the next event, list or trouble."""
+        """Returns after the next event, list or error of any kind."""
         self._has_news.clear()
         await self._has_news.wait()
 
     # ---- calls of the reflectors ----
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
-        """Implements `Sink.listed`: replaces all objects of a kind. The next page is requested while a thread adds the
-        last one to the cache, so that few pages are in memory at once."""
+        """Implements `Sink.listed`: replaces all objects of a kind. While a thread adds one page to the cache, the next
+        page is requested, so that few pages are in memory at once."""
         async with self.one_at_a_time:
             self._audience.before_list(kind)
             loop = asyncio.get_running_loop()
@@ -102,18 +102,18 @@ class ClusterFeed:
         self.bytes += len(line)
 
     def heard(self, kind: str) -> None:
-        """Implements `Sink.heard`: notes that the kind is followed without trouble."""
+        """Implements `Sink.heard`: notes that the reflector follows the kind without an error."""
         self.troubles.pop(kind, None)
         self._has_news.set()
 
     def troubled(self, kind: str, error: ClusterError) -> None:
-        """Implements `Sink.troubled`: remembers why the kind is not followed."""
+        """Implements `Sink.troubled`: remembers why the reflector cannot follow the kind."""
         self.troubles[kind] = error
         self._has_news.set()
 
 
 def _from(pages: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """Yields the same pages to a thread."""
+    """Yields the pages to a thread, while the event loop reads them."""
     while (page := asyncio.run_coroutine_threadsafe(_next(pages), loop).result()) is not None:
         yield page
 

@@ -1,9 +1,10 @@
 """Follows one kind of object: one list, then watches that start at the list's version.
 
-After any failure the sink ends up with the same objects as after a fresh list. A watch that broke continues at its last
+After any failure the sink ends up with the same objects as after a fresh list. A broken watch continues at its last
 version, because the server repeats the missed events. If the server no longer has these events (410), or several
 watches in a row brought nothing useful, the reflector lists again. Pauses double up to half a minute, with random
-jitter, so that clients do not return at the same moment."""
+jitter, so that clients do not return at the same moment.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ class Sink(Protocol):
     use."""
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
-        """Takes all objects of a kind. If `pages` raises, the list is incomplete."""
+        """Takes all objects of a kind. If `pages` raises an error, the list is incomplete."""
         ...
 
     async def changed(self, kind: str, line: bytes) -> None:
@@ -61,7 +62,7 @@ class Sink(Protocol):
         ...
 
     def troubled(self, kind: str, error: ClusterError) -> None:
-        """Notes that the kind is not followed at the moment. The reflector tries again."""
+        """Notes that the reflector cannot follow the kind at the moment. The reflector tries again."""
         ...
 
 
@@ -79,7 +80,7 @@ class Reflector:
         self._failures = 0
 
     async def run(self) -> None:
-        """Lists and watches the kind until cancelled."""
+        """Lists and watches the kind until it is cancelled."""
         while True:
             try:
                 path, position = await self._list()
@@ -157,7 +158,8 @@ class Reflector:
         )
 
     async def take(self, request: Request, position: str) -> AsyncGenerator[str, None]:
-        """Passes each change of one watch to the sink, and yields the version after each line."""
+        """Passes each change of one watch to the sink. After each line, yields the version at which the next watch
+        would continue."""
         what = f"GET {request.path}?watch"
         asked = asked_for(request.path)
         async for line in lines_of(self._streams.chunks(request), what):
@@ -177,7 +179,7 @@ class Reflector:
 
 
 class _Watch:
-    """One watch: its last version, and whether it brought anything."""
+    """One watch: the version that it has reached, and whether it has brought anything."""
 
     def __init__(self, path: str, position: str, reflector: Reflector) -> None:
         self.position = position
@@ -195,7 +197,7 @@ class _Watch:
 
 
 class _NotServedError(Exception):
-    """The server serves none of the paths."""
+    """The server serves none of the kind's paths."""
 
 
 def _gone(what: str, why: str) -> Expired:
@@ -216,7 +218,8 @@ class _ListHead(msgspec.Struct, gc=False):
 
 
 class _Pages:
-    """The pages of one list. `begin` requests the first page, so that an error appears before the sink is called."""
+    """The pages of one list. `begin` requests the first page, so that an error appears before the sink gets any
+    page."""
 
     def __init__(self, pages: AsyncGenerator[bytes, None]) -> None:
         self._pages = pages

@@ -1,4 +1,4 @@
-"""Reads the bytes of a watch as they come, over a connection of its own and in a thread of its own."""
+"""Reads the bytes of a watch as they arrive. Each watch has its own connection and its own thread."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Streams(Protocol):
     """Opens requests whose answers do not end."""
 
     def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Yields the chunks of the body as they come, until the server ends it. Raises a `ClusterError` for a refusal,
-        a broken connection, and a silence longer than the request's `timeout_seconds`."""
+        """Yields the chunks of the body as they arrive, until the server ends the answer. Raises a `ClusterError` if
+        the server refuses, if the connection breaks, or after a silence longer than the request's `timeout_seconds`."""
         ...
 
 
 class ClientStreams:
-    """`Streams` over the connections of a `ClientTransport`."""
+    """Implements `Streams` with the connections of a `ClientTransport`."""
 
     def __init__(self, transport: ClientTransport, now: Callable[[], datetime]) -> None:
         self._transport = transport
         self._now = now
 
     async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Yields the chunks of the body as they come; see `Streams.chunks`."""
+        """Yields the chunks of the body as they arrive; see `Streams.chunks`."""
         thread = _Reading(self._transport, request, self._now)
         thread.start()
         try:
@@ -47,7 +47,7 @@ class ClientStreams:
 
 
 class _Reading(threading.Thread):
-    """Reads one answer in a thread, and pauses while its chunks have not been taken."""
+    """Reads one answer in a thread. Pauses while the caller has not taken the chunks that it has read."""
 
     def __init__(self, transport: ClientTransport, request: Request, now: Callable[[], datetime]) -> None:
         super().__init__(name=f"watch {request.path}", daemon=True)
@@ -62,7 +62,7 @@ class _Reading(threading.Thread):
         self._answer: OpenAnswer | None = None
 
     async def next(self) -> bytes | None:
-        """Returns the next chunk; None at the end. Raises the error that ended the answer."""
+        """Returns the next chunk, or None at the end of the answer. Raises the error that ended the answer."""
         while True:
             with self._room:
                 if self._read:
@@ -76,7 +76,7 @@ class _Reading(threading.Thread):
         return found
 
     def give_up(self) -> None:
-        """Ends the thread, even while it waits for the server or for the reader."""
+        """Ends the thread, even while the thread waits for the server or for the caller."""
         self._is_given_up = True
         if self._answer is not None:
             self._answer.give_up()
@@ -89,7 +89,7 @@ class _Reading(threading.Thread):
         return sum(len(each) for each in self._read if isinstance(each, bytes))
 
     def run(self) -> None:
-        """Reads the answer, in the thread."""
+        """Reads the answer; runs in the thread."""
         end: ClusterError | None = None
         try:
             self._read_all()
@@ -108,7 +108,7 @@ class _Reading(threading.Thread):
                 self._hand_over(chunk)
 
     def _hand_over(self, what: bytes | ClusterError | None) -> None:
-        """Adds the chunk to the queue, and waits for room. After `give_up` it does not wait."""
+        """Adds the chunk to the queue as soon as the queue has room. After `give_up` it does not wait for room."""
         with self._room:
             while not self._is_given_up and self._held > _MOST_BYTES:
                 self._room.wait(_LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""Splits a watch into lines, and reads the meaning of each line."""
+"""Splits the answer to a watch into lines, and finds the meaning of each line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Said(StrEnum):
 
 
 class WatchLine(Value, kw_only=True):
-    """One line of a watch. `version`: where the next watch continues; None if the line has none."""
+    """One line of a watch. `version` is where the next watch continues; None if the line has no version."""
 
     said: Said
     version: str | None = None
@@ -98,7 +98,7 @@ def _error(status: _Object) -> WatchLine:
 
 
 def is_further(version: str, than: str) -> bool:
-    """Whether `version` is not older than `than`. A version that is no number cannot be compared and counts as
+    """Whether `version` is at least as new as `than`. A version that is not a number cannot be compared and counts as
     newer."""
     if not (version.isascii() and version.isdecimal() and than.isascii() and than.isdecimal()):
         return True

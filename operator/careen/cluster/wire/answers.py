@@ -1,9 +1,10 @@
 """Checks that a 2xx answer contains the requested object or list.
 
 A proxy before the API server may answer 200 with `{}`, a `Status`, `{"items": null}` or a login page in JSON. Decoded
-without a check, that would be a Node without taints, a node without pods, a lock without claims. The path of a request
-determines what its answer must be. Every other answer is `UnreadableAnswer`: a read is repeated, a write is checked by
-a read."""
+without a check, that would be a Node without taints, a node without pods, or a lock without claims. The path of a
+request determines what its answer must be. Every other answer raises `UnreadableAnswer`. A read is then repeated; after
+a write, a read shows whether the write landed.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ KINDS = {
 
 
 class RequestedObject(Value):
-    """The object or list at a path. `namespace` and `name` are empty if the path does not name them."""
+    """The object or list at a path. `namespace` and `name` are empty if the path does not contain them."""
 
     api_version: str
     kind: str
@@ -56,7 +57,7 @@ class RequestedObject(Value):
 
 
 def asked_for(path: str) -> RequestedObject:
-    """Returns the object or collection at the path. Raises KeyError for a resource that `KINDS` does not know."""
+    """Returns the object or list at the path. Raises KeyError for a resource that `KINDS` does not contain."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     version, rest = (parts[1], parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
     namespace = ""
@@ -110,7 +111,7 @@ class _Success(msgspec.Struct, gc=False, frozen=True):
 
 
 def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
-    """Returns the object at `path`, or the object just created in that collection."""
+    """Decodes the object at `path`. If `path` is that of a list, decodes the object that was just created in it."""
     asked, head = asked_for(path), decoded(body, _Object, what)
     _same_kind(head, asked.kind, asked, what)
     _same_object(head.metadata, asked, what)
@@ -118,15 +119,16 @@ def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
 
 
 def the_review(body: bytes, path: str, kind: type[T], what: str) -> T:
-    """Returns the answer to a review. It is no object of the cluster, so it has no name and no version."""
+    """Decodes the answer to a review. A review is no object of the cluster, so it has no name and no version to
+    check."""
     asked = asked_for(path)
     _same_kind(decoded(body, _Kind, what), asked.kind, asked, what)
     return decoded(body, kind, what)
 
 
 def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
-    """Returns the token that continues the list after this page; empty for the last page. `after` is the token with
-    which this page was requested."""
+    """Checks a page of a list. Returns the token that continues the list after this page; empty for the last page.
+    `after` is the token with which this page was requested."""
     asked, head = asked_for(path), decoded(body, _List, what)
     _same_kind(head, f"{asked.kind}List", asked, what)
     if not head.metadata.resource_version:
@@ -158,7 +160,7 @@ def decoded(body: bytes, kind: type[T], what: str) -> T:
 
 
 def list_of(kind: type[T]) -> type[Any]:
-    """Returns the struct that decodes a list of `kind`; it is made once per kind."""
+    """Returns the struct that decodes a list of `kind`. The struct is made once for each kind."""
     if kind not in _LISTS:
         _LISTS[kind] = msgspec.defstruct(f"{kind.__name__}List", [("items", list[kind])], gc=False, frozen=True)  # type: ignore[valid-type]
     return _LISTS[kind]
@@ -168,7 +170,8 @@ _LISTS: dict[type[Any], type[Any]] = {}
 
 
 def refuse_others(others: Iterable[str], what: str) -> None:
-    """Raises UnreadableAnswer for items that the request's selector excludes: they may belong to another owner."""
+    """Raises UnreadableAnswer if there are items that the request's selector excludes, because they may belong to
+    another owner."""
     if other := next(iter(others), None):
         raise UnreadableAnswer(f"{what}: the answer has {other}, which was not asked for")
 

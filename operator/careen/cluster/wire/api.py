@@ -1,8 +1,9 @@
-"""Sends requests to the API server: JSON in and out, with retries if they are safe.
+"""Sends requests to the API server, with JSON bodies, and retries them if that is safe.
 
 A read is retried after every error that may be temporary, including an answer about another object (`answers.py`). A
 write is retried only if it certainly had no effect. The caller handles an unclear write (`nodes.py`, `lock_store.py`),
-because it knows the content."""
+because it knows the content.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ class ClusterApi:
     def __init__(
         self, transport: Transport, clock: Clock, *, chance: Callable[[], float], observer: Observer | None = None
     ) -> None:
-        """`chance` returns 0 ≤ x < 1 for jitter; `observer` is called with each request and its response (None:
-        lost)."""
+        """`chance` returns 0 ≤ x < 1 for jitter. `observer` is called with each request and its response, or with None
+        if the response was lost."""
         self.transport = transport
         self.clock = clock
         self.clock_skew_seconds: float | None = None
@@ -67,11 +68,12 @@ class ClusterApi:
         return await self._read(request, lambda body: the_object(body, path, kind, f"GET {path}"))
 
     async def get_plain(self, path: str, kind: type[T]) -> T:
-        """Reads the answer at a `path` that is not a resource, such as `/version`. `kind` lists the required fields."""
+        """Reads the answer at a `path` that is not a resource, such as `/version`. `kind` defines the required
+        fields."""
         return await self._read(Request(method="GET", path=path), lambda body: decoded(body, kind, f"GET {path}"))
 
     async def ask(self, request: Request) -> Response:
-        """Reads a path that is not an object, and returns the response whatever its status. The request is sent once,
+        """Reads a path that is not an object, and returns the response whatever its status. Sends the request once,
         because an error status is an answer too. Raises `NotSent` or `Unclear`."""
         try:
             response = await self.transport.send(request)
@@ -89,11 +91,12 @@ class ClusterApi:
         timeout_seconds: float = 30.0,
         page_size: int = PAGE_SIZE,
     ) -> AsyncGenerator[bytes, None]:
-        """Yields the raw bodies of a list, page after page. Consistent: no resourceVersion is sent, so the first page
-        is a quorum read and the following pages continue at its version.
+        """Yields the raw bodies of a list, page after page. The list is consistent: no resourceVersion is sent, so the
+        first page is a quorum read and the following pages continue at its version.
 
         Raises `Expired` if the pages took so long that the server no longer has that version. The caller then starts
-        again."""
+        again.
+        """
         wanted, token = {**(query or {}), "limit": str(page_size)}, ""
 
         def believed(body: bytes) -> tuple[bytes, str]:
@@ -108,7 +111,8 @@ class ClusterApi:
             wanted = {**wanted, "continue": token}
 
     async def items(self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None) -> list[T]:
-        """Returns all items of a list, each decoded as `kind`. A list whose pages expired is started again, once."""
+        """Returns all items of a list, each decoded as `kind`. If the list expires between two pages, starts it again,
+        once."""
         return await self.views(path, kind, lambda item: item, query=query)
 
     async def views(
@@ -139,10 +143,11 @@ class ClusterApi:
         timeout_seconds: float = 15.0,
         wait_when_busy: bool = True,
     ) -> Response:
-        """Sends one write. It is sent again only after `NotSent` and, with `wait_when_busy`, after 429; never after an
-        answer that was lost.
+        """Sends one write. Sends it again only after `NotSent` and, with `wait_when_busy`, after 429. It is never sent
+        again after a lost answer.
 
-        Raises `Refused` (nothing changed), or `Unclear` or `ServerFailed` (the write may have landed: read again)."""
+        Raises `Refused` (nothing changed), or `Unclear` or `ServerFailed` (the write may have landed: read again).
+        """
         request = Request(
             method=method,
             path=path,
@@ -159,13 +164,13 @@ class ClusterApi:
     async def merge_patch(
         self, path: str, patch: object, kind: type[T], *, query: Mapping[str, str] | None = None
     ) -> T:
-        """Sends a JSON merge patch (null removes a key, lists are replaced whole). Returns the object as it is
-        afterwards."""
+        """Sends a JSON merge patch (null removes a key, lists are replaced whole). Returns the object after the
+        patch."""
         response = await self.write("PATCH", path, patch, content_type=MERGE_PATCH, query=query)
         return the_object(response.body, path, kind, f"PATCH {path}")
 
     async def replace(self, path: str, body: object, kind: type[T]) -> T:
-        """Replaces the whole object; returns it as it is afterwards. `body` carries the resourceVersion that was
+        """Replaces the whole object. Returns the object after the write. `body` carries the resourceVersion that was
         read."""
         return the_object((await self.write("PUT", path, body)).body, path, kind, f"PUT {path}")
 

@@ -1,8 +1,9 @@
 """The real transport: it sends requests through the Kubernetes client's connection pool.
 
 It uses only the client's configuration (in-cluster files, kubeconfig) and its pool of connections. The pool's retries
-are off: they resend a PUT whose answer was lost, which causes a false conflict on the lock. The client's typed models
-are never loaded."""
+are off, because they resend a PUT whose answer was lost, and that causes a false conflict on the lock. The client's
+typed models are never loaded.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +45,13 @@ CONNECTIONS = 16
 
 
 class CannotReachCluster(Exception):
-    """There are no usable credentials: neither in-cluster files nor the kubeconfig could be read. A person must correct
-    them."""
+    """There are no usable credentials: neither the in-cluster files nor the kubeconfig could be read. A person must
+    correct them."""
 
 
 class NoSuchContext(CannotReachCluster):
-    """The kubeconfig has no context of this name; an empty name means that it names no current context. `names` are the
-    contexts that it has."""
+    """The kubeconfig has no context of this name. If the name is empty, the kubeconfig has no current context. `names`
+    are the contexts that it has."""
 
     def __init__(self, kubeconfig: Path, name: str, names: Sequence[str]) -> None:
         super().__init__(
@@ -83,7 +84,8 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
     """Returns the client's configuration, from `kubeconfig` if given, otherwise from the files that Kubernetes puts
     into a pod.
 
-    Raises `CannotReachCluster` with a sentence for a person."""
+    Raises `CannotReachCluster` with a sentence for people.
+    """
     configuration = Configuration()
     configuration.retries = False
     configuration.connection_pool_maxsize = CONNECTIONS
@@ -134,8 +136,8 @@ def _look_for_context(kubeconfig: Path, wanted: str | None) -> None:
 
 
 def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
-    """Returns the error in words about the file. The library passes Python's own errors through, and calls a missing
-    file invalid."""
+    """Returns what is wrong with the kubeconfig, in words. The library's own errors are misleading: it passes Python's
+    errors through, and calls a missing file invalid."""
     if isinstance(error, (AttributeError, KeyError, TypeError, RecursionError)):
         return "it is not written as a kubeconfig"
     # KUBECONFIG may name several files, of which some may be missing.
@@ -145,8 +147,8 @@ def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
 
 
 class Turnstile:
-    """Decides between the thread that sends a request and the caller that abandons the request: only the first of the
-    two proceeds. Thread-safe."""
+    """Decides between the thread that sends a request and the caller that abandons it: only the first of the two
+    continues. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -177,11 +179,12 @@ class ClientTransport:
         return response
 
     def open(self, request: Request) -> OpenAnswer:
-        """Sends the request and returns its answer, with any status, as soon as the headers have come. The caller reads
-        the body and closes the answer. Raises the same errors as `send`.
+        """Sends the request and returns its answer, with any status, as soon as the headers have arrived. The caller
+        reads the body and closes the answer. Raises the same errors as `send`.
 
-        It is for watches: it blocks, so each call needs a thread of its own, and `timeout_seconds` is the longest
-        silence."""
+        It is for watches. It blocks, so each call needs a thread of its own, and `timeout_seconds` is the longest
+        silence.
+        """
         answer = self._begin(self._rest, request, is_read=False)
         if answer.status == 401 and self._reload():
             answer.close()
@@ -189,8 +192,8 @@ class ClientTransport:
         return OpenAnswer(answer, f"{request.method} {request.path}", self.server)
 
     def credentials(self) -> Credentials:
-        """Returns what kopf needs to open its own connections. It is read afresh, so that a rotated token is
-        picked up."""
+        """Returns what kopf needs to open its own connections. Reads the credentials again each time, because tokens
+        are rotated."""
         configuration = self._load()
         return Credentials(
             server=configuration.host,
@@ -207,7 +210,8 @@ class ClientTransport:
         self._rest.close()
 
     async def _send_once(self, request: Request) -> Response:
-        """Sends the request once. The deadline starts when it is sent. A request that gets no thread is never sent."""
+        """Sends the request once. The deadline starts when a thread begins to send it. A request for which no thread is
+        free is never sent."""
         what = f"{request.method} {request.path}"
         turn, begun = Turnstile(), asyncio.Event()
         loop, rest = asyncio.get_running_loop(), self._rest
@@ -284,7 +288,7 @@ class ClientTransport:
 
 
 class OpenAnswer:
-    """An answer whose body is read as it comes."""
+    """An answer whose body is read while it arrives."""
 
     def __init__(self, answer: urllib3.BaseHTTPResponse, what: str, server: str) -> None:
         self.status = answer.status
@@ -294,15 +298,15 @@ class OpenAnswer:
         self._server = server
 
     def read(self, most: int) -> bytes:
-        """Waits for the next bytes and returns at most `most` of them; empty at the end. Raises `Unclear` if the
-        connection breaks, or if no byte comes for too long."""
+        """Waits for the next bytes and returns at most `most` of them. Returns no bytes at the end. Raises `Unclear` if
+        the connection breaks, or if no byte arrives for too long."""
         try:
             return self._answer.read1(most, decode_content=True)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Unclear(f"{self._what}: {told(error, self._server)}") from error
 
     def give_up(self) -> None:
-        """Ends a `read` of another thread."""
+        """Ends a `read` that runs in another thread."""
         # The answer has already ended, or its connection is already closed.
         with suppress(ValueError, RuntimeError, OSError):
             self._answer.shutdown()

@@ -1,8 +1,9 @@
-"""Errors of requests to the API server. Their names say what the caller has to do next.
+"""Errors of requests to the API server. Their names tell the caller what to do next.
 
-This file and `client.py` translate errors of the client library, of the network and HTTP statuses; no other package
-sees the originals. The main distinction is between *certain* failures (the server refused, or the request was never
-sent: nothing changed) and *unclear* ones (the write may have landed, or may still land)."""
+This file and `client.py` translate HTTP statuses and the errors of the client library and of the network. No other
+package sees the originals. The main distinction is between *certain* failures (the server refused, or the request was
+never sent: nothing changed) and *unclear* ones (the write may have landed, or may still land).
+"""
 
 from __future__ import annotations
 
@@ -68,8 +69,8 @@ class Forbidden(Refused):
 
 
 class Withheld(Forbidden):
-    """The request was not sent, because the review of the account's rights showed that the answer would be 403.
-    Continue without it."""
+    """The request was not sent, because the review of the account's rights showed that the answer would be 403. The
+    caller continues without the answer."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what} was not sent", status=403, reason="Withheld", message=why, retry_after_seconds=None)
@@ -114,7 +115,7 @@ _BY_STATUS: dict[int, type[Refused]] = {
 
 
 class _Status(msgspec.Struct, gc=False, frozen=True):
-    """The fields of `metav1.Status` that give the reason."""
+    """The fields of `metav1.Status` that tell why a request failed."""
 
     kind: str | None = None
     reason: str | None = None
@@ -122,7 +123,7 @@ class _Status(msgspec.Struct, gc=False, frozen=True):
 
 
 def raise_unless_ok(request: Request, response: Response, *, now: datetime) -> None:
-    """Raises the error that fits the status; 2xx passes. `now` turns an HTTP date in Retry-After into seconds."""
+    """Raises the error for the status; returns for 2xx. `now` turns an HTTP date in Retry-After into seconds."""
     if 200 <= response.status < 300:
         return
     status = _why(response.body)
@@ -139,10 +140,11 @@ def raise_unless_ok(request: Request, response: Response, *, now: datetime) -> N
 
 
 def retry_after(response: Response, *, now: datetime) -> float | None:
-    """Returns the wait that the server requests, in seconds, from either form of the Retry-After header; None without
-    one.
+    """Returns the wait that the server requests, in seconds, from either form of the Retry-After header. Returns None
+    without such a header.
 
-    It is at most a minute: a header that is wrong must not keep an agent from its node for years."""
+    The wait is at most a minute, because a wrong header must not keep an agent from its node for years.
+    """
     text = response.headers.get("retry-after", "").strip()
     if re.fullmatch(r"[0-9]+", text):
         return LONGEST_RETRY_AFTER_SECONDS if len(text) > _DIGITS else min(float(text), LONGEST_RETRY_AFTER_SECONDS)
@@ -151,7 +153,7 @@ def retry_after(response: Response, *, now: datetime) -> float | None:
 
 
 def http_date(text: str) -> datetime | None:
-    """Returns the instant of an HTTP date; None for any other text, and for an instant outside the years that
+    """Returns the instant of an HTTP date. Returns None for any other text, and for an instant outside the years that
     `core/facts/times.py` reads."""
     try:
         return bounded(email.utils.parsedate_to_datetime(text))

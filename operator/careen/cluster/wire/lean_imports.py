@@ -1,8 +1,9 @@
-"""Makes the agent load less of its libraries. `make bench-tricks` writes the savings of each measure to
-bench/agent/tricks.md; `make bench-agent` measures the remaining memory.
+"""Makes the agent load less of its libraries. `make bench-tricks` writes what each measure saves to
+bench/agent/tricks.md; `make bench-agent` measures the memory that is still used.
 
-Callers apply the measures before they import `cluster/wire/client.py` or kopf: the agent, its forecast child and the
-commands for people. A command loads the whole client if its kubeconfig may need the OAuth flows."""
+The agent, its forecast child and the commands for people apply the measures before they import `cluster/wire/client.py`
+or kopf. A command loads the whole client if its kubeconfig may need the OAuth flows.
+"""
 
 from __future__ import annotations
 
@@ -68,11 +69,12 @@ def lean_start() -> Iterator[None]:
 
 
 def load_lean_client() -> None:
-    """Imports the parts of `kubernetes` that `cluster/wire/client.py` uses; does nothing if the whole client is already
+    """Imports the parts of `kubernetes` that `cluster/wire/client.py` uses. Does nothing if the whole client is already
     loaded.
 
     The packages stay in `sys.modules` without the names that their `__init__` would have imported: a later `from
-    kubernetes.client import CoreV1Api` in this process raises ImportError."""
+    kubernetes.client import CoreV1Api` in this process raises ImportError.
+    """
     if "kubernetes" in sys.modules:
         return
     if _is_on("no-missing-path"):
@@ -109,7 +111,7 @@ def load_lean_kopf() -> None:
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Disables the cyclic garbage collector in all threads."""
+    """Disables the cyclic garbage collector in all threads while this context is open."""
     if not _is_on("no-collections"):
         yield
         return
@@ -156,9 +158,11 @@ def _load_on_use() -> None:
 
 
 class _OnUse:
-    """Finds these modules like any others, but runs their code only when one of their names is first used.
+    """Finds the modules with these names like any others, but runs their code only when one of a module's names is
+    first used.
 
-    `importlib.util.LazyLoader` would run the code as soon as a second module imports them."""
+    `importlib.util.LazyLoader` would run the code as soon as a second module imports them.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = frozenset(names)
@@ -171,7 +175,7 @@ class _OnUse:
 
 
 class _Later:
-    """The loader of a module that runs on first use."""
+    """The loader of a module whose code runs on first use."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -203,7 +207,7 @@ class _NotYetLoaded(ModuleType):
 
 
 class _StandIn(ModuleType):
-    """A module with any attribute. Its attributes can be imported, but not used."""
+    """A module with any attribute. Other modules can import its attributes, but cannot use them."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -224,8 +228,8 @@ def _refuse(self: object, *_: object, **__: object) -> NoReturn:
 
 @contextmanager
 def _standing_in(*names: str) -> Iterator[None]:
-    """Returns a context in which these modules are imported as stand-ins, if they are not loaded already. Later imports
-    get the real modules."""
+    """Returns a context in which stand-ins are imported in place of these modules, unless they are loaded already.
+    Later imports get the real modules."""
     with _bound({name: _StandIn(name) for name in names}):
         yield
 
@@ -251,8 +255,8 @@ def _no_web_server(aiohttp: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def _no_system_certificates() -> Iterator[None]:
-    """Returns a context in which a default TLS context of this thread trusts no certificate: a connection with it would
-    fail, not go unchecked."""
+    """Returns a context in which this thread's default TLS context trusts no certificate. A connection with it would
+    therefore fail; it would not be made without a check."""
     ours, real = threading.get_ident(), ssl.create_default_context
 
     def create(*arguments: Any, **named: Any) -> ssl.SSLContext:

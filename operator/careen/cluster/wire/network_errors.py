@@ -1,6 +1,7 @@
-"""Describes network errors in sentences about the server, without names and objects of the client library.
+"""Describes network errors in sentences about the server, without the client library's names and objects.
 
-The error's class in `errors.py` tells whether the request may have landed; this file gives only the sentence."""
+The error's class in `errors.py` shows whether the request may have landed; this file provides only the sentence.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def told(error: BaseException, server: str) -> str:
 
 
 def is_network_error(error: BaseException) -> bool:
-    """Whether the error came from the connection. All errors of requests are OSErrors; those of urllib3 are not."""
+    """Whether the error came from the connection. The errors of requests are OSErrors, and urllib3 has errors of its
+    own."""
     return isinstance(error, OSError | exceptions.HTTPError)
 
 
@@ -53,8 +55,8 @@ def was_surely_not_sent(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    """Returns the sentence for the underlying error of the system or of TLS, if there is one; otherwise for the
-    library's own error."""
+    """Returns the sentence for the error of the system or of TLS that caused this error. If there is none, returns the
+    sentence for the library's own error."""
     chain = _chain(error)
     if words := _of_a_file(chain):
         return words
@@ -73,7 +75,8 @@ def _of_a_file(chain: list[BaseException]) -> str:
 
 
 def _of_the_proxy(chain: list[BaseException]) -> str:
-    """http.client reports the status of a proxy that opens no tunnel as an OSError with a text alone."""
+    """Returns the status of a proxy that opens no tunnel, because http.client reports it only in the text of an
+    OSError."""
     statuses = (re.search(r"Tunnel connection failed: (.+)", str(each)) for each in chain if type(each) is OSError)
     return next((f"refused to connect: {found[1]}" for found in statuses if found), "")
 

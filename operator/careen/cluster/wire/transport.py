@@ -21,7 +21,7 @@ MERGE_PATCH = "application/merge-patch+json"
 
 
 class Request(Value, kw_only=True):
-    """One HTTP request to the API server. `path` starts with a slash and carries no query."""
+    """One HTTP request to the API server. `path` starts with a slash and contains no query."""
 
     method: Method
     path: str
@@ -41,7 +41,7 @@ class Response(Value, kw_only=True):
 
 
 class Transport(Protocol):
-    """Carries one request to the API server and its response back. It never sends a request twice."""
+    """Sends a request to the API server and returns the response. Never sends a request twice."""
 
     async def send(self, request: Request) -> Response:
         """Sends the request and returns the response, whatever its status.
@@ -55,7 +55,7 @@ class Clock(Protocol):
     """Reads the time, and waits."""
 
     def now(self) -> datetime:
-        """Returns the wall-clock time, with its zone (UTC)."""
+        """Returns the present time, in UTC."""
         ...
 
     def monotonic(self) -> float:

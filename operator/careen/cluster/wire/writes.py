@@ -1,8 +1,9 @@
-"""Makes one guarded write, and tells its outcome: landed, conflict, rejected or still unclear.
+"""Makes one guarded write and returns its outcome: landed, stale after a conflict, rejected, or still unclear.
 
 A guarded write carries the resourceVersion that was read. If its answer is lost, the write may still land, so the
 object is read again. If the change is not in the object, the write is sent once more *with the version just read*. The
-second write changes the object too, so whichever of the two lands first turns the other into a conflict."""
+second write changes the object too, so whichever of the two lands first turns the other into a conflict.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ _ATTEMPTS = 3
 
 
 class Landed(Value, Generic[T]):
-    """The change is in the object; `seen` is the object from the answer or from a later consistent read."""
+    """The change is in the object. `seen` is the object from the answer or from a later consistent read."""
 
     seen: T
 
 
 class Stale(Value):
-    """Another writer changed the object first. Nothing was written: read and decide again."""
+    """Another writer changed the object first. Nothing was written. The caller must read again and decide again."""
 
     why: str
 
@@ -37,7 +38,8 @@ class Rejected(Value):
 
 
 class StillUnclear(Value):
-    """The outcome is unknown, or the write was certainly not sent. In both cases read again before the next step."""
+    """The outcome is unknown, or the write was certainly not sent. In both cases the caller must read again before its
+    next step."""
 
     why: str
 
@@ -52,11 +54,12 @@ async def write_guarded(
     read: Callable[[], Awaitable[tuple[str, T]]],
     stands: Callable[[T], bool],
 ) -> Written[T]:
-    """Writes with `version`. After a lost answer it reads until the outcome is known, a few times at most.
+    """Writes with `version`. After a lost answer it reads the object until the outcome is known, a few times at most.
 
-    `write(version)` sends the change, `read()` returns the current version and object, and `stands(object)` tells
-    whether the change is in the object. A conflict after a lost answer may be caused by the lost write itself: then the
-    object decides."""
+    `write(version)` sends the change, `read()` returns the current version and object, and `stands(object)` returns
+    whether the change is in the object. A conflict after a lost answer may be caused by the lost write itself, so in
+    that case the object shows the outcome.
+    """
     lost_before = False
     for _ in range(_ATTEMPTS):
         if not version:
@@ -84,7 +87,7 @@ async def write_guarded(
 
 
 def _ended(error: ClusterError, *, lost_before: bool) -> Stale | Rejected | StillUnclear | None:
-    """Returns the outcome of a failed write; None if only the object can tell."""
+    """Returns the outcome of a failed write. Returns None if only a read of the object can show it."""
     if error.may_have_landed:
         return None
     if isinstance(error, Conflict | NotFound):

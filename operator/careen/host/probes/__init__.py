@@ -1,7 +1,9 @@
-"""The list of probes that can report the need for a reboot, by their names in --reboot-probes. Each probe is one file,
-loaded when a setting names it.
+"""The list of probes that can report the need for a reboot, by their names in --reboot-probes. Each probe has its own
+file, which is loaded when a setting names the probe.
 
-A probe answers yes, no or unknown, with a sentence. Unknown never reboots a node. docs/probes.md lists the tools."""
+A probe answers yes, no or unknown, with a sentence. The answer unknown never reboots a node. docs/probes.md lists the
+tools that the probes use.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ _MODULES = {
 
 
 class HostFacts(Value, kw_only=True):
-    """The facts of the host that are given to probes without a command."""
+    """The facts of the host for probes that run no command."""
 
     root: Path
     release: str
@@ -66,17 +68,17 @@ class CommandProbe(Protocol):
 
     @staticmethod
     def judge(outcome: Outcome) -> Need:
-        """Turns the command's outcome into the probe's answer."""
+        """Returns the probe's answer for the outcome of the command."""
         ...
 
 
 def looking(name: str) -> Callable[[HostFacts], Need]:
-    """Returns the function of a probe that runs no command."""
+    """Returns the function of a probe that runs no command, by the name of the probe."""
     return cast("Callable[[HostFacts], Need]", _module(name).look)  # type: ignore[attr-defined]
 
 
 def running(name: str) -> CommandProbe:
-    """Returns the module of a probe that runs a command."""
+    """Returns the module of a probe that runs a command, by the name of the probe."""
     return cast("CommandProbe", _module(name))
 
 

@@ -22,8 +22,8 @@ _PART = re.compile(r"(\d+)|([A-Za-z]+)")
 
 
 def look(host: HostFacts) -> Need:
-    """Answers yes or no. Unknown if no kernel of the running kernel's kind is found, because the folders may not be the
-    host's."""
+    """Answers yes or no. If no kernel of the running kernel's kind is found, answers unknown, because the folders may
+    not be the host's."""
     try:
         found = {*_in_boot(host.root), *_beside_modules(host.root)}
     except OSError as error:
@@ -49,7 +49,7 @@ def _beside_modules(root: Path) -> list[str]:
 
 
 def _entries(root: Path, folder: str) -> list[Path]:
-    """Returns the entries of a folder; none if it does not exist."""
+    """Returns the entries of a folder, or none if the folder does not exist."""
     try:
         return list(islice(under_root(root, f"{folder}/any").parent.iterdir(), _MOST_ENTRIES))
     except FileNotFoundError:

@@ -1,4 +1,5 @@
-"""The answers of probes: yes, no and unknown, the answer for a failed command, and one answer for several probes."""
+"""Builds the answers of probes: yes, no and unknown. Also builds the answer for a failed command, and combines the
+answers of several probes."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def unknown(detail: str) -> Need:
 
 
 def nothing(command: str, outcome: Outcome) -> Need:
-    """Returns unknown for a command that did not answer as documented, and says why."""
+    """Returns the answer unknown, with the reason, for a command that did not answer as documented."""
     match outcome:
         case Exited(code=code) if code == _NO_PROGRAM:
             return unknown(f"the host has no program `{command.partition(' ')[0]}`, which the probe runs")
@@ -48,9 +49,10 @@ _SHOWN = 5  # names in a sentence
 
 
 def together(needs: Iterable[Need]) -> Need:
-    """Combines the answers of several sources into one: yes if any says yes, no if all say no, otherwise unknown.
+    """Combines the answers of several sources: yes if any source says yes, no if all say no, otherwise unknown.
 
-    A yes also mentions the sources that are unknown, so that people notice a broken probe before the reboot."""
+    A yes also mentions the sources that are unknown, so that people notice a broken probe before the reboot.
+    """
     every = tuple(needs)
     said = {answer: [each.detail for each in every if each.answer is answer] for answer in NeedAnswer}
     busy = next((each.package_manager for each in every if each.package_manager), "")

@@ -17,7 +17,7 @@ COMPOSEFS_STAGED = "/run/composefs/staged-deployment"
 
 
 def look(host: HostFacts) -> Need:
-    """Answers yes or no. Unknown on a host that did not boot a deployment, because such a host never has these
+    """Answers yes or no. On a host that did not boot a deployment, answers unknown, because such a host never has these
     files."""
     try:
         if _is_there(host, STAGED) and _is_there(host, LOCKED):

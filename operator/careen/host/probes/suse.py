@@ -1,4 +1,5 @@
-"""The probe `suse`: yes if the flag exists that libzypp's boot plugin writes and that the boot removes."""
+"""The probe `suse`: yes if the flag of libzypp's boot plugin exists. The plugin writes the flag, and the next boot
+removes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The probe `zypper`: runs SUSE's `zypper needs-rebooting`, which looks for the flag of libzypp's plugin. The probe
+"""The probe `zypper`: runs SUSE's `zypper needs-rebooting`, which checks the flag of libzypp's boot plugin. The probe
 `suse` checks the same flag without zypper."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _REBOOT_NEEDED = 102  # ZYPPER_EXIT_INF_REBOOT_NEEDED, zypper(8)
 
 
 def judge(outcome: Outcome) -> Need:
-    """Answers by the exit code alone: zypper has one code for each answer, and other codes for failures."""
+    """Answers by the exit code alone, because zypper has one code for each answer and other codes for failures."""
     match outcome:
         case Exited(code=code) if code == _REBOOT_NEEDED:
             return yes(f"`{_COMMAND}` exited with {code}: a core library or service was updated")
