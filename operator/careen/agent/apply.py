@@ -102,7 +102,7 @@ async def _no_silence() -> None:
 
 
 class Hands(Value, kw_only=True):
-    """Everything that `Applier` needs to apply actions."""
+    """The clients, functions and values that `Applier` needs to apply actions."""
 
     node_name: str
     api: ClusterApi
@@ -136,7 +136,7 @@ class Applier:
         self._jitter = hands.chance()  # one for all evictions, so that pods refused together are retried together
 
     async def apply(self, actions: tuple[Action, ...]) -> Applied:
-        """Applies all actions, or those before the first whose success is not certain."""
+        """Applies the actions in order. Stops at the first action whose success is not certain."""
         for number, action in enumerate(actions):
             if stop := await self._do(action):
                 return self._stopped(stop, action, tellings_of(actions[number:]))
@@ -164,7 +164,7 @@ class Applier:
         )
 
     def tell(self, tellings: tuple[PostEvent | Notify, ...]) -> None:
-        """Sends Events and messages without waiting for them."""
+        """Sends these Events and messages in the background."""
         for each in tellings:
             if isinstance(each, PostEvent):
                 self._post_event(each)
@@ -252,8 +252,8 @@ class Applier:
         return None
 
     async def _evict(self, batch: Evict) -> Stop | None:
-        """Evicts pods until the turn's share of time is used up. The next turn requests the other evictions after a
-        fresh observation."""
+        """Evicts pods until the turn's share of time is used up. The next turn observes again and evicts the other
+        pods."""
         clock, waiting = self._hands.api.clock, iter(batch.pods)
         until = clock.monotonic() + EVICTIONS_SECONDS
 

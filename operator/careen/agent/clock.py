@@ -1,4 +1,4 @@
-"""The real clock of the agent."""
+"""The agent's clock, which reads the system's time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Returns seconds of a clock that never goes backwards."""
+        """Returns seconds by a clock that never goes backwards."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:

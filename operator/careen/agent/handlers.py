@@ -46,7 +46,8 @@ class Forever:
 
 
 class FewRetries(logging.Filter):
-    """Logs only the fifth failed attempt in a row and every hundredth, as a warning. kopf logs each as an error."""
+    """Logs only the fifth failed attempt in a row and every hundredth, as a warning. kopf itself would log each attempt
+    as an error."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Returns whether to log the line."""

@@ -68,7 +68,7 @@ class Loop:
         """True during a turn. A stop then waits briefly for the turn to end."""
 
     async def run(self) -> None:
-        """Makes turns, with a pause after each, until `stop` is called."""
+        """Makes one turn after another, with a pause after each, until `stop` is called."""
         pause = await self._one_turn()
         is_rest_started = self._starts_the_rest()
         while not self._is_stopping:
@@ -82,7 +82,7 @@ class Loop:
         self._is_stopping = True
 
     def wake(self) -> None:
-        """Starts the next turn within two seconds, because an input of the decision changed."""
+        """Makes the next turn start within two seconds. It is called when an input of the decision has changed."""
         self._wakes = True
 
     def _longest_turn_seconds(self) -> float:

@@ -59,7 +59,7 @@ def _good_for(last: Need | None, period_seconds: float) -> float:
 
 
 class _Watched:
-    """One source: its last answer, and when it was asked."""
+    """One source of the need, with its last answer and when it was asked."""
 
     def __init__(self, look: Look, clock: Clock, *, good_for: Callable[[Need | None], float]) -> None:
         self._ask = look

@@ -164,7 +164,6 @@ class Rescue:
     # ---- the server ----
 
     async def _read(self) -> dict[str, Any] | None:
-        """Reads the agent's own Node; None if it cannot be read."""
         response = await self._send(Request(method="GET", path=self._path, timeout_seconds=_REQUEST_SECONDS))
         if response is None or response.status != 200:
             return None
@@ -208,7 +207,8 @@ class Rescue:
 
 
 def fault_of(error: BaseException) -> str:
-    """Returns the error's class and place, without its message, which may contain a secret or be long."""
+    """Returns the error's class and place in the code. Leaves out its message, which may contain a secret or be
+    long."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     frames = [(frame.f_globals.get("__name__", "?"), line) for frame, line in traceback.walk_tb(error.__traceback__)]

@@ -50,7 +50,7 @@ class _Debt(Value, kw_only=True):
 
 
 class NeverDecided(Exception):
-    """The decision asked for evidence again and again, which is a bug. No action was applied."""
+    """The decision wanted more evidence again and again, which is a bug. No action was applied."""
 
 
 class Mind:

@@ -232,7 +232,8 @@ async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode,
 async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[str]) -> Cleaned:
     """Cleans the lock in the same way as `_clean_node` cleans a Node.
 
-    Keeps a claim that a node took after the Nodes were read, because that node is at work."""
+    Keeps a claim that a node took after the Nodes were read, because careen works on that node now.
+    """
     known = _claims(scene.lock)
     for _ in range(TRIES):
         cleaned, reading, content = _of_lock(scene, keep=keep), scene.reading, scene.lock

@@ -104,7 +104,7 @@ _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 class _Duration(click.ParamType[float]):
-    """Parses a duration in Go's notation, like all durations of the agents."""
+    """An option with a duration in Go's notation, like all durations of the agents."""
 
     name = "duration"
 
@@ -515,7 +515,7 @@ def _changed(assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def _followed(settings: Settings) -> dict[str, str]:
-    """Returns the settings that change the plan: the names of their flags and their values."""
+    """Returns the settings that a plan takes into account: the names of their flags and their values."""
     return {flag(name): SETTINGS[name].kind.shown(getattr(settings, name)) for name in _FOLLOWED}
 
 

@@ -51,7 +51,7 @@ class Right(Value, kw_only=True):
     part: OptionalRight | None = None
 
     def is_asked_by(self, request: Request) -> bool:
-        """Whether the request would need this right."""
+        """Whether this request needs the right."""
         asked = asked_for(request.path)
         verb = ("get" if asked.name else "list") if request.method == "GET" else _VERBS[request.method]
         return (

@@ -2,8 +2,8 @@
 a node held the lock.
 
 Any tenant who may create a DaemonSet can give it kured's image name or annotation. So such an object counts only while
-it has pods. `kube-system/kured` belongs to the administrators: its pods count before they have started, and a claim in
-its lock counts without pods, because a node may be down under that claim.
+it has pods. `kube-system/kured` is different, because only administrators can create it. Its pods count before they
+have started. A claim in its lock counts even without pods, because a node may be down under that claim.
 """
 
 from __future__ import annotations
@@ -101,5 +101,5 @@ def _has_kureds_image(daemonset: objects.DaemonSet) -> bool:
 
 
 def _image_name(image: str) -> str:
-    """Returns `kured` for `ghcr.io/kubereboot/kured:1.23.0`."""
+    """Returns the image's name without registry, path and tag: `kured` for `ghcr.io/kubereboot/kured:1.23.0`."""
     return image.rsplit("/", 1)[-1].split("@", 1)[0].split(":", 1)[0]

@@ -109,8 +109,8 @@ def _of_others_than_controllers(taints: Iterable[Taint]) -> set[Taint]:
 
 
 def _manager(patch: PatchNode) -> dict[str, str]:
-    """Returns the field manager for a patch whose changes careen may have to identify later. Without one the server
-    uses the user agent's name."""
+    """Returns the field manager for a patch whose changes careen may have to identify later. For other patches the
+    server uses the user agent's name."""
     if patch.adds_taint:
         return {"fieldManager": TAINT_MANAGER}
     return {"fieldManager": FIELD_MANAGER} if patch.unschedulable is not None else {}

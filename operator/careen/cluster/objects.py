@@ -1,11 +1,11 @@
 """The few fields of API objects that careen reads, as msgspec structs, and their conversion to the core's values.
 
 Every answer of an API server has the fields without a default: Go writes them whatever their value (`json:"name"`, or a
-struct that is not a pointer). Decoding refuses an answer without them, and `wire/answers.py` reports it as unclear.
-Fields that Go omits when empty (`omitempty`) have a default.
+struct that is not a pointer). Decoding refuses an answer without them, and `wire/answers.py` reports the answer as
+unclear. Fields that Go omits when empty (`omitempty`) have a default.
 
-Unknown fields are skipped while decoding, so a Node of 6 KB costs only the memory of the fields below.
-`gc=False`: the cyclic collector need not walk thousands of objects that cannot form cycles.
+Decoding skips unknown fields, so a Node of 6 KB costs only the memory of the fields below. With `gc=False` the cyclic
+collector does not walk thousands of objects that cannot form cycles.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Node(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedFields(msgspec.Struct, gc=False, frozen=True, rename={"fields": "fieldsV1"}):
-    """One manager of an object's fields, from the server's own record, with paths such as `f:spec` →
+    """One manager of an object's fields, as the server records it. The fields have paths such as `f:spec` →
     `f:unschedulable`."""
 
     manager: str = ""
@@ -117,7 +117,7 @@ class _ObjectFields(msgspec.Struct, gc=False, frozen=True):
 
 
 class Present(msgspec.Struct, gc=False, frozen=True):
-    """Any object. careen needs to know only that it exists."""
+    """An object of which careen needs to know only that it exists."""
 
 
 class Volume(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -300,7 +300,6 @@ def _metadata_of(managed: ManagedFields) -> _MetaFields:
 
 
 def _sets(managed: ManagedFields, field: str) -> bool:
-    """Whether this manager set a field of the spec."""
     try:
         return field in msgspec.json.decode(managed.fields, type=_SpecFields).spec
     except msgspec.MsgspecError:
@@ -354,8 +353,8 @@ def _came_bound(pod: Pod) -> bool | None:
 
 
 def _tolerates_cordon(toleration: Toleration) -> bool:
-    """Whether the pod tolerates a cordon. As in kube-scheduler (plugins/nodeunschedulable), this means the taint
-    `unschedulable:NoSchedule` without a value."""
+    """Whether the pod tolerates a cordon: the taint `unschedulable:NoSchedule` without a value, as in kube-scheduler
+    (plugins/nodeunschedulable)."""
     is_named = toleration.key == keys.UNSCHEDULABLE or (not toleration.key and toleration.operator == "Exists")
     return (
         is_named

@@ -32,7 +32,7 @@ _SINGLE_READS = 2
 
 
 class Owner(NamedTuple):
-    """A controller, as an owner reference names it. Owners are ordered by kind, namespace and name."""
+    """A controller, as a pod's owner reference names it. Owners are sorted by kind, namespace and name."""
 
     kind: str
     namespace: str

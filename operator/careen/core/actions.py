@@ -22,12 +22,14 @@ from scheduler_core.values import Value
 
 class PatchNode(Value, kw_only=True):
     """Patch the agent's own Node with one JSON merge patch, guarded by its resourceVersion: the API server applies all
-    of it or nothing.
+    of it or nothing. A 409 ends the turn.
 
-    `None` as the value of a label or annotation removes the key. `taints` is the whole list (a merge patch replaces
-    lists); None leaves the taints as they are. A 409 ends the turn. The shell must not send the patch after the uptime
-    `send_before`. It sends a patch that `adds_taint` under the field manager `keys.TAINT_MANAGER`, which later proves
-    that careen set the taint."""
+    `None` as the value of a label or annotation removes the key. `taints` is the whole list, because a merge patch
+    replaces lists; None leaves the taints as they are.
+
+    The shell must not send the patch after the uptime `send_before`. If the patch `adds_taint`, the shell sends it
+    under the field manager `keys.TAINT_MANAGER`, which later proves that careen set the taint.
+    """
 
     purpose: str
     resource_version: str
@@ -76,11 +78,12 @@ class EvictPod(Value, kw_only=True):
 
 
 class Evict(Value, kw_only=True):
-    """Request the evictions of these pods, `parallel` at a time, each with the pod's UID as a precondition. Never ends
-    the turn.
+    """Request the evictions of these pods, `parallel` at a time, each with the pod's UID as a precondition. A failure
+    does not end the turn.
 
     The shell adds each answer to the memory with `memory.after_eviction`. After a timeout the shell may send the same
-    request again: the UID protects a new pod of the same name."""
+    request again, because the UID protects a new pod of the same name.
+    """
 
     pods: tuple[EvictPod, ...]
     parallel: int
@@ -101,11 +104,12 @@ class AskReboot(Value, kw_only=True):
 
 
 class SilenceAlerts(Value):
-    """Ask Alertmanager to silence this node's alerts, with a deadline of a few seconds. Never ends the turn."""
+    """Ask Alertmanager to silence this node's alerts, with a deadline of a few seconds. A failure does not end the
+    turn."""
 
 
 class PostEvent(Value, kw_only=True):
-    """Post a Kubernetes Event on the agent's own Node. Best effort: a failure does not end the turn."""
+    """Post a Kubernetes Event on the agent's own Node. If that fails, the turn goes on."""
 
     code: Code
     sentence: str

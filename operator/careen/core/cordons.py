@@ -12,13 +12,14 @@ def is_cordon_proven(node: NodeView) -> bool:
     """Whether the managed fields prove that careen set the present cordon.
 
     The API server assigns a field to the client that last changed its value. So `kubectl cordon` on a node that careen
-    has cordoned does not change the owner; `kubectl uncordon` followed by `kubectl cordon` does. A client that sets the
-    same value by server-side apply becomes a second owner."""
+    has cordoned does not change the owner, but `kubectl uncordon` followed by `kubectl cordon` does. A client that sets
+    the same value by server-side apply becomes a second owner.
+    """
     return node.unschedulable and node.cordoned_by == (keys.FIELD_MANAGER,)
 
 
 def is_foreign(node: NodeView) -> bool:
-    """Whether the Node is cordoned and nothing shows that careen cordoned it: no record, no managed field."""
+    """Whether the Node is cordoned, and neither its record nor the managed fields show that careen cordoned it."""
     progress = node.record
     is_recorded = isinstance(progress, Progress) and progress.is_cordoned_by_us
     return node.unschedulable and not is_recorded and not is_cordon_proven(node)

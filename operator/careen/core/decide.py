@@ -103,7 +103,7 @@ def _is_new_boot(situation: Situation) -> bool:
 
 
 def _disown_cordon(situation: Situation) -> Decision | None:
-    """Record that a person removed careen's cordon, so that the agent does not take a later cordon for careen's.
+    """Record that a person removed careen's cordon. Otherwise the agent would take a later cordon for careen's.
     Draining has its own rule: there an uncordon ends the drain."""
     progress = situation.progress
     if (

@@ -1,8 +1,10 @@
 """Makes text from outside safe to show: no control characters, no forged lines, limited length.
 
-Names, annotations, messages of servers and output of commands may hold escape sequences for a terminal, line breaks
-that look like a second log line, and characters that reorder or hide their neighbours. Decisions read such text
-unchanged; all code that shows it, or writes it for other readers, passes it through one of these functions."""
+Names, annotations, messages of servers and output of commands may contain dangerous characters. These are escape
+sequences for a terminal, line breaks that look like a second log line, and characters that reorder or hide their
+neighbours. Decisions read such text unchanged. All code that shows it, or writes it for other readers, passes it
+through one of these functions.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?
 
 
 class Circumstances(Value, kw_only=True):
-    """What the shell knows besides the Node. `because` names the fault, or a person's hold or pause."""
+    """What the shell knows besides the Node. `because` is the fault, or a person's hold or pause."""
 
     because: str
     now: str  # RFC 3339
@@ -239,7 +239,8 @@ def _annotations(node: Any) -> Mapping[str, Any]:
 
 
 def _told(text: str) -> str:
-    """Return the text on one readable line, without semicolons: `_SUFFIX` reads a semicolon as the end of a clause."""
+    """Return the text on one readable line without semicolons, because `_SUFFIX` reads a semicolon as the end of a
+    clause."""
     return one_line(" ".join(text[: 4 * _LONGEST].replace(";", ",").split()), _LONGEST)
 
 

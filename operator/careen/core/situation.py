@@ -1,4 +1,5 @@
-"""The input of the steps: the facts of one turn in which the Node was read, with its record and the lock parsed."""
+"""The input of the steps: the facts of one turn in which the Node was read. The Node's record and the lock are already
+parsed."""
 
 from __future__ import annotations
 
@@ -60,13 +61,14 @@ class Situation(Value, kw_only=True):
 
     @property
     def cordoned_at(self) -> datetime | None:
-        """When the drain began; None before a drain. By the API server's clock if the agent knew then how far its own
-        clock differs."""
+        """When the drain began, or None before a drain. The instant is by the API server's clock if the agent knew then
+        how far its own clock differs."""
         return from_rfc3339(self.progress.drain_started_at)
 
     @property
     def server_now(self) -> datetime:
-        """The present instant by the API server's clock, or by the host's clock if the difference is unknown."""
+        """The present instant by the API server's clock. If the agent does not know how far its clock differs, by the
+        host's clock."""
         skew = self.seen.clock_skew_seconds
         return self.seen.now - timedelta(seconds=0.0 if isinstance(skew, Unknown) else skew)
 

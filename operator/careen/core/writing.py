@@ -80,7 +80,7 @@ class Stay(Value, kw_only=True):
 
 
 class NodeChange(Value, kw_only=True):
-    """What a patch changes on the Node besides the record. A field with its default changes nothing."""
+    """What a patch changes on the Node besides the record. A field that keeps its default changes nothing."""
 
     labels: Mapping[str, str | None] = field(default_factory=dict)
     annotations: Mapping[str, str | None] = field(default_factory=dict)
@@ -345,8 +345,8 @@ def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]
 
 
 def forecast_annotation(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation that summarises the forecast: counts, and the nodes where the moving pods may land. People
-    read it, and the agent compares it with the real landings after the drain."""
+    """Return the annotation that summarises the forecast: counts, and the nodes where the moving pods may land. It is
+    for people, and after the drain the agent compares it with where the pods have landed."""
     forecast = situation.seen.forecast
     if not isinstance(forecast, Forecast):
         return {}
@@ -370,7 +370,7 @@ def _shown(pod: PodForecast) -> list[str]:
 
 
 def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
-    """Return the refusals, each with the instant since which its gate has refused with the same code."""
+    """Return the refusals. Each has the instant since which its gate has refused for the same reason."""
     before = {(each.gate, each.code): each.since for each in stored_refusals(situation.node)}
     return tuple(
         replace(each, since=each.since or before.get((each.gate, each.code)) or situation.seen.now) for each in refusals

@@ -22,7 +22,7 @@ class Host(Protocol):
     """What the agent needs from a host. The simulator has its own implementation."""
 
     async def read_need(self) -> Need:
-        """Returns whether the host needs a reboot. Uses only the sources that are cheap to read."""
+        """Returns whether the host needs a reboot. Uses only sources that are cheap to read."""
         ...
 
     def read_boot_id(self) -> str | Unknown:

@@ -90,7 +90,7 @@ def _absent(root: Path, path: str) -> Need:
 
 
 async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> Need:
-    """Runs the sentinel command: exit code 0 is yes, 1 is no, anything else is unknown."""
+    """Runs the sentinel command. Exit code 0 means yes, 1 means no, and any other outcome means unknown."""
     name = " ".join(argv)
     match await run_on_host(argv, how=how, deadline_seconds=deadline_seconds):
         case NotStarted(why):

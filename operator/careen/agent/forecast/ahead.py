@@ -21,7 +21,7 @@ class Ahead:
     """Holds the process that waits for a request, if there is one."""
 
     def __init__(self, start: Callable[[], Awaitable[Process | None]], clock: Clock) -> None:
-        """`start` starts a process; it returns None if it cannot."""
+        """`start` starts a process, or returns None if that fails."""
         self._start = start
         self._clock = clock
         self._process: Process | None = None

@@ -91,8 +91,8 @@ async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str)
 
 
 async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
-    """Returns one score for the pods for which the scheduler examined only some of the nodes (key True), and one for
-    the other pods (key False). Lists the pods of each namespace once."""
+    """Returns two scores and lists the pods of each namespace once. The key True is for the pods for which the
+    scheduler examined only some of the nodes. The key False is for the other pods."""
     by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)
     for owner in drain.owners:
         by_namespace[owner.namespace].append(owner)
@@ -149,7 +149,8 @@ def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> boo
 
 
 def _landings(text: str | None) -> Landings:
-    """Returns the forecast nodes from the annotation, by `namespace/name`; empty if it is unreadable."""
+    """Returns the nodes of the forecast in the annotation, by the pods' `namespace/name`. Returns nothing if the
+    annotation is unreadable."""
     pods = object_of(text).get("pods")
     found = (
         {title: _nodes(said) for title, said in pods.items()}

@@ -172,8 +172,8 @@ def _rule_of(selector: str) -> StaysBecause:
 def _learnt_searches(
     learnt: object, snapshot: Snapshot, configuration: Configuration | None, version: str
 ) -> tuple[Likely, ...] | None:
-    """Returns the orders in which the scheduler probably searches the nodes. Returns None if the dump does not come
-    from a shadow that has learned them."""
+    """Returns the orders in which the scheduler may search the nodes, as a shadow has learned them. Returns None if the
+    dump does not come from such a shadow."""
     if learnt is None:
         return None
     from scheduler_core.cycle import Scheduler

@@ -45,7 +45,8 @@ class Limits(Value, kw_only=True):
 
 
 class Mistake(Value):
-    """The request itself is invalid: the file is not a dump, or the dump lacks a node. `why` is a sentence."""
+    """The request itself is invalid: the file is not a dump, or the dump lacks a node. `why` is a sentence about the
+    mistake."""
 
     why: str
 

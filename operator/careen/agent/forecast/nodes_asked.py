@@ -24,8 +24,8 @@ class NoTemplateError(ValueError):
 def nodes_asked(
     order: ForecastRequest, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
 ) -> dict[str, Any]:
-    """Returns what to add to each forecast. If the request names additional nodes, that is `moreNodes`; otherwise it is
-    `notes` on which nodes would help. Raises NoTemplateError."""
+    """Returns the parts that this simulation adds to the answer: `moreNodes` for the nodes that the request names, or
+    `notes` on which additional nodes would help. Raises NoTemplateError."""
     import msgspec
 
     scheduler = Scheduler(configuration, version)

@@ -43,8 +43,8 @@ def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
 
 
 def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[str, str], daemonset: str) -> str:
-    """Returns a sentence with the keys that the policies would refuse, and the remedy. Returns an empty text if they
-    refuse none."""
+    """Returns a sentence with the keys that the policies would refuse, and the remedy. Returns an empty text if the
+    policies refuse none."""
     if not any(key.startswith(PREFIX) for key in annotations):
         return ""
     problems = []

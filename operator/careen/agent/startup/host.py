@@ -1,4 +1,4 @@
-"""Builds the agent's own host from the settings."""
+"""Builds the object for the agent's own host from the settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNT_AGAIN_SECONDS = 10.0
 
 
 def host_of(settings: Settings) -> LocalHost:
-    """Returns the host that these settings describe."""
+    """Returns the host, with the paths, commands and probes from these settings."""
     how, root, packages = HostExec(settings.host_exec), Path(settings.host_root or "/"), settings.reboot_packages
     sources = Sources(
         files=settings.reboot_sentinel,

@@ -1,9 +1,12 @@
-"""Builds every part of an agent and passes each its dependencies; no other module does.
+"""Builds every part of an agent and passes each part its dependencies. No other module does that.
 
-The order of the start: node name and API server (flags, environment) → the lock's DaemonSet → rights → the ConfigMap's
-settings, with a wait until they are read → the host's lock for agents → turns. kopf starts after the first turn, so
-that a node that has just rebooted comes back into service first. If lock or settings cannot be read, the agent of a
-node with a claim releases the claim with the settings stored with it, and begins nothing new."""
+An agent starts in this order. It reads node name and API server from flags and environment. It finds the lock's
+DaemonSet, reviews its rights, and waits until it has read the ConfigMap's settings. It takes the host's lock for agents
+and makes turns. kopf starts after the first turn, so that a node that has just rebooted comes back into service first.
+
+If lock or settings cannot be read, the agent of a node with a claim begins nothing new. It releases the claim with the
+settings that were stored with it.
+"""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _ends(text: str) -> str:
-    """Returns the first and the last part of a text that is too long for a log."""
+    """Returns the text. If it is too long for a log, leaves out its middle."""
     half = _LONGEST_ENTRY // 2
     return text if len(text) <= _LONGEST_ENTRY else f"{text[:half]}\n…\n{text[-half:]}"
 

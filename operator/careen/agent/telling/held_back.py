@@ -89,7 +89,8 @@ def is_told_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
 
 
 def _oldest(refusals: Iterable[Refusal]) -> Refusal | None:
-    """Returns the oldest refusal that is not an expected one, such as a closed window; None if there is none."""
+    """Returns the refusal that has lasted longest; None if there is none. Refusals that are part of a normal roll-out,
+    such as a closed window, do not count."""
     standing = [each for each in refusals if each.since is not None and each.code not in _EXPECTED]
     return min(standing, key=lambda each: (_begun(each), each.gate), default=None)
 

@@ -1,6 +1,7 @@
 """Connects a command to the cluster, and explains why the cluster cannot be reached. The options are in `options.py`.
 
-Exit code 2: the caller made a mistake. Exit code 1: the cluster refused or did not answer."""
+A command ends with exit code 2 if the caller made a mistake. It ends with 1 if the cluster refused or did not answer.
+"""
 
 from __future__ import annotations
 

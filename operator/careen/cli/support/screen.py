@@ -28,9 +28,10 @@ def say_lines(text: str) -> None:
 
 
 class BadInput(click.ClickException):
-    """The input does not fit the cluster: an unknown name, a file with other content, a node in another phase.
+    """The input does not fit the cluster, for example an unknown name or a node in the wrong phase.
 
-    The exit code is 2, as for an unknown option, but without the usage lines."""
+    The exit code is 2, as for an unknown option, but without the usage lines.
+    """
 
     exit_code = 2
 

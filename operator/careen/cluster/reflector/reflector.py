@@ -113,7 +113,7 @@ class Reflector:
     # ---- watches ----
 
     async def _follow(self, path: str, position: str) -> None:
-        """Watches the kind. Returns when a new list is needed."""
+        """Watches the kind. Returns when the kind has to be listed again."""
         useless = 0
         while useless < MOST_USELESS_WATCHES:
             watch = _Watch(path, position, self)
@@ -143,8 +143,8 @@ class Reflector:
         await self._api.clock.sleep(asked + longest * (0.5 + 0.5 * self._chance()))
 
     def request(self, path: str, position: str) -> Request:
-        """Returns the request of a watch. Its timeout is random, so that watches that began together do not end
-        together."""
+        """Returns the request of a watch. Its timeout is random, so that watches that began together end at different
+        times."""
         return Request(
             method="GET",
             path=path,

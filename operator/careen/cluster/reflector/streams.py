@@ -20,7 +20,7 @@ _LONGEST_REFUSAL = 64 * 1024
 
 
 class Streams(Protocol):
-    """Opens requests whose answers do not end."""
+    """Opens requests for watches, whose answers have no fixed end."""
 
     def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Yields the chunks of the body as they arrive, until the server ends the answer. Raises a `ClusterError` if

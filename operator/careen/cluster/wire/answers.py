@@ -141,8 +141,8 @@ def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
 
 
 def is_evicted(body: bytes, what: str) -> None:
-    """Accepts the server's answer to an eviction that it carried out: a Status, created like an object
-    (registry/core/pod/storage/eviction.go). Raises `UnreadableAnswer` for any other answer."""
+    """Accepts the server's answer to an eviction that it has carried out. That is a Status, like the answer to a
+    created object (registry/core/pod/storage/eviction.go). Raises `UnreadableAnswer` for any other answer."""
     said = decoded(body, _Success, what)
     if said.kind != "Status" or said.status != "Success" or said.code not in (None, 0, 201):
         raise UnreadableAnswer(
@@ -151,8 +151,8 @@ def is_evicted(body: bytes, what: str) -> None:
 
 
 def decoded(body: bytes, kind: type[T], what: str) -> T:
-    """Returns `body` as a `kind`. Raises `UnreadableAnswer` for a proxy's page, and for a field that is missing or has
-    the wrong type."""
+    """Returns `body` as a `kind`. Raises `UnreadableAnswer` for a proxy's page, and for an answer with a missing field
+    or a field of the wrong type."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (ValueError, OverflowError, RecursionError) as error:

@@ -73,7 +73,7 @@ class Credentials(Value, kw_only=True):
 
 
 def user_agent(part: str) -> str:
-    """Returns the user agent, such as `careen-agent/0.1.0`, which identifies these requests in an audit log."""
+    """Returns the user agent, such as `careen-agent/0.1.0`. It identifies careen's requests in an audit log."""
     try:
         return f"careen-{part}/{version('careen')}"
     except PackageNotFoundError:
@@ -124,7 +124,7 @@ def current_context(kubeconfig: Path) -> str:
 
 
 def _look_for_context(kubeconfig: Path, wanted: str | None) -> None:
-    """Raises `NoSuchContext` if the file is readable and has no such context."""
+    """Raises `NoSuchContext` if the file is readable and does not contain the context."""
     try:
         merged = KubeConfigMerger(str(kubeconfig)).config.value  # type: ignore[no-untyped-call]
         names = [str(each["name"]) for each in merged.get("contexts") or ()]

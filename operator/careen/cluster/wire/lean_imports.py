@@ -62,7 +62,7 @@ switched_off: set[str] = set()
 
 @contextmanager
 def lean_start() -> Iterator[None]:
-    """Keeps imports lean within this context. It must be entered before the agent's command is imported."""
+    """Keeps imports lean while this context is open. It must be opened before the agent's command is imported."""
     _load_on_use()
     with without_collections():
         yield

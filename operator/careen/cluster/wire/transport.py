@@ -59,7 +59,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Returns seconds that never go backwards; only differences between them mean anything."""
+        """Returns seconds that never go backwards. Only differences between them have a meaning."""
         ...
 
     async def sleep(self, seconds: float) -> None:

@@ -1,6 +1,7 @@
-"""Lists every key that careen writes, by the kind of its place, and defines how far a cleanup goes.
+"""Lists every key that careen writes, by the kind of object that has the key. Also defines how far a cleanup goes.
 
-A test keeps the lists complete: each key of `facts/keys.py` in careen's or kured's domain is in one of them."""
+A test keeps the lists complete: each key of `facts/keys.py` in careen's or kured's domain is in one of them.
+"""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ _IS_OBEYED = "agents run and obey it; the cleanup removes it once they are gone"
 
 
 class NodeLeftovers(Value, kw_only=True):
-    """What a cleanup finds on a Node: the marks to remove, the marks that stay although they look like careen's, and
-    why the Node may be rebooting (empty: it is not)."""
+    """What a cleanup finds on a Node: the marks to remove, and the marks that stay although they look like careen's.
+    `rebooting` says why the Node may be rebooting; it is empty if the Node is not."""
 
     node: NodeView
     goes: tuple[CleanupMark, ...] = ()
@@ -82,8 +82,8 @@ def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) ->
 
 
 def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Entry | None) -> str:
-    """Return why the host may be rebooting: its reboot was announced, and the kubelet reports no new boot. Empty if it
-    is not rebooting."""
+    """Return why the host may be rebooting: its reboot was announced, and the kubelet reports no new boot. Return an
+    empty text if the host is not rebooting."""
     if isinstance(record, UnreadableProgress):
         return f"{record.why}, so it may be rebooting"
     if record.phase:

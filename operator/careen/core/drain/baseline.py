@@ -24,7 +24,7 @@ _NOT_COMPARED = frozenset({"Job", "DaemonSet"})
 
 
 def services(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
-    """Return the rows of the workloads that have to become as healthy after the reboot as they were before it."""
+    """Return the rows of workloads whose health is compared. After the reboot they must be as healthy as before it."""
     return tuple(owner for owner in owners if owner.kind not in _NOT_COMPARED)
 
 
@@ -63,8 +63,8 @@ def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHe
 
 
 def must_run(situation: Situation, pod: PodView) -> bool:
-    """Whether the pod belongs to a DaemonSet and must run on this node. careen's own pod does not count: it becomes
-    ready only when this agent has done its work."""
+    """Whether the pod belongs to a DaemonSet and must run on this node. careen's own pod does not count, because it
+    becomes ready only when this agent has done its work."""
     policy = situation.policy
     is_own = pod.namespace == policy.daemonset_namespace and pod.owner_name == policy.daemonset_name
     return (

@@ -176,12 +176,12 @@ def owner_of(pod: PodView) -> str:
 
 
 def owners_of_comers(plan: DrainPlan) -> frozenset[str]:
-    """Return the owners of pods that the plan evicts now although they were created after the cordon."""
+    """Return the owners of the pods that were created after the cordon and that the plan evicts now."""
     return frozenset(owner_of(pod) for pod in plan.now if pod.uid in plan.comers)
 
 
 def _not_before(pod: PodView, memory: Memory, *, is_comer: bool) -> float:
-    """Return the uptime of the pod's next allowed eviction; 0 without a back-off."""
+    """Return the uptime of the pod's next allowed eviction. Return 0 if the pod has no back-off."""
     asked, coming = memory.drain.evictions.get(pod.uid), memory.drain.comers.get(owner_of(pod)) if is_comer else None
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
@@ -245,7 +245,8 @@ def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> b
 
 
 def describe(plan: DrainPlan, memory: Memory) -> str:
-    """Return the pods that the drain waits for as text: the first few by name, each with its refusal if it has one."""
+    """Return a text about the pods that the drain waits for: the first few by name, each with its refusal if it has
+    one."""
     return first_few([_describe(pod, memory) for pod in plan.left])
 
 

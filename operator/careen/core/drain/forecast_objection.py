@@ -32,7 +32,8 @@ def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
 
 
 def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
-    """Return the objection to pods that are bound to the node, as a sentence; empty without such pods."""
+    """Return the objection to pods that are bound to the node, as a sentence. Return an empty text if there are no such
+    pods."""
     bound = bound_in(forecast, policy)
     return f"comes back here after each eviction (--pods-bound-to-node): {_name(bound)}" if bound else ""
 

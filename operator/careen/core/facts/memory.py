@@ -43,7 +43,7 @@ whatever the cause."""
 
 
 class RebootOutcome(StrEnum):
-    """The outcome of the last reboot that was announced, as far as this process knows."""
+    """What became of the last announced reboot, as far as this process knows."""
 
     NOT_ASKED = "not-asked"  # this process announced it and certainly has not asked the host
     ACCEPTED = "accepted"  # the command exited with 0, or the signal was delivered
@@ -52,7 +52,7 @@ class RebootOutcome(StrEnum):
 
 
 class EvictionMemory(Value, kw_only=True):
-    """How often the agent requested this pod's eviction, and the uptime before which it sends no further request."""
+    """How often the agent requested this pod's eviction. Before the uptime `not_before` it sends no further request."""
 
     attempts: int
     not_before: float
@@ -63,18 +63,18 @@ class EvictionMemory(Value, kw_only=True):
 
     @property
     def judgements(self) -> int:
-        """How many of the attempts the API server judged."""
+        """How many of the eviction requests the API server judged."""
         return self.attempts - self.unjudged
 
     @property
     def judgement(self) -> EvictAnswer | None:
-        """The API server's last judgement; None if it judged no attempt."""
+        """The API server's last judgement; None if it judged no request."""
         return self.answer if self.answer in JUDGED else self.judged_before
 
 
 class ComerMemory(Value, kw_only=True):
-    """How often the agent evicted pods of one owner that were created after the cordon, and the uptime before which it
-    begins no further round."""
+    """How often the agent evicted pods of one owner that were created after the cordon. Before the uptime `not_before`
+    it begins no further round."""
 
     rounds: int
     not_before: float

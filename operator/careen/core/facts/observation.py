@@ -42,7 +42,7 @@ class NotAsked(Value):
 
 
 class Gone(Value):
-    """The agent's own Node does not exist (404 from a consistent read)."""
+    """The API server says that the agent's own Node does not exist (404 from a consistent read)."""
 
 
 NOT_ASKED = NotAsked()
@@ -53,7 +53,7 @@ Asked = Union[_T, Unknown, NotAsked]  # noqa: UP007 - a generic alias needs Unio
 
 
 class Taint(Value, kw_only=True):
-    """One taint as the API has it. `time_added` stays text, so that the agent writes it back unchanged."""
+    """A taint of a Node. `time_added` stays text, so that the agent writes it back unchanged."""
 
     key: str
     effect: str
@@ -88,8 +88,8 @@ class NodeView(Value, kw_only=True):
 
     @property
     def record(self) -> Progress | UnreadableProgress:
-        """The Node's record, or why this release cannot have written it. Agents judge other nodes by this value too: a
-        record that the node's own agent rejects proves nothing to them."""
+        """The Node's record, or why this release cannot have written it. Agents use this value for other nodes too,
+        because a record that the node's own agent rejects proves nothing to them."""
         return believed(self.written)
 
     @property
@@ -99,17 +99,17 @@ class NodeView(Value, kw_only=True):
 
     @property
     def zone(self) -> str:
-        """The name of the Node's zone, or empty."""
+        """The name of the Node's zone; empty if it has none."""
         return self.labels.get(keys.ZONE) or self.labels.get(keys.ZONE_BETA) or ""
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether the Node carries the control-plane label, either today's or the one from before Kubernetes 1.24."""
+        """Whether the Node has a control-plane label. The label from before Kubernetes 1.24 counts too."""
         return keys.CONTROL_PLANE in self.labels or keys.MASTER in self.labels
 
 
 class SignedNode(Value, kw_only=True):
-    """A Node with the field managers of its labels and annotations, where the API server reports them."""
+    """A Node with the field managers of its labels and annotations, as far as the API server reports them."""
 
     node: NodeView
     labels_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -251,7 +251,7 @@ class Alert(Value, kw_only=True):
 
 
 class Sample(Value, kw_only=True):
-    """One sample of the answer to a health query. The age is by the clock of the server that answered."""
+    """One sample of the answer to a health query. Its age is by the clock of the server that answered."""
 
     value: float
     age_seconds: float

@@ -1,4 +1,4 @@
-"""Reads instants from a Node for metrics: they outlive the agent's process and its pod."""
+"""Reads instants from a Node for metrics, because these instants outlive the agent's process and its pod."""
 
 from __future__ import annotations
 

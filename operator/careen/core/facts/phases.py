@@ -11,7 +11,7 @@ from scheduler_core.values import Value
 
 
 class Phase(StrEnum):
-    """What has already happened to a node, not what will happen. The values are stored on Nodes: never rename one."""
+    """What has already happened to a node. The values are stored on Nodes: never rename one."""
 
     IDLE = "Idle"
     WAITING = "Waiting"
@@ -27,7 +27,8 @@ class Phase(StrEnum):
 class Evidence(StrEnum):
     """One kind of fact about the world. The shell asks for it only if the phase or the decision wants it.
 
-    The comments give the cost of each kind, and how consistent its read has to be."""
+    The comments give the cost of each kind, and how consistent its read has to be.
+    """
 
     NODE = "node"  # one GET of the own Node, consistent
     BOOT_ID = "boot-id"  # a file on the host
@@ -54,8 +55,8 @@ class Evidence(StrEnum):
 
 
 class PhaseRow(Value, kw_only=True):
-    """A row of the phase table: what has happened, the evidence that every turn needs, and how old the reading of the
-    Node may be."""
+    """A row of the phase table: what has happened to the node, the evidence that every turn needs, and how old the
+    reading of the Node may be."""
 
     phase: Phase
     has_happened: str

@@ -1,6 +1,7 @@
-"""The settings that decisions obey, as values with units. The settings tree of the shell says where they come from.
+"""The settings that decisions obey, as values with units. The shell's list of settings says where they come from.
 
-Every default is the documented default of the flag of the same name, and kured's default where kured has the flag.
+Every default is the documented default of the flag of the same name. Where kured has the flag, it is also kured's
+default.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class BudgetKind(StrEnum):
 
 
 class Budget(Value, kw_only=True):
-    """A limit on nodes down at once in a group: `limit` nodes, or `percent` of its nodes. Every node that is down
-    counts, no matter what took it down."""
+    """A limit on how many nodes of a group may be down at once: `limit` nodes, or `percent` of the group. Every node
+    that is down counts, no matter what took it down."""
 
     kind: BudgetKind
     limit: int
@@ -173,7 +174,8 @@ class BlockingPods(Value, kw_only=True):
 
 
 class AlertPolicy(Value, kw_only=True):
-    """Which active alerts block, by kured's three flags. With all three off, any pending or firing alert blocks."""
+    """Which active alerts block a reboot, according to kured's three flags. With all three off, any pending or firing
+    alert blocks."""
 
     filter_regexp: re.Pattern[str] | None = None  # alert names to ignore
     match_only: bool = False  # inverts the filter: only alerts with matching names block

@@ -165,7 +165,8 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
 
 
 def believed(written: Progress | UnreadableProgress) -> Progress | UnreadableProgress:
-    """Return the record, or UnreadableProgress if it contradicts itself in a way that this release never writes."""
+    """Return the record. If it contradicts itself in a way that this release never writes, return
+    UnreadableProgress."""
     why = "" if isinstance(written, UnreadableProgress) else _contradiction(written)
     return UnreadableProgress(why) if why else written
 

@@ -41,7 +41,7 @@ def span(seconds: float) -> str:
 
 
 def bounded(at: datetime) -> datetime | None:
-    """Return the instant in UTC; None outside of the years 1970 to 2200. An instant without a zone counts as UTC."""
+    """Return the instant in UTC, or None outside of the years 1970 to 2200. An instant without a zone counts as UTC."""
     known = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     try:
         return known.astimezone(UTC) if EARLIEST <= known <= LATEST else None

@@ -85,8 +85,8 @@ def whole(value: object, most: int, least: int = 0) -> int | None:
 
 
 def number(value: object, most: float, least: float = 0.0) -> float | None:
-    """Return the value as a float if it is a number within the bounds, else None. So infinities and huge integers
-    become None."""
+    """Return the value as a float if it is a number within the bounds, else None. The bounds exclude infinities and
+    huge integers."""
     return float(value) if type(value) in (int, float) and least <= value <= most else None  # type: ignore[operator, arg-type]
 
 

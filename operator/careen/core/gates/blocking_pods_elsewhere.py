@@ -27,7 +27,8 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse for the first entry of the list that has a blocking pod, and name the first of its pods."""
+    """Refuse for the first entry of --blocking-pods that selects a blocking pod. Name the first of its blocking
+    pods."""
     if not needs(situation.policy):
         return None
     pods = situation.seen.blockers

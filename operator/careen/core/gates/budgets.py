@@ -58,7 +58,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned: bool = True) -> dict[str, str]:
-    """Return the other nodes that are down or about to go down, by name, each with the reason."""
+    """Return the names of the other nodes that are down or about to go down, each with the reason."""
     down: dict[str, str] = {}
     for node in fleet.nodes:
         if works(node):
@@ -103,7 +103,7 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
 
 
 def _limits(situation: Situation, fleet: Fleet) -> dict[str, tuple[int, str]]:
-    """Return how many nodes of each of the node's groups may be down, as a number and as text."""
+    """Return the limit of each of the node's groups: how many nodes may be down, as a number and as text."""
     found = {group: (most, str(most)) for group, most in groups(situation.node, situation.policy).items()}
     for budget in situation.policy.budgets:
         group = budget.group_of(situation.node.labels)

@@ -1,7 +1,8 @@
 """Refuses a control-plane node while the API server or its etcd reports that it is not ready.
 
-`budgets.py` counts the quorum of the control-plane nodes from the Nodes. That is not enough: an etcd member that still
-catches up after its reboot runs on a Node that is already Ready."""
+`budgets.py` counts the control-plane nodes that are ready. That is not enough, because an etcd member that still
+catches up after its reboot runs on a Node that is already Ready.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if the API server reports failing checks, and name every one."""
+    """Refuse if the API server reports failing checks, and name all of them."""
     if not situation.node.is_control_plane:
         return None
     failing = situation.seen.readyz

@@ -1,6 +1,7 @@
 """Refuses a node that another client cordoned, if --reboot-cordoned=false.
 
-By default careen drains and reboots such a node too, as kured does, and leaves it cordoned."""
+By default careen drains and reboots such a node too, and leaves it cordoned. kured does the same.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse a foreign cordon, unless a person asked for the reboot of this node (careen.dev/reboot-now)."""
+    """Refuse if another client cordoned the node and no person asked for its reboot (careen.dev/reboot-now)."""
     node = situation.node
     if situation.policy.reboot_cordoned or not cordons.is_foreign(node) or is_waived(node, situation.seen.now):
         return None

@@ -1,8 +1,10 @@
-"""Refuses while an annotation `careen.dev/gate.NAME` is on the Node, or for the whole cluster on the lock's DaemonSet.
+"""Refuses while an annotation `careen.dev/gate.NAME` is on the Node. On the lock's DaemonSet the annotation refuses
+every node.
 
-Other programs set it before work that a reboot would interrupt (a backup, a migration, a failover) and remove it
-afterwards. The value is the reason. Each annotation has its own name, so several programs can set one at the same time;
-a node can have only one hold."""
+Other programs set the annotation before work that a reboot would interrupt (a backup, a migration, a failover) and
+remove it afterwards. Its value is the reason. Each annotation has its own name, so several programs can set one at the
+same time, while a node can have only one hold.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Refuses while another node has failed and keeps its claim: the next node would probably fail too.
+"""Refuses while another node has failed and keeps its claim, because the next node would probably fail too.
 
-A node asks this gate only before its cordon. A node that already drains goes on, because its pods have moved."""
+A node asks this gate only before its cordon. A node that already drains goes on, because its pods have moved.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Refuses while a condition of --health-queries does not hold or is unknown.
 
-Every matching sample must be fresh and fulfil the condition. An answer without samples is a refusal: a missing series,
-a target that is not scraped and a filter that matches nothing look the same."""
+Every matching sample must be fresh and fulfil the condition. An answer without samples is a refusal, because a missing
+series, a target that is not scraped and a filter that matches nothing look the same.
+"""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def held_because(node: NodeView, now: datetime) -> str:
-    """Return why a person holds the node; empty if there is no hold or it has expired. A hold with an unreadable
-    `until` never expires."""
+    """Return why a person holds the node. Return an empty text if there is no hold or the hold has expired. A hold with
+    an unreadable `until` never expires."""
     text = node.annotations.get(keys.HOLD)
     if text is None:
         return ""

@@ -1,4 +1,5 @@
-"""Refuses while the host's need or boot is unknown, its clock is wrong, or a package manager works on it."""
+"""Refuses while it is unknown whether the host needs a reboot or which boot it runs, while its clock is wrong, and
+while a package manager works."""
 
 from __future__ import annotations
 

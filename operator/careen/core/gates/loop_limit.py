@@ -15,7 +15,8 @@ def is_reached(situation: Situation) -> bool:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse once the limit is reached. The record on the Node counts the reboots."""
+    """Refuse once the number of reboots for this need has reached the limit. The record on the Node counts these
+    reboots."""
     if not is_reached(situation):
         return None
     count = situation.progress.reboots_for_need

@@ -46,8 +46,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def _own_labels(situation: Situation) -> dict[str, str]:
-    """Return the labels from before --pre-reboot-node-labels changed them: a drain must not move a node to another
-    window."""
+    """Return the node's labels from before --pre-reboot-node-labels changed them. Otherwise a drain could move a node
+    to another window."""
     labels = {**situation.node.labels, **situation.progress.prior_labels}
     return {key: value for key, value in labels.items() if value is not None}
 

@@ -1,5 +1,5 @@
-"""Defines a gate: a function from a situation to a refusal or None, its cost, when a node asks it, the evidence that it
-needs, and whether a plan can foresee it."""
+"""Defines a gate: a function that returns a refusal or None for a situation. Also says what a gate costs, when a node
+asks it, which evidence it needs, and whether a plan can foresee it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class When(StrEnum):
 
 
 class Cost(StrEnum):
-    """What it costs to ask a gate. Every waiting node asks the cheap gates in each turn; only the next node in line
-    asks the costly gates."""
+    """Whether a gate is cheap or costly to ask. Every waiting node asks the cheap gates in each turn. Only the next
+    node in line asks the costly gates."""
 
     CHEAP = "cheap"
     COSTLY = "costly"

@@ -6,9 +6,10 @@ level, or `maxOwners` and `locks` (pkg/daemonsetlock/daemonsetlock.go at kured 1
 once, so that a kured of either form sees the lock as held. No claim ever expires. `ghosts.py` proves that an entry has
 no holder.
 
-Anyone may have written the lock. An entry that cannot be read in full is still a claim: it counts towards the limit, is
-written back unchanged, and only a person or its own holder replaces it. The lock is `Garbage` only if it cannot be read
-as a whole."""
+Anyone may have written the lock. An entry that cannot be read in full is still a claim. It counts towards the limit and
+is written back unchanged. Only a person or its own holder replaces it. The lock is `Garbage` only if it cannot be read
+as a whole.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ class Overdue(Value, kw_only=True):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the mark says that the Node which took the claim no longer exists."""
+        """Whether the mark says that the holder's Node no longer exists."""
         return not self.phase
 
 
@@ -185,7 +186,8 @@ def _line_record(line: Line) -> dict[str, Any]:
 
 
 def limit(content: LockContent, concurrency: int) -> int:
-    """Return how many nodes may hold a claim now: the concurrency, or a smaller limit that a present entry records."""
+    """Return how many nodes may hold a claim now: the concurrency, or a smaller limit that one of the entries
+    records."""
     recorded = [entry.limit or content.max_owners or 1 for entry in content.entries]
     return min([concurrency, *recorded])
 
@@ -224,8 +226,8 @@ def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bo
 
 
 def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockContent:
-    """Return the content with the claim of a working holder added again. This may exceed the limit or happen during a
-    pause, because the node *is* down."""
+    """Return the content to which the missing claim of a working holder was added again. This is allowed beyond the
+    limit and during a pause, because the node *is* down."""
     others = _without_node(content, entry.node)
     return replace(
         others,

@@ -52,7 +52,7 @@ class Line(Value, kw_only=True):
         return line
 
     def one_fewer(self) -> Line:
-        """Return the line after one of the counted nodes has stopped waiting."""
+        """Return the line that counts one waiting node fewer."""
         return replace(self, waiting=max(0, self.waiting - 1))
 
     def passing_over(self, names: Collection[str]) -> Line:

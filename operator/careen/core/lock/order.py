@@ -150,8 +150,8 @@ def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None
 def _by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
-    """Return the sort key of --order=zone. The zone of the working nodes comes before the place in the line. Otherwise
-    a node of that zone that becomes ready late would wait until all other zones are done."""
+    """Return the sort key of --order=zone. It compares the zone of the working nodes before the place in the line.
+    Otherwise a node of that zone that becomes ready late would wait until all other zones are done."""
     alike = {node.name: among_alike(node) for node in waiters}
     rank = _ranks(waiters, alike)
     first = min(
@@ -209,8 +209,8 @@ def among_alike(node: NodeView) -> _Alike:
     of the need, name.
 
     Needs of the same hour of the UTC clock count as equally old, because it matters little which host noticed its need
-    first. The number of pods matters more: the first drain of a roll-out, and of each zone, can only move pods to nodes
-    that have yet to reboot, so these pods move twice.
+    first. The number of pods matters more. The first drain of a roll-out, and of each zone, can only move pods to nodes
+    that have yet to reboot. So these pods move twice.
     """
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), since, node.name
@@ -228,7 +228,8 @@ def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
 
 
 def need_since(node: NodeView) -> str:
-    """Return when the agent first saw the node's need (RFC 3339). Without a record the value sorts last."""
+    """Return when the agent first saw the node's need (RFC 3339). Without a readable record, return a text that sorts
+    last."""
     progress = node.record
     since = None if isinstance(progress, UnreadableProgress) else from_rfc3339(progress.need_since)
     return _NEVER if since is None else rfc3339(since)

@@ -1,9 +1,10 @@
 """Marks holders that take longer than usual, and describes them in sentences.
 
-A holder whose host, agent or kubelet is dead cannot report that. So a waiting node that checks the holders compares how
-long each holder's Node has been in its phase with the time that the settings allow for the phase. It marks late claims
-in the lock, where all other nodes read the marks. A mark frees no claim and stops no node: it is for people, and for
-the watch in `ghosts.py`."""
+A holder whose host, agent or kubelet is dead cannot report that. So a waiting node checks the holders. It compares how
+long each holder's Node has been in its phase with the time that the settings allow. It marks late claims in the lock,
+where all other nodes read the marks. A mark frees no claim and stops no node: it is for people, and for the watch in
+`ghosts.py`.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no deadline; 
 def usual_seconds(phase: str, policy: Policy) -> float:
     """Return how long a holder may be in the phase before other nodes mark its claim.
 
-    A host usually comes back within a third of the reboot deadline. The same third is added to a holder's own
-    deadlines, so that its agent can act first."""
+    The time is the holder's own deadline for the phase and a third of the reboot deadline, so that its agent can act
+    first. In phases without a deadline, the third alone counts: a host usually comes back within that time.
+    """
     some = policy.reboot_deadline_seconds / 3
     match phase:
         case Phase.CLAIMING:

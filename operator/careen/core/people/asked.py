@@ -53,7 +53,7 @@ def request_of(node: NodeView) -> PersonRequest | None:
 
 
 def to_annotation(request: PersonRequest) -> str:
-    """Return the request as short JSON, which `request_of` reads."""
+    """Return the request as short JSON for the annotation that `request_of` reads."""
     record = {
         "want": request.wish.value,
         "reason": request.reason,

@@ -1,4 +1,4 @@
-"""Builds messages to people: the sentence, why the node reboots, the duration, and the forecast."""
+"""Builds messages to people. A message contains the sentence, why the node reboots, the duration, and the forecast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fills the templates of messages to people: kured's `%s` for the node, and named fields beside it."""
+"""Fills the templates of messages to people. A template contains kured's `%s` for the node, or fields with names."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ def _called_off(situation: Situation) -> Decision | None:
 
 
 def _unknown(situation: Situation) -> Decision | None:
-    """Stop evicting while a required fact is unknown, and undo the drain if it stays unknown for too long."""
+    """If a required fact is unknown, stop evicting. Undo the drain if the fact stays unknown for too long. Return None
+    if all required facts are known."""
     pods = situation.seen.pods
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is None and (situation.seen.need.answer is NeedAnswer.UNKNOWN or not situation.boot):

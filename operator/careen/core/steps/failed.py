@@ -114,7 +114,7 @@ def _ready_after_all(situation: Situation) -> Decision:
 
 
 def _still_runs_boot_left(situation: Situation) -> bool:
-    """Whether the host has not rebooted under this claim, so that there is no boot to verify."""
+    """Whether the host still runs the boot on which the claim began, so that there is no boot to verify."""
     return is_same_boot(situation.boot, situation.progress.boot_left)
 
 
@@ -169,7 +169,7 @@ def _released(situation: Situation) -> Decision:
 
 
 def is_tried_again(progress: Progress, policy: Policy) -> bool:
-    """Whether the agent tries again after this failure without a request by a person."""
+    """Whether the agent tries again after this failure even if no person asks for that."""
     return progress.failed in _TRIED_AGAIN and progress.tries < policy.reboot_tries
 
 

@@ -43,7 +43,7 @@ LONE_LOCK_LOOK_SECONDS = 3600.0  # for a node that knows of no other agents
 
 
 def decide(situation: Situation) -> Decision:
-    """Taint the node, or remove what an earlier process left behind, or do nothing."""
+    """Taint the node if it needs a reboot. Otherwise remove what an earlier process left behind, or do nothing."""
     need = situation.seen.need
     leaving = autoscalers.left_alone(situation.node)
     if need.answer is NeedAnswer.YES and leaving:

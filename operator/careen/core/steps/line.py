@@ -82,7 +82,8 @@ def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Dec
 
 
 def _in_line(situation: Situation, content: LockContent) -> Decision:
-    """Decide for a node with the label ready: start if it is next; otherwise join the line, prepare, or wait."""
+    """Decide for a node with the label ready. It starts if it is next. Otherwise it joins the line, prepares, or
+    waits."""
     name = situation.node.name
     start = start_of(name, content, situation.policy, situation.memory, situation.seen.uptime)
     situation = situation.with_memory(start.memory)

@@ -140,16 +140,17 @@ def _release(situation: Situation, content: LockContent, entry: Entry, sentence:
 
 
 def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the Node was deleted and recreated under a claim of this process before any process asked the host, and
-    the host still runs the boot that the claim was to end.
+    """Whether the host certainly does not reboot under this entry, although the entry belongs to an earlier Node of the
+    same name. That is so if the Node was recreated on the same boot before any process asked the host.
 
     An agent asks the host only after it announced the reboot in the record. This process last read the former Node's
     record without an announcement, or made the first announcement itself and knows that it did not ask. A write of this
     process that is still under way names the former Node's version and cannot land on the new Node. So no process can
     act on the claim any more.
 
-    A process that was started later cannot know this and waits, as for any Node that is gone: the host may be going
-    down."""
+    A process that was started later cannot know this. It waits, as for any Node that is gone, because the host may be
+    going down.
+    """
     held, asked = situation.memory.held, situation.memory.reboot
     if (
         not entry.uid
@@ -230,7 +231,7 @@ def _may_be_rebooting(situation: Situation, entry: Entry) -> bool:
 
 
 def says_announced(node: NodeView) -> bool:
-    """Whether the Node shows, with or without a record, a reboot that was announced and not yet verified."""
+    """Whether the Node shows that its reboot was announced and not yet verified. The Node need not have a record."""
     return node.annotations.get(keys.PHASE) == Phase.REBOOTING and node.unschedulable
 
 

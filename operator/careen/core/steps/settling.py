@@ -1,4 +1,4 @@
-"""Settling: waits until the displaced workloads are as healthy as before, then releases the claim and names the next
+"""Settling: waits until the displaced workloads are as healthy as before. Then releases the claim and names the next
 nodes."""
 
 from __future__ import annotations
@@ -208,8 +208,8 @@ def _what_it_was(situation: Situation) -> str:
 
 
 def _having_looked(situation: Situation) -> Memory:
-    """Return the memory in which the next read of the lock is postponed, if this turn listed the waiting nodes and no
-    other node holds a claim. An earlier read by the idle node would show nothing new."""
+    """Return the memory that postpones the next read of the lock, if this turn listed the waiting nodes and no other
+    node holds a claim. An earlier read by the idle node would show nothing new."""
     memory, content = situation.memory, situation.lock
     is_counted = isinstance(situation.seen.waiters, tuple)
     if (

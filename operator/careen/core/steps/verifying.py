@@ -1,5 +1,5 @@
-"""Verifying: waits until the kubelet reports the new boot and the node and its own DaemonSet pods are ready, then
-removes cordon and taint in one patch."""
+"""Verifying: waits for the kubelet to report the new boot, and for the node and its own DaemonSet pods to become ready.
+Then removes cordon and taint in one patch."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Maintenance windows: by days and times, by cron expressions, and several of them for groups of nodes."""
+"""Maintenance windows. A window is defined by days and times or by a cron expression. Groups of nodes may have
+different windows."""

@@ -1,9 +1,10 @@
-"""Computes when a window of a cron expression is open. This module alone imports cronsim, on the first use of such a
-window.
+"""Computes when a window of a cron expression is open. Only this module imports cronsim, and only when such a window is
+first used.
 
-Clock changes are handled as by Debian's cron, which cronsim follows: if the clock skips an hour of the expression, the
-window opens right after the gap; if the clock goes through an hour twice, the window opens the first time. The duration
-is real time: four hours are four hours in every night."""
+Clock changes are handled as by Debian's cron, which cronsim follows. If the clock skips an hour of the expression, the
+window opens right after the gap. If the clock goes through an hour twice, the window opens the first time. The duration
+is real time: four hours are four hours in every night.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _LONGEST_LOOK = timedelta(days=8)  # the search for the end of an open window go
 
 
 def refusal(expression: str) -> str:
-    """Return why windows cannot use this cron expression; empty if they can."""
+    """Return why windows cannot use this cron expression. Return an empty text if they can."""
     if len(expression) > 200 or not expression.isascii():
         return "it is longer than 200 characters, or has characters that no cron expression has"
     if len(expression.split()) != 5:
@@ -41,8 +42,8 @@ def is_open(window: Cron, now: datetime, named: NamedWindow) -> bool:
 
 
 def change_after(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """Return when the window next opens or closes. None if an open window does not close within eight days, or if a
-    closed window never opens."""
+    """Return when the window next opens or closes. Return None if an open window does not close within eight days, or
+    if a closed window never opens."""
     now = is_open(window, at, named)
     instant: datetime | None = at
     while instant is not None and not (now and instant > at + _LONGEST_LOOK):

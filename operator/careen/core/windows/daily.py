@@ -5,8 +5,9 @@ Kured tests the weekday of the present instant (pkg/timewindow/timewindow.go). S
 00:00–04:00 and closed on Saturday 00:00–04:00, which is not what such a setting means. The window includes its end to
 the last second, as in kured.
 
-Local time decides: in an hour that the clock goes through twice the window is open both times, and an hour that the
-clock skips is never open."""
+Local time decides. If the clock goes through an hour twice, the window is open both times. If the clock skips an hour,
+the window is never open in that hour.
+"""
 
 from __future__ import annotations
 

@@ -37,12 +37,12 @@ class Dates(Value, kw_only=True):
     last: date
 
     def has(self, day: date) -> bool:
-        """Whether the day is within this range."""
+        """Whether the day is in this range of dates."""
         return self.first <= day <= self.last
 
     @property
     def after(self) -> date:
-        """The first day after this range."""
+        """The first day after this range of dates."""
         return self.last + timedelta(days=1)
 
 
@@ -50,7 +50,8 @@ class NamedWindow(Value, kw_only=True):
     """One window of --windows: when it opens, for which nodes, and on which dates it stays closed.
 
     On an excluded date the window is closed from midnight to midnight. A window that crosses midnight belongs to the
-    day on which it begins. So a window that would begin on an excluded date is closed on the next day too."""
+    day on which it begins. So if that day is excluded, the window stays closed after midnight too.
+    """
 
     name: str
     opens: Window | Cron

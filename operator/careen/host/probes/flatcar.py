@@ -1,4 +1,4 @@
-"""The probe `flatcar`: yes if Flatcar's update engine has written an update that waits for a boot."""
+"""The probe `flatcar`: yes if Flatcar's update engine has written an update that waits for the next boot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WAITS = "UPDATE_STATUS_UPDATED_NEED_REBOOT"
 
 
 def judge(outcome: Outcome) -> Need:
-    """Answers yes if the engine's state shows an update that waits for a boot, and no in every other state."""
+    """Answers yes if the engine's state shows an update that waits for the next boot, and no in every other state."""
     if isinstance(outcome, Exited) and outcome.code == 0 and (state := _STATE.search(outcome.output)):
         version = _VERSION.search(outcome.output)
         if state[1] != _WAITS:

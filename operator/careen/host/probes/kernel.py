@@ -1,8 +1,9 @@
 """The probe `kernel`: yes if a newer kernel of the running kernel's kind is installed.
 
 A kernel counts as installed if it can be booted: `/boot/vmlinuz-RELEASE` exists, or `vmlinuz` beside its modules. Two
-kernels are of one kind if their releases contain the same words in the same order, so an `-rt` kernel does not replace
-a `-generic` one."""
+kernels are of one kind if their releases contain the same words in the same order. So an `-rt` kernel does not replace
+a `-generic` one.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def no(detail: str) -> Need:
 
 
 def unknown(detail: str) -> Need:
-    """Returns the answer that the need for a reboot is unknown."""
+    """Returns the answer that it is unknown whether the host needs a reboot."""
     return Need(answer=NeedAnswer.UNKNOWN, detail=detail)
 
 

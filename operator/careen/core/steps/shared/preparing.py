@@ -2,9 +2,9 @@
 pod that a drain would evict.
 
 So neither of them takes time between a release and the next drain. The preparation decides nothing: before its claim
-the node reads lock, gates and Nodes again. It uses the prepared forecast and dry runs if they are only a few seconds
-old and Nodes, holders, pods and budgets have not changed. Otherwise the agent discards them and writes the reason on
-the Node.
+the node reads lock, gates and Nodes again. It uses the prepared forecast and dry runs only if they are a few seconds
+old, and if Nodes, holders, pods and budgets have not changed. Otherwise the agent discards them and writes the reason
+on the Node.
 """
 
 from __future__ import annotations
