@@ -90,8 +90,8 @@ class Applied(Value, kw_only=True):
 
 
 class Owed(Value, kw_only=True):
-    """The Events and messages that are sent later if the patch turns out to have landed. The answer to the patch did
-    not show whether it had."""
+    """The Events and messages of a patch whose answer was unclear. They are sent later if the patch turns out to have
+    landed."""
 
     patch: PatchNode
     tellings: tuple[PostEvent | Notify, ...]

@@ -31,8 +31,8 @@ class LockStore:
         return self._reading(await self._api.get(self._path, objects.LockObject))
 
     async def write(self, wanted: WriteLock) -> Written[LockReading]:
-        """Replaces the annotation with `wanted.content`, if the DaemonSet still has the expected version. With the
-        content None, removes the annotation."""
+        """Replaces the annotation with `wanted.content`, if the DaemonSet still has the expected version. If
+        `wanted.content` is None, removes the annotation."""
 
         async def write(version: str) -> LockReading:
             try:

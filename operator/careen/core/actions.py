@@ -56,8 +56,8 @@ class WriteLock(Value, kw_only=True):
 
 
 class ConfirmClaim(Value, kw_only=True):
-    """Read the lock again, consistently. The turn ends if the lock no longer holds the claim or is paused
-    (`lock.confirms`)."""
+    """Read the lock again, consistently. If it no longer holds the claim or is paused (`lock.confirms`), end the
+    turn."""
 
     claim: str
     node: str
@@ -90,8 +90,8 @@ class Evict(Value, kw_only=True):
 
 
 class AskReboot(Value, kw_only=True):
-    """Ask the host to reboot, at most `within_seconds` after the answer of ConfirmClaim. After that time the shell does
-    not ask and ends the turn.
+    """Ask the host to reboot, at most `within_seconds` after the answer of ConfirmClaim. After that time the shell ends
+    the turn and does not ask.
 
     The shell must not ask the host after the uptime `send_before`: by then another process may have concluded that the
     process which announced the reboot is dead.
@@ -120,7 +120,7 @@ class PostEvent(Value, kw_only=True):
 
 
 class Occasion(StrEnum):
-    """An occasion on which careen sends a message to people. Kured has the first three of these occasions too."""
+    """An occasion on which careen sends a message to people. The first three are kured's."""
 
     DRAIN = "drain"
     REBOOT = "reboot"

@@ -35,8 +35,8 @@ def protected(node: NodeView) -> dict[str, str | None]:
 
 
 def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the changes of annotations that undo `protected`, without annotations that another client has changed
-    since. Return nothing if careen set none."""
+    """Return the changes of annotations that undo `protected`. Annotations that another client has changed since are
+    left out."""
     text = annotations.get(keys.SET_ANNOTATIONS)
     if text is None:
         return {}

@@ -21,8 +21,8 @@ def our_taint(node: NodeView, key: str | None) -> Taint | None:
 
 
 def keys_of_ours(node: NodeView, progress: Progress, policy: Policy) -> frozenset[str]:
-    """Return the keys of careen's soft taints on this Node. The record has the key. Without a record, the keys' own
-    names or the managed fields prove which taints are careen's."""
+    """Return the keys of careen's soft taints on this Node. The record contains the key. Without a record, the keys'
+    own names or the managed fields prove which taints are careen's."""
     found = {progress.taint_key} if progress.taint_key and our_taint(node, progress.taint_key) else set()
     if progress.phase:
         return frozenset(found)
@@ -38,7 +38,7 @@ def by_name(node: NodeView, policy: Policy) -> frozenset[str]:
 
 
 def without(node: NodeView, ours: frozenset[str]) -> tuple[Taint, ...] | None:
-    """Return the Node's taints without the soft taints with these keys. Return None (leave the list alone) if the Node
-    has none of them."""
+    """Return the Node's taints without the soft taints that have these keys. Return None (leave the list alone) if the
+    Node has no such taint."""
     left = tuple(taint for taint in node.taints if not (taint.key in ours and taint.effect == keys.TAINT_EFFECT))
     return left if len(left) < len(node.taints) else None

@@ -45,7 +45,7 @@ def met(situation: Situation, gate: str) -> Memory:
 
 
 def told_since(situation: Situation) -> datetime:
-    """Return the instant of `began` by the API server's clock. It is written on the Node, and the host's clock may be
+    """Return the instant of `began` for the Node. It is by the API server's clock, because the host's clock may be
     wrong."""
     return situation.server_now - timedelta(seconds=situation.seen.uptime - began(situation))
 

@@ -53,8 +53,8 @@ def json_text(text: str) -> str:
 
 
 def annotation(value: str) -> str:
-    """Return the value as careen writes it into an annotation: JSON with unsafe characters escaped, other text on one
-    line."""
+    """Return the value as careen writes it into an annotation. In JSON, unsafe characters are escaped. Other text is
+    put on one line."""
     return json_text(value) if value.startswith(("{", "[")) else one_line(value)
 
 

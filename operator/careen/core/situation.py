@@ -46,14 +46,14 @@ class Situation(Value, kw_only=True):
 
     @property
     def reading(self) -> LockReading:
-        """The whole reading of the lock. The caller must have checked that `lock` is a LockContent."""
+        """The reading that contains the lock. The caller must have checked that `lock` is a LockContent."""
         assert isinstance(self.seen.lock, LockReading)
         return self.seen.lock
 
     @property
     def own_entry(self) -> Entry | None:
-        """The entry of this node's claim in the lock. None without such an entry, or if the lock was not read or cannot
-        be understood."""
+        """The entry of this node's claim in the lock. None if there is no such entry, or if the lock was not read or
+        cannot be understood."""
         content = self.lock
         if not isinstance(content, LockContent) or not self.progress.claim:
             return None

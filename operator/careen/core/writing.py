@@ -150,7 +150,7 @@ def move(situation: Situation, status: Status, to: Transition) -> Decision:
 
 
 def _completed(situation: Situation, status: Status) -> Status:
-    """Return the status for display: its sentence on one line, and each refusal with the instant since which its gate
+    """Return the status for display: its sentence is on one line, and each refusal has the instant since which its gate
     refuses."""
     return replace(status, sentence=one_line(status.sentence), refusals=with_since(situation, status.refusals))
 
@@ -280,7 +280,7 @@ def removal(situation: Situation) -> tuple[WriteLock, ...]:
 
 
 def write_lock(situation: Situation, purpose: str, content: LockContent) -> WriteLock:
-    """Return the action that replaces the lock which this turn read with this content."""
+    """Return the action that writes this content in place of the lock which this turn read."""
     reading = situation.reading
     return WriteLock(
         purpose=purpose,
@@ -291,8 +291,8 @@ def write_lock(situation: Situation, purpose: str, content: LockContent) -> Writ
 
 
 def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChange:
-    """Return the change that restores the Node's cordon, labels and autoscaler annotations from before its drain. The
-    other changes in `besides` are kept, except for its cordon."""
+    """Return the change that restores the Node's cordon, labels and autoscaler annotations from before its drain. It
+    also contains the other changes in `besides`, except for their cordon."""
     return replace(
         besides,
         labels={**prior_labels(situation), **besides.labels},

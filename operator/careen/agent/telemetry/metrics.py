@@ -206,8 +206,8 @@ class Metrics:
         self._need_unknown.labels(self._node).set(need.answer is NeedAnswer.UNKNOWN)
 
     def show_need_since(self, since: float | None) -> None:
-        """Shows since when the host has asked for a reboot, according to the Node. Removes the series if it does
-        not."""
+        """Shows since when the host has asked for a reboot, according to the Node. Removes the series if the host does
+        not ask for one."""
         self._need_since.clear()
         if since is not None:
             self._need_since.labels(self._node).set(since)

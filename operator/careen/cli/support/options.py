@@ -50,7 +50,7 @@ class Connection(Value, kw_only=True):
 
 
 def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
-    """Adds the connection options to a command, and runs it with an open `Cluster` as its first argument."""
+    """Adds the connection options to a command. The command gets an open `Cluster` as its first argument."""
 
     @connection_options
     @functools.wraps(function)

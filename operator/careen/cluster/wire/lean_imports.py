@@ -158,10 +158,9 @@ def _load_on_use() -> None:
 
 
 class _OnUse:
-    """Finds the modules with these names like any others, but runs their code only when one of a module's names is
-    first used.
+    """Finds the modules with these names, but runs the code of each only when one of the module's names is first used.
 
-    `importlib.util.LazyLoader` would run the code as soon as a second module imports them.
+    `importlib.util.LazyLoader` would run the code as soon as a second module imports the module.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -41,8 +41,8 @@ def told_of_this_reboot(node: NodeView, progress: Progress, policy: Policy) -> d
 
 
 def original(value: str | None, earlier: Changed | None) -> str | None:
-    """Return the label's original value: `value`, or the value from before `earlier` if that earlier reboot set
-    `value`."""
+    """Return the label's original value. If the `earlier` reboot set `value`, that is the value from before that
+    reboot. Otherwise it is `value`."""
     return earlier.was if earlier is not None and value == earlier.to else value
 
 

@@ -157,7 +157,7 @@ def _is_cordon_ours(node: NodeView, record: Progress, entry: Entry | None) -> bo
 
 
 def _is_cordon_kureds(entry: Entry | None) -> bool:
-    """Whether kured would remove the cordon: it does so if the node was not cordoned when kured took the lock."""
+    """Whether kured would remove the cordon: kured does that if the node was not cordoned when kured took the lock."""
     return entry is not None and not entry.id and not entry.unread and not entry.cordoned
 
 
@@ -236,12 +236,12 @@ _UNKNOWN = "this release does not write it; --unknown removes what other release
 
 
 def _is_alone(authors: tuple[str, ...] | None) -> bool:
-    """Whether `authors`, the field managers of a field, are all careen's agents."""
+    """Whether all of these field managers are careen's agents."""
     return bool(authors) and set(authors or ()) <= {keys.FIELD_MANAGER, keys.TAINT_MANAGER}
 
 
 def _may_be_alone(authors: tuple[str, ...] | None) -> bool:
-    """Whether the field managers are all careen's agents, or the API server reports none."""
+    """Whether all of these field managers are careen's agents, or the API server reports none."""
     return authors is None or _is_alone(authors)
 
 

@@ -76,10 +76,11 @@ def must_run(situation: Situation, pod: PodView) -> bool:
 
 
 def was_ready(situation: Situation, pod: PodView) -> bool | None:
-    """Whether this DaemonSet's pod was ready here before the drain.
+    """Whether this DaemonSet's pod on this node was ready before the drain.
 
-    None means unknown: the DaemonSet had no pod here, its pod had another template, or an earlier release wrote the
-    record."""
+    None means unknown: the DaemonSet had no pod on this node, its pod had another template, or an earlier release wrote
+    the record.
+    """
     row = next((row for row in situation.progress.owners if row.kind == "DaemonSet" and row.uid == pod.owner_uid), None)
     if row is None or (row.ready and row.generation != _revision(pod)):
         return None

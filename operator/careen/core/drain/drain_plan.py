@@ -206,7 +206,7 @@ def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
 
 def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
     """Whether --force-reboot may reboot the node although pods are left: the API server has judged enough evictions of
-    each pod, and no budget forbids the reboot. Evictions that it may not have judged do not count."""
+    each pod, and no budget forbids the reboot. An eviction counts only if the API server certainly judged it."""
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
@@ -219,24 +219,24 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether more attempts cannot help --force-reboot: the API server has judged enough evictions of each pod, or it
-    never judges the pod's evictions."""
+    """Whether more attempts cannot help --force-reboot. That is so if, for each pod, the API server has judged enough
+    evictions or seems never to judge one."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """Return how often the API server judged the pod's eviction. For a pod that was created after the cordon, the
-    judged evictions of its owner's other pods count too."""
+    """Return how often the API server judged the pod's eviction. For a pod that was created after the cordon, rounds in
+    which the API server judged another pod of the same owner count too."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)
 
 
 def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> bool:
-    """Whether the API server never judges the pod's evictions: it left `enough` of them without a judgement, and the
-    last one too."""
+    """Whether the API server seems never to judge the pod's evictions: at least `enough` requests got no judgement, the
+    last request among them."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     if coming is not None and coming.rounds - coming.judgements >= enough:

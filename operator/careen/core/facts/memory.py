@@ -82,8 +82,8 @@ class ComerMemory(Value, kw_only=True):
 
 
 class RebootMemory(Value, kw_only=True):
-    """The outcome of this process's last announcement. `by` is the id of that announcement. Another process may have
-    replaced the id in the record with its own."""
+    """The outcome of this process's last announcement. `by` is the id of that announcement. Another process's
+    announcement may have replaced it in the record."""
 
     claim: str
     announcement: int
@@ -173,7 +173,7 @@ class Behind(Value, kw_only=True):
 
 
 class Crowd(Value, kw_only=True):
-    """How many nodes may wait, as this node counted them. The node counts only if no holder does."""
+    """How many nodes may wait, as this node counted them. The node counts only while no holder does."""
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then
@@ -238,7 +238,7 @@ def in_phase(memory: Memory, phase: Phase) -> Memory:
 
 
 def not_yet_said(decided: Memory, before: Memory) -> Memory:
-    """Return the memory to store before the shell applies a decision. Its `told` is still the one of the turn before,
+    """Return the memory to store before the shell applies a decision. Its `told` stays as it was before the turn,
     because the shell has not reported the decision yet. For another Node `told` is empty."""
     if decided.node_uid != before.node_uid:
         return replace(decided, told=Told())

@@ -27,13 +27,13 @@ from scheduler_core.values import Value
 
 
 class Unknown(Value):
-    """A fact that the shell asked for without getting a usable answer. `why` is a sentence for people."""
+    """A fact for which the shell asked but got no usable answer. `why` is a sentence for people."""
 
     why: str
 
 
 class NotAsked(Value):
-    """A fact that the shell has not asked for in this turn. A decision that needs the fact names it in `wants`."""
+    """A fact for which the shell has not asked in this turn. A decision that needs the fact lists it in `wants`."""
 
     @property
     def why(self) -> str:
@@ -185,8 +185,8 @@ class LockReading(Value, kw_only=True):
 
 
 class Fleet(Value, kw_only=True):
-    """Every Node of the cluster. `read_at_uptime` is the host's uptime when the agent *requested* the list, so that the
-    list never seems younger than it is."""
+    """Every Node of the cluster. `read_at_uptime` is the host's uptime when the list was *requested*, so that the list
+    never seems younger than it is."""
 
     nodes: tuple[NodeView, ...]
     read_at_uptime: float
@@ -194,7 +194,8 @@ class Fleet(Value, kw_only=True):
 
 
 class Holders(Value, kw_only=True):
-    """The Nodes that the lock names, read after the lock: the Nodes that exist, and the names without a Node."""
+    """The Nodes that the lock names, read after the lock. `nodes` are those that exist, `absent` the names without a
+    Node."""
 
     nodes: tuple[NodeView, ...] = ()
     absent: frozenset[str] = frozenset()

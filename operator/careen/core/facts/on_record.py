@@ -10,8 +10,8 @@ from careen.core.facts.times import from_rfc3339
 
 
 def phase_since(node: object, phase: Phase) -> float | None:
-    """Return the Unix time since which the Node has been in this phase, by its annotations. Return None if they name
-    another phase or no phase."""
+    """Return the Unix time since which the Node has been in this phase, by its annotations. Return None if the
+    annotations do not say, or if the Node is in another phase."""
     if not isinstance(node, NodeView) or node.annotations.get(keys.PHASE) != phase.value:
         return None
     return _unix(node.annotations.get(keys.SINCE, ""))

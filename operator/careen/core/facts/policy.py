@@ -83,8 +83,8 @@ class Budget(Value, kw_only=True):
         return self.limit if self.percent is None else max(1, members * self.percent // 100)
 
     def group_of(self, labels: Mapping[str, str]) -> str | None:
-        """Return the name of the group that a Node with these labels belongs to under this budget, as the lock writes
-        it. Return None if the Node is in no group."""
+        """Return the group of a Node with these labels under this budget. The lock uses the same name for the group.
+        Return None if the Node is in no group."""
         if self.kind is BudgetKind.ZONE:
             zone = labels.get(keys.ZONE) or labels.get(keys.ZONE_BETA)
             return f"zone={zone}" if zone else None
@@ -169,7 +169,7 @@ class BlockingPods(Value, kw_only=True):
         return (not self.namespaces or namespace in self.namespaces) and self.selector.matches(labels)
 
     def blocks(self, namespace: str, labels: Mapping[str, str], *, phase: str) -> bool:
-        """Whether the entry selects a pod with these labels and, by its phase, the pod may be running."""
+        """Whether the entry selects a pod with these labels, and the pod may be running according to its phase."""
         return phase not in _AT_REST and self.matches(namespace, labels)
 
 

@@ -31,8 +31,7 @@ SOFT_REBOOTS = "+soft-reboots="
 
 
 def boot_id_of(boot: str) -> str:
-    """Return the boot id that the kernel and the kubelet report. It lacks the count of soft reboots that `boot` may
-    contain."""
+    """Return the boot id that the kernel and the kubelet report, without the count of soft reboots."""
     return boot.partition(SOFT_REBOOTS)[0]
 
 
@@ -45,7 +44,7 @@ def is_same_boot(one: str, other: str) -> bool:
 
 
 class Mark(Value, kw_only=True):
-    """An instant on the host's own clock: seconds since the boot that `boot` names."""
+    """An instant on the host's own clock: seconds since the start of the boot with the id `boot`."""
 
     boot: str
     uptime: Uptime

@@ -19,8 +19,8 @@ def rfc3339(at: datetime, timespec: str = "seconds") -> str:
 
 
 def from_rfc3339(text: object) -> datetime | None:
-    """Return the instant that the text names, in UTC. Return None for a text without a valid instant or without a UTC
-    offset, and for a value that is no text."""
+    """Return the instant that the text names, in UTC. Return None if the value is no text, or if the text has no valid
+    instant or no UTC offset."""
     if not isinstance(text, str):
         return None
     try:
@@ -31,8 +31,8 @@ def from_rfc3339(text: object) -> datetime | None:
 
 
 def span(seconds: float) -> str:
-    """Return a duration in the notation of settings: 10m, 1h30m, 1m30s, 0.5s. It is rounded to whole seconds, and below
-    one second to three digits."""
+    """Return a duration in the notation of settings: 10m, 1h30m, 1m30s, 0.5s. A duration below one second is rounded to
+    three digits, any other to whole seconds."""
     if seconds < 1:
         return f"{seconds:.3g}s"
     minutes, second = divmod(round(seconds), 60)
@@ -41,7 +41,8 @@ def span(seconds: float) -> str:
 
 
 def bounded(at: datetime) -> datetime | None:
-    """Return the instant in UTC, or None outside of the years 1970 to 2200. An instant without a zone counts as UTC."""
+    """Return the instant in UTC. Return None outside of the years 1970 to 2200. An instant without a zone counts as
+    UTC."""
     known = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     try:
         return known.astimezone(UTC) if EARLIEST <= known <= LATEST else None

@@ -58,8 +58,7 @@ def object_of(text: object) -> dict[str, Any]:
 
 
 def fields_of(record: object, kind: type[T]) -> tuple[T, tuple[str, ...]]:
-    """Read the fields of `kind` from a JSON object. Return the value, and the keys of fields whose JSON values have a
-    wrong type.
+    """Read the fields of `kind` from a JSON object. Also return the keys whose values have a wrong type.
 
     Fields with a wrong type, missing fields and `null` get their defaults. Unknown fields, for example those of a newer
     release, are ignored.

@@ -1,5 +1,5 @@
-"""Refuses while a pod that forbids interruption runs on this node (--blocking-pod-selector, and the entries of
---blocking-pods with the scope `node`)."""
+"""Refuses while a pod that forbids interruption runs on this node. --blocking-pod-selector selects such pods, and so do
+the entries of --blocking-pods with the scope `node`."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ _CLOCKS_DIFFER = timedelta(minutes=5)  # an instant farther in the future is a m
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Refuse during the interval, and while another holder reboots before this node. Of several holders, the first in
-    the lock may reboot."""
+    """Refuse during the interval, and while another holder reboots before this node. If several nodes hold claims, the
+    first one in the lock may reboot."""
     content = situation.lock
     if not situation.policy.cluster_interval_seconds or is_waived(situation.node, situation.seen.now):
         return None

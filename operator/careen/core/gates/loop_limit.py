@@ -15,7 +15,7 @@ def is_reached(situation: Situation) -> bool:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse once the number of reboots for this need has reached the limit. The record on the Node counts these
+    """Refuse once the repeated reboots for this need have reached the limit. The record on the Node counts the
     reboots."""
     if not is_reached(situation):
         return None

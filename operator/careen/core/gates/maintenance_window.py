@@ -1,5 +1,5 @@
 """Refuses outside the maintenance windows of this node. kured's flags for days, start, end and time zone define one
-window, --windows defines several.
+window; --windows defines several.
 
 `core/windows/` computes when a window is open.
 """
@@ -69,7 +69,7 @@ def _described(windows: Sequence[NamedWindow]) -> str:
 
 
 def describe(window: NamedWindow) -> str:
-    """Return the window in words."""
+    """Return a description of the window in words."""
     opens = _cron(window.opens) if isinstance(window.opens, Cron) else _daily(window.opens)
     named = f"{window.name} ({opens})" if window.name else opens
     if not window.excluded:

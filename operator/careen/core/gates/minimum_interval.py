@@ -1,4 +1,4 @@
-"""Refuses while this node's last reboot is too recent."""
+"""Refuses while this node's last reboot is too recent (--minimum-interval)."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class LockContent(Value, kw_only=True):
 
     @property
     def failed(self) -> tuple[Entry, ...]:
-        """The claims that nodes kept after a failure. Such a claim halts the roll-out."""
+        """The claims that nodes kept after a failure. Each such claim halts the roll-out."""
         return tuple(entry for entry in self.entries if entry.failed)
 
     @property
@@ -279,7 +279,7 @@ def released(content: LockContent, at: str) -> LockContent:
 
 def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
     """Return the paused content: no node may start, and the claims stay. The pause fills the lock up to `concurrency`
-    rows, so that a kured which allows several owners finds no free row."""
+    rows. So a kured that allows several owners finds no free row."""
     return replace(content, is_paused=True, pause_reason=short(reason), max_owners=max(content.max_owners, concurrency))
 
 
@@ -289,7 +289,7 @@ def resume(content: LockContent) -> LockContent:
 
 
 def confirms(content: LockContent | Garbage, node: str, claim: str) -> bool:
-    """Whether the lock holds the claim and is not paused: the last check before a reboot."""
+    """Whether the lock holds the claim and is not paused. This is the last check before a reboot."""
     return isinstance(content, LockContent) and not content.is_paused and content.entry(node, claim) is not None
 
 
@@ -373,8 +373,8 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """Return the entry of the owner at the top level, without the fields of the lock itself. If the entry is
-    unreadable, `render` writes it back unchanged, and then it must not contain the whole lock."""
+    """Return the entry of the owner at the top level. The fields of the lock itself are left out, because an unreadable
+    entry is written back as a whole and must not contain the whole lock."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 

@@ -25,8 +25,8 @@ from scheduler_core.values import Value
 
 
 class GhostWatch(Value, kw_only=True):
-    """The entries that are proven ghosts now, and the suspected entries with the uptime since which each has lacked its
-    Node or its record."""
+    """The entries that are proven ghosts now, and the suspected entries. `since` has the uptime since which each
+    suspected entry has lacked its Node or its record."""
 
     proven: tuple[Entry, ...]
     since: Mapping[str, float]
@@ -93,8 +93,8 @@ def _may_hold(node: NodeView, entry: Entry) -> bool:
 
 
 def _may_be_on_its_way(node: NodeView) -> bool:
-    """Whether the Node has careen's cordon but no record. Its host may then be rebooting. A cordon of an unknown author
-    counts as careen's."""
+    """Whether the host may be rebooting, because the Node has careen's cordon but no record. A cordon of an unknown
+    author counts as careen's."""
     return keys.PROGRESS not in node.annotations and node.unschedulable and node.cordoned_by in _MAY_BE_OURS
 
 

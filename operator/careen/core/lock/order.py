@@ -68,7 +68,7 @@ def groups(node: NodeView, policy: Policy) -> dict[str, int]:
 
 def moves(node: NodeView) -> int:
     """Return how many pods a drain of the node would evict, by the Node's own annotation. Without a readable number,
-    return a huge one."""
+    return a huge number."""
     text = node.annotations.get(keys.MOVES, "")
     return (
         int(text) if text.isdecimal() and len(text) < len(str(_MORE_THAN_ANY)) else _MORE_THAN_ANY
@@ -124,8 +124,8 @@ def next_nodes(
 
 
 def line_length(content: LockContent, policy: Policy) -> int:
-    """Return how many nodes the line names: one for every free slot, and a few more, so that these know early that they
-    are next."""
+    """Return how many nodes the line names: one for every free slot, and a few more, which so learn early that they are
+    next."""
     return max(1, slots_beside_holders(content, policy.concurrency)) + SPARE_NAMES
 
 
@@ -174,8 +174,8 @@ def _by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """Return the sort key of --order=fewest-moves: by the pods to move. A named node stays in the line, so that it sees
-    its name in time after a long pause. Its place may change, because pods come and go."""
+    """Return the sort key of --order=fewest-moves, which compares the numbers of pods to move. A named node stays in
+    the line, so that it sees its name in time after a long pause. Its place may change, because pods come and go."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -221,8 +221,8 @@ _MORE_THAN_ANY = 10**9
 
 
 def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
-    """Return how many of the first names are in the zone of the holders. Without holders, the zone of the first name
-    counts."""
+    """Return how many names at the head of the line are in the zone of the holders. Without holders, the zone of the
+    first name counts."""
     zones = lock.zones_at_work(content) or {node.zone for node in line[:1]}
     return next((count for count, node in enumerate(line) if {node.zone} != zones), len(line))
 
@@ -301,8 +301,8 @@ def gather_seconds(agents: int | None) -> float:
 
 
 def gather_look_seconds(agents: int | None) -> float:
-    """Return how long a node that waits for others to become ready pauses before it checks again whether one of them
-    has started."""
+    """Return the pause of a node that waits for other nodes to become ready. After the pause it checks again whether
+    one of them has started."""
     return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
 
 
@@ -355,8 +355,9 @@ def look_again_seconds(
     """Return how long a node that passes its gates may sleep before it reads the lock again. `waiting` is the result of
     `how_many_wait`, or None for the number in the lock. `now` is None if the caller does not know the time.
 
-    Nodes that the next release can start read every few seconds. The others read less often the farther back in the
-    line they are. Otherwise a roll-out would spend more requests on reading the lock than on reboots.
+    Nodes that the next release can start read the lock every few seconds. The other nodes read it less often, the
+    farther back in the line they are. Otherwise a roll-out would spend more requests on reading the lock than on
+    reboots.
     """
     if now is not None and content.holders and content.line.names[:1] == (name,):
         return min(_first_look_seconds(entry, now) for entry in content.entries)
@@ -372,8 +373,8 @@ def look_again_seconds(
 
 
 def _first_look_seconds(holder: Entry, now: datetime) -> float:
-    """Return the pause of the first node in line. It is long until the holder can release its claim, then short. It
-    grows again with the time since then. An instant that is unreadable or from another clock gives the longest
+    """Return the pause of the first node in line. The pause is long until the holder can release its claim, then short.
+    Later it grows with the time that has passed. An instant that is unreadable or from another clock gives the longest
     pause."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)

@@ -76,8 +76,8 @@ def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
 
 
 def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
-    """Return the observation in which a person's request replaces the host's need, if the node is in a phase in which a
-    request counts."""
+    """Return the observation in which a person's request replaces the host's need. Return it unchanged if a request
+    does not count in the node's phase."""
     request = request_of(node)
     boot = "" if isinstance(seen.boot_id, Unknown) else seen.boot_id
     if request is None or not _is_asked_in(progress.phase, request) or progress.failed == Code.REBOOT_LOOP:

@@ -65,8 +65,8 @@ def _sentence(situation: Situation) -> str:
 
 
 def _halted(situation: Situation) -> Decision:
-    """Keep the claim until a person releases it or asks for a retry. For some failures it is enough that the cause is
-    gone."""
+    """Keep the claim until a person releases it or asks for a retry. For some failures the agent also goes on when the
+    cause is gone."""
     code = _code(situation)
     if working.is_released(situation):
         progress = _unlocked(situation)

@@ -108,8 +108,8 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
 
 def _gathers_for(situation: Situation, start: Clearance) -> float:
     """Return for how many seconds this node still waits before it starts a roll-out, so that other nodes can become
-    ready. The wait began when this process first read the lock, or when the node became ready according to its
-    annotation. The earlier of the two ends counts."""
+    ready. The time counts from this process's first read of the lock, or from the instant on the Node at which the node
+    became ready. The wait that ends first counts."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if start.gathers_for <= 0 or shown < 0:
@@ -140,7 +140,8 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _with_own(situation: Situation, waiters: tuple[NodeView, ...]) -> tuple[NodeView, ...]:
-    """Return the waiting nodes with this node's present Node, because the list may be older than this node's label."""
+    """Return the list of waiting nodes in which this node's own Node is up to date, because the list may be older than
+    this node's label."""
     return (*(node for node in waiters if node.name != situation.node.name), situation.node)
 
 
@@ -240,8 +241,8 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
-    """Return the lock with the same line, led by waiting nodes that count as down themselves. Such a node may start,
-    because a node never counts against itself."""
+    """Return the lock with the same line, but with those waiting nodes first that count as down themselves. Such a node
+    may start, because a node never counts against itself."""
     waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}
@@ -293,8 +294,8 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
 
 
 def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...]:
-    """Return the other holders, sorted. When they change, the node asks costly gates again, because these gates refuse
-    mostly on account of other holders."""
+    """Return the names of the other holders. When they change, the node asks costly gates again, because the refusals
+    of these gates depend mostly on other holders."""
     return tuple(sorted(name for name in content.holders if name != situation.node.name))
 
 
@@ -313,7 +314,7 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
 
 def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
     """Return the pause until the next read of the lock. While the line has room, the next release may name this node
-    and end its refusal. So the node reads the lock as often as the last node of the line."""
+    and end its refusal. So the node reads the lock as often as the last node of the line does."""
     name = situation.node.name
     has_room = len(content.line.names) < order.line_length(content, situation.policy)
     if has_room and content.holders and name not in content.line.names:
@@ -364,7 +365,7 @@ def _line_look(situation: Situation, content: LockContent) -> float:
 
 def refused_look(situation: Situation) -> float:
     """Return the pause of a node that a gate refuses. It is longer if many nodes may wait. The few nodes in the line
-    keep the short pause, because they start first when a person resumes the roll-out."""
+    keep the short pause, because they are the first to start when a person resumes the roll-out."""
     content = situation.lock
     if isinstance(content, LockContent) and situation.node.name in content.line.names:
         return LOOK_SECONDS

@@ -89,7 +89,7 @@ def kept_sentence(situation: Situation, request: PersonRequest) -> str:
 
 
 def _wait_until_ready(situation: Situation) -> Decision:
-    """Keep the claim. Halt the roll-out if the node is still not ready after the time that a node may take after a
+    """Keep the claim while the node becomes ready. Halt the roll-out if that takes longer than it may after a
     reboot."""
     began = situation.progress.settle_started
     waited = situation.elapsed(began) or 0.0

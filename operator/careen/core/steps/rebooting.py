@@ -42,8 +42,8 @@ _CANNOT = (
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
     """Announce the reboot, confirm the claim and ask the host, in this order. The turn ends at the first action that
-    may have failed. The node's alerts are silenced before these actions, so that this takes no time between
-    confirmation and reboot."""
+    may have failed. The node's alerts are silenced before these actions, so that no time passes between confirmation
+    and reboot."""
     progress, by = situation.progress, situation.seen.chance.claim_id
     number = progress.announcement + 1
     memory = replace(
@@ -160,7 +160,7 @@ def _is_called_off(situation: Situation) -> bool:
 
 def _not_asked(situation: Situation) -> Decision:
     """Handle an announcement after which this process certainly did not ask the host, because the claim was gone or its
-    confirmation too old. Undo the drain, or ask the gates again and announce again."""
+    confirmation was too old. Undo the drain, or ask the gates again and announce the reboot again."""
     if (found := late_gates.called_off(situation)) is not None:
         return found
     if not situation.node.unschedulable:
@@ -183,8 +183,8 @@ def _not_asked(situation: Situation) -> Decision:
 
 
 def _left(situation: Situation) -> str | None:
-    """Return why the node no longer counts as drained, for example because of new pods. Return an empty text if it
-    still does, None if this turn has not listed its pods."""
+    """Return why the node no longer counts as drained, for example because of new pods. Return an empty text if it is
+    still drained, None if this turn has not listed its pods."""
     pods, policy = situation.seen.pods, situation.policy.drain
     if situation.progress.is_forced:
         return ""

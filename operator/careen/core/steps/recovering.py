@@ -271,7 +271,7 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
 
 
 def _is_kept(situation: Situation, entry: Entry) -> bool:
-    """Whether a person keeps the Node of this entry down, no matter which boot it runs."""
+    """Whether a person keeps the Node of this entry down."""
     return kept(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation)
 
 

@@ -19,8 +19,8 @@ def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
     """Return how long after `at` this node waits with its taint. Return 0 in a fleet of unknown size or with at most
     MANY_AGENTS agents.
 
-    The node's moment comes once in every minute of the clock, so a restarted process does not start the wait again. The
-    moment lasts as long as the pause between two checks of the sentinel, so that even a process that is restarted often
+    Each node has its own moment in every minute of the clock, so a restarted process does not start the wait again. The
+    moment lasts as long as the pause between two checks of the sentinel. So even a process that is restarted often
     meets it.
     """
     longest = longest_seconds(agents)
