@@ -322,8 +322,8 @@ class Applier:
 
 
 def tellings_of(actions: tuple[Action, ...]) -> tuple[PostEvent | Notify, ...]:
-    """Returns the Events and messages among these actions. Messages about a reboot are left out if its confirmation is
-    still among the actions."""
+    """Returns the Events and messages among these actions. Leaves out messages about a reboot that has not been
+    confirmed yet."""
     is_asked = any(isinstance(each, ConfirmClaim | AskReboot) for each in actions)
     return tuple(each for each in actions if isinstance(each, PostEvent) or (isinstance(each, Notify) and not is_asked))
 

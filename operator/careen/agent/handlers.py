@@ -149,8 +149,8 @@ def _seen(body: Mapping[str, Any]) -> SeenConfigMap:
 
 
 def _bound_retry_after() -> None:
-    """Limits kopf's wait after a 429 to a minute. Without this limit kopf sleeps as long as the answer says, and ends
-    if the answer has a date.
+    """Limits kopf's wait after a 429 to a minute. Without this limit kopf sleeps as long as the answer's Retry-After
+    says, and kopf ends if Retry-After is a date.
 
     kopf has no setting for that. If another release of kopf has moved its error class, this function does nothing.
     """

@@ -102,8 +102,8 @@ class Messenger:
         return {target.service for target in targets} | ({"file"} if settings.notify_url_file else set())
 
     def _is_told(self, message: Notify) -> bool:
-        """Whether a message on this occasion of this claim was requested before, and remembers it. Remembers only the
-        newest claim."""
+        """Whether a message for this claim and occasion was requested before. Remembers the present request, but only
+        for the newest claim."""
         event = (message.occasion, message.claim)
         if not message.claim or event in self._told:
             return bool(message.claim)

@@ -349,8 +349,8 @@ class Observer:
         return {"pods": seen.pods, "evictability": answers}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Reads the health of controllers: before the claim, those that may bind a pod to this node; before the drain,
-        those of the pods to be evicted; afterwards, those in the record."""
+        """Reads the health of controllers. Before the claim these are the controllers that may bind a pod to this node.
+        Before the drain they are the controllers of the pods to evict, and afterwards the controllers in the record."""
         record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]

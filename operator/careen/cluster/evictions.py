@@ -59,8 +59,8 @@ class Evicted(Value, kw_only=True):
 
 
 async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evicted:
-    """Sends one eviction request. Every answer of the server is an outcome, and so is a lost answer. This function
-    raises no error of a request."""
+    """Sends one eviction request. Every answer of the server is an outcome, and so is a lost answer, so this function
+    raises no `ClusterError`."""
     path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     query = {"dryRun": "All"} if dry_run else {}
     try:

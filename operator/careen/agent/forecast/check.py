@@ -122,7 +122,7 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
     """Returns the size of a maximum matching between forecasts and replacement pods. Each replacement counts once.
-    Replacements of one owner are interchangeable, so the best matching for the forecasts counts.
+    Replacements of one owner are interchangeable, so any replacement may match any forecast that names its node.
 
     The algorithm is augmenting paths; each side has at most the pods of one node.
     """

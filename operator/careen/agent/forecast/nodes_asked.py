@@ -1,5 +1,5 @@
-"""Simulates what additional nodes would do for pods that find no room after a drain. A person asks for this, or a
-forecast mentions it in a note."""
+"""Simulates what additional nodes would do for pods that find no room after a drain. The result is for a person who
+asks, or for a note in a forecast."""
 
 from __future__ import annotations
 

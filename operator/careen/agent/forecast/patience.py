@@ -45,7 +45,7 @@ class ForecastPatience:
 
     @property
     def since(self) -> datetime | None:
-        """When the refusal began that `look` reported last. None before the first report."""
+        """The start of the refusal that `look` reported last. None before the first report."""
         return self._told_since
 
     def _is_over(self, phase: Phase | None, now: datetime) -> bool:

@@ -2,7 +2,7 @@
 settings. Otherwise only a denied write during a roll-out would show the problem.
 
 The policies read the allowed keys from annotations of the DaemonSet (manifests/admission/parameters.yaml). An agent may
-not read policies, so it takes a DaemonSet without these annotations as a sign that there are none. The agent loads this
+not read policies. If the DaemonSet has no such annotations, the agent assumes that there are no policies. It loads this
 module only if a setting names a key that is not careen's own.
 """
 
@@ -29,8 +29,8 @@ _AGAIN_SECONDS = 60.0
 
 
 def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
-    """Returns the keys that the agent will write and that the policies do not allow by default. They are grouped by the
-    policies' list and the setting."""
+    """Returns the keys that the agent will write and that the policies do not allow by default. The result is keyed by
+    the policies' list and the setting's name."""
     found = {
         ("taints", "prefer_no_schedule_taint"): [settings.prefer_no_schedule_taint],
         ("labels", "pre_reboot_node_labels"): [key for key, _ in settings.pre_reboot_node_labels],

@@ -163,8 +163,8 @@ def _needed_after_all(right: Right, patch: Right) -> Right:
 
 
 def rules(rights: Iterable[Right]) -> str:
-    """Returns RBAC rules that grant the rights. A person can copy them. For each group of rules, the text names the
-    kind of role."""
+    """Returns RBAC rules that grant the rights, for a person to copy. Each group of rules begins with the kind of
+    role."""
     verbs: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
     for right in rights:
         resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource

@@ -216,8 +216,8 @@ class Start:
         return live
 
     async def _judge_messages(self, live: LiveSettings) -> None:
-        """Checks the receivers of messages. On a node with a claim it only logs bad URLs. No decision depends on
-        messages, and if the agent refused the settings, it would keep the stored ones until its end."""
+        """Checks the receivers of messages. On a node with a claim it only logs bad URLs, because no decision depends
+        on messages. If it refused the settings, the agent would use the stored settings until its end."""
         try:
             await message_urls.judge(live.resolved)
         except BadSettings as error:

@@ -214,7 +214,7 @@ class Metrics:
 
     def show_phase(self, phase: Phase, *, at: float, recorded: float | None = None) -> None:
         """Shows the node's phase and when it began. `recorded` is that instant according to the Node, so it survives
-        the process. Without `recorded`, the phase began at the first `at` with which this process showed it."""
+        the process. Without `recorded`, the phase began at the `at` of the first call with this phase."""
         if phase is not self._shown_phase:
             for each in Phase:
                 self._phase.labels(self._node, each.value).set(each is phase)
@@ -249,8 +249,8 @@ class Metrics:
         self._config_ok.labels(self._node).set(ok)
 
     def show_self_test(self, test: SelfTest, *, besides: int | None = None) -> None:
-        """Shows the number of problems that the self-test found, plus `besides`, the number of problems that the start
-        of the agent found. Later calls without `besides` add the same number."""
+        """Shows the number of problems of the host: those of the self-test, and `besides`, the number that the agent
+        found at its start. If a call leaves out `besides`, the last number is used."""
         self._problems_besides = self._problems_besides if besides is None else besides
         self._self_test_problems.labels(self._node).set(self._problems_besides + bool(test.obstacle))
         self._shutdown_unheard.labels(self._node).set(bool(test.warning))

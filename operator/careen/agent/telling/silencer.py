@@ -111,7 +111,7 @@ class Silencer:
         self._in_background(alone())
 
     def _tell(self, sentence: str) -> None:
-        """Posts an Event of the Node about the failed silence, once until a silence succeeds again."""
+        """Posts an Event of the Node about a failed silence. Posts no further Event until a silence has succeeded."""
         if self._is_told or self._subject is None:
             return
         self._is_told = True

@@ -16,7 +16,7 @@ from scheduler_core.cache.events import Sync
 
 
 class Audience(Protocol):
-    """The receiver of calls right before and after each event changes the cache, and before each list."""
+    """Receives calls right before and after each event changes the cache, and before each list."""
 
     def before(self, kind: str, line: bytes) -> None:
         """Called before an event of a watch changes the cache."""
@@ -27,7 +27,7 @@ class Audience(Protocol):
         ...
 
     def before_list(self, kind: str) -> None:
-        """Called before a list replaces all objects of a kind. The events since the last watch are then lost."""
+        """Called before a list replaces all objects of a kind. The events since the last watch are then not known."""
         ...
 
 

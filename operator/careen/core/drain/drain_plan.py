@@ -161,8 +161,8 @@ def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
 
 
 def _comes_for_ever(pod: PodView, memory: Memory) -> bool:
-    """Whether a pod that was created after the cordon would come back after each eviction: it tolerates the cordon, its
-    owner binds it to this node, or many rounds of evictions have not stopped its owner."""
+    """Whether a pod that was created after the cordon would come back after each eviction. It would if it tolerates the
+    cordon, if its owner binds it to this node, or if many rounds of evictions have not stopped its owner."""
     coming = memory.drain.comers.get(owner_of(pod))
     if not pod.owner_kind or pod.is_terminating:  # the drain waits for a terminating pod; its successor then stays
         return False

@@ -41,7 +41,7 @@ def refusal_of(node: NodeView, of_cluster: Mapping[str, str]) -> Refusal | None:
 
 
 def gates_among(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Return those annotations that are gates, with their whole keys."""
+    """Return those of the annotations that are gates. Their keys are not shortened."""
     return {key: value for key, value in annotations.items() if key.startswith(keys.GATE_PREFIX)}
 
 

@@ -305,8 +305,8 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
 
 
 def _with_own_taint(situation: Situation) -> Progress:
-    """Return the record with the key of careen's own taint. The key's name or the API server's managed fields prove
-    that the taint is careen's."""
+    """Return the record with the key of careen's own taint. The name of the key or the API server's managed fields
+    prove that careen set the taint."""
     progress, wanted = situation.progress, situation.policy.taint_key
     ours = own_taint.keys_of_ours(situation.node, progress, situation.policy)
     return replace(progress, taint_key=wanted) if not progress.taint_key and wanted and wanted in ours else progress

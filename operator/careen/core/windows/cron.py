@@ -34,8 +34,8 @@ def refusal(expression: str) -> str:
 
 
 def is_open(window: Cron, now: datetime, named: NamedWindow) -> bool:
-    """Whether the window is open: the last start of the expression is less than the duration ago, and neither the
-    start's date nor today is excluded."""
+    """Whether the window is open. It is open for its duration after each start of the expression, except if the start's
+    date or today is excluded."""
     if named.excludes(now.astimezone(window.zone).date()):
         return False
     return _ends(window, now, named) is not None

@@ -15,8 +15,8 @@ _LONGEST_LOOK = timedelta(days=8)  # the search through windows that overlap goe
 def windows_of(policy: Policy, labels: Mapping[str, str]) -> tuple[NamedWindow, ...]:
     """Return the windows of a node with these labels. Return none if it has no window.
 
-    If --windows is not set, all nodes have the window of kured's flags. If --windows is set, only the nodes that no
-    entry of --windows selects have that window. With kured's flags at their defaults, such a node has no window.
+    If --windows is not set, all nodes have the window of kured's flags. If --windows is set, that window is only for
+    nodes that no entry of --windows selects. If kured's flags have their defaults, such nodes have no window.
     """
     default = NamedWindow(name="", opens=policy.window)
     if not policy.windows:

@@ -44,7 +44,7 @@ def how_many_wait(situation: Situation) -> int:
 
 
 def counted(situation: Situation) -> int | None:
-    """Return this node's own recent count. Return None if it has none, or if more nodes wait than the list shows."""
+    """Return this node's own recent count. Return None if it has none, or if there were too many nodes to count."""
     return situation.memory.crowd.count if situation.seen.uptime < situation.memory.crowd.until else None
 
 
