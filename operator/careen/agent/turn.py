@@ -110,7 +110,7 @@ class Mind:
 
     def _told(self, decision: Decision, applied: Applied, uid: str) -> None:
         """Remembers which Events and messages were sent. If it is unclear whether the Node's patch landed, also
-        remembers those to send later."""
+        remembers which Events and messages to send later."""
         is_node_told = applied.is_node_written or applied.stop is None
         if applied.is_told:
             self.memory = having_said(self.memory, decision.memory, is_node_told=is_node_told)

@@ -532,7 +532,7 @@ def _what_changes_a_plan() -> str:
 
 
 def _without_effect(changed: Mapping[str, Any]) -> list[str]:
-    """Returns a note on settings of --set that do not change a plan."""
+    """Returns a note on settings of --set that do not change a plan. Returns no note if there are none."""
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []

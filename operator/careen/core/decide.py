@@ -162,8 +162,8 @@ def _is_reconciled(memory: Memory, uptime: float) -> bool:
 
 
 def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
-    """Return the memory for this Node. A Node with another UID is a new Node. Its memory keeps only the outcome of the
-    last announced reboot, the claim and the number of agents."""
+    """Return the memory for this Node. If the Node was recreated (another UID), the memory keeps only the outcome of
+    the last announced reboot, the claim and the number of agents."""
     memory = seen.memory
     if memory.node_uid != node.uid:
         memory = Memory(node_uid=node.uid, reboot=memory.reboot, held=memory.held, agents=memory.agents)

@@ -1,5 +1,5 @@
-"""Translates a path of the host to a path that this process can open. It is below `--host-root` and follows the host's
-symbolic links."""
+"""Translates a path of the host to a path that this process can open. The new path is below `--host-root`, and symbolic
+links are followed as on the host."""
 
 from __future__ import annotations
 

@@ -121,8 +121,8 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """Returns the size of a maximum matching between forecasts and replacement pods. Each replacement counts once.
-    Replacements of one owner are interchangeable, so any replacement may match any forecast that names its node.
+    """Returns how many replacement pods can be matched with forecasts that name their nodes, at most. Each forecast and
+    each replacement counts once. The result is a maximum, because the replacements of one owner are interchangeable.
 
     The algorithm is augmenting paths; each side has at most the pods of one node.
     """

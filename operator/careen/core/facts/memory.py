@@ -82,8 +82,8 @@ class ComerMemory(Value, kw_only=True):
 
 
 class RebootMemory(Value, kw_only=True):
-    """The outcome of this process's last announcement. `by` is the id of that announcement. Another process's
-    announcement may have replaced it in the record."""
+    """The outcome of this process's last announcement. `by` is the id of that announcement. The record may contain a
+    later announcement of another process instead."""
 
     claim: str
     announcement: int

@@ -146,7 +146,7 @@ def _forgive(situation: Situation) -> Decision:
 
 
 def _mend_taint(situation: Situation) -> Decision | None:
-    """Restore the taint in one patch if the settings now name another key, or if another client removed the taint.
+    """Restore the taint in one patch if another client removed it, or replace it if the settings now name another key.
     Return None otherwise."""
     taints, owned = with_our_taint(situation)
     if taints is None and owned == situation.progress.taint_key:

@@ -1,5 +1,6 @@
-"""The duties of every node that careen works on. It puts its claim back into the lock if the claim is missing there,
-because the node *is* down. At the end it restores the state of the Node from before the drain."""
+"""The duties of an agent while careen works on its node. The agent puts the node's claim back into the lock if the
+claim is missing there, because the node *is* down. At the end it restores the state of the Node from before the
+drain."""
 
 from __future__ import annotations
 
