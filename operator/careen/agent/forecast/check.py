@@ -121,8 +121,8 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """Returns how many replacement pods can be matched with forecasts that name their nodes, at most. Each forecast and
-    each replacement counts once. The result is a maximum, because the replacements of one owner are interchangeable.
+    """Returns the largest number of replacement pods that can be matched with forecasts that name their nodes. Each
+    forecast and each replacement is used once. The replacements of one owner are interchangeable.
 
     The algorithm is augmenting paths; each side has at most the pods of one node.
     """
