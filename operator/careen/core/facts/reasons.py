@@ -1,8 +1,7 @@
 """Every reason code that people see in events, logs, metrics, annotations and commands, with its meaning and remedy.
 
-`docs/reasons.md` is generated from these texts. They explain a code in general; the sentence of a decision contains the
-names of pods and nodes.
-"""
+`docs/reasons.md` is generated from these texts. They explain a code in general; the sentence of a decision lists
+the pods and nodes."""
 
 from __future__ import annotations
 
