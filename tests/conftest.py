@@ -1,4 +1,4 @@
-"""Fixtures of every test. No variable of the caller's environment reaches a test, and pytest's timeout is the only
+"""Fixtures for all tests. No variable of the caller's environment reaches a test, and pytest's timeout is the only
 wall-clock limit.
 
 pytest loads this file before any test module, in the main process and in each worker of pytest-xdist.

@@ -1,5 +1,5 @@
-"""How tests wait: for a condition, with a limit that follows the load of the machine. A wait that gives up names the
-condition.
+"""Waits for conditions in tests. The time limit grows with the load of the machine, and the error of a timeout
+describes the condition.
 
 No test asserts wall-clock time. On a machine with a load of a hundred these waits are long, but no test fails, because
 the limit counts seconds of an otherwise idle machine (`drydock.rollout.patience`).
@@ -24,7 +24,7 @@ LONG_SECONDS = 3000.0
 
 
 def wait_until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "the condition") -> None:
-    """Return when the condition is true. A failure shows the condition's description at that moment."""
+    """Wait until the condition is true. The error of a timeout contains the result of `what`."""
     patience = TimeLimit(SECONDS)
     while not condition():
         assert not patience.is_over(), f"{patience.waited} the condition was not met: {what()}"
@@ -32,7 +32,7 @@ def wait_until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "
 
 
 async def until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "the condition") -> None:
-    """Await until the condition is true, like `wait_until` for a coroutine."""
+    """Wait until the condition is true, as `wait_until` does, but without blocking the event loop."""
     patience = TimeLimit(SECONDS)
     while not condition():
         assert not patience.is_over(), f"{patience.waited} the condition was not met: {what()}"
@@ -40,8 +40,8 @@ async def until(condition: Callable[[], Any], what: Callable[[], str] = lambda: 
 
 
 def ended(process: subprocess.Popen[str], so_far: Callable[[], str] = lambda: "") -> int:
-    """The exit code of a process whose output goes to a file. A process that does not end is killed, and its output is
-    shown.
+    """Wait until the process ends, and return its exit code. If the process does not end in time, kill it and fail with
+    the text of `so_far`.
     """
     try:
         wait_until(lambda: process.poll() is not None, lambda: f"the end of {process.args!r}; it said:\n{so_far()}")
@@ -53,8 +53,8 @@ def ended(process: subprocess.Popen[str], so_far: Callable[[], str] = lambda: ""
 
 
 def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subprocess.CompletedProcess[str]:  # noqa: A002 - subprocess's word
-    """Run a process like `subprocess.run` with captured text. A process that does not end fails the test with its whole
-    output.
+    """Run a process like `subprocess.run` with captured text. If the process does not end in time, the test fails and
+    shows the whole output.
     """
     with contextlib.ExitStack() as files:
         given, output, errors = (files.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
@@ -79,8 +79,8 @@ def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subp
 
 
 def growing(seconds: float) -> Iterator[float]:
-    """Deadlines for a test of a deadline, each longer than the last. The test uses the first one that leaves enough
-    time.
+    """Yield growing deadlines for a test of a deadline. The test uses the first deadline that leaves enough time for
+    its other steps.
     """
     for power in range(6):
         yield seconds * 4**power

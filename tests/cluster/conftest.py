@@ -1,4 +1,6 @@
-"""Fixtures: one control plane for all stories. Each story starts with an empty cluster and leaves an empty one."""
+"""Fixtures of the stories, which share one control plane. Each story starts with an empty cluster and empties it at its
+end.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def story(plane: ControlPlane, tmp_path: Path) -> Iterator[Story]:
 
 @pytest.fixture(scope="module")
 def scene(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """Two nodes under the policies of manifests/admission, shared by the small tests of one module."""
+    """Yield two nodes under the policies of manifests/admission. The tests of one module share these nodes."""
     plane.check()
     story = Story(plane, tmp_path_factory.mktemp("scene"))
     with guarded(story) as found:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_policies_work_in_another_namespace_and_with_another_name(story: Story, tmp_path: Path) -> None:
+def test_the_policies_follow_the_namespace_and_name_prefix_of_a_kustomization(story: Story, tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "manifests", tmp_path / "manifests")
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "kustomization.yaml").write_text(

@@ -28,8 +28,8 @@ OFTEN = 1  # the number of bad answers to each request of each phase before a co
 
 
 class Nonsense:
-    """A proxy rule. In each phase, the first answer to each kind of request is this body with status 200. Writes are
-    still executed.
+    """A proxy rule that answers the first request of each kind in each phase with status 200 and `body`. The API server
+    still executes writes.
     """
 
     def __init__(self, story: Story, host: Host, body: bytes) -> None:
@@ -52,8 +52,8 @@ class Nonsense:
 
 
 def test_agents_do_not_trust_empty_200_answers(story: Story) -> None:
-    """In every phase and for every request, agents do not take a bad answer for an empty list, an empty Node or a
-    successful write.
+    """Agents do not take a bad answer for an empty list, an empty Node or a successful write. In each phase, each kind
+    of request gets a bad answer.
     """
     theirs = {"key": "example.com/theirs", "value": "1", "effect": "PreferNoSchedule"}
     hosts = story.nodes(4, "--concurrency=2", change=story.behind_proxy)
@@ -81,14 +81,16 @@ def test_agents_do_not_trust_empty_200_answers(story: Story) -> None:
 
 
 def writes_a_phase(call: Call, node: str) -> str | None:
-    """The phase that a patch of the Node writes; Idle for the last patch. None for other requests."""
+    """Return the phase that a patch of the Node writes, or Idle if the patch removes the phase. Return None for other
+    requests.
+    """
     if not call.is_patch_of_node(node) or "careen.dev/progress" not in call.annotations:
         return None
     return call.annotations.get("careen.dev/phase") or "Idle"
 
 
 class FirstPatch:
-    """A proxy rule that disturbs the first patch towards each phase with a fault."""
+    """A proxy rule: for each phase, a fault disturbs the first patch that writes the phase."""
 
     def __init__(self, host: Host, befall: Callable[[Callable[[], Answer]], Answer]) -> None:
         self.met: list[str] = []
@@ -105,8 +107,10 @@ class FirstPatch:
 ONCE_EACH = ("DrainStarted", "Rebooted", "GivenBack", "Released")
 
 
-def test_every_phase_has_one_event_even_if_the_patch_before_it_was_lost(story: Story) -> None:
-    """The faults are a conflict with a person's write, a lost answer and a lost request. One node has no fault."""
+def test_agents_post_each_event_once_even_if_the_first_patch_of_a_phase_is_lost(story: Story) -> None:
+    """Three nodes have one fault each: a conflict with a person's write, a lost answer, a lost request. The fourth node
+    has no fault.
+    """
     clash, lost_answer, lost_request, _plain = hosts = story.nodes(4, change=story.behind_proxy)
 
     def a_person_writes_first(forward: Callable[[], Answer]) -> Answer:

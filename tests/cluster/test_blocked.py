@@ -1,4 +1,4 @@
-"""Tests nodes that gates block: they get their taint immediately, stay in service, and report the reason."""
+"""Tests nodes that a gate blocks: they get the soft taint at once, stay in service, and report the reason."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.cluster
 
 
 def is_tainted_and_says(story: Story, host: Host, code: str, *words: str) -> None:
-    """Wait until the node has its taint, and check that the Node and `careen why` give this reason and that the node
-    has no cordon and no claim.
+    """Wait until the node has the soft taint and this refusal. Check that `careen why` shows the refusal, and that the
+    node has no cordon and no claim.
     """
     story.wait_for(f"{host.name} is tainted", lambda: story.is_tainted(host), 40)
     story.wait_for(f"{host.name} says {code}", lambda: code in story.refusals(host), 40)
@@ -93,7 +93,7 @@ def test_a_held_node_waits_until_the_hold_is_removed(story: Story) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_lock_that_a_person_takes_pauses_every_node_at_any_concurrency(story: Story, concurrency: int) -> None:
+def test_a_lock_held_by_a_person_keeps_every_node_waiting_at_any_concurrency(story: Story, concurrency: int) -> None:
     hosts = story.nodes(2, f"--concurrency={concurrency}")
     story.write_lock('{"nodeID": "manual"}')
     story.need_reboot(hosts)

@@ -19,7 +19,7 @@ SETTLED = {"resourceVersion", "managedFields", "generation"}
 
 
 def marks(node: Object) -> dict[str, Any]:
-    """The parts of a Node that careen, or any client with careen's rights, may change."""
+    """Return the parts of a Node that a client with careen's rights may change."""
     spec = node["spec"]
     return {
         "metadata": {key: value for key, value in node["metadata"].items() if key not in SETTLED},
@@ -52,8 +52,8 @@ def agents_stop(story: Story, hosts: list[Host]) -> None:
     story.wait_for("no agent runs", lambda: all(host.agent is None for host in hosts))
 
 
-def test_cleanup_after_an_interrupted_roll_out_removes_everything(story: Story) -> None:
-    """The nodes: one has finished, one drains, one waits, and a person has cordoned one."""
+def test_cleanup_after_an_interrupted_roll_out_removes_all_marks_of_careen(story: Story) -> None:
+    """One node has finished, one drains, one waits, and a person has cordoned the last one."""
     done, draining, waiting, theirs = hosts = story.nodes_without_agents(4, *LABELS, "--count-cordoned=false")
     story.wait_for("the nodes are there", lambda: len(story.observer.nodes) == len(hosts))
     story.workloads(deployment("slow", 2, stop_seconds=120, **on_node(draining.name)))
@@ -96,7 +96,7 @@ def test_cleanup_after_an_interrupted_roll_out_removes_everything(story: Story) 
     assert "Nothing was removed." in again.stdout, again
 
 
-def test_cleanup_while_the_daemonset_exists_needs_the_flag_even_with_agents(story: Story) -> None:
+def test_cleanup_refuses_to_run_beside_the_daemonset_without_its_flag(story: Story) -> None:
     (host,) = story.nodes(1)
     before = nodes(story)
     story.workloads(deployment("slow", 1, stop_seconds=120, **on_node(host.name)))

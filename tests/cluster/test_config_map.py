@@ -61,7 +61,7 @@ def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(sto
 
 
 def test_an_empty_config_map_restores_the_defaults_of_its_settings(story: Story) -> None:
-    """Unlike a missing ConfigMap, an empty one is written on purpose."""
+    """An empty ConfigMap was written on purpose. A missing ConfigMap may be a mistake, so it changes no setting."""
     story.settings(reboot_days=closed_today())
     (host,) = story.nodes(1)
     story.need_reboot([host])

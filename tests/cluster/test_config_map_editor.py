@@ -23,7 +23,7 @@ def log_of(host: Host) -> str:
 
 
 def test_a_command_in_the_config_map_is_refused_at_start_and_at_runtime(story: Story) -> None:
-    """The current settings stay in effect with all their gates, and the host reboots by its own command."""
+    """The agent keeps its settings with all their gates, and reboots the host with the command of its flags."""
     (host,) = story.nodes(1)
     evil = story.folder / "ran-as-root"
     story.settings(reboot_sentinel_command=f"touch {evil}", reboot_command=f"touch {evil}", reboot_days=[])
@@ -58,7 +58,9 @@ def test_a_command_in_the_config_map_is_refused_at_start_and_at_runtime(story: S
 
 
 def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(story: Story) -> None:
-    """Otherwise root would send requests to the extender, with any certificate of the host that the editor names."""
+    """Otherwise the agent, which is root, would send requests to an extender of the editor with any certificate of the
+    host.
+    """
     (host,) = story.nodes(1)
     names_files = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -1,5 +1,5 @@
-"""Tests that a real Prometheus, which scrapes real agents in a roll-out, answers the queries of all dashboards and
-alerts.
+"""Tests that Prometheus answers the queries of all dashboards and alerts. A real Prometheus scrapes real agents during
+a roll-out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Panel(NamedTuple):
 
 
 def panels(folder: str = "dashboard") -> Iterator[Panel]:
-    """Every panel of the dashboards in a folder of manifests/, with its variables filled in."""
+    """Yield every panel of the dashboards in a folder of manifests/, with values for the variables in its queries."""
     for file in sorted((ROOT / "manifests" / folder).glob("*.json")):
         for panel in json.loads(file.read_text())["panels"]:
             yield Panel(panel["title"], panel["type"], tuple(filled(each["expr"]) for each in panel["targets"]))
@@ -65,7 +65,7 @@ def filled(query: str) -> str:
 
 
 def alerts(folder: str = "alerts") -> list[Any]:
-    """The rule groups in a folder of manifests/."""
+    """Return the groups of alert rules in a folder of manifests/."""
     objects = (
         item
         for file in sorted((ROOT / "manifests" / folder).glob("*.yaml"))
@@ -120,8 +120,8 @@ def is_answered(story: Story, prometheus: Prometheus, hosts: list[Host]) -> None
 
 
 def has_data(story: Story, prometheus: Prometheus, panel: Panel, query: str, begun: float) -> None:
-    """Wait until the query returns data. Queries like Grafana: over time if the panel shows time. A fallback to zero is
-    no data.
+    """Wait until the query returns data. For a panel over time, send a range query, as Grafana does. The fallback `or
+    vector(0)` does not count as data.
     """
     asked = query.removesuffix(" or vector(0)")
 
@@ -137,7 +137,7 @@ def has_data(story: Story, prometheus: Prometheus, panel: Panel, query: str, beg
 
 
 def numbers(series: Any) -> list[float]:
-    """The values of one series that are numbers. 0/0 is not a number."""
+    """Return the values of one series without NaN, which is the result of 0/0."""
     pairs = series.get("values") or [series["value"]]
     return [float(text) for _, text in pairs if text != "NaN"]
 
@@ -152,12 +152,14 @@ def metric_of(series: str) -> str:
 
 
 def selectors(expression: str) -> set[str]:
-    """Each series in a query, with its labels."""
+    """Return the selector of each series in a query, with its labels."""
     return set(re.findall(r"\b(?:careen|kured|kube|process)_\w+(?:\{[^}]*\})?", expression))
 
 
 def test_prometheus_understands_every_query_about_the_shadow(prometheus: Prometheus, story: Story) -> None:
-    """Prometheus scrapes no shadow here, so an error can only come from the form of a query."""
+    """Prometheus scrapes no shadow here, so the queries return no data. The test finds only queries that Prometheus
+    refuses.
+    """
     story.wait_for("Prometheus is ready", prometheus.is_ready)
     queries = [query for panel in panels("shadow-monitoring") for query in panel.queries]
     queries += [rule["expr"] for group in alerts("shadow-monitoring") for rule in group["rules"]]

@@ -1,5 +1,5 @@
-"""Tests failures of a node: they halt the roll-out or are undone. Nothing is repeated for ever, and everything is
-reported.
+"""Tests failures of a node: they halt the roll-out, or careen undoes the drain. careen repeats no step for ever, and
+reports every failure.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_a_node_that_is_never_ready_after_its_boot_halts_the_roll_out(story: Sto
     story.judge()
 
 
-def test_with_concurrency_three_waiting_nodes_name_the_failed_node_and_the_remedy(story: Story) -> None:
+def test_waiting_nodes_report_the_failed_node_and_the_remedy_at_concurrency_three(story: Story) -> None:
     hosts = story.nodes(5, "--concurrency=3", "--verify-timeout=6s")
     sick, *others = hosts
     sick.ready_after_seconds = 60.0
@@ -95,8 +95,10 @@ def test_a_host_that_ignores_the_reboot_request_halts_the_roll_out_until_retry(s
     story.judge()
 
 
-def test_waiting_nodes_name_the_rebooting_node_and_the_start_of_its_reboot(story: Story) -> None:
-    """They do so before the reboot deadline, at which the rebooting node itself begins to report its state."""
+def test_waiting_nodes_report_the_rebooting_node_and_when_its_reboot_began(story: Story) -> None:
+    """Waiting nodes report this before the reboot deadline. After the deadline, the rebooting node reports its own
+    state.
+    """
     stuck, *others = hosts = story.nodes(3, "--reboot-deadline=180s")  # a usual reboot takes a third of it
     stuck.reboot_ignored()
     story.need_reboot([stuck])
@@ -117,8 +119,8 @@ def test_waiting_nodes_name_the_rebooting_node_and_the_start_of_its_reboot(story
     story.judge()
 
 
-def test_a_pod_bound_to_its_node_by_name_does_not_delay_other_nodes(story: Story) -> None:
-    """The scheduler does not place such a pod, so its controller would recreate it on the cordoned node for ever."""
+def test_a_pod_whose_template_sets_the_node_name_does_not_delay_other_nodes(story: Story) -> None:
+    """The scheduler does not place such pods. So their controller would recreate them on the cordoned node for ever."""
     tied, free = hosts = story.nodes(2)
     story.workloads(deployment("tied", 2, nodeName=tied.name), deployment("web", 2))
     story.need_reboot([tied])

@@ -19,8 +19,8 @@ FROZEN_SECONDS = 65.0  # longer than any read on which an agent may base a step
 
 
 class Freezer:
-    """A proxy rule that freezes the agent of a host when the server has executed a certain request, before the answer
-    arrives.
+    """A proxy rule that suspends a host's agent after the server has executed a certain request, and before the agent
+    gets the answer.
     """
 
     def __init__(self, story: Story, host: Host, moment: Callable[[Call], bool]) -> None:
@@ -46,7 +46,9 @@ class Freezer:
 
 
 def claims(host: Host) -> Callable[[Call], bool]:
-    """The condition that a call writes the claim id on the Node. The agent has read the lock long before."""
+    """Return the condition that a call writes the claim id on the Node. The agent read the lock some time before this
+    call.
+    """
     return lambda call: call.is_patch_of_node(host.name) and call.annotations.get("careen.dev/phase") == "Claiming"
 
 
@@ -55,7 +57,9 @@ def evicts(host: Host) -> Callable[[Call], bool]:
 
 
 def confirms(host: Host) -> Callable[[Call], bool]:
-    """The condition that a call is the last read of the lock, between the announcement and the request to the host."""
+    """Return the condition that a call is the last read of the lock. The agent makes this call after the announcement
+    and before its request to the host.
+    """
     is_announced = False
 
     def moment(call: Call) -> bool:
@@ -68,8 +72,8 @@ def confirms(host: Host) -> Callable[[Call], bool]:
 
 
 def test_agents_suspended_in_any_phase_break_no_rule_when_they_resume(story: Story) -> None:
-    """Three agents freeze at the same time, each in another phase. A person holds the node that was about to reboot, so
-    the node must not reboot any more.
+    """Three agents are suspended at the same time, each in another phase. Meanwhile a person holds the node that was
+    about to reboot, so this node must not reboot.
     """
     hosts = story.nodes(4, "--concurrency=3", change=story.behind_proxy)
     story.workloads(deployment("web", 8))

@@ -38,7 +38,7 @@ def kubectl(story: Story, *words: str) -> None:
 
 
 def changed(folder: Path, image: str) -> Path:
-    """The next version of the manifest, as a commit would change it."""
+    """Write the manifest with a new image and version, as a commit would change it. Return the file."""
     content = yaml.safe_load(MANIFEST.read_text())
     content["metadata"]["annotations"] = {"example.org/version": image}
     content["spec"]["template"]["spec"]["containers"][0]["image"] = f"registry.example/careen:{image}"
@@ -66,7 +66,7 @@ def test_kubectl_apply_keeps_the_lock(story: Story, tmp_path: Path, tool: str) -
 
 
 def test_a_holder_writes_its_claim_again_after_kubectl_replace_removed_the_lock(story: Story) -> None:
-    """Argo CD's `Replace=true` and helm's `--force-replace` do the same."""
+    """Argo CD's `Replace=true` and helm's `--force-replace` remove the lock in the same way."""
     hosts = story.nodes(3)
     holder = start_a_slow_drain(story, hosts)
     assert holder.name in story.holders()
@@ -82,7 +82,7 @@ def test_a_holder_writes_its_claim_again_after_kubectl_replace_removed_the_lock(
 
 
 def test_a_manifest_that_contains_the_lock_annotation_overwrites_the_lock(story: Story, tmp_path: Path) -> None:
-    """This is why the chart refuses the annotation in its values: each apply would write it again."""
+    """Therefore the chart refuses the lock annotation in its values: each apply would overwrite the lock."""
     content = yaml.safe_load(MANIFEST.read_text())
     content["metadata"]["annotations"] = {LOCK_ANNOTATION: '{"nodeID":"manual"}'}
     (tmp_path / "paused.yaml").write_text(yaml.safe_dump(content))

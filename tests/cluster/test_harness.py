@@ -77,7 +77,9 @@ def test_the_observer_continues_after_an_outage_of_the_api_server(cluster: Clust
     assert sum(seen.unschedulable for seen in cluster.observer.node_history("n00")) == 1
 
 
-def test_an_agents_token_names_its_node_and_becomes_invalid_with_its_pod(cluster: Cluster, plane: ControlPlane) -> None:
+def test_an_agents_token_contains_its_node_and_becomes_invalid_with_its_pod(
+    cluster: Cluster, plane: ControlPlane
+) -> None:
     assert cluster.fleet is not None
     host = cluster.fleet.hosts["n00"]
     token = plane.service_account_token(

@@ -113,7 +113,7 @@ def test_helm_uninstall_removes_all_objects_of_the_chart(story: Story, tmp_path:
 
 
 def ours(story: Story) -> list[str]:
-    """Every object with the release's label, of every kind that the chart has."""
+    """Return kind and name of every object that has the label of the release."""
     kinds = (
         *(
             "/api/v1/serviceaccounts",
@@ -140,7 +140,7 @@ def ours(story: Story) -> list[str]:
 
 @pytest.mark.parametrize("component", ["", "signal", "privileged"])
 def test_the_api_server_accepts_the_chart_with_every_setting(story: Story, tmp_path: Path, component: str) -> None:
-    """An unknown field or a refused value would cause an error or a warning."""
+    """The API server would answer an unknown field with a warning, and an invalid value with an error."""
     words = ["--set", f"components.{component}=true"] if component else []
     with installed(story, tmp_path, WAYS[-1], *words) as release:
         assert release.daemonset["metadata"]["name"] == NAME
@@ -166,7 +166,7 @@ def test_helm_adopts_a_kustomize_installation_and_keeps_the_lock(story: Story, t
 
 
 def test_a_forced_helm_upgrade_removes_the_lock(story: Story, tmp_path: Path) -> None:
-    """`--force` acts like `kubectl replace`. test_gitops.py shows how agents handle that."""
+    """`--force` acts like `kubectl replace`. test_gitops.py shows how agents restore the lock after it."""
     with installed(story, tmp_path, "three-way") as release:
         release.claim()
         uid = release.daemonset["metadata"]["uid"]

@@ -1,6 +1,4 @@
-"""Tests Jobs with pods on a drained node. Agents do not wait for a Job that has ended, whether it succeeded or
-failed.
-"""
+"""Tests Jobs with pods on a drained node. Agents do not wait for a Job that has completed or failed."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ def pods_of(story: Story, owner: str) -> list[PodLife]:
 
 
 def put_on(story: Story, host: Host, others: list[Host]) -> None:
-    """Put four Jobs on this node: one will complete, one fails when it is evicted, one belongs to a CronJob, and one is
-    deleted when it ends.
+    """Start four Jobs on this node: one will complete, one fails when it is evicted, one belongs to a CronJob, and one
+    is deleted when it ends.
     """
     for other in others:
         story.cordon(other)
@@ -51,7 +49,7 @@ def put_on(story: Story, host: Host, others: list[Host]) -> None:
 
 
 def ends(story: Story, name: str, away_from: Host) -> None:
-    """Let the replacement of the evicted pod complete."""
+    """Wait until the Job has a ready pod on another node, and let this pod complete."""
 
     def replaced() -> PodLife | None:
         return next((life for life in pods_of(story, name) if life.node != away_from.name and life.ready_at), None)

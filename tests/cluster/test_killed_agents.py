@@ -12,14 +12,14 @@ pytestmark = pytest.mark.cluster
 
 
 def is_through(story: Story, hosts: list[Host]) -> None:
-    """Wait until each node has rebooted once, and check that everything else is correct."""
+    """Wait until each node has rebooted, and check the rules of every story. Each node must have rebooted only once."""
     story.finishes(hosts)
     story.judge()
     story.is_clean(hosts)
     assert [len(host.reboots) for host in hosts] == [1] * len(hosts)
 
 
-def test_an_agent_killed_while_its_node_waits_keeps_waiting(story: Story) -> None:
+def test_a_waiting_node_keeps_waiting_after_its_agent_is_killed(story: Story) -> None:
     first, second = hosts = story.nodes(2)
     story.annotate_node(first, "careen.dev/hold", "wait")
     story.need_reboot(hosts)

@@ -1,4 +1,4 @@
-"""Tests careen after kured and beside kured: kured's lock in both forms, and a kured that is still installed."""
+"""Tests careen in place of kured and beside it: both formats of kured's lock, and a kured that is still installed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CREATED = "2026-01-05T03:14:15.926535897Z"
 
 
 def single(node: str) -> str:
-    """The lock as kured writes it with concurrency 1."""
+    """Return the lock in kured's format for concurrency 1."""
     return json.dumps({"nodeID": node, "metadata": {"unschedulable": False}, "created": CREATED, "TTL": 0})
 
 
 def multiple(*nodes: str) -> str:
-    """The lock as kured writes it with a higher concurrency."""
+    """Return the lock in kured's format for a higher concurrency."""
     entries = [{"nodeID": node, "metadata": {"unschedulable": False}, "created": CREATED, "TTL": 0} for node in nodes]
     return json.dumps({"maxOwners": 2, "locks": entries})
 
@@ -38,7 +38,7 @@ def test_a_kured_lock_of_a_deleted_node_is_freed(story: Story, form: object) -> 
 
 @pytest.mark.parametrize("form", [single, multiple])
 def test_a_node_adopts_the_lock_and_the_cordon_that_kured_left_for_it(story: Story, form: object) -> None:
-    """kured rebooted the node and was replaced before the node returned. The lock says that kured set the cordon."""
+    """careen replaced kured while the node rebooted. The lock says that kured set the cordon."""
     assert callable(form)
     first, _ = hosts = story.nodes_without_agents(2)
     story.cordon(first)
@@ -71,7 +71,7 @@ def test_while_kured_is_installed_no_node_starts_and_each_node_reports_why(story
 
 
 def test_kured_treats_careens_lock_as_held(story: Story) -> None:
-    """The content has both of kured's forms: a top-level owner, and the list of owners."""
+    """careen's lock contains both formats of kured: one owner at the top level, and the list of owners."""
     (host,) = story.nodes(1, change=lambda host: setattr(host, "boot_seconds", 5.0))
     story.need_reboot([host])
     story.reaches(host, "Rebooting")

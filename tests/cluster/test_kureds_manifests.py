@@ -28,7 +28,7 @@ FIELDS = {"spec.nodeName": lambda host: host.name}
 
 
 def with_the_image(*files: str) -> list[Object]:
-    """kured's objects, in which a person has changed only the image."""
+    """Return kured's objects with careen's image, as the only change."""
     found = []
     for file in files:
         lines = (MANIFESTS / file).read_text().splitlines()
@@ -39,7 +39,7 @@ def with_the_image(*files: str) -> list[Object]:
 
 
 class InKuredsPlace(Story):
-    """A story under `kube-system/kured`, whose agents start with the arguments of kured's DaemonSet."""
+    """A story with the DaemonSet `kube-system/kured`. The agents start with the arguments of this DaemonSet."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         Cluster.__init__(self, plane, KURED, folder)
@@ -51,8 +51,8 @@ class InKuredsPlace(Story):
             program.chmod(0o755)
 
     def install(self, count: int, daemonset: str = "kured-ds.yaml", **change: Sequence[str]) -> list[Host]:
-        """Install kured's objects. `change` contains fields of the container that a person writes instead of
-        kured's.
+        """Install kured's objects, and start `count` hosts with agents. `change` replaces fields of kured's container,
+        as a person may do.
         """
         objects = with_the_image("kured-rbac.yaml", daemonset)
         pod = next(each for each in objects if each["kind"] == "DaemonSet")["spec"]["template"]["spec"]
@@ -99,7 +99,7 @@ class InKuredsPlace(Story):
         return Launch(argv=in_own_namespaces(tuple(argv), secrets), env=env)
 
     def denied(self) -> list[str]:
-        """Every request of the agents that was answered with 403."""
+        """Return verb and path of each agent's request that was answered with 403."""
         return [
             f"{event['verb']} {event['requestURI'].partition('?')[0]}"
             for event in self.plane.audit_events(self._audit_from)

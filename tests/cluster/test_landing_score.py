@@ -1,4 +1,4 @@
-"""Tests how forecasts are scored. They need no cluster."""
+"""Tests how forecasts are scored. The tests need no cluster."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def a_drain(
     budgeted: frozenset[str] = frozenset(),
     lacking: dict[str, int] | None = None,
 ) -> Drain:
-    """A drain in which this `happened`, in order: "evicted a web", "created b web", "bound b web n2". An owner named
-    job… is a Job; - is none.
+    """Return a drain with these events in this order: "evicted a web", "created b web", "bound b web n2". An owner
+    whose name begins with `job` is a Job. The owner `-` means that the pod has no owner.
     """
     events = []
     for version, text in enumerate(happened):
@@ -66,7 +66,7 @@ def test_replacements_are_matched_with_the_forecasts_of_their_owner() -> None:
     assert (made.drains_in_order, made.single_in_order, made.single_equal_in_order) == (1, 1, 1)
 
 
-def test_a_replacement_outside_the_forecast_nodes_is_a_miss_that_names_all_nodes() -> None:
+def test_a_replacement_outside_the_forecast_nodes_is_a_miss_that_lists_all_nodes() -> None:
     made = score(a_drain([moves("a", "n2"), moves("b", "n2")], *IN_ORDER))
     assert (made.pods, made.inside, made.single_equal) == (2, 1, 1)
     (miss,) = made.misses
@@ -93,7 +93,7 @@ def test_a_pod_that_was_not_replaced_in_time_does_not_count_as_a_miss() -> None:
 
 
 def test_a_late_replacement_of_an_earlier_drain_does_not_count() -> None:
-    """Pods of one Job were evicted in this drain and in an earlier one. The only replacement belongs to the earlier
+    """Pods of one Job were evicted in this drain and in an earlier drain. The only replacement belongs to the earlier
     drain.
     """
     happened = ("evicted a job", "created c job", "bound c job n7")
@@ -186,7 +186,7 @@ JOBS_LAST = (
         ),
     ],
 )
-def test_the_score_says_whether_jobs_were_replaced_when_the_forecast_assumes(
+def test_the_score_reports_replacements_of_jobs_at_a_time_that_no_forecast_assumes(
     happened: tuple[str, ...], lacking: dict[str, int], why: str
 ) -> None:
     assert disorder(a_drain([moves(name, "n2") for name in "abe"], *happened, lacking=lacking)) == why

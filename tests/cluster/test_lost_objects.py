@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cluster
 
 
 def start_a_slow_drain(story: Story, hosts: list[Host]) -> Host:
-    """Give every node pods that stop slowly, and return the node that drains first."""
+    """Create pods that stop slowly, and let all hosts need a reboot. Return the host that drains first."""
     story.workloads(deployment("slow", 2 * len(hosts), stop_seconds=8))
     story.observer.forget()
     story.need_reboot(hosts)
@@ -101,7 +101,7 @@ def test_a_holder_continues_after_the_daemonset_is_deleted_and_recreated(story: 
 
 
 def strip_every_mark(story: Story, host: Host) -> None:
-    """Remove record, message, label and taint, as a well-meaning person might. The cordon stays."""
+    """Remove careen's annotations, label and taint from the Node, as a person might. The cordon stays."""
     seen = story.admin.get(f"/api/v1/nodes/{host.name}")
     annotations = {key: None for key in seen["metadata"]["annotations"] if key.startswith("careen.dev/")}
     taints = [taint for taint in seen["spec"].get("taints", []) if not taint["key"].startswith("careen.dev/")]
@@ -113,7 +113,7 @@ def strip_every_mark(story: Story, host: Host) -> None:
 
 
 def test_a_draining_node_that_loses_all_its_marks_is_still_uncordoned(story: Story) -> None:
-    """Only the managed fields on the server show who set the cordon."""
+    """After this loss, only the Node's managed fields show who set the cordon."""
     hosts = story.nodes(3)
     holder = start_a_slow_drain(story, hosts)
     strip_every_mark(story, holder)
@@ -134,7 +134,7 @@ def test_a_draining_node_that_loses_its_marks_and_the_lock_is_still_uncordoned(s
     )
 
 
-def test_careen_names_the_person_who_cordoned_a_node(story: Story) -> None:
+def test_careen_why_shows_who_cordoned_a_node(story: Story) -> None:
     (host,) = story.nodes(1)
     story.cordon(host)
     answer = story.command("why", host.name)

@@ -53,7 +53,7 @@ def test_an_agents_token_can_set_and_remove_each_of_careens_labels(scene: Guarde
     scene.agent.patch(node, {"metadata": {"labels": {key: None}}})
 
 
-def test_an_agents_token_can_cordon_and_taint_its_node_and_keeps_other_taints(scene: Guarded) -> None:
+def test_an_agents_token_can_cordon_and_taint_a_node_that_has_other_taints(scene: Guarded) -> None:
     node, ours = f"/api/v1/nodes/{scene.own}", {"key": keys.DEFAULT_TAINT_KEY, "effect": keys.TAINT_EFFECT}
     theirs = {"key": "example.org/theirs", "effect": "NoSchedule", "value": "x"}
     scene.story.admin.patch(node, {"spec": {"taints": [theirs]}})
@@ -76,8 +76,8 @@ def test_an_agents_token_can_remove_a_persons_request_that_careen_has_served(sce
     scene.agent.patch(node, annotated(**{key: None}))
 
 
-def test_a_taint_label_or_annotation_setting_of_the_daemonset_reaches_the_policies(scene: Guarded) -> None:
-    """The policies refuse another taint, label and annotation until the DaemonSet lists them."""
+def test_the_policies_allow_keys_that_an_annotation_of_the_daemonset_lists(scene: Guarded) -> None:
+    """The policies refuse other taints, labels and annotations until an annotation of the DaemonSet lists them."""
     story, node = scene.story, f"/api/v1/nodes/{scene.own}?dryRun=All"
     wanted: dict[str, Object] = {
         "taints": {"spec": {"taints": [{"key": "example.org/soft", "effect": "PreferNoSchedule"}]}},
@@ -115,7 +115,7 @@ def test_an_agents_token_can_take_and_release_its_claim(scene: Guarded, before: 
 
 
 def test_the_policies_accept_a_lock_of_the_largest_size(scene: Guarded) -> None:
-    """The API server stops an expression that costs too much, and refuses the request."""
+    """If an expression of a policy costs too much, the API server stops it and refuses the request."""
     story = scene.story
     claims = [{"nodeID": f"node-{number:04}.example.org", "id": "x" * 140, "TTL": 0} for number in range(1_000)]
     story.write_lock(json.dumps({"nodeID": claims[0]["nodeID"], "locks": claims}))
@@ -154,7 +154,7 @@ def test_an_agents_token_can_write_a_paused_lock_without_ending_the_pause(scene:
     scene.story.write_lock(None)
 
 
-def test_an_agents_token_can_evict_with_a_claim_and_dry_run_evictions_without_a_claim(scene: Guarded) -> None:
+def test_an_agents_token_needs_a_claim_for_an_eviction_except_for_a_dry_run(scene: Guarded) -> None:
     story, dry = scene.story, {"query": "?dryRun=All", "dryRun": ["All"]}
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("guest", scene.own))
     evict(scene.agent, "shop", "guest", **dry)

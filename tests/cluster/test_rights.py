@@ -14,7 +14,7 @@ pytestmark = pytest.mark.cluster
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/careen"
 
 
-def test_an_agent_names_every_missing_right_when_it_starts(story: Story) -> None:
+def test_an_agent_reports_every_missing_right_when_it_starts(story: Story) -> None:
     role = story.admin.get(ROLE)
     fewer: list[dict[str, Any]] = [
         rule for rule in role["rules"] if rule["resources"] not in (["pods/eviction"], ["poddisruptionbudgets"])

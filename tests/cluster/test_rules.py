@@ -1,4 +1,4 @@
-"""Tests the rules and figures that judge the stories. They need no cluster."""
+"""Tests the rules and figures that judge the stories. The tests need no cluster."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def request(
     }
 
 
-def test_requests_are_counted_by_verb_and_resource_and_a_watch_once() -> None:
+def test_requests_are_counted_by_verb_and_resource() -> None:
     found = requests_of(
         [
             request("create", "pods", subresource="eviction", code=429),

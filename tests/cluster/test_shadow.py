@@ -1,5 +1,5 @@
-"""Tests `careen shadow` beside the real scheduler. With the scheduler's configuration the shadow agrees; with another
-one it reports disagreements.
+"""Tests `careen shadow` beside the real scheduler. A shadow with the scheduler's configuration agrees with the
+scheduler. A shadow with another configuration reports disagreements.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ percentageOfNodesToScore: 100
 
 
 class Shadow:
-    """The command in a separate process, which starts before the workloads and runs until it is told to end."""
+    """Runs `careen shadow` in a separate process until `said` ends it."""
 
     def __init__(self, plane: ControlPlane, folder: Path, name: str, *words: str) -> None:
         self._errors = folder / f"{name}.err"
@@ -50,7 +50,7 @@ class Shadow:
         wait_until(lambda: "follows" in self.words(), self.words)
 
     def words(self) -> str:
-        """The output of the shadow so far."""
+        """Return what the shadow has written to stderr so far."""
         return self._errors.read_text()
 
     def said(self) -> tuple[int, dict[str, Any]]:

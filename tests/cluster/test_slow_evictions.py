@@ -1,5 +1,5 @@
-"""Tests a slow webhook that delays every eviction by eight seconds: holds still take effect, and the drain
-continues.
+"""Tests a slow webhook that delays every eviction by eight seconds. A hold still takes effect during the drain, and the
+drain continues after it.
 """
 
 from __future__ import annotations

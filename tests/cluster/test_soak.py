@@ -1,7 +1,8 @@
 """Tests agents that die and an API server that fails at random times. No rule is broken, and each needed reboot happens
 once.
 
-This is a short form with one seed; `make soak-cluster SOAK_SECONDS=1800 SOAK_SEED=7` runs for half an hour.
+By default the test is short and uses one seed. `make soak-cluster SOAK_SECONDS=1800 SOAK_SEED=7` runs it for half an
+hour.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def test_agents_that_die_and_api_server_outages_break_no_rule(story: Story, conc
 
 
 def storm(story: Story, hosts: list[Host], chance: random.Random, needs: int) -> None:
-    """Kill something every few seconds, until the round is over or enough has happened."""
+    """Kill an agent or the API server every few seconds, at most twelve times, until the round is over."""
     for _ in range(12):
         time.sleep(chance.uniform(0.2, 4.0))
         if is_over(story, hosts, needs):

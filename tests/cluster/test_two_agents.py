@@ -15,8 +15,8 @@ pytestmark = pytest.mark.cluster
 
 
 class Together:
-    """Proxy rules that let the first announcements of two agents reach the server at the same time, so that one meets a
-    conflict.
+    """Proxy rules that send the first announcements of two agents to the server at the same time, so that one
+    announcement gets a conflict.
     """
 
     def __init__(self, node: str) -> None:
@@ -25,7 +25,7 @@ class Together:
         self._barrier = threading.Barrier(2)
 
     def rule(self) -> Callable[[Call, Callable[[], Answer]], Answer | None]:
-        """A rule for the proxy of one agent."""
+        """Return a rule for the proxy of one agent."""
         is_first = True
 
         def meet(call: Call, forward: Callable[[], Answer]) -> Answer | None:

@@ -1,5 +1,5 @@
-"""Tests a record on a Node that is removed, corrupted, or left behind by an agent that is gone. careen still removes
-its marks.
+"""Tests records on Nodes that are removed or corrupted, with and without a running agent. careen still removes its
+marks.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def wait_tainted(story: Story, hosts: list[Host]) -> None:
     )
 
 
-def test_the_taint_of_a_waiting_node_is_removed_with_the_need_even_without_a_record(story: Story) -> None:
-    """While their agents run, the record of one node is removed and the record of another is corrupted. The record of
-    the third node is removed while the node has no agent.
+def test_careen_removes_the_taint_when_the_need_ends_even_without_a_record(story: Story) -> None:
+    """The test removes one record and corrupts another record while the agents of both nodes run. It removes a third
+    record while the node has no agent.
     """
     wiped, spoilt, alone = hosts = story.nodes(3)
     foreign = {"key": "example.com/theirs", "effect": "PreferNoSchedule"}
@@ -74,7 +74,7 @@ def test_the_roll_out_continues_after_a_draining_node_loses_its_record(story: St
 
 
 def changed(story: Story, host: Host, **fields: Any) -> str:
-    """The node's record with these fields replaced."""
+    """Return the node's record with these fields changed."""
     return json.dumps({**json.loads(story.state(host).annotations[RECORD]), **fields})
 
 

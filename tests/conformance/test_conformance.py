@@ -1,4 +1,4 @@
-"""Repeats all recorded decisions of the real scheduler."""
+"""Tests that scheduler_core repeats all recorded decisions of the real scheduler."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A small client of the Kubernetes API for tests: JSON in, JSON out, one identity per client.
+"""A small client of the Kubernetes API for tests. It sends and receives JSON, with one identity for each client.
 
-It deliberately shares no code with careen, so that the checks of the agents cannot make the agents' mistakes.
+It deliberately shares no code with careen, so that the tests cannot repeat a mistake of the agents.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ JSON_PATCH = "application/json-patch+json"
 
 
 class ApiError(Exception):
-    """The server did not answer with success. `status` is the HTTP status, `body` the Status object."""
+    """Raised if the server does not answer with success. `status` is the HTTP status, and `body` is the Status
+    object.
+    """
 
     def __init__(self, status: int, body: Object) -> None:
         super().__init__(f"{status} {body.get('reason', '')}: {body.get('message', body)}")
@@ -29,7 +31,7 @@ class ApiError(Exception):
 
 
 class Api:
-    """A client of the API server at `server` with this token. Every request has these `headers`."""
+    """A client of the API server at `server`. It sends `token` and `headers` with every request."""
 
     def __init__(
         self, server: str, token: str, certificate_authority: Path, headers: Mapping[str, str] | None = None
@@ -50,7 +52,7 @@ class Api:
         return self._ask("GET", path, query)
 
     def find(self, path: str) -> Object | None:
-        """The object, or None if it does not exist."""
+        """Return the object, or None if it does not exist."""
         try:
             return self.get(path)
         except ApiError as error:
@@ -72,7 +74,7 @@ class Api:
         return self._ask("PATCH", path, {}, body, content_type)
 
     def delete(self, path: str, body: Object | None = None, **query: str) -> Object | None:
-        """Delete the object and return the answer, or None if the object did not exist."""
+        """Delete the object. Return the API server's answer, or None if the object did not exist."""
         try:
             return self._ask("DELETE", path, query, body)
         except ApiError as error:
@@ -81,7 +83,7 @@ class Api:
             raise
 
     def watch(self, path: str, resource_version: str, seconds: int = 300) -> Iterator[Object]:
-        """Yield events until the server ends the watch. A broken connection raises urllib3's HTTPError."""
+        """Yield watch events until the server ends the watch. A broken connection raises urllib3's HTTPError."""
         query = urlencode(
             {
                 "watch": "1",

@@ -1,4 +1,4 @@
-"""A cluster with simulated hosts: control plane, applied manifests, observer and fleet."""
+"""A cluster with simulated hosts: control plane, applied manifests, observer and hosts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The object with the agents' lock, and the ServiceAccount of the agents."""
+    """Names the agents' DaemonSet, which has the lock, and the agents' ServiceAccount."""
 
     namespace: str
     daemonset: str
@@ -43,7 +43,9 @@ KURED = Identity(namespace="kube-system", daemonset="kured", account="kured")
 
 
 class Cluster:
-    """The control plane as one story uses it. `close` ends agents and observer; `sweep` empties the cluster."""
+    """The control plane with the observer and the hosts of one story. `close` ends agents and observer, and `sweep`
+    empties the cluster.
+    """
 
     def __init__(self, plane: ControlPlane, identity: Identity, folder: Path) -> None:
         self.plane = plane
@@ -61,7 +63,7 @@ class Cluster:
     # -- putting things on the cluster
 
     def apply(self, *items: Object) -> None:
-        """Create missing objects and replace existing ones."""
+        """Create missing objects, and patch existing objects with their manifests."""
         for item in items:
             try:
                 self.admin.create(path_of(item), item)
@@ -74,7 +76,7 @@ class Cluster:
         self.apply(*(item for item in yaml.safe_load_all(path.read_text()) if item))
 
     def start_fleet(self, hosts: Iterable[Host], command: AgentCommand) -> Fleet:
-        """Register the nodes, and start an agent on each node as soon as its DaemonSet pod runs."""
+        """Register a node for each host. Start an agent on each node as soon as its DaemonSet pod runs."""
         self.fleet = Fleet(
             lambda: self.plane.admin,
             self.observer,
@@ -87,17 +89,15 @@ class Cluster:
         return self.fleet
 
     def _token(self, host: Host) -> str:
-        """A token for the pod of the node's agent, as a kubelet mounts it. The token names the node and ends with the
-        pod.
-        """
+        """Return a token that is bound to the pod of the host's agent, as a kubelet mounts it into the pod."""
         bound = {"apiVersion": "v1", "kind": "Pod", "name": host.agent_pod_name, "uid": host.agent_pod}
         return self.plane.service_account_token(self.identity.namespace, self.identity.account, bound_to=bound)
 
     # -- waiting
 
     def wait_for(self, sentence: str, condition: Callable[[], T | None], seconds: float = 60) -> T:
-        """Return the first true result of the condition. A failure shows the sentence and the last log lines of the
-        agents.
+        """Wait until `condition` returns a true value, and return this value. The error of a timeout contains the
+        sentence and the last log lines of the agents.
         """
         patience = TimeLimit(seconds)  # seconds of an otherwise idle machine: a slow machine makes stories slow
         while True:
@@ -114,7 +114,9 @@ class Cluster:
             time.sleep(0.1)
 
     def describe(self) -> str:
-        """Nodes, lock and the last log lines of each agent, for the message of a failure."""
+        """Return the state of nodes and lock, and the last log lines of each agent, for the message of a failed
+        test.
+        """
         rows = []
         for name in sorted(self.fleet.hosts if self.fleet else ()):
             node = self.observer.node(name)
@@ -136,7 +138,7 @@ class Cluster:
         return "\n".join(rows)
 
     def pods_are_ready(self, namespace: str = SHOP) -> bool:
-        """Whether every workload has all of its pods, and all of them are ready."""
+        """Whether every workload in the namespace has all of its pods, and all these pods are ready."""
         for kind in ("deployments", "statefulsets"):
             for item in self.admin.list(f"/apis/apps/v1/namespaces/{namespace}/{kind}"):
                 status = item.get("status", {})
@@ -191,6 +193,6 @@ class Cluster:
 
 
 def manifest_files() -> list[Path]:
-    """The objects of `kubectl apply -k manifests`, in the order in which kubectl applies them."""
+    """Return the files that `kubectl apply -k manifests` applies, in the order of the kustomization."""
     folder = REPOSITORY / "manifests"
     return [folder / name for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]]

@@ -1,4 +1,4 @@
-"""Installs the admission component of manifests/ on a control plane, with a client for each possible attacker."""
+"""Installs the admission component of manifests/ on a control plane, and creates clients with tokens of agents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _PLURALS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
-    """Two nodes with the pods of the DaemonSet but without agents, so that nothing changes by itself."""
+    """Two nodes with pods of the DaemonSet, and clients with tokens. No agent runs in the pods, so only the test
+    changes the nodes.
+    """
 
     story: Story
     own: str
@@ -39,8 +41,8 @@ class Guarded:
 
 @contextmanager
 def policies_on(story: Story) -> Iterator[None]:
-    """Install the objects of `manifests/admission` for the block. The API server enforces them when the block
-    begins.
+    """Install the objects of `manifests/admission` for a `with` block. The API server enforces the policies when the
+    block begins.
     """
     keep_parameters_followed(story)
     story.admin.patch(CAREEN.path, PARAMETERS)
@@ -58,8 +60,8 @@ def policies_on(story: Story) -> Iterator[None]:
 
 
 def keep_parameters_followed(story: Story) -> None:
-    """Install a permanent policy that matches nothing. If no policy is left, the API server permanently stops watching
-    DaemonSets (kubernetes/kubernetes#130887).
+    """Install a policy that matches nothing, and leave it installed. Otherwise the API server would stop watching
+    DaemonSets for ever when the last policy is removed (kubernetes/kubernetes#130887).
     """
     name, group = {"name": "tests-follow-daemonsets"}, "admissionregistration.k8s.io/v1"
     rule = {"apiGroups": ["tests"], "apiVersions": ["*"], "resources": ["nothing"], "operations": ["CREATE"]}
@@ -80,7 +82,7 @@ def keep_parameters_followed(story: Story) -> None:
 
 
 def _probes(story: Story, unbound: Api) -> list[tuple[str, Callable[[], object]]]:
-    """Return one request for each policy. Only that policy refuses the request."""
+    """Return a request for each policy. Only this policy refuses the request."""
     node = story.admin.list("/api/v1/nodes")[0]["metadata"]["name"]
     pod = story.wait_for("there is a pod", lambda: story.admin.list("/api/v1/pods"))[0]["metadata"]
     mark = {"metadata": {"annotations": {"careen.dev/reason": "probe"}}}
@@ -102,7 +104,7 @@ def _path(policy: dict[str, Any]) -> str:
 
 @contextmanager
 def guarded(story: Story) -> Iterator[Guarded]:
-    """Install the policies, and return two nodes with their clients."""
+    """Install the policies, and yield two nodes with clients."""
     own, other = story.nodes_without_agents(2)
     story.wait_for("the DaemonSet has a pod on both", lambda: _pod_of(story, own) and _pod_of(story, other))
     with policies_on(story):
@@ -114,7 +116,7 @@ def guarded(story: Story) -> Iterator[Guarded]:
 
 
 def agent_of(story: Story, host: Host) -> Api:
-    """A client with a token like the agent's on this host: it is bound to the agent's pod."""
+    """Return a client whose token is bound to the agent's pod on this host, like the token of the agent."""
     name, uid = _pod_of(story, host) or ("", "")
     bound = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
     return story.plane.client(story.plane.service_account_token(CAREEN.namespace, CAREEN.account, bound_to=bound))
@@ -130,7 +132,7 @@ def annotated(**annotations: str | None) -> Object:
 
 
 def evict(api: Api, namespace: str, name: str, *, query: str = "", **options: Any) -> object:
-    """Request one eviction. `options` are the deleteOptions of the Eviction."""
+    """Request the eviction of one pod. `options` are the deleteOptions of the Eviction."""
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -141,19 +143,19 @@ def evict(api: Api, namespace: str, name: str, *, query: str = "", **options: An
 
 
 def about_node(node: str) -> Object:
-    """An Event as the agent of this node posts it about its Node."""
+    """Build an Event about this node, as the agent of the node posts it."""
     subject = Subject(kind="Node", name=node, uid="u")
     return event(subject, reason="Probe", sentence="a probe", is_warning=False, host=node, at="2026-01-01T00:00:00Z")
 
 
 def post(api: Api, told: Object, group: str = "/api/v1") -> object:
-    """Post an Event as a dry run, so it is not stored."""
+    """Post an Event as a dry run, so that the API server does not store it."""
     return api.create(f"{group}/namespaces/{told['metadata']['namespace']}/events?dryRun=All", told)
 
 
 def refusal(attempt: Callable[[], object]) -> str:
-    """Return the API server's reason for a refusal (status 403), or an empty text if the server accepted the request.
-    Raises for other errors.
+    """Call `attempt`, which sends a request. Return the API server's reason for a refusal (status 403), or an empty
+    text if the server accepts the request. Raise any other error.
     """
     try:
         attempt()

@@ -1,4 +1,4 @@
-"""Functions that read API objects, for several modules."""
+"""Functions that read fields of API objects. Several modules use them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ def condition(item: Object, kind: str) -> str:
 
 
 def condition_reason(item: Object, kind: str) -> str:
-    """The reason of a condition, or an empty text if the condition does not exist."""
+    """Return the reason of a condition, or an empty text if the condition does not exist."""
     found = (entry.get("reason", "") for entry in item.get("status", {}).get("conditions", ()) if entry["type"] == kind)
     return next(found, "")
 
 
 def owner_of(item: Object) -> str:
-    """The controller that people know: for a pod of a ReplicaSet, the Deployment."""
+    """Return kind and name of a pod's controller. For a pod of a ReplicaSet, return the Deployment instead."""
     for owner in item["metadata"].get("ownerReferences", ()):
         if owner.get("controller"):
             if owner["kind"] == "ReplicaSet":

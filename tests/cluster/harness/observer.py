@@ -20,7 +20,7 @@ from tests.cluster.harness.objects import condition, condition_reason, owner_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSeen:
-    """A node from this time until the next value of the same name."""
+    """The state of a node from `at` until the next recorded state of this node."""
 
     at: float
     name: str
@@ -40,7 +40,7 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockSeen:
-    """The lock annotation from this time on, or None if the annotation or its object does not exist."""
+    """The text of the lock annotation from `at` on. It is None if the annotation or the DaemonSet does not exist."""
 
     at: float
     uid: str
@@ -48,7 +48,7 @@ class LockSeen:
 
     @property
     def holders(self) -> tuple[str, ...]:
-        """The names of the nodes in the lock, in either of kured's forms. A pause has none."""
+        """Return the nodes that have a claim. Reads both lock formats of kured. A paused lock has no holders."""
         try:
             content = json.loads(self.text or "{}")
         except ValueError:
@@ -82,13 +82,13 @@ class PodLife:
 
     @property
     def is_static(self) -> bool:
-        """Whether this is the API server's copy of a static pod, whose owner is the Node."""
+        """Whether this is the mirror pod of a static pod. The owner of a mirror pod is the Node."""
         return self.owner.startswith("Node/")
 
 
 @dataclass(slots=True)
 class Seen:
-    """Every event since the last `forget`."""
+    """The recorded states of nodes, lock and pods since the last `forget`."""
 
     nodes: list[NodeSeen] = field(default_factory=list)
     locks: list[LockSeen] = field(default_factory=list)
@@ -100,7 +100,9 @@ Take = Callable[[str, Object, float], None]
 
 @dataclass(slots=True, kw_only=True)
 class _Collection:
-    """One watch: its path, its object (None: all), its handler, and the objects that exist."""
+    """One watch: its path, the name of the only object that it follows (None: all objects), its handler, and the
+    objects that exist.
+    """
 
     path: str
     take: Take
@@ -112,7 +114,9 @@ class _Collection:
 
 
 class Observer:
-    """An observer that watches until `close`. `node`, `pods`… return the current state, and `seen` is the history."""
+    """Watches nodes, pods and lock until `close`. `node`, `pods` and `lock_now` return the current state, and `seen` is
+    the history.
+    """
 
     def __init__(self, connect: Callable[[], Api], *, daemonset: tuple[str, str], lock_annotation: str) -> None:
         self.seen = Seen()
@@ -128,7 +132,7 @@ class Observer:
         self._follow(f"/apis/apps/v1/namespaces/{namespace}/daemonsets", self._daemonset, only=name)
 
     def forget(self) -> None:
-        """Start the history again with the current state."""
+        """Forget the history, except the current state of nodes, lock and pods."""
         with self._lock:
             now = time.time()
             last = {seen.name: seen for seen in self.seen.nodes}
@@ -145,7 +149,7 @@ class Observer:
             return [seen for seen in self.seen.nodes if seen.name == name]
 
     def node(self, name: str) -> NodeSeen | None:
-        """The current node, or None if it does not exist."""
+        """Return the current state of the node, or None if the node does not exist."""
         history = self.node_history(name)
         return history[-1] if history and history[-1].exists else None
 
@@ -273,5 +277,5 @@ def node_seen(item: Object, at: float, *, exists: bool) -> NodeSeen:
 
 
 def as_json(text: str | None) -> Any:
-    """The content of an annotation, or an empty dictionary if the annotation does not exist."""
+    """Parse the text of an annotation. Return an empty dictionary if the annotation is missing or empty."""
     return json.loads(text) if text else {}

@@ -1,4 +1,4 @@
-"""The rules that must hold in every story, judged from the records of observer and hosts. The functions are pure and
+"""Checks the rules that must hold in every story, in the records of observer and hosts. The functions are pure and
 share no code with careen.
 
 Each function returns one sentence for each broken rule. The watches of nodes, pods and lock are separate connections,
@@ -97,7 +97,7 @@ def claim_released_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) 
 
 
 def not_cleaned_up(state: NodeSeen | None, *, cordoned: bool = False) -> list[str]:
-    """The marks that an idle agent has left on its node."""
+    """Check that an idle node has no mark of careen, and that it is cordoned only if `cordoned` is set."""
     if state is None:
         return ["the node is gone"]
     left = [key for key in (*state.labels, *state.annotations) if key.startswith(OURS) and key not in STAYS]
@@ -117,6 +117,6 @@ def _within(spans: Sequence[Span], at: float) -> bool:
 
 
 def _around(history: Sequence[NodeSeen], at: float) -> list[NodeSeen]:
-    """The states that the node had within BLUR seconds of this time."""
+    """Return the states that the node had within BLUR seconds of this time."""
     before = [one for one in history if one.at <= at - BLUR][-1:]
     return before + [one for one in history if at - BLUR < one.at <= at + BLUR]

@@ -42,7 +42,9 @@ class Story(Cluster):
     def nodes(
         self, count: int, *flags: str, zones: int = 3, change: Callable[[Host], None] = lambda host: None
     ) -> list[Host]:
-        """Start `count` nodes n00, n01, … in this many zones, with an agent each. Return when every agent answers."""
+        """Start `count` nodes n00, n01, … in `zones` zones, each with an agent. Return the hosts when every agent is
+        ready.
+        """
         hosts = self.nodes_without_agents(count, *flags, zones=zones, change=change)
         self.start_agents()
         return hosts
@@ -70,7 +72,9 @@ class Story(Cluster):
         return hosts
 
     def behind_proxy(self, host: Host, alias: str = "") -> Proxy:
-        """A `change` for `nodes`: lets the node's agent reach the API server through a proxy."""
+        """Let the agent of this host reach the API server through a proxy. A story passes this method to `nodes` as
+        `change`.
+        """
         proxy = self.proxies[host.name + alias] = Proxy(self.plane.server, self.plane.certificate_authority)
         if not alias:
             host.api_server = proxy.url
@@ -82,7 +86,7 @@ class Story(Cluster):
         self.agents_answer()
 
     def install_kured(self) -> None:
-        """Install kured's DaemonSet with a pod on every node, but without anything that would reboot."""
+        """Install a DaemonSet like kured's and wait until it has a pod on every node. These pods reboot nothing."""
         self.apply_file(REPOSITORY / "bench" / "rollout" / "kured.yaml")
         self.wait_for(
             "kured's pods run",
@@ -100,7 +104,7 @@ class Story(Cluster):
         self.wait_for("the workloads are ready", self.pods_are_ready, 90)
 
     def settings(self, **values: Any) -> None:
-        """Write the ConfigMap that the agents follow. Underscores in names become dashes."""
+        """Write the ConfigMap that the agents read. Underscores in names become dashes."""
         content = yaml.safe_dump({key.replace("_", "-"): value for key, value in values.items()})
         path = f"/api/v1/namespaces/{CAREEN.namespace}/configmaps"
         self.admin.patch(f"{path}/careen", {"data": {"config.yaml": content}})
@@ -140,13 +144,13 @@ class Story(Cluster):
     # -- asking
 
     def state(self, host: Host) -> NodeSeen:
-        """The current state of the host's node."""
+        """Return the current state of the host's node."""
         state = self.observer.node(host.name)
         assert state is not None, f"{host.name} does not exist"
         return state
 
     def phase(self, host: Host) -> str:
-        """The phase in the node's annotation, or Idle if there is none."""
+        """Return the phase in the node's annotation, or Idle if there is no annotation."""
         state = self.observer.node(host.name)
         return state.annotations.get("careen.dev/phase", "Idle") if state else "no such node"
 
@@ -154,7 +158,7 @@ class Story(Cluster):
         return self.state(host).annotations.get("careen.dev/reason", "")
 
     def refusals(self, host: Host) -> dict[str, str]:
-        """Code and sentence of each refusal on the Node."""
+        """Map the code of each refusal on the Node to its sentence."""
         refusals = as_json(self.state(host).annotations.get("careen.dev/refusals")) or []
         return {refusal["code"]: refusal["sentence"] for refusal in refusals}
 
@@ -199,14 +203,14 @@ class Story(Cluster):
         )
 
     def stays(self, sentence: str, condition: Callable[[], bool], seconds: float) -> None:
-        """Check ten times a second that the condition stays true."""
+        """Check ten times a second, for `seconds` seconds, that the condition is true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             assert condition(), f"no longer so: {sentence}\n{self.describe()}"
             time.sleep(0.1)
 
     def events(self, reason: str | None = None) -> list[Object]:
-        """The Events that careen wrote about nodes."""
+        """Return the Events about nodes, or only those with this `reason`."""
         found = self.admin.list("/api/v1/namespaces/default/events")
         return [
             event
@@ -220,7 +224,7 @@ class Story(Cluster):
         ).data.decode()
 
     def command(self, *words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run `careen WORDS…` as a cluster administrator."""
+        """Run `careen WORDS…` with `kubeconfig`, or as a cluster administrator without it."""
         env = {
             **clean_environment(),
             "PYTHONPATH": CAREEN_PYTHONPATH,
@@ -237,16 +241,18 @@ class Story(Cluster):
         )
 
     def requests(self) -> Requests:
-        """The agents' requests to the API server since the story began."""
+        """Count the agents' requests to the API server since the story began, or since `count_requests_from_now` was
+        called.
+        """
         return requests_of(self.plane.audit_events(self._audit_from), CAREEN.user)
 
     def count_requests_from_now(self) -> None:
-        """Do not count earlier requests in `requests` and `forbidden`."""
+        """Let `requests` and `forbidden` ignore all earlier requests."""
         log = self.plane.audit_log
         self._audit_from = log.stat().st_size if log.exists() else 0
 
     def forbidden(self) -> list[str]:
-        """The agents' requests that were forbidden."""
+        """Return verb and path of each agent's request that was answered with 403."""
         return sorted(
             {
                 f"{event['verb']} {event['requestURI'].partition('?')[0]}"
@@ -276,7 +282,7 @@ class Story(Cluster):
 
 
 def is_answering(host: Host) -> bool:
-    """Whether the health endpoint of the agent reports that it works."""
+    """Whether the agent's /readyz answers with status 200."""
     try:
         return (
             urllib3.request("GET", f"http://127.0.0.1:{host.metrics_port()}/readyz", retries=False, timeout=2).status

@@ -1,4 +1,4 @@
-"""Builders of the workloads of stories. Everything has a default, so a story mentions only what it depends on."""
+"""Builds the workloads of stories. Most values have defaults, so a story mentions only the values that matter to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SHOP = "shop"
 
 
 def deployment(name: str, replicas: int, **pod: Any) -> Object:
-    """A Deployment. `pod_spec` explains the options of its pods."""
+    """Build a Deployment. The parameters of `_template` are the options for its pods."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -38,7 +38,7 @@ def daemon_set(name: str, **pod: Any) -> Object:
 
 
 def job(name: str, *, runs_for: str = "24h", backoff_limit: int = 6, **pod: Any) -> Object:
-    """A Job with one pod, which completes after `runs_for`."""
+    """Build a Job with one pod, which completes after `runs_for`."""
     template = _template(name, restartPolicy="Never", **pod)["template"]
     template["metadata"]["annotations"]["tests/runs-for"] = runs_for
     return {
@@ -50,7 +50,7 @@ def job(name: str, *, runs_for: str = "24h", backoff_limit: int = 6, **pod: Any)
 
 
 def cron_job(name: str, of: Object) -> Object:
-    """A CronJob without a schedule. A story creates its Jobs like `kubectl create job --from`."""
+    """Build a suspended CronJob. A story creates its Jobs, as `kubectl create job --from` does."""
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -60,7 +60,7 @@ def cron_job(name: str, of: Object) -> Object:
 
 
 def bare_pod(name: str, node: str, labels: dict[str, str] | None = None) -> Object:
-    """A pod without a controller, bound to a node by hand."""
+    """Build a pod without a controller that is already bound to a node."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -93,18 +93,18 @@ def zone_spread(app: str, max_skew: int = 1) -> dict[str, Any]:
 
 
 def apart_from_its_like(app: str) -> dict[str, Any]:
-    """The affinity that allows at most one pod of the application on each host."""
+    """Return the affinity that allows at most one pod of the application on each host."""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
 
 def on_node(node: str) -> dict[str, Any]:
-    """Place a workload only on this node, with a node selector, so that the scheduler places the pods."""
+    """Return a node selector for this node. Unlike `nodeName`, it lets the scheduler place the pods."""
     return {"nodeSelector": {"kubernetes.io/hostname": node}}
 
 
 def path_of(item: Object) -> str:
-    """The API path of the collection to which a manifest belongs."""
+    """Return the API path of the collection to which a manifest belongs."""
     group = "/api/v1" if item["apiVersion"] == "v1" else f"/apis/{item['apiVersion']}"
     plural = {"NetworkPolicy": "networkpolicies", "PriorityClass": "priorityclasses"}.get(
         item["kind"], item["kind"].lower() + "s"

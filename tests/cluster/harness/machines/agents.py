@@ -16,7 +16,7 @@ CAREEN_PYTHONPATH = f"{REPOSITORY / 'operator'}{os.pathsep}{REPOSITORY}"
 
 
 def clean_environment() -> dict[str, str]:
-    """An environment without KUBECONFIG and without variables CAREEN_ and KURED_, so that no setting reaches an
+    """Return an environment without KUBECONFIG, CAREEN_… and KURED_…, so that no setting of the caller reaches an
     agent.
     """
     return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
@@ -30,8 +30,8 @@ def careen(
     flags: Callable[[Host], Sequence[str]],
     settings: Mapping[str, str] | None = None,
 ) -> AgentCommand:
-    """A command that runs `careen agent` as a process with its own kubeconfig. `flags` are added; `settings` are
-    environment variables.
+    """Return a command that runs `careen agent` with a kubeconfig for each host. `flags` returns more arguments for a
+    host, and `settings` are environment variables.
     """
 
     def launch(host: Host, token: str) -> Launch:
@@ -58,10 +58,11 @@ def careen(
 
 
 def by_template(plane: ControlPlane, template: str, *, namespace: str, daemonset: str) -> AgentCommand:
-    """A command for any agent that finds the API server as in a pod. It may contain these placeholders in braces:
+    """Return a command for any agent that finds the API server in the same way as in a pod. `template` may contain
+    these placeholders in braces:
 
     node, root (the host's `/`), sentinel, boot_id_file, reboot_command, kubeconfig, namespace, daemonset, port (a free
-    one).
+    port).
     """
 
     def launch(host: Host, token: str) -> Launch:
@@ -94,7 +95,7 @@ def by_template(plane: ControlPlane, template: str, *, namespace: str, daemonset
 
 
 def careen_template(python: Path = Path(sys.executable)) -> str:
-    """The command of this repository's agent with default settings, for `by_template`."""
+    """Return the template for `by_template` that starts the agent of this repository with default settings."""
     return (
         f"{shlex.quote(str(python))} -m careen agent --node-id {{node}} --kubeconfig {{kubeconfig}} "
         f"--host-root {{root}} "

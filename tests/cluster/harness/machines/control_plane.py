@@ -57,14 +57,14 @@ AUDIT_POLICY = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTimes:
-    """How long a simulated container takes to become ready, and to end after its deletion."""
+    """How long a simulated container takes to become ready, and how long it takes to end after its deletion."""
 
     start_seconds: float = 1.0
     stop_seconds: float = 0.5
 
 
 class ControlPlane:
-    """A control plane that starts with the constructor and ends with `close`. `admin` is a client with every right."""
+    """A control plane. Its constructor starts it, and `close` ends it. `admin` is a client with all rights."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class ControlPlane:
         (self.folder / "stages.yaml").write_text(yaml.safe_dump_all(stages(self._pods)))
 
     def kubeconfig(self, name: str, token: str, *, server: str | None = None, namespace: str = "default") -> Path:
-        """A kubeconfig file for the owner of this token."""
+        """Write a kubeconfig file with this token, and return its path."""
         path = self.folder / f"{name}.kubeconfig"
         path.parent.mkdir(parents=True, exist_ok=True)
         content = {
@@ -163,7 +163,7 @@ class ControlPlane:
         )
 
     def start_api_server(self) -> None:
-        """Start the API server, also after `stop_api_server`, and wait until it is ready."""
+        """Start the API server and wait until it is ready. A story may call this again after `stop_api_server`."""
         self._start(
             "apiserver",
             *(str(CONTROL_PLANE), "apiserver", f"--etcd-servers=http://127.0.0.1:{self._etcd_port}"),
@@ -221,7 +221,7 @@ class ControlPlane:
         )
 
     def start_scheduler(self) -> None:
-        """Start the scheduler, also after `stop_scheduler`."""
+        """Start the scheduler. A story may call this again after `stop_scheduler`."""
         few = ("env", f"GOMAXPROCS={self._scheduler_processors}") if self._scheduler_processors else ()
         self._start(
             "scheduler",
@@ -230,11 +230,11 @@ class ControlPlane:
         )
 
     def stop_scheduler(self) -> None:
-        """End the scheduler like a crash: its state is lost."""
+        """Kill the scheduler, so that it loses its state as in a crash."""
         self._programs.pop("scheduler").kill()
 
     def stop_api_server(self) -> None:
-        """End the API server like a crash: no connection is closed properly. etcd keeps its data."""
+        """Kill the API server, so that it closes no connection properly. etcd keeps its data."""
         self._programs.pop("apiserver").kill()
         self.admin.close()
 
@@ -258,16 +258,18 @@ class ControlPlane:
     # -- identities
 
     def client(self, token: str | None = None) -> Api:
-        """A new client: an administrator's unless a token is given."""
+        """Return a new client with this token, or with an administrator's token if none is given."""
         return Api(self.server, token or self._tokens["admin"], self.certificate_authority)
 
     def client_as(self, user: str, group: str) -> Api:
-        """A client that impersonates this user, such as a kubelet, which has no token here."""
+        """Return a client that impersonates a user, for example a kubelet, which has no token here."""
         acts_as = {"Impersonate-User": user, "Impersonate-Group": group}
         return Api(self.server, self._tokens["admin"], self.certificate_authority, acts_as)
 
     def service_account_token(self, namespace: str, name: str, bound_to: dict[str, str] | None = None) -> str:
-        """A token as a kubelet requests it, for one ServiceAccount and one pod. The token ends with the pod."""
+        """Request a token of a ServiceAccount, as a kubelet does. If the token is bound to a pod, it becomes invalid
+        with the pod.
+        """
         spec: dict[str, Any] = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 7200}
         if bound_to:
             spec["boundObjectRef"] = bound_to
@@ -278,7 +280,9 @@ class ControlPlane:
         return str(answer["status"]["token"])
 
     def audit_events(self, from_byte: int = 0) -> list[dict[str, Any]]:
-        """Finished requests of ServiceAccounts in the audit log. An incomplete line is left out."""
+        """Return the events of the audit log after `from_byte`, without an incomplete last line. The log contains only
+        requests of ServiceAccounts.
+        """
         if not self.audit_log.exists():
             return []
         with self.audit_log.open("rb") as log:
@@ -290,10 +294,10 @@ class ControlPlane:
 def a_control_plane(
     name: str, start: Callable[[Path, Guardian], ControlPlane], *, keeps_logs: bool = False
 ) -> Iterator[ControlPlane]:
-    """A separate control plane, which `start` creates in an empty folder. Afterwards the control plane and the folder
-    are removed, whatever happened. `name` is part of the folder's name.
+    """Yield a control plane that `start` creates in an empty folder. `name` is part of the folder's name. At the end,
+    even after an error, end the control plane and remove the folder unless `keeps_logs` is set.
 
-    The folder is not one of pytest's, because etcd's files are large and rarely needed afterwards.
+    The folder is not in pytest's temporary folder, because pytest keeps old folders, and etcd's files are large.
     """
     folder, guardian = Path(tempfile.mkdtemp(prefix=f"careen-{name}-")), Guardian()
     try:
@@ -318,7 +322,7 @@ def require_binaries() -> None:
 
 
 def stages(pods: PodTimes) -> list[dict[str, Any]]:
-    """The kwok stages: pods become ready, Jobs complete, deleted pods end.
+    """Return the kwok stages that make pods ready, complete Jobs and end deleted pods.
 
     `hosts.py` simulates the nodes, because kwok would write the old boot id when it repairs a NotReady node.
     """

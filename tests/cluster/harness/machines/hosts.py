@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """The process of an agent to start: what an AgentCommand returns for a host."""
+    """The arguments and environment variables of an agent process. An AgentCommand returns them for a host."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -54,7 +54,7 @@ class Reboot:
 
 @dataclass(slots=True, kw_only=True)
 class Host:
-    """A machine. A test changes the fields from `boot_seconds` on to make the machine misbehave."""
+    """A simulated machine. With the fields from `boot_seconds` to `flags`, a test makes the machine slow or faulty."""
 
     name: str
     zone: str
@@ -159,8 +159,8 @@ class Host:
         return len(refused.read_text().splitlines()) if refused.exists() else 0
 
     def metrics_port(self) -> int:
-        """The port of the agent's metrics. It stays the same when the agent starts again, so a story can read its
-        metrics.
+        """Return the port of the agent's metrics. The port stays the same when the agent starts again, so a story can
+        always read the metrics.
         """
         self.port = self.port or free_port()
         return self.port
@@ -329,8 +329,8 @@ class Fleet:
         return host
 
     def start_another_agent(self, host: Host, *, api_server: str = "") -> Program:
-        """Start a second agent for the host, as after a forced deletion of a pod that still runs. The second agent ends
-        with its machine.
+        """Start a second agent for the host, as if its pod was deleted by force but still runs. The second agent ends
+        when the machine goes down.
         """
         other = copy.copy(host)
         other.alias, other.api_server = "-second", api_server or host.api_server
@@ -352,7 +352,9 @@ class Fleet:
             host.agent.kill()
 
     def freeze_agent(self, host: Host) -> None:
-        """Send SIGSTOP to the agent, which does not notice the pause, as on a starved host or in a frozen cgroup."""
+        """Suspend the agent with SIGSTOP. The agent does not notice the pause, as on an overloaded host or in a frozen
+        cgroup.
+        """
         assert host.agent is not None, f"no agent runs on {host.name}"
         host.agent.signal(signal.SIGSTOP)
 
@@ -401,7 +403,7 @@ class Fleet:
 
 
 def agent_pod(observer: Observer, node: str) -> PodLife | None:
-    """The pod of the DaemonSet on this node, once its containers run. Of several pods, the newest."""
+    """Return the newest DaemonSet pod on this node that has become ready and is not being deleted, or None."""
     namespace, name = observer.daemonset
     found = [
         life
@@ -416,7 +418,7 @@ def agent_pod(observer: Observer, node: str) -> PodLife | None:
 
 
 def tell_ready(api: Api, host: Host, *, ready: bool) -> None:
-    """Write the status of the Node as the kubelet does when the machine stops and when it is back."""
+    """Write the Ready condition of the Node, as the kubelet does when the machine stops and after the boot."""
     status: Object = {"conditions": [_ready(ready)]}
     if ready:
         status["nodeInfo"] = {"bootID": host.boot_id}
@@ -425,7 +427,9 @@ def tell_ready(api: Api, host: Host, *, ready: bool) -> None:
 
 
 def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
-    """Write the status of the node's pods as the kubelet does when their containers stop and when they run again."""
+    """Write the Ready condition of the node's pods, as the kubelet does when their containers stop and when they run
+    again.
+    """
     for pod in api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
         meta, word = pod["metadata"], "True" if ready else "False"
         if "tests/never-ready" in meta.get("annotations", {}):
@@ -445,7 +449,7 @@ def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
 
 @contextlib.contextmanager
 def suppress_not_found() -> Iterator[None]:
-    """Ignore the error that the object does not exist, because it may have been deleted a moment ago."""
+    """Ignore a 404 error, because another client may have just deleted the object."""
     try:
         yield
     except ApiError as error:
@@ -469,7 +473,7 @@ def _now() -> str:
 
 
 def in_own_namespaces(argv: tuple[str, ...], secrets: Path) -> tuple[str, ...]:
-    """Wrap the command so that it runs with its own mount and process namespaces, and the token at a pod's path.
+    """Wrap the command so that it runs in separate mount and process namespaces, and finds the token at a pod's path.
 
     Needs root. The command is PID 1 of the new namespace, so `nsenter` into PID 1 stays inside.
     """

@@ -1,8 +1,8 @@
 """Starts other programs, and ensures that none of them outlives the test run.
 
-Every program gets its own session, and so its own process group. A guardian process holds the other end of a pipe and
-the list of groups. When the pipe closes, for whatever reason (normal end, Ctrl-C, SIGKILL of the test run), the
-guardian kills the remaining groups.
+Every program gets its own session, and so its own process group. A guardian process reads the list of groups from a
+pipe. When the test run ends for any reason (normal end, Ctrl-C, SIGKILL), the pipe closes and the guardian kills the
+remaining groups.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ for group in groups:
 
 
 def free_port() -> int:
-    """A TCP port on 127.0.0.1 that is free at this instant."""
+    """Return a TCP port on 127.0.0.1 that is free at this instant."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -99,19 +99,19 @@ class Program:
         return self._process.pid
 
     def exit_code(self) -> int | None:
-        """The exit code of the program; None while it runs."""
+        """Return the exit code of the program, or None while the program runs."""
         return self._process.poll()
 
     def processor_seconds(self) -> float:
-        """The processor time of the program and its descendants, including ended descendants. Still known after the
-        program was killed.
+        """Return the processor time of the program and its descendants, including ended descendants. After the program
+        was killed, return the last known value.
         """
         if self.exit_code() is None:
             self._used = max(self._used, sum(map(processor_seconds, descendants(self.pid))))
         return self._used
 
     def signal(self, number: signal.Signals) -> None:
-        """Send the signal to the whole group. No effect if the group is gone."""
+        """Send the signal to the whole process group, if the group still exists."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
@@ -121,7 +121,7 @@ class Program:
         self._reap(10)
 
     def stop(self, patience_seconds: float = 10) -> int | None:
-        """Send SIGTERM, and SIGKILL to the remaining processes when the patience is over. Return the exit code."""
+        """Send SIGTERM. After `patience_seconds`, send SIGKILL to the remaining processes. Return the exit code."""
         self.signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=patience_seconds)
@@ -138,7 +138,9 @@ class Program:
 
 
 def processor_seconds(pid: int) -> float:
-    """User and system time of the process and of the children that it waited for; 0 if it has ended."""
+    """Return the user and system time of a process and of the children that it waited for. Return 0 if the process has
+    ended.
+    """
     try:
         # Counted after the name, which is in parentheses.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -148,7 +150,7 @@ def processor_seconds(pid: int) -> float:
 
 
 def descendants(pid: int) -> list[int]:
-    """The process and all its descendants, parents first."""
+    """Return the ids of the process and all its descendants, parents first."""
     found = [pid]
     for parent in found:
         with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
-"""A real Prometheus: either with one rule, whose alert a story switches on and off, or with rules and agents to
-scrape.
+"""Starts a real Prometheus. A story can switch an alert on and off, or let Prometheus scrape agents and evaluate
+rules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.patience import LONG_SECONDS
 
 
 class QueryError(Exception):
-    """Prometheus refused a query. The message is from Prometheus."""
+    """Raised if Prometheus answers a query with an error or a warning. The message contains Prometheus's text."""
 
 
 class Prometheus:
@@ -27,8 +27,8 @@ class Prometheus:
     def __init__(
         self, folder: Path, *, guardian: Guardian, targets: Sequence[str] = (), groups: Sequence[object] = ()
     ) -> None:
-        """Start Prometheus. `targets` are each `host:port` whose /metrics it scrapes; `groups` are groups of rules as
-        in a rule file.
+        """Start Prometheus. It scrapes /metrics of each `host:port` in `targets`, and evaluates the rule groups in
+        `groups`.
         """
         program = shutil.which("prometheus")
         if program is None:
@@ -57,7 +57,7 @@ class Prometheus:
         self._http = urllib3.PoolManager(retries=False, timeout=LONG_SECONDS)
 
     def fire(self, alert: str) -> None:
-        """Switch the alert on. It fires after the next evaluation, one second later."""
+        """Switch the alert on. It fires after the next evaluation of the rules, about one second later."""
         self._firing(alert)
         self._program.signal(signal.SIGHUP)
 
@@ -66,7 +66,7 @@ class Prometheus:
         self._program.signal(signal.SIGHUP)
 
     def is_firing(self, alert: str) -> bool:
-        """Whether the alert fires as an agent would read it."""
+        """Whether Prometheus reports to clients that the alert fires."""
         answer = self._http.request("GET", f"{self.url}/api/v1/alerts").json()
         return any(one["labels"]["alertname"] == alert and one["state"] == "firing" for one in answer["data"]["alerts"])
 
@@ -77,15 +77,15 @@ class Prometheus:
             return False
 
     def query(self, expression: str) -> list[Any]:
-        """The series of an instant query. Raises `QueryError`."""
+        """Return the series of an instant query. Raises `QueryError`."""
         return self._asked("query", query=expression)
 
     def query_range(self, expression: str, *, start: float, end: float, step_seconds: float) -> list[Any]:
-        """The series of a range query, as a panel over time sends it. Raises `QueryError`."""
+        """Return the series of a range query, as a Grafana panel over time sends it. Raises `QueryError`."""
         return self._asked("query_range", query=expression, start=str(start), end=str(end), step=str(step_seconds))
 
     def rules(self) -> dict[str, Any]:
-        """The last evaluation of each rule, by the name of the rule."""
+        """Map the name of each rule to the rule's last evaluation."""
         groups = self._http.request("GET", f"{self.url}/api/v1/rules").json()["data"]["groups"]
         return {rule["name"]: rule for group in groups for rule in group["rules"]}
 

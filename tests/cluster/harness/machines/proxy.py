@@ -1,7 +1,8 @@
 """An HTTP proxy on loopback between one agent and the API server, which can corrupt, delay or replace answers.
 
-The agent uses plain HTTP to the proxy. The proxy uses TLS to the server, with the agent's own token. A rule sees each
-call and chooses the answer. The rule runs in the thread of the call, so it can also wait, or act at this moment.
+The agent uses plain HTTP to the proxy. The proxy uses TLS to the server, with the agent's own token. A rule gets each
+call and chooses the answer. The rule runs in the thread of the call, so it can also delay the answer, or do something
+else before it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Call:
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """The body, or an empty dictionary if the body is not a JSON object."""
+        """Return the body, or an empty dictionary if the body is not a JSON object."""
         try:
             found = json.loads(self.body)
         except ValueError:
@@ -49,7 +50,7 @@ class Call:
 
     @property
     def annotations(self) -> dict[str, str | None]:
-        """The annotations that a patch changes."""
+        """Return the annotations that a patch changes."""
         return (self.content.get("metadata") or {}).get("annotations") or {}
 
     def is_patch_of_node(self, name: str) -> bool:
@@ -61,7 +62,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to the agent. Status 0 closes the connection without an answer."""
+    """An answer for the agent. With status 0, the proxy closes the connection without an answer."""
 
     status: int
     body: bytes = b""
@@ -79,7 +80,7 @@ def as_it_is(_call: Call, _forward: Callable[[], Answer]) -> Answer | None:
 
 
 class Proxy:
-    """A proxy that listens from the constructor until `close`. `rule` may be assigned at any time."""
+    """A proxy that listens from its construction until `close`. A test may replace `rule` at any time."""
 
     def __init__(self, server: str, certificate_authority: Path) -> None:
         self.rule: Rule = as_it_is
@@ -98,7 +99,7 @@ class Proxy:
         self._pool.clear()
 
     def forward(self, call: Call, headers: dict[str, str]) -> Answer:
-        """The server's complete answer, or LOST if there was none."""
+        """Forward the call to the server. Return the complete answer, or LOST if there was none."""
         try:
             found = self._open(call, headers, preload=True)
         except urllib3.exceptions.HTTPError:

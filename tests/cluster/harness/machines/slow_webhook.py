@@ -19,8 +19,8 @@ _NAME = "slow-evictions"
 
 
 class SlowWebhook:
-    """A webhook that answers from the constructor until `close`. Each eviction in the namespace shop, also as a dry
-    run, takes `seconds`.
+    """A webhook that runs from its construction until `close`. It delays each eviction in the namespace shop by
+    `seconds`, also each dry run.
     """
 
     def __init__(self, admin: Api, folder: Path, seconds: float) -> None:

@@ -1,5 +1,5 @@
-"""Scores forecasts: compares where the evicted pods of each owner landed with the forecast, because replicas are
-interchangeable.
+"""Scores forecasts: compares the forecast nodes of a drain with the nodes of the replacements. It compares them for
+each owner, because the replicas of one owner are interchangeable.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Miss:
 
 @dataclass(slots=True, kw_only=True)
 class Score:
-    """The counts over several drains. `pods` were forecast to move, and were replaced while their node was away.
-    `superseded` were not replaced in that time.
+    """The counts over several drains. `pods` counts the pods that were forecast to move and were replaced before their
+    node was uncordoned. `superseded` counts the pods that were forecast to move and were not replaced by then.
     """
 
     drains: int = 0
@@ -48,7 +48,7 @@ class Score:
 
     @property
     def mean_size(self) -> float:
-        """The mean number of nodes that a forecast names for one pod."""
+        """Return the mean number of nodes that a forecast lists for one pod."""
         return self.sizes / (self.pods + self.superseded) if self.pods else 0.0
 
     def add(self, other: Score) -> None:
@@ -58,7 +58,7 @@ class Score:
 
 
 def score(drain: Drain) -> Score:
-    """The score of one drain."""
+    """Compare the events of one drain with its forecast, and count the hits."""
     in_order = not (why := disorder(drain))
     result = Score(drains=1, drains_in_order=int(in_order))
     bound = {event.uid: event.node for event in drain.events if event.kind == "bound"}
@@ -101,11 +101,11 @@ def _count(result: Score, node: str, pods: Sequence[PodForecast], went: list[str
 
 
 def disorder(drain: Drain) -> str:
-    """Say why the order of events differs from the order that forecasts assume. Empty if it does not.
+    """Return why the order of events differs from the order that a forecast assumes, or an empty text.
 
-    Evictions follow the order of the forecast (a pod that a budget refused starts a new round), and each replacement of
-    a ReplicaSet's pod is bound before the next eviction. Replacements of Jobs' pods come last. No other pod appears,
-    such as the late replacement of a Job's pod from an earlier drain.
+    A forecast assumes this order: pods are evicted in the order of the forecast, except pods that a budget refuses
+    first. Each replacement of a ReplicaSet's pod is bound before the next eviction. Replacements of Jobs' pods come
+    last. No other pod appears, such as the late replacement of a Job's pod from an earlier drain.
     """
     if stranger := _stranger(drain):
         return f"{stranger} came, which this drain did not displace"
@@ -126,7 +126,7 @@ def disorder(drain: Drain) -> str:
 
 
 def _stranger(drain: Drain) -> str:
-    """The first created pod whose owner lost no pod in this drain."""
+    """Return the first created pod that replaces no pod of this drain, or an empty text."""
     owed: Counter[str] = Counter()
     for event in drain.events:
         if event.kind == "evicted":
@@ -139,8 +139,8 @@ def _stranger(drain: Drain) -> str:
 
 
 def _early(drain: Drain) -> str:
-    """Say why a Job's pod was replaced sooner than a forecast assumes. Empty if none was. The order among Jobs is not
-    checked.
+    """Return how a Job's pod was replaced sooner than a forecast assumes, or an empty text. Does not check the order
+    among Jobs.
     """
     away: list[PodEvent] = []  # evicted from this node and not replaced yet, Jobs' pods aside
     came = ""
@@ -164,13 +164,13 @@ def _is_of_job(event: PodEvent) -> bool:
 
 
 def _refused(drain: Drain) -> set[str]:
-    """Pods under a disruption budget, whose eviction may be refused and repeated later."""
+    """Return the pods under a disruption budget, because the API server may refuse their evictions at first."""
     return {pod.title for pod in drain.forecast.pods if pod.title in drain.budgeted}
 
 
 def _unbound_between(events: Sequence[PodEvent], before: PodEvent, after: PodEvent) -> str:
-    """The replacement that the first of two evictions caused, if the scheduler bound it only after the second
-    eviction.
+    """Return the replacement that the first of two evictions caused, if the scheduler bound it after the second
+    eviction. Otherwise return an empty text.
     """
     if not before.owner.startswith("ReplicaSet"):
         return ""

@@ -1,4 +1,4 @@
-"""Counts requests in the audit log: by verb, by resource, and those answered with 429."""
+"""Counts the requests in an audit log: by verb, by resource, and those with the answer 429."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def requests_of(events: Iterable[dict[str, Any]], user: str) -> Requests:
 
 
 def _resource(event: dict[str, Any]) -> str:
-    """The resource of a request, such as `pods/eviction`, or the path of a request without a resource."""
+    """Return the resource of a request, such as `pods/eviction`, or the path of a request without a resource."""
     asked = event.get("objectRef")
     if asked is None:
         return str(event["requestURI"])

@@ -1,7 +1,7 @@
-"""Records one drain on the real control plane, with its forecast and all events of pods during it.
+"""Records drains on the real control plane: the forecast, and all events of pods during the drain.
 
-resourceVersions give the order: etcd numbers every write of the cluster, so evictions, creations and bindings are in
-their real order.
+The resourceVersions show the real order of evictions, creations and bindings, because etcd numbers all writes of a
+cluster.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Engine = Callable[["Drainer", str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodEvent:
-    """One write to one pod. `kind` is its effect."""
+    """The creation, binding, eviction or deletion of one pod."""
 
     version: int
     at: float
@@ -58,7 +58,7 @@ class PodEvent:
 
 
 class PodWatch:
-    """A record of what happens to the pods of workloads from `version` until it is closed."""
+    """Records what happens to the pods of workloads, from resource version `version` until `close`."""
 
     def __init__(self, api: Api, version: str) -> None:
         self.events: list[PodEvent] = []
@@ -70,14 +70,14 @@ class PodWatch:
         self._thread = threading.Thread(target=self._run, name="pod-watch", daemon=True)
 
     def start(self, pods: Sequence[Object]) -> PodWatch:
-        """Start to record. `pods` are the pods as listed at that version."""
+        """Start to record. `pods` is the list of pods at the resource version at which the record begins."""
         for pod in pods:
             self._seen[pod["metadata"]["uid"]] = _state(pod)
         self._thread.start()
         return self
 
     def knows(self, pods: Sequence[Object]) -> bool:
-        """Whether these pods equal the recorded pods."""
+        """Whether the recorded states of the pods equal the states in `pods`."""
         return dict(self._seen) == {pod["metadata"]["uid"]: _state(pod) for pod in pods}
 
     def close(self) -> list[PodEvent]:
@@ -130,19 +130,19 @@ class PodWatch:
 
 
 def _state(pod: Object) -> tuple[bool, bool, bool]:
-    """Whether the pod has a node, terminates, and is ready."""
+    """Return three flags: the pod has a node, it terminates, it is ready."""
     return bool(pod["spec"].get("nodeName")), "deletionTimestamp" in pod["metadata"], is_ready(pod)
 
 
 def owner_title(pod: Object) -> str:
-    """The title of a pod's owner as a forecast writes it."""
+    """Return the title of a pod's controller as a forecast writes it, or an empty text if there is none."""
     owner = next((owner for owner in pod["metadata"].get("ownerReferences", ()) if owner.get("controller")), None)
     return f"{owner['kind']} {pod['metadata']['namespace']}/{owner['name']}" if owner else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
-    """A finished drain: the cluster before it, and what happened to the pods afterwards."""
+    """A finished drain without a forecast: the cluster before the drain, and the events of pods during it."""
 
     node: str
     pages: list[bytes]
@@ -155,7 +155,7 @@ class Happened:
 
 @dataclass(slots=True, kw_only=True)
 class Drain:
-    """A finished drain with a forecast from the cluster before it."""
+    """A finished drain, with a forecast that was computed from the cluster before the drain."""
 
     node: str
     pages: list[bytes]
@@ -167,7 +167,9 @@ class Drain:
 
 
 def foretold(happened: Happened, snapshot: Snapshot, forecast: Forecast) -> Drain:
-    """Add to a drain the forecast from its snapshot. Pods of other namespaces are not watched."""
+    """Add a forecast to a finished drain. Leaves out pods of other namespaces, because no events of these pods are
+    recorded.
+    """
     forecast = replace(forecast, pods=tuple(pod for pod in forecast.pods if pod.namespace == NAMESPACE))
     budgets = snapshot.objects.budgets
     budgeted = frozenset(
@@ -187,7 +189,7 @@ def foretold(happened: Happened, snapshot: Snapshot, forecast: Forecast) -> Drai
 
 
 class Drainer:
-    """Drains the nodes of one cluster one after another, and uncordons each afterwards."""
+    """Drains the nodes of one cluster one after another, and uncordons each node afterwards."""
 
     def __init__(self, plane: ControlPlane, engine: Engine) -> None:
         self.plane = plane
@@ -205,7 +207,9 @@ class Drainer:
         return foretold(happened, snapshot, forecast)
 
     def happened(self, node: str) -> Happened:
-        """Drain the node as `drain` does. The caller computes the forecast later, from the listed cluster."""
+        """Drain the node as `drain` does, but without a forecast. The caller can compute the forecast later from
+        `pages`.
+        """
         pages, lacking = asyncio.run(self._pages()), self._lacking()
         watch, began = self.watch(), time.time()
         self.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
@@ -218,12 +222,14 @@ class Drainer:
         return Happened(node=node, pages=pages, lacking=lacking, events=events, seconds=seconds)
 
     def watch(self) -> PodWatch:
-        """Record what happens to pods from now on. The caller closes the record."""
+        """Start to record what happens to pods. The caller must close the record."""
         listed = self.admin.get(PODS)
         return PodWatch(self.plane.client(), listed["metadata"]["resourceVersion"]).start(listed["items"])
 
     def settle(self, watch: PodWatch | None = None, quiet_seconds: float = 1.5, patience_seconds: float = 90) -> None:
-        """Wait until no pod has changed for a while, so that pods which are still pending stay pending."""
+        """Wait until no pod has changed for `quiet_seconds`. Also wait some seconds for Jobs, because they replace pods
+        late.
+        """
         if watch is None:
             with closing(self.watch()) as own:
                 self.settle(own, quiet_seconds, patience_seconds)
@@ -246,8 +252,8 @@ class Drainer:
         return not self._lacking() and not any(job["status"].get("terminating") for job in self.admin.list(JOBS))
 
     def _lacking(self) -> dict[str, int]:
-        """The missing pods of each Job. A Job waits ten seconds before it replaces an evicted pod, and twice as long
-        each further time.
+        """Return how many pods each Job lacks. A Job waits ten seconds before it replaces an evicted pod, and doubles
+        this time with each further replacement.
         """
         absent = {
             f"Job {job['metadata']['namespace']}/{job['metadata']['name']}": job["spec"]["parallelism"]
@@ -276,7 +282,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def careen_engine(parallel: int = DrainPolicy().parallel, seconds: float = 60) -> Engine:
-    """An engine that drains with careen's own plan and evictions, as an agent executes them."""
+    """Return an engine that drains with careen's own plan and evictions, as an agent does."""
 
     def run(drainer: Drainer, node: str) -> None:
         asyncio.run(_evict_all(drainer.plane, node, DrainPolicy(parallel=parallel), seconds))
@@ -318,7 +324,7 @@ async def _evict_all(plane: ControlPlane, node: str, policy: DrainPolicy, second
 
 
 def kubectl_engine(seconds: int = 60) -> Engine:
-    """An engine that drains with `kubectl drain`, which requests all evictions at once."""
+    """Return an engine that drains with `kubectl drain`, which requests all evictions at once."""
 
     def run(drainer: Drainer, node: str) -> None:
         kubeconfig = str(drainer.plane.folder / "admin.kubeconfig")
@@ -342,7 +348,7 @@ def kubectl_engine(seconds: int = 60) -> Engine:
 
 
 def apply(api: Api, items: Sequence[Object]) -> None:
-    """Create each object. Workloads are created one after another, so that their pods do not all appear at once."""
+    """Create the objects one after another, so that the pods do not all appear at once. Skips existing objects."""
     for item in items:
         try:
             api.create(_collection(item), item)

@@ -1,5 +1,5 @@
-"""Computes the figures of a roll-out from the records of the observer and the hosts. Pure functions: no cluster, no
-clock.
+"""Computes the figures of a roll-out from the records of the observer and the hosts. The functions are pure: they read
+no cluster and no clock.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def spread(values: Iterable[float]) -> Spread | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """How often pods moved, without pods of DaemonSets."""
+    """How often pods moved. Does not count pods of DaemonSets and pods without a controller."""
 
     total: int  # pods made after the start
     repeat: int  # deletions of a pod that was itself such a replacement
@@ -78,7 +78,7 @@ def _until(reached: float | None, life: PodLife, end: float) -> float:
 
 
 def down_spans(history: Sequence[NodeSeen], end: float) -> list[Span]:
-    """The spans of time in which the node was cordoned or not ready."""
+    """Return the spans of time in which the node was cordoned or not ready."""
     spans = []
     since: float | None = None
     for seen in history:
@@ -93,7 +93,7 @@ def down_spans(history: Sequence[NodeSeen], end: float) -> list[Span]:
 
 
 def most_at_once(spans: Iterable[Span]) -> int:
-    """The greatest number of spans that overlap. A span that ends when another starts does not overlap it."""
+    """Return how many spans overlap at most. A span that ends when another span starts does not overlap it."""
     edges = sorted(
         (edge for span in spans for edge in ((span.start, 1), (span.end, -1))), key=lambda edge: (edge[0], edge[1])
     )
@@ -105,7 +105,7 @@ def most_at_once(spans: Iterable[Span]) -> int:
 
 
 def seconds_held(locks: Sequence[LockSeen], start: float, end: float) -> float:
-    """For how long between start and end the lock named at least one node."""
+    """Return for how many seconds between `start` and `end` the lock had at least one holder."""
     held = 0.0
     for seen, after in pairwise([*locks, LockSeen(at=end, uid="", text=None)]):
         if seen.holders:
@@ -128,7 +128,7 @@ def holding_spans(locks: Sequence[LockSeen], node: str, end: float) -> list[Span
 
 
 def soft_tainted_at(history: Sequence[NodeSeen], start: float) -> float | None:
-    """When the node first had any soft taint after the start."""
+    """Return when the node first had a soft taint after `start`, or None if it had none."""
     return next(
         (seen.at for seen in history if seen.at >= start and any(effect == SOFT for _, effect in seen.taints)), None
     )
@@ -140,8 +140,8 @@ def cordoned_at(history: Sequence[NodeSeen], start: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """The times of one roll-out, in seconds unless the name says otherwise. Each of the four parts is a sum over the
-    nodes.
+    """The figures of one roll-out. Times are in seconds. `drain`, `boot`, `ready_but_cordoned` and `settling` are sums
+    over all nodes.
     """
 
     wall: float
@@ -167,7 +167,9 @@ def rollout(
     *,
     asked: Mapping[str, float] | None = None,
 ) -> Rollout:
-    """Compute the times of a roll-out. `asked` gives the time of each host's need if it differs from the start."""
+    """Compute the figures of a roll-out. `asked` maps each host to the time of its need. Without `asked`, all needs
+    begin at `start`.
+    """
     asked = asked or dict.fromkeys(reboots, start)
     histories = {name: [one for one in seen.nodes if one.name == name] for name in reboots}
     downs = [span for history in histories.values() for span in down_spans(history, end)]
@@ -209,7 +211,7 @@ def rollout(
 
 
 def _gaps(locks: Sequence[LockSeen], start: float) -> list[float]:
-    """The intervals without a holder, each from a release to the next claim."""
+    """Return the seconds from each release that leaves no holder to the next claim."""
     gaps = []
     released: float | None = None
     for before, after in pairwise(one for one in locks if one.at >= start):

@@ -1,7 +1,7 @@
 """Generates clusters from a seed: nodes of several sizes and kinds, and workloads with every rule that affects
 placement.
 
-The generator does not know what a forecast finds easy or hard, and no cluster is discarded.
+The generator does not avoid clusters that are hard to forecast, and discards none.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class VariedCluster:
 
 
 def varied_cluster(seed: int, size: int = 0, *, fill: float = 1.0, is_uniform: bool = False) -> VariedCluster:
-    """The cluster of this seed with `count` nodes, or 8 to 14. Its pods request 30 to 70 % of the cpu, or `fill` times
-    that. With `is_uniform` all nodes equal the first one, except for names and zones.
+    """Generate the cluster of this seed with `size` nodes, or with 8 to 14 nodes if `size` is 0. Its pods request 30 to
+    70 % of the cpu, multiplied by `fill`. With `is_uniform`, all nodes are equal except for names and zones.
     """
     chance = random.Random(seed)
     nodes = tuple(_nodes(chance, size))
@@ -81,7 +81,7 @@ def _like(first: Object, each: Object) -> Object:
 def node(
     name: str, *, zone: str, cpus: int, memory_gib: int, labels: dict[str, str], taints: list[Object], images: list[str]
 ) -> Object:
-    """A Ready node with these properties."""
+    """Return the manifest of a Ready node with these properties."""
     amounts = {"cpu": str(cpus), "memory": f"{memory_gib}Gi", "pods": "60", "ephemeral-storage": "100Gi"}
     return {
         "apiVersion": "v1",
@@ -134,7 +134,7 @@ def _preliminaries() -> Iterator[Object]:
 
 
 def _workloads(chance: random.Random, wanted_cpus: float) -> Iterator[Object]:
-    """Workloads that together request this much cpu. A workload without requests counts as a small request."""
+    """Yield workloads that together request about `wanted_cpus`. A pod without requests counts as 50 millicores."""
     apps: list[str] = []
     while wanted_cpus > 0:
         name, replicas = f"app{len(apps):02}", chance.choice([1, 1, 2, 2, 3, 3, 4, 5, 6])
