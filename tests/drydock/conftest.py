@@ -1,4 +1,4 @@
-"""Fixtures: a running API server for each test, and small objects with which the tests fill it."""
+"""Fixtures: a running API server for each test."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Tests the checker of a roll-out. It reports nothing about correct behaviour. For each rule, a rogue agent breaks the
-rule once, and the checker reports it.
+rule once, and the checker must report this rule.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def test_the_checker_reports_a_broken_rule_by_its_name(rule: str, tmp_path
 
 
 class ModelAgent:
-    """An agent that follows a script: the correct reboot of one node. The checker must report nothing about it."""
+    """A scripted agent that reboots one node correctly. The checker must report nothing about it."""
 
     def __init__(self, rollout: Rollout, name: str) -> None:
         self.cluster, self.name, self.user = rollout.cluster, name, agent_user(name)
@@ -144,7 +144,7 @@ class ModelAgent:
         return bool(left)
 
 
-async def test_the_checker_finds_nothing_in_a_correct_roll_out_and_counts_it(tmp_path: Path) -> None:
+async def test_the_checker_reports_no_broken_rule_in_a_correct_roll_out(tmp_path: Path) -> None:
     """`set_up` and `run` add a hold, a person's cordon and marks of other clients to the roll-out."""
     async with running_rollout(
         plan(patience_seconds=LONG_SECONDS, taint_seconds=LONG_SECONDS, concurrency=2), tmp_path
@@ -277,8 +277,8 @@ def a_web_pod(*, ready: bool = True) -> dict[str, Any]:
 def test_a_pod_lost_during_a_late_answer_does_not_break_the_rule_about_settling(
     answer_seconds: float, found: list[str]
 ) -> None:
-    """web has 2 pods. It has 1 while the drain of another node moves a pod, 2 when n1 is cordoned, and 1 when the claim
-    of n1 is released.
+    """The Deployment web has 2 pods. 1 pod is ready while another node drains, 2 when n1 is cordoned, and 1 when n1
+    releases its claim.
     """
     pods = (
         a_write(1, "pods", "web-1", {}, a_web_pod()),
@@ -313,7 +313,7 @@ def test_an_agent_may_remove_a_ghost_but_not_the_claim_of_a_working_holder() -> 
     assert broken(a_write(1, "nodes", "n1", {}, a_node()), *lock) == []
 
 
-def test_a_node_down_for_another_reason_counts_as_down_after_a_delay() -> None:
+def test_an_unready_node_counts_as_down_after_a_delay() -> None:
     away = a_write(0, "nodes", "n2", a_node(), a_node(ready=False), actor="system:kubelet")
     assert broken(away, a_write(20, "nodes", "n1", a_node(), a_node(cordoned=True))) == ["nodes-down"]
     assert broken(away, a_write(5, "nodes", "n1", a_node(), a_node(cordoned=True))) == []

@@ -140,7 +140,9 @@ def test_kubectl_cordons_and_uncordons_a_node(kubectl: Kubectl, nodes: RunningSe
 def test_kubectl_apply_creates_an_object_and_changes_only_the_fields_of_the_file(
     kubectl: Kubectl, server: RunningServer
 ) -> None:
-    """A client-side apply with validation by the server. Discovery must say that PATCH accepts fieldValidation."""
+    """kubectl applies on the client, and the server validates. For this, discovery must say that PATCH accepts
+    fieldValidation.
+    """
     kubectl("apply", "-f", "-", text=DEPLOYMENT)
     changed = (
         DEPLOYMENT.replace("web:1", "web:2")

@@ -19,7 +19,9 @@ IDLE_SECONDS = 60
 MIB = 2**20
 
 
-def test_measure_the_time_of_a_reboot_and_an_idle_agent(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+def test_measure_the_time_of_a_reboot_and_the_cost_of_an_idle_agent(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
     story.workloads()
     begun = time.time()
     story.install()
@@ -42,7 +44,9 @@ def seconds_from_need_to_release(story: Story, machine: Machine) -> float:
 
 
 def idle(machine: Machine) -> list[str]:
-    """Return lines with memory and processor time of the agent's cgroup, as the kubelet sees them."""
+    """Measure memory and processor time in the agent's cgroup, which the kubelet reads too. Return them as lines of
+    text.
+    """
     pid = machine.run("pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /opt/careen/bin/careen").split()[0]
     groups = dict(line.split(":", 2)[1:] for line in machine.run("cat", f"/proc/{pid}/cgroup").splitlines())
     read = _of_all_together if has_unified_cgroups() else _of_each_controller
@@ -69,7 +73,7 @@ def _of_each_controller(machine: Machine, groups: dict[str, str]) -> tuple[float
 
 
 def _of_all_together(machine: Machine, groups: dict[str, str]) -> tuple[float, int, int]:
-    """Read the same three values from cgroups of version 2, whose only hierarchy has no name."""
+    """Read seconds of CPU, bytes of memory, and bytes of anonymous memory from cgroups of version 2."""
     group = f"/sys/fs/cgroup{groups['']}"
     cpu, stat = (_table(machine.run("cat", f"{group}/{name}")) for name in ("cpu.stat", "memory.stat"))
     return cpu["usage_usec"] / 1e6, int(machine.run("cat", f"{group}/memory.current")), stat["anon"]
@@ -80,5 +84,5 @@ def _table(text: str) -> dict[str, int]:
 
 
 def _group(groups: dict[str, str], controller: str) -> str:
-    """The path of the controller's cgroup. Controllers may be mounted together, under a name with commas."""
+    """Return the path of the controller's cgroup. Controllers that are mounted together share one name with commas."""
     return next(path for names, path in groups.items() if controller in names.split(","))

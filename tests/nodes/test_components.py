@@ -11,8 +11,8 @@ pytestmark = pytest.mark.cluster
 
 
 def kind_of_prometheus_operator(kind: str) -> Object:
-    """A CustomResourceDefinition of the Prometheus operator that accepts any object. The tests only check that the
-    object exists.
+    """Build a CustomResourceDefinition of the Prometheus operator that accepts any object, because the tests only check
+    that the object exists.
     """
     plural = kind.lower() + "s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -24,7 +24,7 @@ def drains_slowly(story: Story, *components: str) -> None:
 
 
 def new_phase(story: Story, machine: Machine, seen: list[str]) -> str:
-    """The phase of the machine if it is not one of these phases. Empty for Idle."""
+    """Return the machine's phase, or an empty text if the phase is Idle or in `seen`."""
     phase = story.phase(machine)
     return "" if phase in (*seen, "Idle") else phase
 

@@ -61,8 +61,8 @@ def test_with_the_signal_method_only_the_lock_folder_of_the_host_can_be_reached(
 
 
 def test_with_the_command_method_only_process_1_gives_access_to_the_host(story: Story) -> None:
-    """By default the agent is root on the host through process 1, as SECURITY.md says. The container mounts no path of
-    the host.
+    """The command method is the default. As SECURITY.md says, the agent is then root on the host through process 1. The
+    container mounts no path of the host.
     """
     story.install()
     found = json.loads(story.in_agent(story.machines[0], _PROBE))

@@ -21,7 +21,7 @@ def hangs_during_shutdown(machine: Machine) -> None:
 
 
 def stops(story: Story, machine: Machine) -> None:
-    """Wait until the machine obeys the reboot request, which has stopped its kubelet."""
+    """Wait until the shutdown of the machine has stopped its kubelet."""
     story.wait_for(
         f"{machine.name} stops", lambda: machine.run("systemctl", "is-active", "kubelet", check=False) != "active\n"
     )
@@ -117,8 +117,8 @@ def kubelets_as_before(story: Story) -> object:
 
 
 def restart_kubelets(story: Story) -> None:
-    """Restart every kubelet and return when each has reported Ready again. A restart may make a node NotReady for a
-    moment, so earlier observations are not judged.
+    """Restart every kubelet and wait until each reports Ready again. Then start a new history, because a restart may
+    make a node NotReady for a moment.
     """
     began = datetime.now(UTC).replace(microsecond=0)
     for machine in story.machines:

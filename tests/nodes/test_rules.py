@@ -1,4 +1,4 @@
-"""Tests the rules that judge the stories on real nodes. They need no machine."""
+"""Tests the rules that judge the stories on real nodes. The tests need no machine."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def pod(name: str, **more: Any) -> PodLife:
 
 
 def a_good_story() -> Seen:
-    """A recording in which the node is cordoned at 10 and reboots. One of two pods is evicted at 12, and its successor
-    starts at 14.
+    """Return a recording in which n1 is cordoned at 10 and reboots. One of two pods is evicted at 12, and its
+    replacement is ready at 14.
     """
     return Seen(
         nodes=[node(0), node(10, cordoned=True), node(20, cordoned=True, boot="second"), node(22, boot="second")],
@@ -91,7 +91,7 @@ def test_the_rules_report_a_pod_that_left_a_cordoned_node_without_an_eviction() 
         pytest.param({"deleting_at": None}, id="stays"),
     ],
 )
-def test_pods_that_a_drain_ignores_need_no_eviction(more: dict[str, Any]) -> None:
+def test_the_rules_accept_pods_that_were_evicted_or_need_no_eviction(more: dict[str, Any]) -> None:
     assert left_without_eviction(with_pod(**{"deleting_at": 12.0, **more})) == []
 
 

@@ -1,4 +1,6 @@
-"""Tests pods as in real clusters: slow to stop, static, of DaemonSets with OnDelete, with hostPath volumes."""
+"""Tests pods as in real clusters: pods that stop slowly, static pods, DaemonSet pods with OnDelete, pods with hostPath
+volumes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def test_with_concurrency_two_at_most_two_nodes_are_down_and_the_budget_is_kept(
     story.judge(concurrency=2)
 
 
-def test_a_pod_with_a_pre_stop_hook_of_forty_seconds_gets_its_time(story: Story) -> None:
+def test_a_drain_waits_for_a_pre_stop_hook_of_forty_seconds(story: Story) -> None:
     machine = story.machines[0]
     slow = deployment("slow", 1, containers=[before_stop(40)], grace_seconds=60, **on_node(machine.name))
     story.workloads(slow)
@@ -45,7 +47,7 @@ def test_a_pod_with_a_pre_stop_hook_of_forty_seconds_gets_its_time(story: Story)
     assert first.gone_at - first.deleting_at >= 39  # the hook's duration without the watch's possible delay
 
 
-def test_static_pods_and_on_delete_daemon_set_pods_stay_on_the_node(story: Story) -> None:
+def test_static_pods_and_daemonset_pods_with_on_delete_stay_on_the_node(story: Story) -> None:
     machine = story.machines[0]
     shipper = daemon_set("log-shipper")
     shipper["spec"]["updateStrategy"] = {"type": "OnDelete"}
@@ -74,6 +76,6 @@ def test_a_stateful_set_with_host_path_volumes_moves_to_another_node(story: Stor
 
 
 def pods_on(story: Story, node: str, prefix: str) -> set[str]:
-    """The uids of the pods of the namespace on this machine."""
+    """Return the uids of the pods in the namespace shop on this node whose names begin with `prefix`."""
     lives = story.observer.pods()
     return {life.uid for life in lives if life.namespace == SHOP and life.node == node and life.name.startswith(prefix)}

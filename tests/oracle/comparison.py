@@ -48,7 +48,7 @@ def _settled_verdict(verdict: dict[str, Any]) -> dict[str, Any]:
 
 
 def first_difference(want: Mapping[str, Any], got: Mapping[str, Any], field: str, most: int = 3) -> str:
-    """Returns, for people, the few nodes or the text in which one field differs."""
+    """Returns a text for people: the first nodes, or the two values, in which one field differs."""
     if field == "preemption":
         return f"one of {want.get('preemptions')} expected, got {got.get('preemption')}"
     left, right = _settled(field, want.get(field)), _settled(field, got.get(field))

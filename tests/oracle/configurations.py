@@ -24,7 +24,8 @@ def read_by(oracle: str, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def read_by_us(written: dict[str, Any]) -> dict[str, Any]:
-    """Returns scheduler_core's result for each configuration, in the same form. Error texts are scheduler_core's."""
+    """Returns scheduler_core's result for one configuration, in the form of `read_by`. Only the texts of errors
+    differ."""
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.config.fields import ConfigurationError
     from scheduler_core.cycle import Scheduler

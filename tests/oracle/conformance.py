@@ -18,8 +18,8 @@ from tests.oracle.minimise import minimise
 
 
 def main() -> int:
-    """Generates cases, runs both schedulers, compares and prints. On request, reduces a difference to its smallest
-    form."""
+    """Generates cases, runs both schedulers on them, and prints the differences. With `--minimise=N`, also prints the
+    smallest case for each of the first N differences."""
     options = _options()
     if options.corpus:
         cases = [json.loads(line) for line in _open(options.corpus)]

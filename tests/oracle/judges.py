@@ -14,7 +14,7 @@ OURS = (sys.executable, "-m", "scheduler_core", "judge")
 
 
 def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """Starts a judge on the cases. It writes to a file, so that two judges can run at once."""
+    """Starts a judge on the cases. The judge writes to a file, so that two judges can run at once."""
     questions, answers = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  they live until the answers are read
     for case in cases:
         questions.write(json.dumps(case, separators=(",", ":")).encode() + b"\n")
@@ -24,7 +24,7 @@ def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subp
 
 def finish(started: tuple[subprocess.Popen[bytes], IO[bytes]], *, timeout: float = 3600) -> dict[str, dict[str, Any]]:
     """Returns the results by case id, without cases that scheduler_core could not judge. Raises RuntimeError if a judge
-    failed completely; the judge's own message is in the output."""
+    failed completely. The output then contains the judge's own message."""
     process, answers = started
     if process.wait(timeout=timeout) not in (0, SOME_CASES_MISSING):
         raise RuntimeError(f"{process.args} ended with exit code {process.returncode}: see its message above")

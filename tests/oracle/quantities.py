@@ -1,4 +1,5 @@
-"""Texts that are quantities, look like quantities or are invalid. The oracle reads them for comparison."""
+"""Texts that are quantities, look like quantities or are invalid. The oracle and scheduler_core must read them in the
+same way."""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ EDGES = (
 
 
 def texts(count: int = 2000) -> list[str]:
-    """Returns the fixed texts and `count` generated ones, always the same."""
+    """Returns the fixed texts and `count` generated texts, which are the same in every run."""
     d = Draw("quantities")
     drawn = []
     for _ in range(count):
@@ -119,8 +120,8 @@ def texts(count: int = 2000) -> list[str]:
 
 
 def read_by(oracle: str) -> list[list[str | int | None]]:
-    """Returns [text, thousandths, units] for each text, as the API's own code reads it. Both numbers are None for a
-    refused text."""
+    """Returns [text, thousandths, units] for each text, as Kubernetes's own code reads it. Both numbers are None if
+    that code refuses the text."""
     lines = "".join(json.dumps(text) + "\n" for text in texts())
     ran = subprocess.run([oracle, "quantities"], input=lines.encode(), capture_output=True, check=True)
     return [json.loads(line) for line in ran.stdout.splitlines()]

@@ -1,5 +1,5 @@
-"""scheduler_core accepts the configurations with which the real scheduler starts, and runs the same plugins in the same
-order."""
+"""Tests that scheduler_core accepts the configurations with which the real scheduler starts, and runs the same plugins
+in the same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The golden cases cover every plugin, every reason and every argument, and scheduler_core gives the same results."""
+"""Tests that the golden cases cover every plugin, every reason and every argument, and that scheduler_core gives the
+same results."""
 
 from __future__ import annotations
 
@@ -145,7 +146,7 @@ def read(name: str) -> list[dict[str, Any]]:
 
 @functools.cache
 def traits() -> collections.Counter[str]:
-    """The number of golden cases with each feature."""
+    """Counts the golden cases with each feature."""
     answers = {one["id"]: one["answers"] for one in read("small-answers")}
     return collections.Counter(trait for one in read("small") for trait in set(traits_of(one, answers[one["id"]])))
 
@@ -175,7 +176,7 @@ def test_every_plugin_argument_is_set_in_some_golden(argument: str) -> None:
 
 
 @pytest.mark.parametrize("point", PLUGIN_SETS)
-def test_plugins_are_enabled_and_disabled_at_every_extension_point(point: str) -> None:
+def test_every_kind_of_plugin_set_occurs_in_the_goldens(point: str) -> None:
     assert traits()[f"plugins {point}"] >= 3
 
 
@@ -209,7 +210,7 @@ def test_each_topic_has_pods_with_and_without_a_fitting_node(topic: str) -> None
 
 
 @pytest.mark.parametrize("name", ["small", "large", "pointed"])
-def test_the_judge_gives_kube_schedulers_answer_to_every_golden_case(name: str) -> None:
+def test_the_judge_decides_every_golden_case_as_kube_scheduler_does(name: str) -> None:
     with gzip.open(GOLDENS / f"{name}.jsonl.gz") as questions:
         ran = subprocess.run(
             judges.OURS, input=questions.read(), capture_output=True, check=False, cwd=GOLDENS.parents[1]

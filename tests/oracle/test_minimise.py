@@ -1,4 +1,4 @@
-"""Minimising a case keeps only the objects and fields that cause the difference."""
+"""Tests that minimising a case keeps only the objects and fields that cause the difference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CASE = {
 
 
 def differs_with_two_objects(batch: list[dict[str, Any]]) -> list[bool]:
-    """Compares as if the two schedulers differed only because of node n3 with its taint and pod run7."""
+    """Reports a difference for each case that contains node n3 with a taint and the pod run7."""
     return [
         any(o["metadata"]["name"] == "n3" and o["spec"].get("taints") for o in case["objects"])
         and any(o["metadata"]["name"] == "run7" for o in case["objects"])

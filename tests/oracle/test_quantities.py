@@ -1,4 +1,4 @@
-"""scheduler_core reads every quantity as the API's own code does."""
+"""Tests that scheduler_core reads every quantity as Kubernetes's own code does."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ with gzip.open(Path(__file__).parents[1] / "goldens" / "quantities.jsonl.gz", "r
 
 
 def in_range(text: str) -> bool:
-    """Whether an API object can contain this quantity. Validation refuses negative amounts, and beyond 2^63 Go's own
-    sums overflow."""
+    """Whether an API object can contain this quantity. Validation refuses negative amounts, and Go's sums overflow
+    beyond 2^63."""
     return not text.startswith("-") and parse_nanos(text) <= LARGEST * 10**6
 
 

@@ -1,4 +1,6 @@
-"""Tests the workload controllers on a store: one pass after another, without a clock or a server."""
+"""Tests the workload controllers on a store, without a clock or a server. The controllers run one pass after
+another.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ ALL = (deployments, replica_sets, stateful_sets, daemon_sets, budgets, node_life
 
 
 class World:
-    """A store with controllers that run on request. The test acts as scheduler and kubelet."""
+    """A store, and controllers that run when a test calls `settle`. The test acts as scheduler and kubelet."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -104,7 +106,7 @@ def workload(replicas: int | None, app: str = "web", image: str = "web:1", **spe
 # Deployments and ReplicaSets ------------------------------------------------------------------------------------
 
 
-def test_a_deployment_creates_its_pods_through_a_replica_set_named_after_the_hash(world: World) -> None:
+def test_a_deployment_creates_its_pods_through_a_replica_set_with_the_template_hash(world: World) -> None:
     world.create("deployments", "web", workload(3))
     world.settle()
     (owner,) = world.verbs.store.items(("apps", "replicasets"))
@@ -297,7 +299,7 @@ def daemon_nodes(world: World) -> list[str]:
     return sorted(t["matchFields"][0]["values"][0] for t in terms)
 
 
-def test_a_daemonset_runs_on_every_eligible_node_including_cordoned_ones(world: World) -> None:
+def test_a_daemonset_runs_on_every_eligible_node_including_cordoned_nodes(world: World) -> None:
     add_node(world, "n1")
     add_node(world, "n2", taints=({"key": "dedicated", "effect": "NoSchedule"},))
     add_node(world, "n3", taints=({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},))
@@ -307,7 +309,7 @@ def test_a_daemonset_runs_on_every_eligible_node_including_cordoned_ones(world: 
     assert daemon_nodes(world) == ["n1", "n3", "n4"]
 
 
-def test_a_daemonset_runs_only_where_selector_and_tolerations_allow(world: World) -> None:
+def test_a_daemonset_runs_on_nodes_that_its_selector_and_tolerations_match(world: World) -> None:
     add_node(world, "n1", disk="ssd")
     add_node(world, "n2", taints=({"key": "dedicated", "effect": "NoSchedule", "value": "db"},), disk="ssd")
     add_node(world, "n3")

@@ -29,7 +29,9 @@ def a_cluster(**of_pod: Any) -> World:
 
 
 async def bound_after(world: World, *, decisions: int, loop: SchedulerLoop) -> str:
-    """The pod's node after the loop has tried this number of pods and no pod is left to try."""
+    """Run the loop for `decisions` cycles, or for 50 turns of the event loop if `decisions` is 0. Return the node of
+    the only pod, or an empty text.
+    """
     running = asyncio.create_task(loop.run())
     try:
         for _ in range(50 if decisions == 0 else 100_000):

@@ -1,4 +1,4 @@
-"""Tests the disturbances of the demo's agents: they cause trouble often, but let every node make progress."""
+"""Tests the disturbances of the demo: they kill agents often, but every node still makes progress."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.careen.chaos.fleet.virtual_time import run_virtually
 
 
 async def crashes(nodes: int, seed: int, seconds: float) -> dict[str, list[float]]:
-    """The times at which each agent was killed."""
+    """Run `crash_agents` for `seconds`. Map each agent to the times at which it was killed."""
     names = [f"node-{number:02}" for number in range(nodes)]
     killed: list[tuple[str, float]] = []
     loop = asyncio.get_running_loop()
@@ -27,7 +27,7 @@ async def crashes(nodes: int, seed: int, seconds: float) -> dict[str, list[float
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_pause_between_two_kills_of_one_agent_doubles(seed: int) -> None:
-    """However slow the computer is, each agent eventually has time to start, to forecast and to drain."""
+    """So each agent eventually has enough time to start, to forecast and to drain, even on a slow computer."""
     (times,) = run_virtually(crashes(1, seed, 600.0)).values()
     pauses = [later - before for before, later in itertools.pairwise(times)]
     assert len(pauses) >= 5

@@ -67,7 +67,7 @@ async def test_all_pods_of_the_sample_fit_while_two_nodes_are_down(tmp_path: Pat
         assert {p["spec"]["nodeName"] for p in pods(cluster)}.isdisjoint({"node-02", "node-07"})
 
 
-async def test_a_disruption_budget_waits_until_an_evicted_pod_is_replaced_on_another_node(
+async def test_a_budget_refuses_evictions_until_the_evicted_pod_is_replaced_on_another_node(
     tmp_path: Path,
 ) -> None:
     async with cluster_of(tmp_path, 5) as cluster:
@@ -212,8 +212,8 @@ async def test_a_pod_that_terminates_when_its_host_goes_down_ends_after_the_boot
 
 
 def went_after_boot(cluster: EmbeddedCluster, pod: dict[str, Any], node: str) -> bool:
-    """Whether the journal shows that the pod was removed after its host's boot. A test that polls could miss that
-    moment.
+    """Whether the pod was removed after the boot of its host. The journal shows this, but a test that polls could miss
+    the moment of the boot.
     """
     (booted,) = (event.at for event in cluster.hosts.log if (event.what, event.host) == ("booted", node))
     (gone,) = (

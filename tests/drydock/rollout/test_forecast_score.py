@@ -1,5 +1,5 @@
-"""Tests the score of forecasts, which is computed from writes alone. Each replacement fulfils at most one forecast of
-its owner.
+"""Tests the score of forecasts, which is computed from the writes of a roll-out. Each replacement fulfils at most one
+forecast of its owner.
 """
 
 from __future__ import annotations

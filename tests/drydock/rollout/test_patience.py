@@ -1,5 +1,5 @@
-"""Tests time limits that follow the computer's load: load makes them longer, and each sign of progress restarts
-them.
+"""Tests time limits that follow the computer's load. Load makes a limit longer, and each sign of progress restarts
+it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class World:
         self.patience = TimeLimit(seconds, clock=lambda: self.now, crowding=lambda: self.crowd)
 
     def after(self, seconds: float, progress: object = None) -> bool:
-        """Check every second for this long, and return whether the limit is exceeded then."""
+        """Let `seconds` pass and check the limit every second. Return whether the limit is exceeded at the end."""
         for _ in range(int(seconds)):
             self.now += 1.0
             over = self.patience.is_over(progress)
@@ -58,7 +58,7 @@ def test_each_step_of_progress_restarts_the_time_limit() -> None:
 @pytest.mark.parametrize(
     ("load", "ours", "expected"), [(0.0, 0, 1.0), (1.5, 0, 1.0), (60.0, 0, 30.0), (72.0, 12, 30.0), (12.0, 12, 1.0)]
 )
-def test_the_load_per_processor_excludes_the_tests_own_process(
+def test_the_load_per_processor_excludes_the_processes_of_the_demo(
     monkeypatch: pytest.MonkeyPatch, load: float, ours: int, expected: float
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))

@@ -271,7 +271,7 @@ def test_a_json_patch_whose_test_fails_changes_nothing(core: client.CoreV1Api) -
     assert core.read_node("n1").metadata.labels == {"zone": "a", "x": "1"}
 
 
-def test_a_strategic_merge_patch_keeps_conditions_that_it_does_not_name(core: client.CoreV1Api) -> None:
+def test_a_strategic_merge_patch_keeps_conditions_that_it_does_not_contain(core: client.CoreV1Api) -> None:
     core.create_node(
         {
             **a_node("n1"),
@@ -338,7 +338,7 @@ def test_the_status_changes_only_through_the_status_subresource(core: client.Cor
         ({"spec": {"taints": [{"key": "a", "effect": "Sometimes"}]}}, "spec.taints[0].effect"),
     ],
 )
-def test_the_refusal_of_an_invalid_object_names_the_field(
+def test_the_refusal_of_an_invalid_object_contains_the_path_of_the_field(
     server: RunningServer, change: dict[str, Any], field: str
 ) -> None:
     server.seed(a_node("n1"))
@@ -360,8 +360,10 @@ def test_only_a_change_of_the_spec_increases_the_generation(core: client.CoreV1A
     assert (labelled.metadata.generation, respecified.metadata.generation) == (1, 2)
 
 
-def test_only_one_of_a_hundred_writers_gets_the_lock(server: RunningServer) -> None:
-    """The writers compare and swap the annotation of one DaemonSet, on which every rule about claims depends."""
+def test_twelve_concurrent_writers_get_the_lock_one_at_a_time(server: RunningServer) -> None:
+    """Each writer replaces the DaemonSet with its old resourceVersion. careen's rules about claims depend on the
+    conflicts.
+    """
     server.seed(a_daemon_set("agent"))
     path = "/apis/apps/v1/namespaces/default/daemonsets/agent"
     inside: list[str] = []
@@ -568,7 +570,7 @@ def test_a_watch_resumes_after_the_given_resource_version(core: client.CoreV1Api
     assert watched(core, 2, resource_version=version) == [("ADDED", "n2"), ("DELETED", "n1")]
 
 
-def test_a_watch_reports_an_object_as_deleted_if_it_no_longer_matches(core: client.CoreV1Api) -> None:
+def test_a_watch_reports_an_object_that_no_longer_matches_as_deleted(core: client.CoreV1Api) -> None:
     version = core.list_node().metadata.resource_version
     core.create_node(a_node("n1", zone="a"))
     core.create_node(a_node("n2", zone="a"))
@@ -657,7 +659,7 @@ def test_unknown_tokens_are_refused_if_the_server_has_a_list_of_tokens(server: R
     assert raw(server, "GET", "/api/v1/nodes", Authorization="Bearer other")[0] == 401
 
 
-def test_every_answer_has_the_date_of_the_servers_clock_even_if_it_is_wrong(server: RunningServer) -> None:
+def test_answers_have_the_date_of_the_servers_clock_even_if_the_clock_is_wrong(server: RunningServer) -> None:
     right = parsedate_to_datetime(raw(server, "GET", "/api/v1/nodes")[2]["Date"])
     server.api.date_offset = timedelta(days=10)
     wrong = parsedate_to_datetime(raw(server, "GET", "/api/v1/nodes/nobody")[2]["Date"])

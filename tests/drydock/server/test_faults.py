@@ -52,9 +52,7 @@ def test_only_requests_of_the_chosen_users_get_faults() -> None:
         ("patch", {FaultKind.STALE_LIST}),
     ],
 )
-def test_a_fault_is_injected_only_into_requests_that_can_have_it_on_a_real_server(
-    verb: str, never: set[FaultKind]
-) -> None:
+def test_a_request_gets_only_faults_that_a_real_server_can_cause(verb: str, never: set[FaultKind]) -> None:
     kinds = {fault.kind for fault in drawn(3, verb, 3000) if fault is not None}
     assert kinds == set(FaultKind) - never
 
@@ -112,8 +110,8 @@ def test_a_delayed_write_is_applied_after_its_client_has_given_up(server: Runnin
 
 
 def test_a_delayed_write_with_an_old_resource_version_changes_nothing(server: RunningServer) -> None:
-    """After an unclear write, a client reads the object and writes with its current version. The delayed write is then
-    harmless.
+    """A client that gets no answer to its write sends another write. This changes the resource version, so the delayed
+    write fails.
     """
     (stored,) = server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.LATE, seconds=0.3)
@@ -168,7 +166,9 @@ def test_a_delayed_answer_is_correct(server: RunningServer) -> None:
 
 
 def test_a_stale_list_is_sent_only_to_a_client_that_accepts_it(server: RunningServer) -> None:
-    """resourceVersion=0 accepts any version. A list without resourceVersion must be the newest."""
+    """A client that sends resourceVersion=0 accepts any version. Without resourceVersion the client must get the newest
+    list.
+    """
     clock = [0.0]
     server.store.clock = lambda: clock[0]
     server.seed(NODE)

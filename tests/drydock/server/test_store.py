@@ -1,4 +1,4 @@
-"""Tests the store: resource versions, history, and reads of past states as long as the history is kept."""
+"""Tests the store: resource versions, history, and reads of past states while the history is kept."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_removed_object_has_the_resource_version_of_its_removal() -> None:
     assert (store.get(NODES, ("", "n1")), store.journal[-1].kind) == (None, "DELETED")
 
 
-def test_the_error_about_forgotten_history_names_the_oldest_version() -> None:
+def test_the_error_about_forgotten_history_contains_the_oldest_version() -> None:
     store = a_store()
     put(store, "n1")
     store.forget_history()
@@ -92,7 +92,7 @@ def test_items_of_a_list_have_no_kind_and_api_version() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.booleans()), max_size=30))
-def test_an_object_can_be_read_as_it_was_at_any_version(steps: list[tuple[str, bool]]) -> None:
+def test_the_store_returns_the_objects_of_any_past_version(steps: list[tuple[str, bool]]) -> None:
     """For every version, `items_at` returns what `items` returned at that version."""
     store = a_store()
     seen: dict[int, list[tuple[str, Any]]] = {store.version: []}

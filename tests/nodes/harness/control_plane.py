@@ -28,9 +28,7 @@ _AUDIT = {
 
 
 class ControlPlane:
-    """A control plane that runs until `close`. `nodes` are the names of the kubelets that may join, each with the token
-    `NAME-token`.
-    """
+    """A control plane that runs until `close`. Each kubelet in `nodes` may join with the token `NAME-token`."""
 
     def __init__(self, folder: Path, nodes: Sequence[str]) -> None:
         self.folder = folder
@@ -71,7 +69,7 @@ class ControlPlane:
             program.wait()
 
     def kubeconfig(self, user: str, certificate_authority: str) -> str:
-        """The kubeconfig of the user as JSON, which is valid YAML."""
+        """Return a kubeconfig of the user as JSON, which is also valid YAML."""
         return json.dumps(
             {
                 "apiVersion": "v1",

@@ -1,4 +1,5 @@
-"""Three machines that really boot, joined to a control plane: one bridge, one folder, one process tree.
+"""Three machines that really boot, and their control plane. They share one network bridge, one folder and one process
+tree.
 
 The lab runs in separate namespaces (`in-own-namespaces`), so it uses no names, addresses or ports of the computer.
 """
@@ -49,12 +50,14 @@ class Lab:
         return len(written) == len(NAMES) and all(at > instant for at in written)
 
     def consoles(self) -> str:
-        """The last console output of each machine."""
+        """Return the last console output of each machine."""
         logs = [machine.folder / "console.log" for machine in self.machines]
         return "\n".join(f"--- {log}\n{log.read_text(errors='replace')[-1500:]}" for log in logs if log.exists())
 
     def kubectl(self, *words: str, check: bool = True, given: str | None = None) -> str:
-        """The output of a kubectl command, with its errors if the command may fail."""
+        """Run kubectl and return its output. With `check`, a failure of kubectl is an error. Without `check`, the
+        output includes the text of failures.
+        """
         program = shutil.which("kubectl") or str(REPOSITORY / ".cache" / "bin" / "kubectl")
         done = subprocess.run(
             [program, *words],
@@ -85,7 +88,7 @@ class Lab:
 
 
 def _remove(folder: Path) -> None:
-    """Remove what an earlier run left behind. Its mounts ended with its namespaces."""
+    """Empty the folder of an earlier run. The mounts of that run ended with its namespaces."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 

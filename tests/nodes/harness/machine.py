@@ -1,6 +1,7 @@
 """A machine: systemd-nspawn boots systemd in a separate root, with containerd and a kubelet.
 
-It reboots like a computer: a request to its systemd or its kernel ends the container, which is then started again.
+It reboots like a computer: a request to its systemd or its kernel ends the container, and the harness starts the
+container again.
 """
 
 from __future__ import annotations
@@ -50,9 +51,7 @@ _MASKED = (
 
 @dataclass(slots=True)
 class Machine:
-    """A machine that can boot, crash and reboot. The rules of tests/cluster read `reboots`, the reboots that happened,
-    and `crashes`, which stays empty.
-    """
+    """A machine that can boot, crash and reboot. The rules of tests/cluster read its lists `reboots` and `crashes`."""
 
     name: str
     number: int
@@ -93,7 +92,7 @@ class Machine:
             self._went_down()
 
     def run(self, *words: str, check: bool = True) -> str:
-        """The output of a command that runs as root on the machine."""
+        """Run a command as root on the machine, and return its output."""
         command = ["nsenter", "-t", str(self.first_process()), "-a", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if check and done.returncode:
@@ -104,7 +103,7 @@ class Machine:
         self.run("touch", "/var/run/reboot-required")
 
     def first_process(self) -> int:
-        """The process id of the machine's systemd as seen from the computer. Raises LookupError if the machine is
+        """Return the process id that the machine's systemd has on the computer. Raises LookupError if the machine is
         down.
         """
         for pid in _children(self._process.pid) if self._process else ():
@@ -179,7 +178,9 @@ class Machine:
                     self.crashes.append((time.time(), code))
 
     def _group(self) -> str:
-        """The cgroup of the machine. Its name is unique to this run, also beside runs of other working copies."""
+        """Return the name of the machine's cgroup. The name is unique, even if another working copy runs its machines
+        at the same time.
+        """
         return f"careen-nodes/{self.folder.parent.stat().st_ino}/{self.name}"
 
     def _went_down(self) -> None:
@@ -220,9 +221,7 @@ def _mount(*words: object) -> None:
 
 
 def _copy_store(store: Path, copy: Path) -> None:
-    """Copy containerd's store: layers and blobs are never written again, so they are linked, and databases are
-    copied.
-    """
+    """Copy containerd's store. Layers and blobs never change, so they are linked. Databases are copied."""
     subprocess.run(["cp", "-al", str(store), str(copy)], check=True)
     for database in copy.glob("**/*.db"):
         database.unlink()

@@ -1,5 +1,5 @@
-"""Rules on real nodes in addition to the rules of tests/cluster: evictions, budgets, number of boots. Pure
-functions.
+"""Checks rules on real nodes that tests/cluster does not check: evictions, budgets and the number of boots. The
+functions are pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.cluster.harness.workloads import SHOP
 
 
 def left_without_eviction(seen: Seen) -> list[str]:
-    """One sentence for each pod of the namespace `shop` that left a cordoned node without an eviction."""
+    """Return one sentence for each pod of the namespace `shop` that left a cordoned node without an eviction."""
     return [
         f"{life.name} left {life.node} without an eviction"
         for life in _shop(seen)
@@ -22,7 +22,7 @@ def left_without_eviction(seen: Seen) -> list[str]:
 
 
 def budget_was_kept(seen: Seen, app: str, *, replicas: int, unavailable: int) -> list[str]:
-    """A sentence if fewer pods were in service than the disruption budget requires, after all of them had been in
+    """Check that enough pods for the disruption budget stayed in service, from the moment when all pods were in
     service.
     """
     lives = [life for life in _shop(seen) if life.labels.get("app") == app]
@@ -37,7 +37,7 @@ def budget_was_kept(seen: Seen, app: str, *, replicas: int, unavailable: int) ->
 
 
 def rebooted_often(seen: Seen, expected: Mapping[str, int]) -> list[str]:
-    """One sentence for each node whose number of new boot ids differs from the expected number."""
+    """Check that each node got the expected number of new boot ids."""
     sentences = []
     for name, count in expected.items():
         boots = [one.boot_id for one in seen.nodes if one.name == name and one.boot_id]

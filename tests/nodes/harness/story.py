@@ -66,8 +66,8 @@ class Story:
         self.agents_are_ready()
 
     def workloads(self, *items: Object) -> None:
-        """Create four pods `web` with a disruption budget of one, and the given workloads. Return when all pods are
-        ready.
+        """Create four pods `web`, with a budget that allows one of them to be unavailable, and the given workloads.
+        Return when all pods are ready.
         """
         if not self.lab.plane.admin.find(f"/api/v1/namespaces/{SHOP}"):
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
@@ -79,7 +79,7 @@ class Story:
             self.lab.plane.admin.create(path_of(item), item)
 
     def acts_as(self, identity: Identity) -> None:
-        """Choose the object whose lock the observer watches from now on."""
+        """Let the story follow the lock and the pods of this DaemonSet. The history starts again."""
         self.observer.close()
         self.identity = identity
         self.observer = self._observe(identity)
@@ -91,8 +91,8 @@ class Story:
             machine.want_reboot()
 
     def kill_agent(self, machine: Machine) -> bool:
-        """Kill the first process of the agent's container, which the kubelet starts again. False if there is no
-        process.
+        """Kill the first process of the agent's container. The kubelet starts the container again. Return False if
+        there is no process.
         """
         try:
             pids = machine.run(
@@ -110,7 +110,7 @@ class Story:
         return found[0]
 
     def in_agent(self, machine: Machine, program: str, *arguments: str) -> str:
-        """The output of a Python program that runs in the agent's container."""
+        """Run a Python program in the agent's container, and return its output."""
         name = self.agent_pod(machine)["metadata"]["name"]
         words = ("exec", "-n", self.identity.namespace, name, "--", "/opt/careen/bin/python", "-c", program, *arguments)
         return self.lab.kubectl(*words)
@@ -138,7 +138,7 @@ class Story:
         return self.rebooted(machine) and at_rest
 
     def leaving(self, machine: Machine) -> list[PodLife]:
-        """The pods of the namespace that are terminating on the machine."""
+        """Return the terminating pods on the machine."""
         return [life for life in self.observer.pods() if life.node == machine.name and life.deleting_at]
 
     def workloads_are_ready(self) -> bool:
@@ -152,7 +152,9 @@ class Story:
         return True
 
     def events(self, reason: str) -> list[str]:
-        """The nodes of careen's Events with this reason. Ignores a kubelet's Events of the same name."""
+        """Return the nodes for which careen posted an Event with this reason. Ignores Events of a kubelet with the same
+        reason.
+        """
         found = self.lab.plane.admin.list("/api/v1/namespaces/default/events")
         ours = [event for event in found if event.get("source", {}).get("component") != "kubelet"]
         return sorted(event["involvedObject"]["name"] for event in ours if event.get("reason") == reason)
@@ -188,9 +190,9 @@ class Story:
     # -- judging
 
     def judge(self, *machines: Machine, concurrency: int = 1, reboots: int = 1, lock_was_lost: bool = False) -> None:
-        """Check a successful story. These machines (by default all) booted this many times under a claim, and no other
-        machine booted. No more nodes were down at once than allowed, every drained pod was evicted within its budget,
-        no mark of careen is left, and the lock has no claim.
+        """Check the rules of a successful story. `machines` (by default all) booted `reboots` times under a claim, and
+        no other machine booted. At most `concurrency` nodes were down at once, and every drained pod was evicted within
+        its budget. No mark of careen is left, and the lock has no claim.
         """
         end = time.time()
         seen = self.observer.seen
@@ -207,7 +209,9 @@ class Story:
         assert not sentences, "\n".join([*sentences, self.describe()])
 
     def describe(self) -> str:
-        """Nodes, lock and the last log lines of the agents, for the message of a failure."""
+        """Return the state of nodes and lock, and the last log lines of the agents, for the message of a failed
+        test.
+        """
         rows = []
         for machine in self.machines:
             node = self.observer.node(machine.name)
@@ -275,8 +279,8 @@ class Story:
         return bool(status.get("numberReady") == wanted == status.get("updatedNumberScheduled"))
 
     def _complete_reboots(self, machine: Machine) -> None:
-        """Complete the recorded reboots. The machine knows when it went down; the API server knows when its node was
-        Ready in another boot.
+        """Add to each recorded reboot the earlier boot id, and the time at which the node was Ready in the new boot.
+        Only the API server knows both.
         """
         history = self.observer.node_history(machine.name)
         for number, reboot in enumerate(machine.reboots):

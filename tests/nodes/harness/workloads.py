@@ -1,4 +1,6 @@
-"""Workloads for real kubelets. Their only program is `pause`, which waits, ends on request, and can be slow to end."""
+"""Builds workloads for real kubelets. Their only program is `pause`, which waits, ends on request, and can be slow to
+end.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,16 @@ _IMAGE = "example.com/app:1"
 
 
 def web(replicas: int = 4, **pod: Any) -> Object:
-    """A Deployment of pods `web`, which most stories protect by a disruption budget. The pods stop within a second."""
+    """Build the Deployment `web`, which most stories protect by a disruption budget. Its pods stop within a second."""
     return deployment("web", replicas, cpu="10m", memory="8Mi", **pod)
 
 
 def container(*arguments: str, **more: Any) -> dict[str, Any]:
-    """An item of the builders' `containers=[...]`. `arguments` are the arguments of `pause`."""
+    """Build a container for the parameter `containers` of a workload. `arguments` are the arguments of `pause`."""
     requests = {"cpu": "10m", "memory": "8Mi"}
     return {"name": "app", "image": _IMAGE, "args": list(arguments), "resources": {"requests": requests}, **more}
 
 
 def before_stop(seconds: int) -> dict[str, Any]:
-    """A container whose preStop hook takes this many seconds."""
+    """Build a container whose preStop hook takes this many seconds."""
     return container(lifecycle={"preStop": {"exec": {"command": ["/pause", "sleep", str(seconds)]}}})

@@ -83,7 +83,7 @@ def _placed(d: Draw, flavour: Flavour, storage: Storage, nodes: list[dict[str, A
 
 
 def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns two to four pods on each node that leave no CPU for another pod of their size."""
+    """Returns one to four pods for each node, which leave no CPU for another pod of their size."""
     found: list[dict[str, Any]] = []
     per_node = d.randint(1, 4)
     for i, node in enumerate(nodes):
@@ -104,7 +104,8 @@ def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _nominated(
     d: Draw, flavour: Flavour, storage: Storage, nodes: list[str], pending: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Returns pending pods that are not judged but keep room by a nomination, and nominates some judged pods."""
+    """Returns pending pods that are not judged. Most of them have a nomination, which reserves room on a node. Also
+    nominates some judged pods."""
     for pod in pending:
         if d.maybe(flavour.nominated * 0.5):
             pod["status"]["nominatedNodeName"] = d.choice(nodes)

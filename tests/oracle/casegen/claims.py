@@ -9,7 +9,7 @@ from tests.oracle.casegen.draw import Draw
 
 
 def give_claim(d: Draw, pod: dict[str, Any], nodes: list[str]) -> list[dict[str, Any]]:
-    """Makes the pod use a claim. Returns the objects that this adds to the case."""
+    """Makes the pod use one or two claims. Returns the objects that these claims add to the case."""
     name = pod["metadata"]["name"]
     found = []
     for i in range(d.choice((1, 1, 2))):

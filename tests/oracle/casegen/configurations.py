@@ -52,8 +52,8 @@ PREPARE_LATE = ("NodeAffinity", "VolumeZone", "NodeVolumeLimits")
 
 
 def configuration(d: Draw, nodes: list[str], *, whole_plugins: bool = False) -> dict[str, Any]:
-    """Returns one configuration, usually with one profile and one or two changes. With `whole_plugins`, no plugin is
-    left out completely."""
+    """Returns one configuration, usually with one profile and one or two changes. With `whole_plugins`, it disables no
+    plugin completely."""
     profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
     for change in d.some([one for one in CHANGES if not (whole_plugins and one in (_bare, _without))], 2):
         change(d, profile, nodes)
@@ -209,14 +209,15 @@ def _without(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 
 
 def _unprepared(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
-    """Disables preparing extension points. Some plugins work without them; others end the cycle with an error."""
+    """Disables preFilter or preScore of some plugins. Some of these plugins work without it, and others end the cycle
+    with an error."""
     point = d.choice(("preFilter", "preScore"))
     names = PREPARE_LATE if point == "preFilter" else SCORERS
     _points(profile)[point] = {"disabled": [{"name": name} for name in d.some(names, 2)]}
 
 
 def _bare(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
-    """Enables only a few plugins, each at all its points."""
+    """Enables only a few plugins, each at all its extension points."""
     kept = ["PrioritySort", "DefaultBinder", *d.some(sorted({*FILTERS, *SCORERS, "DefaultPreemption"}), 8, least=2)]
     _points(profile)["multiPoint"] = {
         "disabled": [{"name": "*"}],
@@ -228,7 +229,7 @@ def _bare(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 
 
 def _reordered(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
-    """Enables a filter by name, so that it runs before filters from MultiPoint."""
+    """Enables filters by name, so that they run before the filters from MultiPoint."""
     _points(profile)["filter"] = {"enabled": [{"name": name} for name in d.some(FILTERS[:8], 2)]}
 
 

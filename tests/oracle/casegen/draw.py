@@ -21,10 +21,10 @@ class Draw(random.Random):
         return self.sample(list(options), min(len(options), self.randint(least, most)))
 
     def often(self, common: Sequence[T], rare: Sequence[T], chance_of_rare: float = 0.15) -> T:
-        """Returns usually one of the common values, sometimes an odd one."""
+        """Returns usually one of the common values, and with probability `chance_of_rare` one of the rare values."""
         return self.choice(list(rare if self.maybe(chance_of_rare) else common))
 
 
 def without_none(value: dict[str, Any]) -> dict[str, Any]:
-    """Removes empty fields, which a manifest does not contain."""
+    """Removes fields whose value is None, because a manifest does not contain them."""
     return {key: field for key, field in value.items() if field is not None}

@@ -1,4 +1,5 @@
-"""Defines the main topics of cases. Without a topic, the first filters would refuse nearly every pod."""
+"""Defines flavours, which are the main topics of cases. Without a flavour, the first filters would refuse nearly every
+pod."""
 
 from __future__ import annotations
 

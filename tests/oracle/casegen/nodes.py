@@ -1,4 +1,4 @@
-"""Generates nodes: labels with gaps, taints, odd capacities, images, declared features."""
+"""Generates nodes with incomplete labels, taints, odd capacities, images and declared features."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ DECLARED = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSu
 
 
 def node(d: Draw, name: str, *, tidy: bool = False) -> dict[str, Any]:
-    """Returns a node. A tidy node has every label, no taint and room, so that other factors decide."""
+    """Returns a node. A tidy node has nearly all labels, no taints and much room, so that other properties of the case
+    decide."""
     labels = _labels(d, name, 0.02 if tidy else 0.12) if not d.maybe(0.01) else {}
     spec: dict[str, Any] = {}
     taints = [] if tidy else _taints(d)

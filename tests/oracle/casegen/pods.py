@@ -1,4 +1,4 @@
-"""Generates pods, on nodes and pending: requests in every form, ports, volumes, priorities."""
+"""Generates placed and pending pods with all forms of requests, ports, volumes and priorities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ PRIORITIES = (0, 0, 0, 10, 100, -5, 1000)
 
 
 def pod(d: Draw, flavour: Flavour, storage: Storage, name: str, nodes: list[str], *, placed: bool) -> dict[str, Any]:
-    """Returns a pod with the properties of the flavour. `placed` pods have run for a while."""
+    """Returns a pod with the properties of the flavour. With `placed`, the pod gets no fields that only a pending pod
+    needs."""
     namespace = d.often(word.NAMESPACES[:1], word.NAMESPACES[1:], 0.4) if not d.maybe(0.02) else "nowhere"
     labels = word.pod_labels(d)
     metadata: dict[str, Any] = {
@@ -44,7 +45,7 @@ def pod(d: Draw, flavour: Flavour, storage: Storage, name: str, nodes: list[str]
 
 
 def settle(d: Draw, manifest: dict[str, Any], node: str) -> dict[str, Any]:
-    """Places a pod on a node: running, rarely completed, sometimes terminating."""
+    """Places a pod on a node. The pod is usually running, rarely completed or pending, and sometimes terminating."""
     manifest["spec"]["nodeName"] = node
     status = manifest["status"]
     status["phase"] = d.often(("Running",), ("Pending", "Succeeded", "Failed"), 0.05)

@@ -101,7 +101,8 @@ def _resizes(d: Draw, case: Case) -> None:
 
 
 def _devices(d: Draw, case: Case) -> None:
-    """Adds extended resources that a DeviceClass provides too, on nodes with a device plugin for them."""
+    """Adds a DeviceClass for an extended resource that a device plugin on the nodes offers too, and pods that request
+    it."""
     case["objects"] += [
         {
             "apiVersion": "resource.k8s.io/v1",
@@ -125,7 +126,7 @@ def _gates(d: Draw, case: Case) -> None:
 
 
 def _nominations(d: Draw, case: Case) -> None:
-    """Adds nominations by pods of any priority, also to deleted nodes, and of the judged pods themselves."""
+    """Nominates most pending pods for a node, including the judged pods. Some of these nodes are deleted."""
     nodes = [node["metadata"]["name"] for node in _of(case, "Node")]
     for pod in _of(case, "Pod"):
         if "nodeName" not in pod["spec"] and d.maybe(0.8):

@@ -1,4 +1,4 @@
-"""Generates configurations that are odd, or wrong in one place, to compare how schedulers read them and whether they
+"""Generates configurations with oddities or one mistake, to compare how both schedulers read them and whether both
 start."""
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ ARGUMENTS: dict[str, tuple[dict[str, Any], ...]] = {  # each plugin's arguments 
 
 
 def strange_configuration(d: Draw) -> dict[str, Any]:
-    """Returns a usual configuration that is made odd in one to three ways."""
+    """Returns a usual configuration with one to three oddities."""
     found = configuration(d, ["n0", "n1", "n2"], whole_plugins=True)
     for change in d.some(ODDITIES, 3):
         change(d, found)

@@ -48,7 +48,7 @@ def tolerations(d: Draw) -> list[dict[str, Any]]:
 
 
 def node_term(d: Draw, nodes: list[str]) -> dict[str, Any]:
-    """Returns one node selector term. It may have fields, be broken or empty."""
+    """Returns one node selector term. It may select by fields, be unreadable, or be empty."""
     kind = d.random()
     if kind < 0.04:
         return {}
@@ -70,7 +70,7 @@ def node_term(d: Draw, nodes: list[str]) -> dict[str, Any]:
 
 
 def node_affinity(d: Draw, nodes: list[str], required: float, preferred: float) -> dict[str, Any]:
-    """Returns required and preferred node affinity, each with its probability."""
+    """Returns node affinity. `required` and `preferred` are the probabilities of its two parts."""
     affinity: dict[str, Any] = {}
     if d.maybe(required):
         if d.maybe(0.15):  # every term pins names: the plugin answers with a set of nodes
@@ -95,7 +95,7 @@ def node_affinity(d: Draw, nodes: list[str], required: float, preferred: float) 
 
 
 def pod_term(d: Draw, labels: dict[str, str]) -> dict[str, Any]:
-    """Returns one pod affinity term, with any way to name its namespaces."""
+    """Returns one pod affinity term that selects namespaces in any of the possible ways."""
     term: dict[str, Any] = {
         "topologyKey": d.often(word.TOPOLOGY_KEYS, ("disk", "absent"), 0.06),
         "labelSelector": word.label_selector(d, labels.get("app") if d.maybe(0.5) else None),

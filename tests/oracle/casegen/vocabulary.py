@@ -1,4 +1,4 @@
-"""The few words that every case uses. With small sets, labels, selectors and terms match often."""
+"""The names and values that all cases use. The sets are small, so that labels, selectors and terms match often."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def pod_labels(d: Draw) -> dict[str, str]:
 
 
 def label_selector(d: Draw, app: str | None = None, odd: bool = True) -> dict[str, Any] | None:
-    """Returns a selector over pod labels: usually one app, otherwise expressions, everything or nothing."""
+    """Returns a label selector for pods. It usually selects one app. Otherwise it has expressions, or selects all pods
+    or no pods."""
     kind = d.random()
     if kind < 0.55:
         return {"matchLabels": {"app": app or d.choice(APPS)}}
@@ -99,7 +100,8 @@ def label_selector(d: Draw, app: str | None = None, odd: bool = True) -> dict[st
 
 
 def pod_expression(d: Draw) -> dict[str, Any]:
-    """Returns one valid requirement of a label selector over pods. An API server accepts only valid ones."""
+    """Returns one requirement of a label selector for pods. It is valid, because an API server accepts no invalid
+    selectors."""
     key = d.choice(("app", "tier", "track", "version", "absent"))
     operator = d.choice(("In", "NotIn", "Exists", "DoesNotExist"))
     if operator in ("Exists", "DoesNotExist"):
@@ -109,7 +111,7 @@ def pod_expression(d: Draw) -> dict[str, Any]:
 
 
 def node_expression(d: Draw, parsable: bool = True) -> dict[str, Any]:
-    """Returns one requirement over node labels, with numbers for Gt and Lt."""
+    """Returns one requirement on node labels. With `parsable`, the values for Gt and Lt are integers."""
     key = d.choice(("disk", "gen", "pool", ZONE, "absent", "rack"))
     operator = d.choice(("In", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
     if operator in ("Exists", "DoesNotExist"):

@@ -60,11 +60,11 @@ class Owner:
 
 
 class Storage:
-    """All storage of one case. It grows as pods request volumes."""
+    """All storage objects of one case. Pods that request volumes add objects."""
 
     def __init__(self, d: Draw, nodes: list[dict[str, Any]], *, wanted: bool, odd: bool = False) -> None:
-        """Creates the storage for these `nodes`, which are the manifests of the case. Without `wanted`, there are no
-        classes. With `odd`, every state of a claim is equally likely."""
+        """Creates the storage for `nodes`, which are the Node manifests of the case. Without `wanted`, there are no
+        storage classes. With `odd`, every state of a claim is equally likely."""
         self.odds = [1] * len(STATES) if odd else list(STATES.values())
         self.nodes = [node["metadata"]["name"] for node in nodes]
         self.objects: list[dict[str, Any]] = []
@@ -81,7 +81,7 @@ class Storage:
     def volumes_for(
         self, d: Draw, flavour: Flavour, namespace: str, pod: str, uid: str, *, placed: bool
     ) -> list[dict[str, Any]]:
-        """Returns the volumes of one pod, and adds their claims and volumes to the case."""
+        """Returns the volumes of one pod. Adds their claims and PersistentVolumes to the case."""
         volumes = []
         if d.maybe(flavour.disks):
             volumes.append(_disk(d))
@@ -338,7 +338,7 @@ def _choosy(d: Draw, spec: dict[str, Any]) -> None:
 
 
 def _disk(d: Draw) -> dict[str, Any]:
-    """Returns a volume of the older kinds that VolumeRestrictions checks."""
+    """Returns an in-tree disk of a kind that VolumeRestrictions checks."""
     read_only = d.maybe(0.4)
     return {
         "name": "disk",
