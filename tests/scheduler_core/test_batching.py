@@ -1,4 +1,4 @@
-"""A forecast notes that kube-scheduler places identical pods in batches."""
+"""Tests the note of a forecast that kube-scheduler places identical pods in batches."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_library_knows_which_pods_kube_scheduler_places_in_batches(
 
 
 class Own:
-    """A plugin without a signature."""
+    """A plugin without a signature, which batching needs."""
 
     name = "Own"
 

@@ -1,4 +1,5 @@
-"""A whole cycle: a node fits, no node fits, or the result is unknown. Also tie-breaks, nominated pods and profiles."""
+"""Tests a whole cycle: a node fits, no node fits, or the result is unknown. Also tests tie-breaks, nominated pods and
+profiles."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def test_the_feasible_node_with_the_highest_score_is_chosen() -> None:
     assert list(result.scores) == ["busy", "idle"]
 
 
-def test_all_nodes_with_the_best_score_are_named() -> None:
+def test_the_result_lists_all_nodes_with_the_best_score() -> None:
     result = Scheduler().schedule(cluster(a_node("c"), a_node("a"), a_node("b")), a_pod().build())
     assert result.best == ("a", "b", "c")
     assert result.node == "c", "since 1.35 the first of the list"
@@ -255,7 +256,7 @@ def test_a_custom_plugin_may_not_reuse_a_name() -> None:
         Scheduler(plugins={"NodeName": lambda args, version: RackOnly("r")})
 
 
-def test_a_configuration_that_names_an_unknown_plugin_is_refused_with_the_path() -> None:
+def test_a_configuration_with_an_unknown_plugin_is_refused_with_the_path() -> None:
     with pytest.raises(
         ConfigurationError, match=r"profiles\[0\]\.plugins\.filter\.enabled\[0\]: plugin Nonsense does not serve filter"
     ):

@@ -1,4 +1,4 @@
-"""The limits that scheduler_core/README.md documents."""
+"""Tests the limits that scheduler_core/README.md documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples in scheduler_core/README.md run."""
+"""Tests that the examples in scheduler_core/README.md run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many nodes kube-scheduler searches for, and the forecast if more nodes fit."""
+"""Tests how many fitting nodes kube-scheduler searches for, and what a forecast says if more nodes fit."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def test_percentage_of_nodes_to_score_decides_whether_landings_have_shares(
 
 
 def test_nodes_that_prefilter_excludes_are_not_counted() -> None:
-    """Node affinity for names restricts the search itself: all 50 nodes are checked, however large the cluster is."""
+    """Node affinity for node names restricts the search itself. All 50 nodes are checked, however large the cluster
+    is."""
     names = [f"n{number:03}" for number in range(1, 51)]
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in names]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
@@ -135,7 +136,7 @@ def test_a_pod_that_fits_nowhere_is_certainly_pending() -> None:
     assert (pod.outcome, pod.is_cut) == (Outcome.PENDING, False)
 
 
-def test_only_pods_that_fit_on_many_nodes_have_an_open_landing() -> None:
+def test_only_pods_that_fit_on_many_nodes_have_shares() -> None:
     made = forecast(
         [*a_cluster(110, 20), a_pod("wide", "n000", **CHOOSY), a_pod("narrow", "n000", nodeSelector={"fits": "no"})]
     )
@@ -246,7 +247,7 @@ def test_without_score_plugins_a_filtering_extender_still_gets_all_found_nodes()
 
 
 def test_since_1_35_a_restarted_scheduler_may_have_any_node_order() -> None:
-    """The order still alternates between zones."""
+    """Every possible order still alternates between zones."""
     columns = load_objects([a_node(f"n{n:03}", zone="abc"[n % 3]) for n in range(150)]).columns
     orders = [columns.shuffled_order(number).tolist() for number in (1, 2)]
     assert orders[0] != orders[1]
@@ -265,7 +266,7 @@ def test_half_of_the_searches_use_a_shuffled_node_order() -> None:
     assert not any(each.search.shuffle for each in possible_searches(snapshot, Scheduler(kube_version="1.34")))
 
 
-def test_a_pod_lands_on_a_named_node_in_95_percent_of_cases() -> None:
+def test_a_pod_lands_on_a_forecast_node_in_95_percent_of_cases() -> None:
     """Three nodes score higher than the others, each with a different score. The searches start at every third node,
     with numbers of workers that the forecast does not try. Nearly every pod must land on a forecast node."""
     objects = a_cluster(150)

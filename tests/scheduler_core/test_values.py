@@ -1,4 +1,4 @@
-"""A `Value` behaves like a frozen dataclass, and the functions of `dataclasses` accept it."""
+"""Tests that a `Value` behaves like a frozen dataclass, and that the functions of `dataclasses` accept it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The law of the cache: after any events it equals a snapshot loaded from the final objects, and its order of nodes is
-that of kube-scheduler's tree. Queries and simulations in between change nothing."""
+"""Tests the law of the cache: after any events, the cache equals a snapshot that is loaded from the final objects, and
+its nodes have the order of kube-scheduler's tree. Queries and simulations between the events change nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEYS = ("topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack")
 
 
 class GoTree:
-    """kube-scheduler's tree of nodes, written after its source (pkg/scheduler/backend/cache/node_tree.go, v1.36)."""
+    """kube-scheduler's tree of nodes, as in its source (pkg/scheduler/backend/cache/node_tree.go, v1.36)."""
 
     def __init__(self) -> None:
         self.tree: dict[str, list[str]] = {}
@@ -70,7 +70,8 @@ def key_of(manifest: Json) -> tuple[str, str]:
 
 
 def seen_in(snapshot: Snapshot) -> Json:
-    """Returns the whole content of a snapshot, by name instead of by row or number."""
+    """Returns the whole content of a snapshot in a form that can be compared: with names instead of rows and
+    numbers."""
     columns, names = snapshot.columns, snapshot.node_names
     usage = snapshot.tally(USAGE)
     lines = {
@@ -190,8 +191,8 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(drawn=st.data(), kind=st.sampled_from(("Node", "Pod", "Service", "Namespace")), as_bytes=st.booleans())
     def list_comes(self, drawn: st.DataObject, kind: str, as_bytes: bool) -> None:
-        """Applies a list. Deleted nodes leave the tree before new nodes join it, in the order of client-go's queue. A
-        node that was deleted and created again between two lists is an update for client-go."""
+        """Applies a list that lacks some known objects. As in client-go's queue, missing nodes leave the tree before
+        new nodes join it. A node that was deleted and created again between two lists is an update for client-go."""
         renewed = drawn.draw(nodes(drawn.draw(st.sampled_from(NODES)))) if kind == "Node" else None
         held = [key for key in self.objects if key[0] == kind]
         for key in held:
@@ -206,7 +207,7 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(pending=pods("new"))
     def somebody_asks(self, pending: Json) -> None:
-        """Asks for a snapshot. From then on the cache has counts and must update them."""
+        """Queries a snapshot. After the first query the cache has counts and must update them."""
         if self.tree.list():
             answer(self.cache.snapshot(), pending)
 

@@ -1,4 +1,4 @@
-"""How each event changes the cache, including late, repeated, misordered and unreadable events."""
+"""Tests how each event changes the cache, including late, repeated, misordered and unreadable events."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def order(cache: ClusterCache) -> list[str]:
     return [columns.names[row] for row in columns.tree_order]
 
 
-def test_a_zone_without_nodes_comes_last_when_it_gets_a_node_again() -> None:
+def test_a_zone_that_was_empty_comes_last_in_the_node_order() -> None:
     cache = cache_of(node("a1", **{ZONE: "a"}), node("b1", **{ZONE: "b"}), node("a2", **{ZONE: "a"}))
     assert order(cache) == ["a1", "b1", "a2"]
     cache.apply({"type": "DELETED", "object": node("a1")})
@@ -255,15 +255,15 @@ def test_a_zone_without_nodes_comes_last_when_it_gets_a_node_again() -> None:
     assert order(cache) == ["b1", "a1"]
 
 
-def test_a_list_removes_missing_nodes_before_it_adds_new_ones() -> None:
+def test_a_list_removes_missing_nodes_before_it_adds_new_nodes() -> None:
     cache = cache_of(node("a1", **{ZONE: "a"}), node("b1", **{ZONE: "b"}))
     cache.apply({"kind": "NodeList", "items": [node("a2", **{ZONE: "a"}), node("b1", **{ZONE: "b"})]})
     assert order(cache) == ["b1", "a2"]
 
 
 def test_the_cache_forgets_shared_parts_of_deleted_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels, specs, owners, classes of pods and affinity groups: after a thousand templates only a few remain in
-    memory."""
+    """A thousand pod templates come and go. Only a few of their labels, specs, owners, classes and affinity groups stay
+    in memory."""
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 16)
     cache = cache_of(node("n1"), pod("stays", on="n1"))
     empty = cache.sizes()

@@ -1,4 +1,4 @@
-"""A whole KubeSchedulerConfiguration: defaults, profiles, extenders, and all problems at once."""
+"""Tests the reading of a whole KubeSchedulerConfiguration: defaults, profiles, extenders, and all problems at once."""
 
 import base64
 from typing import Any
@@ -37,7 +37,7 @@ def test_the_defaults_are_those_of_kube_scheduler() -> None:
     assert [profile.scheduler_name for profile in configuration.profiles] == ["default-scheduler"]
 
 
-def test_a_profiles_percentage_overrides_the_global_one_even_if_zero() -> None:
+def test_a_profiles_percentage_overrides_the_global_percentage_even_if_it_is_zero() -> None:
     configuration = Configuration.from_mapping(
         {
             "percentageOfNodesToScore": 40,
@@ -294,7 +294,7 @@ def test_resources_ignored_by_extenders_replace_the_list_of_noderesourcesfit() -
         ),
     ],
 )
-def test_each_problem_names_the_path_of_its_field(mapping: dict[str, Any], expected: list[str]) -> None:
+def test_each_problem_contains_the_path_of_its_field(mapping: dict[str, Any], expected: list[str]) -> None:
     assert problems(mapping) == expected
 
 

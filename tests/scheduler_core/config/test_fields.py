@@ -1,4 +1,4 @@
-"""Reads single fields of a configuration: types, ranges, paths, durations."""
+"""Tests the reading of single fields of a configuration: types, ranges, paths, durations."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ def test_a_null_field_counts_as_absent() -> None:
     )
 
 
-def test_a_problem_in_a_list_names_the_index() -> None:
+def test_a_problem_in_a_list_contains_the_index() -> None:
     fields = section(names=["a", 2], things=[{}, "b"])
     fields.texts("names")
     fields.sections("things")

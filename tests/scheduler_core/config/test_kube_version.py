@@ -1,4 +1,4 @@
-"""Checks each behaviour in its first release and in the release before."""
+"""Tests each version switch in the first release of its behaviour and in the release before."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_an_invalid_version_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1.31", "1.38", "2.0"])
-def test_the_error_for_an_unsupported_release_names_the_supported_ones(text: str) -> None:
+def test_the_error_for_an_unsupported_release_lists_the_supported_releases(text: str) -> None:
     with pytest.raises(UnsupportedKubeVersionError, match=r"supported are 1\.32 to 1\.36"):
         KubeVersion.parse(text)
 

@@ -1,4 +1,4 @@
-"""The arguments of each plugin: the defaults, and refused values with their paths."""
+"""Tests the arguments of each plugin: the defaults, and refused values with their paths."""
 
 from typing import Any
 

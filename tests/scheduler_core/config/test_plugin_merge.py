@@ -1,5 +1,5 @@
-"""The plugins of a profile: defaults, enabled, disabled and MultiPoint are merged into one ordered list per extension
-point.
+"""Tests how the plugins of a profile are merged: defaults, enabled, disabled and MultiPoint give one ordered list for
+each extension point.
 
 The plugins in these tests are invented. Each plugin's name lists its extension points, so that a row of the table
 explains its result.

@@ -18,7 +18,7 @@ Answer = Callable[[Any], Any] | bytes | int
 
 @dataclass
 class ExtenderServer:
-    """An HTTP server. `answers` maps a verb to its response; `requests` has the path, content type and JSON of each
+    """An HTTP server. `answers` maps a verb to its response. `requests` has the path, content type and JSON of each
     request."""
 
     answers: dict[str, Answer]

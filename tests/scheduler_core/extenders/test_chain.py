@@ -1,4 +1,4 @@
-"""A chain of extenders over real HTTP: their order, the remaining nodes, their errors, and which extenders are
+"""Tests a chain of extenders over real HTTP: their order, the nodes that remain, their errors, and which extenders are
 called."""
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ POD = Pod(name="p", namespace="shop", uid="uid-p")
 
 @pytest.fixture
 def servers() -> Iterator[Any]:
-    """Starts a server for each call, and returns the server and the settings of its extender."""
+    """Yields a function that starts a server, and returns the server and the settings of its extender."""
     with ExitStack() as stack:
 
         def start(answers: dict[str, Answer], **settings: Any) -> tuple[ExtenderServer, ExtenderSettings]:
@@ -96,7 +96,7 @@ def test_an_extender_that_is_not_cache_capable_gets_and_returns_whole_nodes(serv
     assert asked["Nodes"]["items"][0]["status"]["allocatable"] == {"cpu": "4000m"}
 
 
-def test_an_extenders_error_ends_the_cycle_unless_it_is_ignorable(servers: Any) -> None:
+def test_an_error_ends_the_cycle_unless_the_extender_is_ignorable(servers: Any) -> None:
     _, healthy = servers({"filter": only("n1")}, filter_verb="filter", node_cache_capable=True)
     ignored = chain(dead(filter_verb="filter", ignorable=True), healthy).filter(POD, NODES)
     failed = chain(dead(filter_verb="filter"), healthy).filter(POD, NODES)
@@ -165,7 +165,7 @@ def test_extender_scores_are_weighted_and_scaled_to_a_hundred(servers: Any) -> N
     assert chain(one, other).prioritize(POD, NODES) == {"n1": 60, "n2": 210, "stranger": 90}
 
 
-def test_an_error_in_prioritize_only_drops_that_extenders_scores(servers: Any) -> None:
+def test_an_error_in_prioritize_drops_the_scores_of_that_extender(servers: Any) -> None:
     _, healthy = servers({"prioritize": lambda _: [{"Host": "n1", "Score": 1}]}, prioritize_verb="prioritize", weight=1)
     assert chain(dead(prioritize_verb="prioritize", weight=5), healthy).prioritize(POD, NODES) == {"n1": 10}
 
@@ -211,7 +211,7 @@ def test_extenders_without_preempt_verb_are_not_called(servers: Any) -> None:
 
 
 @pytest.mark.parametrize("ignorable", [True, False])
-def test_an_extender_response_without_victims_is_an_error_or_drops_the_node(servers: Any, ignorable: bool) -> None:
+def test_a_response_without_victims_is_an_error_unless_the_extender_is_ignorable(servers: Any, ignorable: bool) -> None:
     server, settings = servers({"preempt": remain(n1=[], n2=["uid-low"])}, preempt_verb="preempt", ignorable=ignorable)
     answer = chain(settings).narrow_preemption(POD, CANDIDATES, PODS_ON)
     assert answer == (
@@ -221,7 +221,7 @@ def test_an_extender_response_without_victims_is_an_error_or_drops_the_node(serv
     )
 
 
-def test_an_extenders_preempt_error_counts_unless_it_is_ignorable() -> None:
+def test_a_preempt_error_counts_unless_the_extender_is_ignorable() -> None:
     assert chain(dead(preempt_verb="preempt", ignorable=True)).narrow_preemption(POD, CANDIDATES, PODS_ON) == CANDIDATES
     failed = chain(dead(preempt_verb="preempt")).narrow_preemption(POD, CANDIDATES, PODS_ON)
     assert isinstance(failed, Verdict)

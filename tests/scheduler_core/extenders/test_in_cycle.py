@@ -1,4 +1,4 @@
-"""Extenders as part of a whole cycle, over real HTTP."""
+"""Tests extenders as part of a whole scheduling cycle, over real HTTP."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -81,7 +81,7 @@ def test_a_failing_ignorable_extender_does_not_end_the_cycle(extender: Any) -> N
     assert cycle(extender({"filter": 500}, filterVerb="filter", ignorable=True)[1]).best == ("n1", "n2", "n3")
 
 
-def test_the_nominated_node_is_filtered_by_extenders_first_and_alone(extender: Any) -> None:
+def test_extenders_first_get_only_the_nominated_node(extender: Any) -> None:
     nominated = a_pod("new").with_field("status.nominatedNodeName", "n2")
     agrees, settings = extender({"filter": lambda body: {"NodeNames": body["NodeNames"]}}, filterVerb="filter")
     assert cycle(settings, pod=nominated).node == "n2"

@@ -1,4 +1,4 @@
-"""The JSON of the extender protocol, without any transport."""
+"""Tests the JSON of the extender protocol, without any transport."""
 
 import json
 from typing import Any
@@ -59,7 +59,7 @@ def test_victims_are_sent_as_pods_or_as_uids() -> None:
     }
 
 
-def test_a_binding_names_pod_and_node() -> None:
+def test_a_binding_request_contains_pod_and_node() -> None:
     assert json.loads(binding_request(Pod(name="p", namespace="ns", uid="u"), "n1")) == {
         "PodName": "p",
         "PodNamespace": "ns",
@@ -110,7 +110,7 @@ def test_a_binding_names_pod_and_node() -> None:
         ),
     ],
 )
-def test_a_filter_answer_is_read(answer: dict[str, Any], by_name: bool, expected: FilterAnswer) -> None:
+def test_each_form_of_a_filter_response_is_read(answer: dict[str, Any], by_name: bool, expected: FilterAnswer) -> None:
     assert read_filter_answer(encoded(answer), asked=["n1", "n2"], by_name=by_name) == expected
 
 

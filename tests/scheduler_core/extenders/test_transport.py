@@ -1,4 +1,4 @@
-"""One POST to a real server: address, deadline, TLS."""
+"""Tests one POST request to a real server: address, deadline, TLS."""
 
 import ssl
 from dataclasses import replace
@@ -20,7 +20,7 @@ def transport(url: str, **settings: Any) -> HttpTransport:
     return HttpTransport(ExtenderSettings(url_prefix=url, **settings))
 
 
-def test_a_request_is_posted_as_json_to_the_prefix_and_verb() -> None:
+def test_a_request_is_posted_as_json_to_the_url_prefix_and_verb() -> None:
     with ExtenderServer({"filter": echo}).running() as server:
         assert transport(server.url + "//").post("filter", b'{"a": 1}') == b'{"echo": {"a": 1}}'
     assert server.requests == [("/scheduler/filter", "application/json", {"a": 1})]

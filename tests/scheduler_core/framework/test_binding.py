@@ -1,4 +1,4 @@
-"""Binds a pod to its chosen node: the order of the plugins, and what a failure undoes."""
+"""Tests how a pod is bound to its chosen node: the order of the plugins, and what a failure undoes."""
 
 from dataclasses import dataclass, field
 
@@ -16,8 +16,8 @@ WAIT = Verdict(VerdictCode.WAIT)
 
 @dataclass
 class Spy:
-    """A plugin for every point from Reserve on. It records its calls and returns the configured results, otherwise
-    SUCCESS."""
+    """A plugin for all extension points from Reserve to PostBind. It records its calls, and returns the results in
+    `answers` or SUCCESS."""
 
     name: str
     calls: list[str]

@@ -1,4 +1,4 @@
-"""Columns of resources are cached, and only changed rows are computed again."""
+"""Tests that columns of resources are cached, and that only changed rows are computed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One rule about a field of the node decides for every node, and is evaluated once for each value."""
+"""Tests rules that read one field of a node. Each rule is evaluated once for each value of the field, and decides for
+all nodes with this value."""
 
 from __future__ import annotations
 

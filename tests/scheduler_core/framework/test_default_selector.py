@@ -1,4 +1,4 @@
-"""The default spreading counts the pods that the pod's services and its controller select."""
+"""Tests the default selector: default spreading counts the pods that the pod's services and its controller select."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_only_nodes_with_resolvable_refusals_are_offered_to_preemption() -> None
     assert diagnosis_of(a_pod().requesting(cpu="2")).rows_that_may_be_helped.tolist() == [2]
 
 
-def test_refusals_are_counted_by_verdict_and_each_plugin_is_named_once() -> None:
+def test_refusals_are_counted_by_verdict_and_each_plugin_is_listed_once() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="9"))
     assert {verdict.reasons: count for verdict, count in diagnosis.verdict_counts().items()} == {
         ("node(s) were unschedulable",): 1,
@@ -74,9 +74,9 @@ def test_the_diagnosis_ignores_replaced_verdicts() -> None:
 
 
 def test_the_unschedulable_message_counts_reasons_instead_of_verdicts() -> None:
-    """Text such as "3 Insufficient cpu" may count verdicts with and without a second reason.
+    """The count of "Insufficient cpu" includes the node that also has another reason.
 
-    The texts are sorted as strings, so 10 comes before 2.
+    The texts are sorted as strings, so 11 comes before 2.
     """
     nodes = [
         *[a_node(f"n{i}").offering(cpu="1") for i in range(10)],
@@ -99,9 +99,8 @@ def test_a_prefilter_refusal_applies_to_every_node() -> None:
         assert diagnosis.verdict_counts() == {verdict: 5}
 
 
-def test_an_extenders_verdict_replaces_that_of_the_filters() -> None:
-    """Verdicts because of nominated pods and verdicts of extenders count in the message and for preemption. Such a node
-    does not pass."""
+def test_an_extenders_verdict_replaces_the_verdict_of_the_filters() -> None:
+    """The replaced verdict counts in the message and for preemption, and its node does not pass."""
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     refusals = {3: unschedulable("an extender said no"), 2: unresolvable("for good")}
     diagnosis = diagnosis.with_replaced({row: verdict.by("Extender") for row, verdict in refusals.items()})

@@ -1,4 +1,4 @@
-"""Results that depend on the nodes alone are cached, but only while the nodes stay the same."""
+"""Tests results that depend only on the nodes. They are cached while the nodes stay the same."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def told(result: CycleResult) -> tuple[Any, ...]:
 
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), one=pods("one"), other=pods("other"))
-def test_a_node_rule_reads_nothing_but_the_nodes_and_its_key(
+def test_a_node_rule_depends_only_on_the_nodes_and_its_key(
     objects: list[dict[str, Any]], one: dict[str, Any], other: dict[str, Any]
 ) -> None:
     snapshot = load_objects(objects)

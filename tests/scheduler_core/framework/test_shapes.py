@@ -1,4 +1,4 @@
-"""Scores along a shape are linear between its points and truncated toward zero."""
+"""Tests scores from a shape: they are linear between the points of the shape, and truncated toward zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A profile may disable a plugin's preparing point (preFilter, preScore) and keep the point that needs it."""
+"""Tests profiles that disable preFilter or preScore of a plugin, and keep the extension point that needs it."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ NODES = (node("a", zone="1"), node("b", zone="2"))
         "DynamicResources",
     ],
 )
-def test_a_filter_without_its_prefilter_state_is_an_error_that_names_the_plugin(plugin: str) -> None:
+def test_a_filter_without_its_prefilter_state_is_an_error_with_the_plugins_name(plugin: str) -> None:
     result = scheduled(pod(), *NODES, preFilter=plugin)
     assert result.node is None
     assert result.error.startswith(f'running "{plugin}" filter plugin: ')
 
 
 @pytest.mark.parametrize("plugin", ["PodTopologySpread", "InterPodAffinity", "TaintToleration"])
-def test_a_score_without_its_prescore_state_is_an_error_that_names_the_plugin(plugin: str) -> None:
+def test_a_score_without_its_prescore_state_is_an_error_with_the_plugins_name(plugin: str) -> None:
     result = scheduled(pod(), *NODES, preScore=plugin)
     assert result.error.startswith(f'running Score plugins: plugin "{plugin}" failed with: ')
 
@@ -87,14 +87,14 @@ def test_scores_are_equal_with_and_without_the_prescore_point(plugin: str) -> No
     }
 
 
-def test_without_prescore_a_best_effort_pod_has_balance_zero_instead_of_none() -> None:
+def test_without_prescore_a_best_effort_pod_gets_a_balance_score_of_zero() -> None:
     best_effort = pod(containers=[{"name": "c", "image": "x"}])
     late = scheduled(best_effort, *NODES, preScore="NodeResourcesBalancedAllocation")
     assert {score.by_plugin["NodeResourcesBalancedAllocation"] for score in late.scores.values()} == {0}
     assert "NodeResourcesBalancedAllocation" not in scheduled(best_effort, *NODES).scores["a"].by_plugin
 
 
-def test_volumezone_refuses_nodes_without_its_prefilter_point() -> None:
+def test_volumezone_still_refuses_nodes_if_its_prefilter_is_disabled() -> None:
     zone = "topology.kubernetes.io/zone"
     nodes = (node("a", **{zone: "1"}), node("b", **{zone: "2"}))
     claim = {
@@ -124,7 +124,7 @@ def test_volumezone_refuses_nodes_without_its_prefilter_point() -> None:
     assert late.statuses["a"].reasons == ("node(s) had no available volume zone",)
 
 
-def test_a_missing_claim_refuses_every_node_without_prefilter() -> None:
+def test_a_missing_claim_refuses_every_node_if_prefilter_is_disabled() -> None:
     lost = pod(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "nowhere"}}])
     plugins = {
         "multiPoint": {

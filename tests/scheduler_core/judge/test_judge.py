@@ -1,4 +1,4 @@
-"""Cases and the decisions about them: the format, and the handling of invalid input."""
+"""Tests the judge: the format of cases and decisions, and the handling of invalid input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def answers(text: str) -> dict[str, dict[str, Any]]:
     return judge(read_case(text))
 
 
-def test_the_judge_names_the_only_node_that_fits() -> None:
+def test_the_judge_reports_the_only_node_that_fits() -> None:
     assert answers(line(a_node("n1"), a_node("n2").cordoned(), a_pod("p"), pods=["default/p"])) == {
         "default/p": {
             "nodes": {
@@ -61,7 +61,7 @@ def test_the_judge_lists_no_nodes_after_a_prefilter_refusal() -> None:
     assert "nodes" not in answer
 
 
-def test_the_judge_names_node_and_victims_of_a_preemption() -> None:
+def test_the_judge_reports_node_and_victims_of_a_preemption() -> None:
     low = a_pod("low").requesting(cpu="3").with_priority(0).on("n1")
     answer = answers(line(a_node("n1"), low, a_pod("p").requesting(cpu="3").with_priority(9), pods=["default/p"]))[
         "default/p"
@@ -69,7 +69,7 @@ def test_the_judge_names_node_and_victims_of_a_preemption() -> None:
     assert answer["preemption"] == {"node": "n1", "victims": ["default/low"]}
 
 
-def test_judged_pods_do_not_affect_each_other_even_if_they_name_a_node() -> None:
+def test_judged_pods_do_not_affect_each_other_even_if_they_have_a_node_name() -> None:
     pods = [a_pod(name).requesting(cpu="3").with_field("spec.nodeName", "n1") for name in ("a", "b")]
     assert {
         key: answer["best"]
@@ -137,7 +137,7 @@ def test_an_invalid_case_is_refused(text: str) -> None:
         read_case(text)
 
 
-def test_the_judge_names_the_path_of_an_invalid_configuration_field() -> None:
+def test_the_judge_reports_the_path_of_an_invalid_configuration_field() -> None:
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

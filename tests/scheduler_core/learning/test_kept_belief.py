@@ -1,4 +1,5 @@
-"""A dump keeps a belief unchanged. An invalid belief in a dump is dropped."""
+"""Tests that a dump keeps a belief, which is what was learned about the starts of the scheduler's searches. An invalid
+belief in a dump is ignored."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Bindings show where the scheduler's next search starts. The belief is never more certain than the bindings justify.
+"""Tests the belief about the start of the scheduler's next search, which is learned from bindings. The belief is never
+more certain than the bindings justify.
 
-The reference is scheduler_core's own scheduler, with a start that the belief does not know.
+The bindings come from scheduler_core's own scheduler. The belief does not know its start.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NODES = 130
 
 
 def a_cluster(seed: int, nodes: int = NODES) -> Snapshot:
-    """Returns nodes of several sizes in three zones, some of them loaded."""
+    """Returns a cluster with nodes of three sizes in three zones, and one pod on each node."""
     chance = random.Random(seed)
     made = [
         a_node(f"n{number:03}")
@@ -125,7 +126,7 @@ def test_weights_and_doubt_add_up_to_one_after_any_bindings() -> None:
         assert 0 < len(belief.followed) <= MOST_FOLLOWED
 
 
-def test_with_an_unknown_node_order_the_predicted_sets_stay_the_same() -> None:
+def test_predictions_stay_right_with_an_unknown_node_order() -> None:
     scheduler = hidden(5, shuffle=4711)
     belief = learned(scheduler, 20)
     assert belief.doubt > 0.25
@@ -172,7 +173,7 @@ def test_the_binding_of_an_unknown_pod_moves_the_start_by_an_observed_stride(see
 
 
 def test_predictions_stay_right_if_every_third_bound_pod_is_unknown() -> None:
-    """Unknown pods are bound between the known ones; a belief that ignores their bindings is too certain."""
+    """A belief that ignores the bindings of unknown pods is too certain, so more of its predictions are wrong."""
     inside = {True: 0, False: 0}
     for seed in range(31, 37):
         for is_told in inside:
@@ -189,7 +190,7 @@ def test_predictions_stay_right_if_every_third_bound_pod_is_unknown() -> None:
     assert inside[True] > inside[False]
 
 
-def test_without_observed_cycles_a_binding_of_an_unknown_pod_makes_every_start_equally_likely() -> None:
+def test_an_unknown_binding_before_any_observed_cycle_makes_all_starts_equally_likely() -> None:
     world = a_cluster(24)
     after = SearchBelief(followed=(Likely(Search(7, 2, -1), 0.9),), doubt=0.1).unseen(world)
     assert len(after.starts()) == NODES
@@ -255,7 +256,7 @@ def test_a_scheduler_that_searches_all_nodes_has_no_start_to_learn() -> None:
     assert SearchBelief.unknown(a_cluster(13), all_nodes) == SearchBelief()
 
 
-def test_a_forecast_with_a_learned_start_names_fewer_nodes() -> None:
+def test_a_forecast_with_a_learned_start_lists_fewer_nodes() -> None:
     scheduler = hidden(14)
     belief = learned(scheduler, 20)
     mine = a_pod("mine").requesting(cpu="300m").owned_by("ReplicaSet", "mine").on("n000")

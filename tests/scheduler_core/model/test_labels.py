@@ -46,7 +46,7 @@ def test_a_label_requirement_matches_as_in_kubernetes(
     assert Requirement("k", operator, values).matches(labels) is meets
 
 
-def test_a_missing_selector_selects_nothing_and_an_empty_one_everything() -> None:
+def test_a_missing_selector_selects_nothing_and_an_empty_selector_everything() -> None:
     assert label_selector(None) == NOTHING
     assert label_selector(WireSelector()) == EVERYTHING
     assert not NOTHING.matches({"a": "b"})

@@ -63,8 +63,8 @@ def test_an_invalid_quantity_is_refused_with_its_text(text: str) -> None:
     whole=st.integers(0, 10**7), fraction=st.text("0123456789", max_size=12), suffix=st.sampled_from(sorted(FACTORS))
 )
 def test_every_suffix_scales_by_its_factor(whole: int, fraction: str, suffix: str) -> None:
-    """Values finer than a nano-unit are rounded away from zero, and values above 2⁶³−1 units are limited. All others
-    are exact."""
+    """Values finer than a nano-unit are rounded away from zero, and values above 2⁶³−1 units are limited. All other
+    values are exact."""
     exact = Fraction(f"{whole}.{fraction or '0'}") * FACTORS[suffix]
     assert parse_nanos(f"{whole}.{fraction}{suffix}") == min(
         math.ceil(exact * NANOS_PER_UNIT), LARGEST * NANOS_PER_UNIT

@@ -108,7 +108,7 @@ def test_scores_use_default_requests_for_containers_without_requests(what: Pod, 
 
 
 def test_the_fit_score_of_an_incoming_pod_ignores_pod_level_requests() -> None:
-    """The scorer in noderesources/fit.go is built without the feature flags."""
+    """kube-scheduler builds this scorer without its feature flags (noderesources/fit.go)."""
     what = pod(container(cpu="100m", memory="1Mi"), resources={"requests": {"cpu": "4"}})
     assert scored_requests(what.spec)["cpu"] == 100
 
@@ -170,7 +170,7 @@ def test_pod_level_requests_follow_their_feature_gates() -> None:
     assert running_requests(what, RequestRules(pod_level=False)).cpu == 1000
 
 
-def test_extended_resources_count_but_unknown_names_without_prefix_do_not() -> None:
+def test_an_unknown_resource_name_without_a_prefix_does_not_count() -> None:
     amounts = {
         "example.com/gpu": "2",
         "hugepages-2Mi": "4Mi",

@@ -1,4 +1,4 @@
-"""Asks one plugin about a pod in a cluster of API objects."""
+"""Runs one plugin for a pod in a cluster of API objects."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SKIPPED = "skipped"
 
 
 def ask(plugin: Any, *objects: dict[str, Any], pod: str = "default/pod") -> Any:
-    """Returns PreFilter's refusal or SKIPPED, or maps each node to the filter's verdict. Checks that the per-node and
-    the all-nodes form agree."""
+    """Runs the plugin's PreFilter and Filter for the pod. Returns the refusal of PreFilter, or SKIPPED, or the filter's
+    verdict for each node. Checks that the per-node form and the all-nodes form agree."""
     snapshot = load_objects(objects)
     assert not snapshot.problems, snapshot.problems
     nodes, state, asked = NodeList(snapshot), CycleState(), snapshot.pod(pod)
@@ -31,7 +31,7 @@ def ask(plugin: Any, *objects: dict[str, Any], pod: str = "default/pod") -> Any:
 
 
 def refused(verdicts: Any) -> dict[str, tuple[str, ...]]:
-    """Maps each node that refuses the pod to the reasons."""
+    """Maps each node that refuses the pod to its reasons."""
     assert isinstance(verdicts, dict), verdicts
     return {name: verdict.reasons for name, verdict in verdicts.items() if not verdict.is_success}
 
@@ -42,7 +42,7 @@ def refused(verdicts: Any) -> dict[str, tuple[str, ...]]:
 def claim(
     name: str = "data", *, bound_to: str = "", storage_class: str | None = "wait", size: str = "1Gi", **fields: Any
 ) -> dict[str, Any]:
-    """Returns a claim of class `wait`. The claim is bound if `bound_to` names a volume."""
+    """Returns a claim of class `wait`. The claim is bound to the volume `bound_to`, if that is set."""
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if bound_to else {}
     annotations |= fields.pop("annotations", {})
     meta = {
@@ -77,7 +77,8 @@ def volume(
     storage_class: str = "wait",
     **fields: Any,
 ) -> dict[str, Any]:
-    """Returns an available volume of class `wait`; nodes outside of `zones` cannot reach it."""
+    """Returns an available volume of class `wait`. If `zones` is set, only nodes in these zones can reach the
+    volume."""
     affinity = (
         {
             "required": {

@@ -1,5 +1,5 @@
-"""The contract of every in-tree plugin: its two forms agree, its results are deterministic, it does not change the
-snapshot, and its refusals have reasons."""
+"""Tests the contract of every in-tree plugin: its two forms agree, its results are deterministic, it does not change
+the snapshot, and its refusals have reasons."""
 
 from __future__ import annotations
 

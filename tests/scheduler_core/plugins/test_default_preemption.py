@@ -1,4 +1,4 @@
-"""Preemption at the end of a whole cycle: the node, the victims, the messages, and an earlier nomination."""
+"""Tests preemption at the end of a whole cycle: the node, the victims, the messages, and an earlier nomination."""
 
 from dataclasses import replace
 from typing import Any
@@ -190,7 +190,7 @@ MANY = range(1, 121)
 
 
 def many_nodes() -> list[dict[str, Any]]:
-    """Returns so many nodes that the search may stop early."""
+    """Returns 120 nodes, which are so many that the search for candidates may stop early."""
     return [a_node(f"n{number}").offering(cpu="1", memory="1Gi", pods="10").manifest for number in MANY]
 
 
@@ -224,7 +224,7 @@ def test_a_pod_stays_out_of_the_queue_until_its_victims_are_deleted() -> None:
 
 
 class Says:
-    """An extender that returns these bytes, or fails."""
+    """An extender that returns `answer`, or fails if `answer` is None."""
 
     def __init__(self, answer: bytes | None) -> None:
         self.answer = answer

@@ -1,4 +1,5 @@
-"""Nodes must reach allocated devices. A claim that is not allocated makes the result unknown."""
+"""Tests DynamicResources: nodes must reach allocated devices. A claim that is not allocated makes the result
+unknown."""
 
 from typing import Any
 
@@ -72,7 +73,7 @@ def test_devices_that_every_node_can_reach_refuse_no_node() -> None:
     assert refused(ask(PLUGIN, POD, A, B, claim(reserved_for=("x", "y")))) == {}
 
 
-def test_a_claim_that_is_not_allocated_yet_gives_unknown() -> None:
+def test_a_claim_that_is_not_allocated_makes_the_result_unknown() -> None:
     verdict = ask(PLUGIN, POD, A, claim(allocated=False), device_class())
     assert verdict == unknown('resourceclaim "gpu-1" has yet to be allocated, which is not predicted')
 
@@ -137,7 +138,7 @@ def test_an_unusable_claim_refuses_the_pod(
     assert ask(PLUGIN, pod, A, *objects) == verdict
 
 
-def test_a_claim_made_from_a_template_for_this_pod_is_used() -> None:
+def test_a_claim_generated_from_a_template_for_this_pod_is_used() -> None:
     pod = FROM_TEMPLATE.with_field(
         "status.resourceClaimStatuses", [{"name": "gpu", "resourceClaimName": "gpu-1"}]
     ).manifest
@@ -252,7 +253,7 @@ def test_an_earlier_prefilter_refusal_leaves_dynamic_resources_without_state() -
     )
 
 
-def test_a_pod_whose_claim_needs_allocating_has_an_unknown_forecast() -> None:
+def test_the_result_is_unknown_for_a_pod_whose_claim_must_be_allocated_first() -> None:
     snapshot = load_objects([A, POD, claim(allocated=False), device_class()])
     result = Scheduler().schedule(snapshot, snapshot.pod("default/pod"))
     assert (result.node, result.unknown) == (

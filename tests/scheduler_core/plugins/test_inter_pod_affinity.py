@@ -98,7 +98,7 @@ NOT_RED = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [
 
 @pytest.mark.parametrize(("version", "verdict"), [("1.32", ""), ("1.33", ""), ("1.34", TOO_NEAR), ("1.36", TOO_NEAR)])
 def test_negative_namespace_selectors_select_every_namespace_since_1_34(version: str, verdict: str) -> None:
-    """Kubernetes fixed this behaviour of kube-scheduler as a bug (#132457)."""
+    """This is a regression of kube-scheduler (kubernetes/kubernetes#132457)."""
     pod = a_pod().away_from(ZONE, DB, namespaceSelector=NOT_RED)
     assert filtered(
         plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])

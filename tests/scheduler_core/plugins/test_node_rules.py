@@ -1,5 +1,5 @@
-"""The filters that read only the node (cordon, name, taints, affinity, ports, declared features), and the scores for
-taints and affinity."""
+"""Tests the filters that read only the node (cordon, name, taints, affinity, ports, declared features), and the scores
+for taints and affinity."""
 
 from __future__ import annotations
 

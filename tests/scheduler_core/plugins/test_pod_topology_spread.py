@@ -20,7 +20,7 @@ def web(name: str = "new", **labels: str) -> PodBuilder:
 
 
 def running(**counts: int) -> list[PodBuilder]:
-    """Returns web pods on nodes, in the given numbers: running(a1=2)."""
+    """Returns web pods that run on nodes. For example, `running(a1=2)` returns two pods on node a1."""
     return [web(f"{node}-{i}").on(node) for node, count in counts.items() for i in range(count)]
 
 
@@ -79,8 +79,7 @@ def test_pod_topology_spread_refuses_nodes(pod: PodBuilder, pods: list[PodBuilde
 
 
 def test_a_cordoned_empty_node_is_still_the_domain_with_the_fewest_pods() -> None:
-    """So pods often stay pending after a drain: their old host counts as a domain with zero pods until it is tainted or
-    deleted."""
+    """Therefore pods often stay pending after a drain: the drained node counts as a domain with zero pods."""
     nodes = [a_node("drained").cordoned().tainted("node.kubernetes.io/unschedulable"), a_node("n2"), a_node("n3")]
     pods = running(n2=1, n3=1)
     assert filtered(plugin(SPREAD), web().spread_over(HOST), cluster(nodes, pods)) == {
@@ -160,7 +159,9 @@ SOFT: dict[str, Any] = {"whenUnsatisfiable": "ScheduleAnyway"}
     ("max_skew", "raw", "normalized"),
     [(1, [4, 2, 0, 5], [20, 60, 100, 0]), (2, [5, 3, 1, 6], [33, 66, 100, 16])],
 )
-def test_spread_over_host_names_scores_each_node(max_skew: int, raw: list[int], normalized: list[int]) -> None:
+def test_spread_over_hostnames_gives_each_node_its_own_score(
+    max_skew: int, raw: list[int], normalized: list[int]
+) -> None:
     """The expected numbers are from kube-scheduler's own test."""
     counts = {"n1": 2, "n2": 1, "n3": 0, "n4": 3}
     snapshot = cluster(by_host(**counts), running(**counts))

@@ -1,5 +1,5 @@
-"""NodeResourcesFit with its strategies, NodeResourcesBalancedAllocation, and ImageLocality. Some numbers are from
-kube-scheduler's own tests; comments mark them."""
+"""Tests NodeResourcesFit with its strategies, NodeResourcesBalancedAllocation, and ImageLocality. Comments mark the
+numbers that come from kube-scheduler's own tests."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_requested_to_capacity_ratio_ignores_resources_that_score_zero() -> None
     ) == {"n": 25}
 
 
-def test_an_extended_resource_scores_if_the_pod_requests_and_the_node_has_it() -> None:
+def test_an_extended_resource_scores_if_the_pod_requests_it_and_the_node_has_it() -> None:
     args = {
         "scoringStrategy": {
             "type": "MostAllocated",

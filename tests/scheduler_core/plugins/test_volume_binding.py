@@ -1,4 +1,5 @@
-"""Nodes must reach bound volumes. Unbound claims need an existing volume, or one that can be provisioned."""
+"""Tests VolumeBinding: nodes must reach bound volumes. Unbound claims need a volume that exists or can be
+provisioned."""
 
 from typing import Any
 
@@ -207,7 +208,7 @@ def test_a_claim_gets_only_a_volume_that_the_node_can_reach() -> None:
     assert nodes_refused(claim(), storage_class(), volume(zones=("b",))) == {"a": (NO_VOLUME,)}
 
 
-def test_a_claim_does_not_get_another_volume_than_its_pre_bound_one() -> None:
+def test_a_claim_with_a_pre_bound_volume_gets_no_other_volume() -> None:
     promised = volume("promised", zones=("b",), spec={"claimRef": {"namespace": "default", "name": "data"}})
     assert nodes_refused(claim(), storage_class(), promised, volume("free")) == {"a": (NO_VOLUME,)}
 

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits counts the volumes of a driver that a node can attach."""
+"""Tests NodeVolumeLimits, which limits how many volumes of a driver are attached to a node."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""VolumeRestrictions refuses disks that pods of one node cannot share, and claims that only one pod may use."""
+"""Tests VolumeRestrictions, which refuses disks that pods on one node cannot share, and claims that only one pod may
+use."""
 
 from typing import Any
 
@@ -86,7 +87,7 @@ def asking(*claims: str) -> dict[str, Any]:
     return a_pod().with_field("spec.volumes", using(*claims)).manifest
 
 
-def test_a_read_write_once_pod_claim_in_use_refuses_every_node_resolvably() -> None:
+def test_preemption_may_help_a_pod_whose_read_write_once_pod_claim_is_in_use() -> None:
     verdicts = ask(PLUGIN, *NODES, exclusive(), asking("data"), holder("data"))
     assert set(verdicts.values()) == {unschedulable(IN_USE)}
 

@@ -1,4 +1,4 @@
-"""VolumeZone checks the zone and region labels of bound volumes."""
+"""Tests VolumeZone, which checks the zone and region labels of bound volumes."""
 
 from typing import Any
 

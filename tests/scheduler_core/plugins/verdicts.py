@@ -1,4 +1,5 @@
-"""Returns the verdicts of a plugin, or of the whole default profile, on a pod in a cluster made with builders."""
+"""Returns the verdicts of a plugin, or the result of the whole default profile, for a pod in a cluster made with
+builders."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from scheduler_core.snapshot.node_list import NodeList
 
 
 def cluster(*parts: Any, objects: Iterable[Mapping[str, Any]] = ()) -> Snapshot:
-    """Returns a snapshot of these builders, in their order, and of further API objects."""
+    """Returns a snapshot of the objects that the builders in `parts` describe, and of further API objects."""
     flat = [each for part in parts for each in (part if isinstance(part, list) else [part])]
     snapshot = load_objects([*(each.manifest for each in flat), *objects])
     assert snapshot.problems == ()
@@ -61,7 +62,8 @@ def said(verdict: Verdict) -> str:
 
 
 def scored(subject: Any, pod: Any, snapshot: Snapshot, names: Iterable[str] | None = None) -> dict[str, int] | None:
-    """Maps each named node (default: all nodes) to its normalized score. Returns None if the plugin skips the pod."""
+    """Maps each node in `names` (default: all nodes) to its normalized score. Returns None if the plugin skips the
+    pod."""
     rows = np.array([snapshot.row(name) for name in (snapshot.node_names if names is None else names)], dtype=np.intp)
     state, nodes, value = CycleState(), NodeList(snapshot, rows), pod.build()
     if hasattr(subject, "pre_score") and not subject.pre_score(state, value, nodes).is_success:

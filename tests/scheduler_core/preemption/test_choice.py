@@ -1,4 +1,4 @@
-"""The choice of the node for preemption: each criterion decides only if all earlier criteria are equal."""
+"""Tests the choice of the node for preemption. Each criterion decides only if all earlier criteria are equal."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Whether a pod may preempt others."""
+"""Tests whether a pod may preempt other pods."""
 
 from dataclasses import replace
 

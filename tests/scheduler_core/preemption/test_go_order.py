@@ -1,5 +1,5 @@
-"""Equal items have the order that Go gives them. The expected orders were recorded from Go 1.26's sort.Slice, which has
-not changed since 1.19."""
+"""Tests that equal items get the order that Go gives them. The expected orders were recorded from Go 1.26's sort.Slice,
+which has not changed since 1.19."""
 
 import hashlib
 import struct
@@ -13,7 +13,7 @@ from scheduler_core.preemption.go_order import _Sort, go_sorted
 
 
 def generator(seed: int) -> Callable[[int], int]:
-    """Yields numbers below n from a linear congruential generator, which is as easy to write in Go."""
+    """Returns a function that draws numbers from a linear congruential generator, which is as easy to write in Go."""
     state = seed
 
     def draw(below: int) -> int:
@@ -25,7 +25,7 @@ def generator(seed: int) -> Callable[[int], int]:
 
 
 def places(keys: list[int]) -> list[int]:
-    """Returns the original position of each item of the sorted list."""
+    """Sorts the keys, and returns the original position of each item."""
     return [
         place
         for _, place in go_sorted(list(zip(keys, range(len(keys)), strict=True)), lambda one, other: one[0] < other[0])
@@ -81,7 +81,7 @@ def test_equal_items_are_sorted_as_by_go(length: int, kinds: int, expected: list
 
 
 def shaped(seed: int) -> list[int]:
-    """Generates up to 300 keys with many equal ones: random, nearly ascending, descending, or in waves."""
+    """Generates up to 300 keys, many of which are equal: random, nearly ascending, descending, or in waves."""
     draw = generator(seed)
     length, step, shape = draw(300), draw(40) + 1, draw(4)
     if shape == 0:

@@ -1,4 +1,5 @@
-"""The victims on one node. The filter in these tests is simple: a node has a capacity, and each pod a size."""
+"""Tests which pods on one node become victims. The filter in these tests is simple: a node has a capacity, and each pod
+a size."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,8 +51,8 @@ def size_of(pod: Pod) -> int:
 
 @dataclass
 class Room:
-    """A node with a capacity. Checks that the plugins are called for exactly the pods that are removed from the node
-    and added back."""
+    """A filter for a node with a capacity. It checks that preemption reports every pod that it removes from the node or
+    adds back."""
 
     room: int
     bad: Verdict = SUCCESS
@@ -111,7 +112,7 @@ def test_sparing_a_large_important_pod_may_evict_several_small_ones() -> None:
     assert names(found) == ("small1", "small2")
 
 
-def test_smaller_pods_are_spared_after_a_larger_one_did_not_fit() -> None:
+def test_smaller_pods_are_spared_after_a_larger_pod_did_not_fit() -> None:
     assert names(select(PREEMPTOR, a_pod("large", 9, size=3), a_pod("small", 1), room=3)) == ("large",)
 
 

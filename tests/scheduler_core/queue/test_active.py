@@ -1,4 +1,4 @@
-"""The active queue, and the events that it records during scheduling attempts."""
+"""Tests the active queue, and the events that it records during scheduling attempts."""
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.active import ActiveRoom

@@ -1,4 +1,4 @@
-"""Queue, cycle and failed cycle together, from a pod's arrival to its binding."""
+"""Tests queue, cycle and the handling of failed cycles together, from a pod's arrival to its binding."""
 
 from typing import Any
 

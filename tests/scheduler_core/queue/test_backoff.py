@@ -1,4 +1,4 @@
-"""The back-off of pods: how long it lasts, its order, and which pods may be popped early."""
+"""Tests the back-off of pods: how long it lasts, its order, and which pods the queue may pop early."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_a_backoff_ends_at_a_whole_second(aligned: bool, now: float, waits: bool
     assert BackoffPolicy(aligned=aligned).is_waiting(refused("a", at=100.5), now) is waits
 
 
-def test_the_backoff_counts_errors_before_refusals() -> None:
+def test_the_length_of_a_backoff_follows_errors_rather_than_refusals() -> None:
     queued = QueuedPod(pod=Pod(name="a"), timestamp=100, unschedulable_count=5, consecutive_errors=2)
     assert POLICY.ends_at(queued) == 102
 
@@ -83,7 +83,7 @@ def test_without_alignment_the_earlier_end_of_backoff_is_first() -> None:
     assert names(backoff.take_finished(110)) == ["low", "high"]
 
 
-def test_pods_whose_backoff_is_over_are_popped_refused_ones_first() -> None:
+def test_after_the_backoff_refused_pods_are_popped_before_failed_pods() -> None:
     backoff = room(failed("error", at=100), refused("once", at=100), refused("thrice", at=100, times=3))
     assert names(backoff.take_finished(102)) == ["once", "error"]
     assert names(backoff.take_finished(104.9)) == []

@@ -1,4 +1,4 @@
-"""Which events match a plugin's registration (kube-scheduler's MatchClusterEvents)."""
+"""Tests which events match a plugin's registration (kube-scheduler's MatchClusterEvents)."""
 
 import pytest
 

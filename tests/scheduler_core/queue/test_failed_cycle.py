@@ -1,4 +1,4 @@
-"""After a failed cycle the pod returns to the queue, and its nomination is kept, set or cleared."""
+"""Tests what follows a failed cycle: the pod returns to the queue, and its nomination is kept, set or cleared."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""The heap returns the smallest item first, finds items by key, and keeps the order of Go's container/heap."""
+"""Tests the heap: it returns the smallest item first, finds items by key, and keeps the order of Go's
+container/heap."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The pods that are nominated to each node."""
+"""Tests the list of the pods that are nominated to each node."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The three parts of the scheduling queue, and how pods move between them."""
+"""Tests the three parts of the scheduling queue, and how pods move between them."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,7 +28,7 @@ class Gates:
 
 
 class Doorman:
-    """A PreEnqueue plugin that refuses every pod until the test opens it."""
+    """A PreEnqueue plugin that refuses every pod while `lets_in` is False."""
 
     name = "Doorman"
 

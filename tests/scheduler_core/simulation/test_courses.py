@@ -1,4 +1,5 @@
-"""The courses of a drain: where they divide, where they join again, and that together they miss no landing."""
+"""Tests the courses of a drain, which are the sequences of events that are possible. The tests show where courses
+divide, where they join again, and that together they miss no landing."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def a_pod(
     deleted: bool = False,
     **spec: Any,
 ) -> Manifest:
-    """Returns a pod; without `app`, it has an app of its own."""
+    """Returns a pod. Without `app`, its label `app` has the pod's name."""
     app = app or name
     metadata = {
         "name": name,
@@ -113,7 +114,7 @@ def test_a_pod_with_affinity_may_land_on_any_node_of_an_earlier_tie() -> None:
     assert forecast.courses == 2
 
 
-def test_the_sentence_names_nodes_that_depend_on_an_earlier_tie() -> None:
+def test_the_sentence_contains_nodes_that_depend_on_an_earlier_tie() -> None:
     follower = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a"))).pods[1]
     assert follower.sentence in (
         "fits best on n2, or on n3 if an earlier tie is decided differently",
@@ -277,7 +278,7 @@ def a_course(snapshot: Snapshot) -> Course:
 
 
 def walk(snapshot: Snapshot, chance: random.Random) -> Course:
-    """Runs one random course and follows no other."""
+    """Simulates one course, with a random choice wherever courses divide."""
     course = a_course(snapshot)
     while True:
         course.go_on()
@@ -307,7 +308,7 @@ def test_every_random_course_lands_on_forecast_nodes(snapshot: Snapshot, seed: i
 
 @settings(max_examples=15, deadline=None)
 @given(clusters(), st.integers(1, 6))
-def test_following_fewer_courses_removes_nodes_and_marks_their_pods(snapshot: Snapshot, most: int) -> None:
+def test_simulating_fewer_courses_removes_nodes_and_marks_their_pods(snapshot: Snapshot, most: int) -> None:
     whole, bounded = (simulate_drain(snapshot, ["n1"], made_at="x", most_courses=n)[0] for n in (2000, most))
     if any(pod.is_cut for pod in bounded.pods):
         assert all(nodes <= nodes_of_owners(whole)[owner] for owner, nodes in nodes_of_owners(bounded).items())
@@ -316,7 +317,7 @@ def test_following_fewer_courses_removes_nodes_and_marks_their_pods(snapshot: Sn
 
 
 def nodes_of_owners(forecast: Forecast) -> dict[str, set[str]]:
-    """Returns the set of nodes of each owner's pods. Which replica takes which of these nodes may differ."""
+    """Returns the set of nodes on which each owner's pods land. Replicas of one owner may swap these nodes."""
     found: dict[str, set[str]] = {}
     for pod in forecast.pods:
         found.setdefault(pod.owner, set()).update(pod.landing)
@@ -333,13 +334,14 @@ def test_the_single_course_of_a_drain_is_the_main_course(snapshot: Snapshot) -> 
     ]
 
 
-def test_a_drain_follows_at_most_most_courses() -> None:
+def test_a_drain_simulates_no_more_courses_than_the_limit() -> None:
     snapshot = load_objects([a_node(f"n{n}") for n in range(1, 6)] + [a_pod(name) for name in "abcd"])
     assert len(follow(a_course(snapshot), 7)) <= 7
 
 
 def can_be_matched(places: list[str], said: list[tuple[str, ...]]) -> bool:
-    """Whether each node can be matched with a separate forecast. Tries all matches, because there are few."""
+    """Whether each node in `places` can be matched with a different forecast. Tries all matches, because there are
+    few."""
     if not places:
         return True
     first, *rest = places

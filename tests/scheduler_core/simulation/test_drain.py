@@ -1,4 +1,4 @@
-"""Drains of small clusters: one test for every outcome, and laws for any cluster."""
+"""Tests drains of small clusters: one test for every outcome, and laws for any cluster."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ def an_owner(kind: str, node: str | None, *, app: str = "web") -> Manifest:
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "ReplicationController", "Job"])
 @pytest.mark.parametrize(("node", "outcome"), [("n1", Outcome.STAYS), ("n2", Outcome.MOVES), (None, Outcome.MOVES)])
-def test_a_pod_stays_if_its_owners_template_names_the_node(kind: str, node: str | None, outcome: Outcome) -> None:
+def test_a_pod_stays_if_its_owners_template_sets_the_name_of_the_node(
+    kind: str, node: str | None, outcome: Outcome
+) -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), an_owner(kind, node), a_pod("p", "n1", owner=kind)))
     assert (pod.outcome, pod.is_bound) == (outcome, node == "n1")
     if pod.is_bound:
@@ -127,7 +129,7 @@ def test_a_pod_that_the_drain_ignores_is_not_reported_as_bound() -> None:
     assert (only(made).sentence, only(made).is_bound) == ("not selected", False)
 
 
-def test_daemonset_pods_that_are_already_unready_are_named() -> None:
+def test_the_notes_list_daemonset_pods_that_are_already_unready() -> None:
     ailing = {**a_pod("cni", "n1", owner="DaemonSet", app="cni"), "status": {"phase": "Running"}}
     assert drain("n1", a_node("n1"), ailing, a_pod("ok", "n1", owner="DaemonSet")).notes == (
         "1 DaemonSet pod of the node is already not ready: shop/cni",
@@ -324,7 +326,7 @@ def test_a_budget_blocks_for_ever_if_replacements_fit_only_on_the_drained_node()
     assert (third.outcome, third.is_never) == (Outcome.BLOCKED, False), "a third pod elsewhere may still become healthy"
 
 
-def test_a_budget_that_needs_every_pod_blocks_for_ever_and_is_named() -> None:
+def test_a_budget_that_needs_every_pod_blocks_for_ever_and_is_reported() -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_budget(0, desired=3)))
     assert (pod.outcome, pod.is_never) == (Outcome.BLOCKED, True)
     assert pod.budget is not None
@@ -356,7 +358,7 @@ def test_pods_of_two_drained_nodes_land_on_neither_node() -> None:
     assert (first.node, only(first).landing, second.node, only(second).landing) == ("n1", ("n3",), "n2", ("n3",))
 
 
-def test_a_missing_node_is_an_error_that_names_it() -> None:
+def test_a_missing_node_is_an_error_with_its_name() -> None:
     with pytest.raises(UnknownNodeError, match="n9"):
         drain("n9", a_node("n1"))
 
@@ -429,7 +431,7 @@ def test_pods_that_were_already_pending_are_counted_separately() -> None:
     assert (forecast.counts, forecast.already_pending, forecast.notes) == ({Outcome.MOVES: 1}, 2, ())
 
 
-def test_a_drain_does_not_place_pending_pods_beyond_a_number_of_kinds(
+def test_a_drain_places_pending_pods_of_a_limited_number_of_kinds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("scheduler_core.simulation.drain.MOST_WAITING_KINDS", 1)
@@ -543,7 +545,7 @@ def test_a_pending_pod_is_reported_with_single_changes_that_would_place_it(
     assert forecast.remedies == remedies
 
 
-def test_a_maxskew_of_one_more_is_a_remedy() -> None:
+def test_a_maxskew_that_is_higher_by_one_is_a_remedy() -> None:
     spread = {
         "topologySpreadConstraints": [
             {

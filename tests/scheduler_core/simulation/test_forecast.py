@@ -1,4 +1,4 @@
-"""The values of a forecast, and their JSON."""
+"""Tests the values of a forecast, and their JSON."""
 
 from __future__ import annotations
 

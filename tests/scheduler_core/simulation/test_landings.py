@@ -1,5 +1,5 @@
-"""The landings of several courses together: replicas are matched so that the sets of nodes stay as small as
-possible."""
+"""Tests the landings of several courses together. Replicas are matched across courses so that their sets of nodes stay
+as small as possible."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_courses_match_the_replica_that_has_no_node() -> None:
     assert (second.nodes, second.homeless) == ({"n1", "n2"}, None)
 
 
-def test_a_landing_keeps_unfollowed_nodes_and_the_cut_mark() -> None:
+def test_a_landing_keeps_the_other_nodes_of_a_tie_and_the_mark_of_a_cut() -> None:
     course = a_course("n1")
     course.displaced["shop/p0"] = replace(course.displaced["shop/p0"], choices=("n1", "n4"), is_after_cut=True)
     (landing,) = landings([a_course("n1"), course]).values()

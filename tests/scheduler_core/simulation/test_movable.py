@@ -1,4 +1,4 @@
-"""The number of movable pods equals a fresh count after every change."""
+"""Tests that the number of movable pods equals a fresh count after every change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a cycle contains its decision and the verdict of every plugin."""
+"""Tests the record of a cycle, which contains the decision of the cycle and the verdict of every plugin."""
 
 from __future__ import annotations
 

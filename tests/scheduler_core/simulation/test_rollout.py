@@ -1,5 +1,5 @@
-"""Roll-outs of small clusters: each drain starts from the result of the earlier ones, and times are exact to the
-second."""
+"""Tests roll-outs of small clusters. Each drain starts from the result of the earlier drains, and times are exact to
+the second."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def at(seconds: float) -> datetime:
 
 @dataclass
 class TestRules:
-    """Rules that allow at most `limit` nodes at once, in the given order. The test sets the other rules."""
+    """Rules that allow at most `limit` nodes at once, in the given order. A test may set further rules."""
 
     __test__ = False
 
@@ -238,8 +238,7 @@ def test_a_budget_is_refilled_when_the_replacement_lands() -> None:
 
 
 def test_a_pod_that_landed_counts_for_its_budget_again() -> None:
-    """p moves from n1 to n2. r of n3 waits for its node, so the budget stays used up, and p may not be evicted from
-    n2."""
+    """p moves from n1 to n2. r waits for its node n3, so the budget stays used up, and p may not be evicted from n2."""
     budget = a_budget().selecting(app="web").allowing(1)
     blocked: dict[str, int] = {}
 
@@ -271,8 +270,8 @@ def test_a_refused_node_does_not_delay_other_nodes() -> None:
     assert ([visit.node for visit in timeline.visits], timeline.hindrances) == (["n2", "n1"], ())
 
 
-def test_one_of_several_identical_replicas_is_tried_when_a_node_returns() -> None:
-    """n3 comes back first, and is too small for each of the four pods of n1."""
+def test_only_one_of_several_identical_replicas_is_tried_when_a_node_returns() -> None:
+    """n3 comes back first. It is too small for any of the four pods of n1."""
     tries: list[str] = []
 
     class Counting(Scheduler):
@@ -386,7 +385,7 @@ def test_a_simulation_does_not_change_the_snapshot_and_is_deterministic() -> Non
     assert ([pod.key for pod in snapshot.pods_on("n1")], snapshot.node("n1").taints) == (["default/p"], ())
 
 
-def test_a_missing_node_is_an_error_that_names_it() -> None:
+def test_a_missing_node_is_an_error_with_its_name() -> None:
     with pytest.raises(UnknownNodeError, match="n9"):
         rollout(a_node("n1"), nodes=["n9"])
 
@@ -420,7 +419,7 @@ def test_without_ties_every_seed_gives_the_same_result() -> None:
     assert drawn == [drawn[0]] * 5
 
 
-def test_the_seed_decides_the_node_of_a_pod_that_waited() -> None:
+def test_the_seed_changes_nothing_for_a_pod_that_fits_only_on_the_rebooted_node() -> None:
     def placed(seed: int) -> tuple[bool, str]:
         timeline = rollout(
             *(a_node(name).offering(cpu="4") for name in ("n0", "n1", "n2")),

@@ -1,5 +1,5 @@
-"""A drain followed from many search starts of a sampling scheduler: no possible landing is missing, and only certain
-results are reported as certain."""
+"""Tests drains that are simulated from many starts of a sampling scheduler's search. No possible landing is missing,
+and only certain results are reported as certain."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def forecast(objects: list[Manifest], **more: Any) -> Forecast:
 
 
 def drawn_cluster(seed: int) -> Snapshot:
-    """Returns a drained node with replicas of several owners and kinds. Some fit on few nodes only, and some are under
-    a budget."""
+    """Returns a cluster with replicas of several owners and kinds on the node n0000. Some pods fit on few nodes only,
+    and some are under a budget."""
     chance = random.Random(seed)
     count = chance.choice([120, 150, 220])
     nodes = [
@@ -91,8 +91,8 @@ def test_the_main_course_reports_scores() -> None:
 
 
 def test_a_tie_is_reported_even_if_each_course_has_one_search() -> None:
-    """`b` fits equally well on two nodes, and `c` fits on one of them only. Three earlier pods spread the searches over
-    as many courses."""
+    """`b` fits equally well on two nodes, and `c` fits on one of them only. Three earlier pods divide the searches, so
+    that each course has one search."""
     nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
     before = [a_pod(f"a{n}", "n0000", cpu="200m", app=f"a{n}", nodeSelector={"two": "False"}) for n in range(3)]
     of_two = {"nodeSelector": {"two": "True"}}
@@ -135,7 +135,7 @@ def test_a_sampled_preemption_may_choose_other_nodes(others: int, is_open: bool)
 
 
 class Refusing:
-    """An extender that leaves five nodes and counts its calls."""
+    """An extender that lets five nodes pass and counts its calls."""
 
     asked = 0
     left = frozenset(f"n{number:04}" for number in range(150, 155))
@@ -173,8 +173,8 @@ def test_a_drain_calls_an_extender_few_times() -> None:
 def test_all_starts_are_counted_if_few_searches_are_followed_without_extenders(
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
-    """With extenders only eight searches are followed, but all starts cannot be counted, because an extender refuses
-    nodes after a search has stopped. With three workers 158 searches are followed, which is not few."""
+    """With extenders, only eight searches are followed. But then all starts cannot be counted, because an extender
+    refuses nodes after a search has stopped. With three workers, 158 searches are followed, which are not few."""
     given: list[bool] = []
 
     def run_drain(*_: Any, counts_any_start: bool, **__: Any) -> SimpleNamespace:
@@ -190,9 +190,9 @@ def test_all_starts_are_counted_if_few_searches_are_followed_without_extenders(
     assert given == [counts]
 
 
-def test_a_landing_is_marked_if_an_order_of_pods_was_not_followed() -> None:
-    """The start and the order are known and there is one worker, so one search is followed. It is unknown which pod of
-    three StatefulSets ends first."""
+def test_a_landing_is_marked_if_an_order_of_pods_was_not_simulated() -> None:
+    """Only one search is followed, because the start and the node order are known and there is one worker. It is
+    unknown which pod of three StatefulSets ends first."""
     names = [f"n{number:04}" for number in range(150)]
     nodes = [a_node(name, cpu="8", few="yes" if name in names[:3] else "no") for name in names]
     few = {"nodeSelector": {"few": "yes"}}
@@ -205,7 +205,7 @@ def test_a_landing_is_marked_if_an_order_of_pods_was_not_followed() -> None:
 @pytest.mark.parametrize(
     ("nodes", "searches"), [(1, 160), (200, 160), (1000, 160), (2000, 80), (5000, 32), (15_000, 32)]
 )
-def test_large_clusters_are_followed_from_fewer_starts_but_at_least_32(nodes: int, searches: int) -> None:
+def test_drains_of_large_clusters_are_simulated_from_fewer_starts(nodes: int, searches: int) -> None:
     assert most_searches(nodes) == searches
 
 
@@ -243,7 +243,7 @@ def test_without_other_pods_the_searches_do_not_change() -> None:
     assert after_others((), "default/mine", 100.0) == ()
 
 
-def test_other_bound_pods_make_a_learned_forecast_name_more_nodes() -> None:
+def test_other_bound_pods_make_a_learned_forecast_list_more_nodes() -> None:
     """A StatefulSet's pods wait until the earlier pods have ended. By then the scheduler has bound other pods."""
     snapshot = drawn_cluster(5)
     said = [

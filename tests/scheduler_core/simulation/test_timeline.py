@@ -1,4 +1,4 @@
-"""The figures of a roll-out, counted from its visits, moves and waits."""
+"""Tests the figures of a roll-out, which are counted from its visits, moves and waits."""
 
 from __future__ import annotations
 

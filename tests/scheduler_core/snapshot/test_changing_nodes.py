@@ -1,5 +1,5 @@
-"""Snapshots whose nodes are added, changed and removed. Each equals a snapshot loaded from the same objects, and the
-cost of a change depends only on the change."""
+"""Tests snapshots whose nodes are added, changed and removed. Each snapshot equals a snapshot loaded from the same
+objects, and the cost of a change depends only on the change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Step = tuple[str, ...]  # a call of GoTree
 
 
 class Branch(NamedTuple):
-    """A snapshot, the objects that it should equal, and the changes to kube-scheduler's tree of these nodes."""
+    """A snapshot, the objects that it should contain, and the changes that build kube-scheduler's tree of its nodes."""
 
     snapshot: Snapshot
     objects: dict[tuple[str, str], Json]
@@ -105,7 +105,7 @@ def went_on(branch: Branch, drawn: st.DataObject, number: int) -> Branch:
 def test_a_snapshot_with_changed_nodes_equals_one_loaded_from_the_same_objects(
     objects: list[Json], pending: Json, steps: int, most_changes: int, changes_per_table: int, drawn: st.DataObject
 ) -> None:
-    """Builds a tree of snapshots, each queried at any time and in any order."""
+    """Derives snapshots from earlier snapshots, and queries any of them between the changes."""
     first = Branch(load_objects(objects), {key_of(each): each for each in objects}, ())
     begin = tuple(("add", name, zone_of(each)) for name, each in first.nodes.items())
     branches = [first._replace(history=begin)]
@@ -123,7 +123,7 @@ def test_a_snapshot_with_changed_nodes_equals_one_loaded_from_the_same_objects(
             branch.is_equal_to_one_read_anew(pending)
 
 
-def test_an_images_size_comes_from_the_first_node_that_still_has_it() -> None:
+def test_the_size_of_an_image_comes_from_the_first_node_that_still_has_the_image() -> None:
     sizes = {"n0": 10, "n1": 20, "n2": 30}
     made = [a_node(name).with_image("app:1", size_bytes=size) for name, size in sizes.items()]
     snapshot = load_objects(manifests(made))
@@ -152,7 +152,8 @@ def test_pods_of_a_removed_node_affect_no_other_pod() -> None:
 
 
 def a_cluster(count: int) -> Snapshot:
-    """Returns a cluster with three pods on each node, after a scheduling cycle, so that columns and counts exist."""
+    """Returns a cluster with three pods on each node. Its columns and counts exist, because a scheduling cycle has used
+    them."""
     made = [a_node(f"n{i}").in_zone("abc"[i % 3]).with_image(f"app:{i % 5}", size_bytes=10) for i in range(count)]
     placed = [a_pod(f"p{i}-{j}").on(f"n{i}").with_labels({"app": f"a{j}"}) for i in range(count) for j in range(3)]
     snapshot = load_objects(manifests([*made, *placed]))

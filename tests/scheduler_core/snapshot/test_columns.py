@@ -33,7 +33,7 @@ def test_the_node_order_alternates_between_zones(zones: list[str], order: list[i
     assert columns(*in_zones(*zones)).tree_order.tolist() == order
 
 
-def test_beta_zone_labels_take_precedence_over_current_ones() -> None:
+def test_beta_zone_labels_take_precedence_over_current_zone_labels() -> None:
     beta = a_node("beta").in_zone("x").with_labels({"failure-domain.beta.kubernetes.io/zone": "a"})
     other_region = a_node("far").in_zone("a").with_labels({"topology.kubernetes.io/region": "r2"})
     assert columns(a_node("n0").in_zone("a"), beta, other_region, a_node("n3").in_zone("a")).tree_order.tolist() == [

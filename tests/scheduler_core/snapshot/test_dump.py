@@ -1,5 +1,5 @@
-"""A cluster written to a file and read again: the file keeps exactly what scheduling reads, and an invalid file is
-refused."""
+"""Tests a cluster that is written to a file and read again. The file keeps exactly what scheduling reads, and an
+invalid file is refused."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_an_invalid_dump_is_refused_with_a_clear_message(content: bytes, sentenc
 
 
 def test_an_unknown_kind_in_a_dump_is_reported_once() -> None:
-    """The writer of a dump keeps only what its scheduling reads. So a kind that this release ignores may change the
+    """A dump contains only what the scheduling of its writer reads. So a kind that this release ignores may change the
     result."""
     unknown = b'{"kind":"PodGroupList","apiVersion":"scheduling.k8s.io/v1","items":[{"metadata":{"name":"g"}}]}\n'
     content = gzip.compress(b"".join([*LINES[:-1], unknown, unknown, b'{"end":4}\n']))

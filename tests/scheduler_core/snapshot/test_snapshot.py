@@ -8,7 +8,7 @@ from scheduler_core.snapshot.snapshot import UnknownNodeError, UnknownPodError
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 
-def test_an_unknown_node_or_pod_is_an_error_that_names_it() -> None:
+def test_an_unknown_node_or_pod_is_an_error_with_its_name() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_pod("p")))
     with pytest.raises(UnknownNodeError, match=r"^the snapshot has no node 'n9'$"):
         snapshot.with_pod_placed(a_pod().build(), "n9")
@@ -59,7 +59,7 @@ def test_namespaces_are_selected_by_their_labels() -> None:
     ) == {"c"}
 
 
-def test_remember_computes_a_value_once_for_derived_snapshots() -> None:
+def test_a_remembered_value_is_computed_once_for_all_derived_snapshots() -> None:
     snapshot = load_objects(manifests(a_node("n1")))
     asked: list[int] = []
 

@@ -1,4 +1,5 @@
-"""Laws of snapshots: a derived snapshot equals one loaded from the changed objects, and no snapshot ever changes."""
+"""Tests laws of snapshots: a derived snapshot equals a snapshot loaded from the changed objects, and no snapshot ever
+changes."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ def test_placing_then_removing_a_pod_restores_every_column(
 
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), arrivals=st.lists(pods("x"), min_size=1, max_size=4), pending=pods("new"), drawn=st.data())
-def test_scheduling_on_a_derived_snapshot_equals_a_freshly_loaded_one(
+def test_a_derived_snapshot_equals_a_snapshot_loaded_from_the_changed_objects(
     objects: list[Json], arrivals: list[Json], pending: Json, drawn: st.DataObject
 ) -> None:
     snapshot = load_objects(objects)
@@ -91,7 +92,7 @@ def test_scheduling_on_a_derived_snapshot_equals_a_freshly_loaded_one(
     assert columns_of(snapshot) == columns_of(fresh)
 
 
-def test_scheduling_on_a_derived_snapshot_stays_equal_after_many_changes(
+def test_a_derived_snapshot_equals_a_loaded_snapshot_after_many_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 3)
@@ -167,11 +168,11 @@ def test_two_snapshots_derived_from_one_do_not_affect_each_other() -> None:
     changes_per_table=st.sampled_from((2, 512)),
     drawn=st.data(),
 )
-def test_a_snapshot_derived_from_an_older_one_ignores_newer_snapshots(
+def test_a_snapshot_derived_from_an_older_snapshot_ignores_newer_snapshots(
     objects: list[Json], pending: Json, arrivals: list[Json], changes_per_table: int, drawn: st.DataObject
 ) -> None:
-    """Builds a tree of snapshots, each queried at any time and in any order. A trial drain that is dropped must not
-    affect the next one."""
+    """Derives snapshots from earlier snapshots, and queries any of them in between. For example, a trial drain that is
+    dropped must not affect the next drain."""
     tree: list[tuple[Snapshot, list[Json]]] = [(load_objects(objects), objects)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)
@@ -291,8 +292,8 @@ def test_a_cordon_equals_loading_a_cordoned_node(objects: list[Json], pending: J
 
 
 def _uncordoned(objects: list[Json], name: str) -> list[Json]:
-    """Returns the cluster's objects with the node uncordoned. Of two objects with the same name, the later one
-    counts."""
+    """Returns the node of this name with the cordon removed. A caller appends it to the objects, because the later of
+    two objects with one name counts."""
     return [
         {**o, "spec": {**o["spec"], "unschedulable": False}}
         for o in objects

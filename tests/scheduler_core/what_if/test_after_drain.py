@@ -1,4 +1,4 @@
-"""How more nodes help the pods that a drain leaves without room."""
+"""Tests how more nodes help the pods that a drain leaves without room."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ SCHEDULER = Scheduler()
 
 
 def a_cluster(cpu: str = "1500m", pods: int = 3, waiting: int = 0) -> Snapshot:
-    """Returns a cluster with two nodes of 4 cpu. n1 has `replicas` pods, and n2 is full."""
+    """Returns a cluster with two nodes of 4 cpu. n1 has `pods` pods, n2 is full, and `waiting` more pods are
+    pending."""
     replicas = [a_pod(f"web-{i}").requesting(cpu=cpu).owned_by("ReplicaSet", "web").on("n1") for i in range(pods)]
     full = a_pod("full").requesting(cpu="4").owned_by("ReplicaSet", "full").on("n2")
     waits = [a_pod(f"waits-{i}").requesting(cpu="4").owned_by("ReplicaSet", "waits") for i in range(waiting)]
@@ -58,7 +59,7 @@ def test_no_number_of_too_small_nodes_helps() -> None:
         (8, ""),
     ],
 )
-def test_the_suggestion_names_at_most_three_more_nodes(pods: int, told: str) -> None:
+def test_the_suggestion_contains_at_most_three_more_nodes(pods: int, told: str) -> None:
     after = after_drain(a_cluster(pods=pods), ["n1"], SCHEDULER)
     assert suggestion(after, SCHEDULER) == told
 
@@ -69,6 +70,6 @@ def test_a_suggestion_that_would_take_long_to_find_is_omitted(monkeypatch: pytes
     assert suggestion(after, SCHEDULER) == ""
 
 
-def test_an_unknown_template_node_is_refused() -> None:
+def test_draining_an_unknown_node_is_an_error() -> None:
     with pytest.raises(UnknownNodeError):
         after_drain(a_cluster(), ["n9"], SCHEDULER)

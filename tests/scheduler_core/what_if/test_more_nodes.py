@@ -1,4 +1,5 @@
-"""Whether more nodes of a kind help the pending pods, how many are needed, and why no number of nodes helps."""
+"""Tests whether more nodes of a kind help the pending pods, how many nodes are needed, and why no number of nodes
+helps."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def daemon(name: str, on: str, cpu: str = "1", **spec: Any) -> Json:
 
 
 def full(*waiting: Json, **labels: str) -> tuple[Snapshot, tuple[Pod, ...]]:
-    """Returns a cluster of one full node, and its pending pods."""
+    """Returns a cluster of one full node, and the pending pods of this cluster."""
     snapshot = load_objects([node(**labels), pod("resident", "4", "v012"), *waiting])
     return snapshot, snapshot.pending
 
@@ -115,7 +116,7 @@ def test_the_answer_has_the_refusal_of_the_new_node_if_none_helps(stranger: Json
     assert (verdict.plugin, verdict.reasons) == (plugin, (reason,))
 
 
-def test_a_hopeless_pod_does_not_change_how_many_nodes_others_need() -> None:
+def test_a_hopeless_pod_does_not_change_how_many_nodes_other_pods_need() -> None:
     snapshot, waiting = full(pod("big", "5"), pod("a"), pod("b"))
     found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
     assert (found.best.count, len(found.best.placed), found.is_enough, found.helps) == (2, 2, False, True)

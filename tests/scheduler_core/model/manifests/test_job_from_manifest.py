@@ -1,4 +1,4 @@
-"""Reads Jobs from manifests into the model."""
+"""Tests the reading of Jobs from manifests."""
 
 from __future__ import annotations
 

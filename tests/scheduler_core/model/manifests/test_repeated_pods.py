@@ -1,4 +1,4 @@
-"""A page of pods gives the same pods as single pods, however much text the pods share."""
+"""Tests that a page of pods is read like single pods, however much text the pods share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_page(reader: ObjectReader, texts: list[str]) -> list[Any]:
 
 
 def told(found: list[Any]) -> list[str]:
-    """Returns the pods and which of them share a spec. Equal specs are one object within one reader."""
+    """Returns a text for each pod or error, so that two readings can be compared."""
     return [f"{each!r} {each}" for each in found]
 
 

@@ -1,4 +1,4 @@
-"""The model reads the manifests that it writes."""
+"""Tests that the model reads the manifests that it writes."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""In-tree disks in the form of their CSI drivers."""
+"""Tests the translation of in-tree disks into volumes of their CSI drivers."""
 
 from dataclasses import replace
 

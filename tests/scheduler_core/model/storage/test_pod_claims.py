@@ -1,4 +1,4 @@
-"""The claims that the volumes of a pod use."""
+"""Tests which claims the volumes of a pod use."""
 
 import pytest
 
@@ -29,7 +29,7 @@ POD = Pod(
 CLAIM = PersistentVolumeClaim(name="p-c", namespace="ns", owner=OwnerReference("v1", "Pod", "p", "u"))
 
 
-def test_claims_are_in_volume_order_and_ephemeral_ones_are_named_after_pod_and_volume() -> None:
+def test_the_claims_of_a_pod_have_the_order_of_its_volumes() -> None:
     assert list(claims_used(POD)) == [
         ClaimUse("data", is_ephemeral=False),
         ClaimUse("p-c", is_ephemeral=True),

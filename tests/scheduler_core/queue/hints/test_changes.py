@@ -1,4 +1,4 @@
-"""The events that an update of a pod or a node causes."""
+"""Tests which events an update of a pod or a node causes."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,5 @@
-"""The events that help each pod: a table for each plugin. The tests call the hints as the queue does, through the
-plugin's registration."""
+"""Tests which events help a refused pod, with a table for each plugin. The tests call the hints as the queue does,
+through the plugin's registration."""
 
 from dataclasses import replace
 from typing import Any

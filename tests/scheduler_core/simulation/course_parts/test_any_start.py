@@ -1,5 +1,5 @@
-"""The shares over all starts equal a count over all searches. The agreement of the followed searches decides how much
-these shares count."""
+"""Tests the prior: the share of each node over all possible starts of a search. The prior counts more if the simulated
+searches differ more."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def forecast(**more: Any) -> PodForecast:
     return next(each for each in said.pods if each.name == "mine")
 
 
-def test_a_forecast_with_few_searches_names_nodes_that_no_search_found() -> None:
+def test_a_forecast_with_few_searches_lists_nodes_that_no_search_found() -> None:
     few, many = forecast(most_courses=4), forecast(most_courses=160)
     assert set(many.landing) <= set(few.landing)
 

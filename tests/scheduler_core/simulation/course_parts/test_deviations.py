@@ -1,4 +1,5 @@
-"""A cycle deviates from the computed one only as far as a worker that is ahead of another can cause it."""
+"""Tests how a real cycle may deviate from the computed cycle. It deviates only if one worker is ahead of another
+worker."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ COMER = a_pod("comer").requesting(cpu="2")
 
 
 def cluster(nodes: int, refusing: int) -> Snapshot:
-    """Returns a cluster in which the first `refusing` of every four nodes are too small."""
+    """Returns a cluster with `refusing` nodes that are too small: every fourth node, from the first node on."""
     small = frozenset(range(0, 4 * refusing, 4))
     made = [a_node(f"n{number:03}").offering(cpu="1" if number in small else "4") for number in range(nodes)]
     return load_objects(manifests(made, COMER))

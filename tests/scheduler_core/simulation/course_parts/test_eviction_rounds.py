@@ -1,4 +1,4 @@
-"""The rounds of evictions: each pod is evicted once, and refused pods again after other pods have left."""
+"""Tests the rounds of evictions: each pod is evicted once. If an eviction is refused, the next round repeats it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def a_round(*pods: Pod, allowed: int = 9) -> EvictionRounds:
     return EvictionRounds(BudgetLedger([a_budget("web").selecting(app="web").allowing(allowed).build()]), pods)
 
 
-def test_a_refused_pod_is_evicted_again_in_the_next_round_after_a_replacement_landed() -> None:
+def test_a_refused_eviction_is_repeated_in_the_next_round_after_a_replacement_landed() -> None:
     first, second = a_pod("web-1"), a_pod("web-2")
     rounds = a_round(first, second, allowed=1)
     assert (rounds.evict_next(), rounds.evict_next()) == (first, None)

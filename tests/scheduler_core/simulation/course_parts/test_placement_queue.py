@@ -1,4 +1,4 @@
-"""The queue of displaced pods: which pod the scheduler tries next, and which pods have no order among them."""
+"""Tests the queue of displaced pods: which pod the scheduler tries next, and which pods have no order among them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_each_round_tries_pods_without_a_node_by_priority() -> None:
     assert (queue.pool, queue.postponed) == (("shop/high", "shop/low", "shop/new"), ())
 
 
-def test_the_scheduler_tries_already_pending_pods_first_and_one_of_each_kind() -> None:
+def test_the_scheduler_first_tries_one_already_pending_pod_of_each_kind() -> None:
     queue = PlacementQueue()
     queue.add_waiting([a_pod("old-1", WEB), a_pod("old-2", WEB), a_pod("other", priority=5)])
     assert queue.line == ("shop/other", "shop/old-1", "shop/old-2")

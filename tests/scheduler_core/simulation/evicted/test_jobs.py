@@ -1,4 +1,4 @@
-"""The evicted pods that their Job does not replace, by the rules of the Job controller."""
+"""Tests which evicted pods their Job does not replace, by the rules of the Job controller."""
 
 from __future__ import annotations
 

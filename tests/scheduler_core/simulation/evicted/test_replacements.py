@@ -1,4 +1,4 @@
-"""Which evicted pods are replaced, and when the replacement appears."""
+"""Tests which evicted pods are replaced, and when their replacements appear."""
 
 from __future__ import annotations
 

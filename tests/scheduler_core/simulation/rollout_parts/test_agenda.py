@@ -1,4 +1,4 @@
-"""The agenda calls functions in the order of their times."""
+"""Tests that the agenda calls functions in the order of their times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster of a simulated roll-out, in which nodes go down and come back."""
+"""Tests the cluster of a simulated roll-out, in which nodes go down and come back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The permission to claim: a forecast's refusal is kept until a node comes back."""
+"""Tests the permission to claim. If a forecast leads to a refusal, the refusal is kept until a node comes back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_ROOM = Obstacle(rule="forecast", subject="no room", sentence="shop/web-1 find
 
 @dataclass
 class Refusals:
-    """Rules that refuse the nodes that the test names."""
+    """Rules that refuse every node: with `at_once` before a forecast is made, and with `by_forecast` after it."""
 
     at_once: Obstacle | None = None
     by_forecast: Obstacle | None = None

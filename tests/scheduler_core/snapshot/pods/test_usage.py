@@ -1,4 +1,4 @@
-"""A change of the usage does not affect earlier counts, and gives the changed rows new stamps."""
+"""Tests that a change of the usage does not affect earlier counts, and gives new stamps to the changed rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The placed pods that use volumes: an updated count equals a fresh count."""
+"""Tests the count of placed pods that use volumes: an updated count equals a fresh count."""
 
 from hypothesis import given
 from hypothesis import strategies as st
