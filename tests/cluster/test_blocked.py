@@ -54,7 +54,7 @@ def test_a_blocking_pod_keeps_only_its_own_node_waiting(story: Story) -> None:
     reboots_once_and_leaves_no_mark(story, held)
 
 
-def test_a_firing_alert_keeps_every_node_waiting_until_it_ends(story: Story, prometheus: Prometheus) -> None:
+def test_a_firing_alert_keeps_every_node_waiting_until_the_alert_ends(story: Story, prometheus: Prometheus) -> None:
     story.wait_for("Prometheus is ready", prometheus.is_ready)
     prometheus.fire("DiskFull")
     story.wait_for("the alert fires", lambda: prometheus.is_firing("DiskFull"))

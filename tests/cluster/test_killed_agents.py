@@ -61,7 +61,7 @@ def test_an_agent_killed_after_its_reboot_request_does_not_assume_a_reboot(story
     is_through(story, hosts)
 
 
-def test_an_agent_killed_while_it_verifies_uncordons_the_node_later(story: Story) -> None:
+def test_an_agent_that_is_killed_in_the_verify_phase_later_uncordons_its_node(story: Story) -> None:
     hosts = story.nodes(2, change=lambda host: setattr(host, "ready_after_seconds", 6.0))
     story.need_reboot(hosts)
     first = story.any_of(hosts, "Verifying")

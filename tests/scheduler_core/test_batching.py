@@ -1,4 +1,4 @@
-"""Tests the note of a forecast that kube-scheduler places identical pods in batches."""
+"""Tests that a forecast notes when kube-scheduler places identical pods in batches."""
 
 from __future__ import annotations
 

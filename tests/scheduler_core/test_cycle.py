@@ -316,7 +316,7 @@ def test_importing_the_package_loads_no_heavy_libraries() -> None:
     assert run([sys.executable, "-c", program]).returncode == 0
 
 
-def test_public_names_are_exported_and_others_are_not() -> None:
+def test_only_public_names_are_exported() -> None:
     assert all(getattr(scheduler_core, name) for name in scheduler_core.__all__)
     with pytest.raises(AttributeError, match="module 'scheduler_core' has no attribute 'nonsense'"):
         scheduler_core.nonsense  # noqa: B018

@@ -194,7 +194,7 @@ def test_parallel_workers_search_in_chunks(workers: int, runs: list[tuple[int, i
     assert sorted(seen.rows.tolist()) == [place for run in runs for place in range(*run)]
 
 
-def test_the_next_cycle_starts_where_the_last_one_stopped() -> None:
+def test_the_next_cycle_starts_where_the_last_cycle_stopped() -> None:
     snapshot = load_objects(a_cluster(150)).with_node_cordoned("n000")
     pod = load_objects([a_pod("p", "", **CHOOSY)]).pending[0]
     first, second = Scheduler().schedule_each(snapshot, pod, [Search(0), Search(120)])

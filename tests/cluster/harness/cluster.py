@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Names the agents' DaemonSet, which has the lock, and the agents' ServiceAccount."""
+    """The names of the agents' DaemonSet, which has the lock, and of the agents' ServiceAccount."""
 
     namespace: str
     daemonset: str

@@ -306,7 +306,7 @@ def test_a_put_replaces_the_object_and_a_stale_put_is_a_conflict(core: client.Co
     assert refusal(core.replace_node, "n1", body) == (409, "Conflict")
 
 
-def test_only_a_patch_that_changes_an_object_gives_it_a_new_resource_version(core: client.CoreV1Api) -> None:
+def test_a_patch_that_changes_nothing_keeps_the_resource_version(core: client.CoreV1Api) -> None:
     first = core.create_node(a_node("n1")).metadata.resource_version
     second = core.patch_node("n1", {"metadata": {"labels": {"x": "1"}}}).metadata.resource_version
     third = core.patch_node("n1", {"metadata": {"labels": {"x": "1"}}}).metadata.resource_version
@@ -514,7 +514,9 @@ def test_a_delete_with_a_uid_does_not_delete_a_newer_object_with_the_same_name(c
     assert refusal(core.read_node, "n1") == (404, "NotFound")
 
 
-def test_events_of_one_api_group_can_be_read_in_the_other_group(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_an_event_of_one_api_group_can_be_read_in_the_other_group(
+    core: client.CoreV1Api, server: RunningServer
+) -> None:
     event = {
         "metadata": {"name": "e1", "namespace": "default"},
         "involvedObject": {"kind": "Node", "name": "n1"},
@@ -698,7 +700,7 @@ def test_an_api_server_that_is_down_closes_connections(server: RunningServer) ->
     assert raw(server, "GET", "/api/v1/nodes")[0] == 200
 
 
-def test_kubectl_gets_a_table_if_it_requests_one(server: RunningServer) -> None:
+def test_kubectl_gets_a_table_if_it_requests_a_table(server: RunningServer) -> None:
     server.seed(
         {
             **a_node("n1"),

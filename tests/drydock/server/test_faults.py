@@ -165,7 +165,7 @@ def test_a_delayed_answer_is_correct(server: RunningServer) -> None:
     assert server.api.requests[-1].seconds >= 0.05
 
 
-def test_a_stale_list_is_sent_only_to_a_client_that_accepts_it(server: RunningServer) -> None:
+def test_only_clients_that_accept_old_versions_get_a_stale_list(server: RunningServer) -> None:
     """A client that sends resourceVersion=0 accepts any version. Without resourceVersion the client must get the newest
     list.
     """

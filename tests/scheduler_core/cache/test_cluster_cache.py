@@ -225,7 +225,7 @@ def test_an_assumed_pod_that_is_deleted_is_removed() -> None:
     assert where(cache) == {"web": ""}
 
 
-def test_deleting_a_node_removes_its_assumed_pod_from_it() -> None:
+def test_deleting_a_node_removes_its_assumed_pod() -> None:
     cache = cache_of(node("n1"), pod())
     cache.assume("default/web", "n1")
     cache.apply({"type": "DELETED", "object": node("n1")})

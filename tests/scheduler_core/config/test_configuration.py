@@ -26,7 +26,7 @@ def problems(mapping: dict[str, Any]) -> list[str]:
     return list(refusal.value.problems)
 
 
-def test_an_empty_configuration_is_the_default_one() -> None:
+def test_an_empty_configuration_equals_the_default_configuration() -> None:
     assert Configuration.from_mapping({}) == Configuration() == Configuration.from_mapping({"profiles": []})
 
 

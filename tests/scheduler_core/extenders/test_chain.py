@@ -47,7 +47,7 @@ def dead(**settings: Any) -> ExtenderSettings:
 # ---- filter ----
 
 
-def test_each_extender_gets_the_nodes_that_passed_the_previous_one(servers: Any) -> None:
+def test_each_extender_gets_the_nodes_that_passed_the_previous_extender(servers: Any) -> None:
     first, first_settings = servers({"filter": only("n3", "n1")}, filter_verb="filter", node_cache_capable=True)
     second, second_settings = servers({"filter": only("n1")}, filter_verb="filter", node_cache_capable=True)
     survivors = chain(first_settings, second_settings).filter(POD, NODES)
@@ -65,7 +65,7 @@ def test_no_further_extender_is_called_once_no_node_is_left(servers: Any) -> Non
     assert second.requests == []
 
 
-def test_an_extenders_unresolvable_refusal_overrides_a_resolvable_one(servers: Any) -> None:
+def test_an_extenders_unresolvable_refusal_overrides_a_resolvable_refusal(servers: Any) -> None:
     _, settings = servers(
         {
             "filter": lambda _: {
@@ -135,7 +135,7 @@ def asking_for(*, requests: tuple[str, ...] = (), limits: tuple[str, ...] = (), 
         (asking_for(requests=("example.com/fpga",), in_init=True), True),
     ],
 )
-def test_an_extender_with_managed_resources_is_called_only_for_pods_that_request_one(
+def test_an_extender_is_called_only_for_pods_that_request_its_managed_resources(
     servers: Any, pod: Pod, is_asked: bool
 ) -> None:
     server, settings = servers(

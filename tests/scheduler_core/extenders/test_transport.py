@@ -121,7 +121,7 @@ def test_an_untrusted_server_certificate_is_an_error(certificates: Any, tls: Any
         pytest.param({"enable_https": False}, True, id="an https address alone is verified against the system's roots"),
     ],
 )
-def test_without_a_ca_a_server_is_verified_as_kube_scheduler_does(
+def test_without_a_ca_servers_are_verified_as_by_kube_scheduler(
     certificates: Any, settings: dict[str, Any], is_verified: bool
 ) -> None:
     with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server:
@@ -134,7 +134,7 @@ def test_without_a_ca_a_server_is_verified_as_kube_scheduler_does(
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-def test_a_client_certificate_is_sent_to_a_server_that_requests_one(certificates: Any, as_text: bool) -> None:
+def test_a_client_certificate_is_sent_if_the_server_requests_it(certificates: Any, as_text: bool) -> None:
     base = ExtenderTls(authority_file=str(certificates.authority), server_name="extender.test")
     if as_text:
         tls = replace(

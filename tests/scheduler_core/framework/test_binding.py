@@ -123,7 +123,7 @@ def test_a_failed_binding_unreserves_every_plugin() -> None:
     assert calls[-3:] == ["A.bind", "B.unreserve", "A.unreserve"]
 
 
-def test_the_next_bind_plugin_runs_after_one_skips() -> None:
+def test_the_next_bind_plugin_runs_after_a_bind_plugin_skipped() -> None:
     calls, a, b = spies(a={"bind": SKIP})
     assert run(cycle_of(a, b)).verdict == SUCCESS
     assert calls[6:] == ["A.bind", "B.bind", "A.post_bind", "B.post_bind"]

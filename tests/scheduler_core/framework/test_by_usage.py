@@ -64,7 +64,7 @@ def test_two_derived_snapshots_do_not_share_changed_rows(asked: Asked) -> None:
         assert asked(empty) == [110] * 6
 
 
-def test_a_query_for_some_rows_uses_the_cached_whole_column(asked: Asked) -> None:
+def test_a_query_for_some_rows_uses_the_cached_column_of_all_rows(asked: Asked) -> None:
     assert asked(placed(Snapshot.of(NODES), "a", "n3"), rows=(5, 3)) == [110, 109]
 
 

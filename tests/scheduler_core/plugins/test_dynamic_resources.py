@@ -242,7 +242,7 @@ def test_the_message_says_that_no_node_can_reach_the_devices(objects: tuple[dict
     assert f". {said}0/2 nodes are available: " in sentence
 
 
-def test_an_earlier_prefilter_refusal_leaves_dynamic_resources_without_state() -> None:
+def test_dynamic_resources_have_no_state_after_an_earlier_prefilter_refusal() -> None:
     pod = (
         a_pod().with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}]).manifest
     )

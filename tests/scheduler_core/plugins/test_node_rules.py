@@ -27,7 +27,7 @@ def test_node_unschedulable_refuses_cordoned_nodes(pod: PodBuilder, node: NodeBu
     assert filtered(plugin("NodeUnschedulable"), pod, cluster(node)) == {"n": verdict}
 
 
-def test_node_name_refuses_other_nodes() -> None:
+def test_the_node_name_filter_refuses_all_other_nodes() -> None:
     snapshot = cluster(a_node("n1"), a_node("n2"))
     assert filtered(plugin("NodeName"), a_pod(), snapshot) == {"n1": "", "n2": ""}
     named = a_pod().with_field("spec.nodeName", "n2")

@@ -365,7 +365,7 @@ def test_reserve_assumes_the_smallest_volume_that_fits() -> None:
     assert plan.claims == ()
 
 
-def test_the_smaller_claim_gets_its_volume_before_the_larger_one() -> None:
+def test_the_smaller_claim_gets_its_volume_before_the_larger_claim() -> None:
     plan = reserved(
         claim("one", size="5Gi"),
         claim("two", size="1Gi"),

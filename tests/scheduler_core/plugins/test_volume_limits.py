@@ -147,7 +147,7 @@ def test_in_tree_disks_count_for_the_csi_driver_that_replaced_them(
     assert is_full(csi_node("n1", "ebs.csi.aws.com", limit=1), *objects) is expected
 
 
-def test_an_ephemeral_volume_counts_and_the_pod_must_own_its_claim() -> None:
+def test_an_ephemeral_volume_counts_only_if_the_pod_owns_its_claim() -> None:
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     owned = claim(
         "pod-scratch",

@@ -13,7 +13,7 @@ from scheduler_core.preemption.go_order import _Sort, go_sorted
 
 
 def generator(seed: int) -> Callable[[int], int]:
-    """Returns a function that draws numbers from a linear congruential generator, which is as easy to write in Go."""
+    """Returns a function that draws numbers from a linear congruential generator, which is easy to repeat in Go."""
     state = seed
 
     def draw(below: int) -> int:

@@ -106,7 +106,7 @@ def test_of_equal_priorities_the_pod_that_started_earlier_is_spared() -> None:
     ) == ("unstarted",)
 
 
-def test_sparing_a_large_important_pod_may_evict_several_small_ones() -> None:
+def test_sparing_a_large_important_pod_may_evict_several_small_pods() -> None:
     # Not the smallest set: evicting `large` alone would do.
     found = select(PREEMPTOR, a_pod("large", 9, size=2), a_pod("small1", 1), a_pod("small2", 1), room=3)
     assert names(found) == ("small1", "small2")

@@ -78,7 +78,7 @@ def test_priority_orders_backoffs_that_end_in_the_same_second() -> None:
     assert names(backoff.take_finished(110)) == ["high", "low", "later"]
 
 
-def test_without_alignment_the_earlier_end_of_backoff_is_first() -> None:
+def test_backoffs_without_alignment_are_ordered_by_their_exact_end() -> None:
     backoff = room(refused("high", at=100.9, priority=5), refused("low", at=100.1), policy=BackoffPolicy(aligned=False))
     assert names(backoff.take_finished(110)) == ["low", "high"]
 

@@ -182,7 +182,7 @@ def test_refusals_and_errors_are_counted_separately() -> None:
         pytest.param(("Broken",), NODE_ADDED, "x", True, id="a hint that raises counts as yes"),
     ],
 )
-def test_an_event_moves_a_pod_only_when_it_may_help(
+def test_an_event_moves_a_pod_only_if_the_event_may_help(
     plugins: tuple[str, ...], event: ClusterEvent, new: str, moves: bool
 ) -> None:
     line = queue()
@@ -206,7 +206,7 @@ def test_a_caller_may_exclude_pods_from_an_event() -> None:
     assert (names(line, Room.WAITING), names(line, Room.ACTIVE)) == (["a"], ["b"])
 
 
-def test_an_event_during_a_pods_attempt_counts_when_it_returns() -> None:
+def test_an_event_during_a_pods_attempt_counts_when_the_pod_returns() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
     queued = taken(line)
@@ -395,7 +395,7 @@ def test_a_changed_pod_moves_to_its_new_position() -> None:
     assert taken(line).pod.name == "b"
 
 
-def test_a_pods_change_during_its_attempt_counts_when_it_returns() -> None:
+def test_a_change_of_a_pod_during_its_attempt_counts_when_the_pod_returns() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
     queued = taken(line)

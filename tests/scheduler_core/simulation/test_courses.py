@@ -128,7 +128,7 @@ def test_a_tie_between_identical_replicas_adds_no_course() -> None:
     assert forecast.courses == 1
 
 
-def test_a_pod_is_pending_if_it_finds_room_in_some_courses_only() -> None:
+def test_a_pod_is_pending_if_it_finds_room_only_in_some_courses() -> None:
     room = [a_node("n2", cpu="2"), a_node("n3", cpu="2")]
     forecast = drained(
         a_node("n1"),

@@ -580,7 +580,7 @@ def test_every_pod_of_the_recorded_clusters_has_one_outcome(index: int) -> None:
 
 
 def test_a_drain_leaves_pods_that_its_rule_keeps() -> None:
-    """The drain cordons the node anyway. Pods that stay keep their resources, and the drain checks no budget for
+    """The drain still cordons the node. The pods that it leaves keep their resources, and no budget is checked for
     them."""
     snapshot = load_objects(
         [

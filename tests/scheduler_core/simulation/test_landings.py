@@ -54,7 +54,7 @@ def test_pods_without_a_common_owner_are_not_interchangeable() -> None:
     assert said(a_course("n1", "n2", owner=None), a_course("n2", "n1", owner=None)) == [{"n1", "n2"}, {"n1", "n2"}]
 
 
-def test_a_replica_without_a_node_in_one_course_records_that_course() -> None:
+def test_a_landing_records_the_course_in_which_its_replica_has_no_node() -> None:
     main, other = a_course("n1", "n2"), a_course(NO_NODE, "n1")
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless) == ({"n1"}, None)
@@ -68,7 +68,7 @@ def test_courses_match_the_replica_that_has_no_node() -> None:
     assert (second.nodes, second.homeless) == ({"n1", "n2"}, None)
 
 
-def test_a_landing_keeps_the_other_nodes_of_a_tie_and_the_mark_of_a_cut() -> None:
+def test_a_landing_includes_tied_nodes_and_the_cut_mark_of_every_course() -> None:
     course = a_course("n1")
     course.displaced["shop/p0"] = replace(course.displaced["shop/p0"], choices=("n1", "n4"), is_after_cut=True)
     (landing,) = landings([a_course("n1"), course]).values()

@@ -362,7 +362,7 @@ def test_a_node_cordoned_before_the_rollout_stays_cordoned() -> None:
     assert [(wait.pod, wait.until) for wait in timeline.waits] == [("default/p", None)]
 
 
-def test_unmanaged_pods_are_lost_and_pods_of_other_schedulers_unknown() -> None:
+def test_unmanaged_pods_are_lost_and_pods_of_other_schedulers_are_unknown() -> None:
     timeline = rollout(
         a_node("n1"),
         a_node("n2"),

@@ -102,7 +102,7 @@ def went_on(branch: Branch, drawn: st.DataObject, number: int) -> Branch:
     changes_per_table=st.sampled_from((2, 512)),
     drawn=st.data(),
 )
-def test_a_snapshot_with_changed_nodes_equals_one_loaded_from_the_same_objects(
+def test_a_snapshot_with_changed_nodes_equals_a_loaded_snapshot(
     objects: list[Json], pending: Json, steps: int, most_changes: int, changes_per_table: int, drawn: st.DataObject
 ) -> None:
     """Derives snapshots from earlier snapshots, and queries any of them between the changes."""

@@ -48,7 +48,7 @@ def test_rows_are_sorted_by_the_node_order() -> None:
     assert columns(*in_zones(*"aabb")).in_tree_order(np.array([0, 1, 2])).tolist() == [0, 2, 1]
 
 
-def test_a_tie_goes_to_the_heap_root_in_node_order() -> None:
+def test_the_root_of_the_heap_in_node_order_is_chosen_among_equal_nodes() -> None:
     """Totals [5, 5, 9, 9] in list order are [5, 9, 5, 9] in the scheduler's order. So the root of the heap is the
     second 9."""
     nodes = [

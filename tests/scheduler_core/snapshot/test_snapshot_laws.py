@@ -145,7 +145,7 @@ def test_a_derived_snapshot_equals_a_loaded_snapshot_after_many_changes(
         assert {pod.key: pod.node_name for pod in snapshot.placed_pods} == running
 
 
-def test_two_snapshots_derived_from_one_do_not_affect_each_other() -> None:
+def test_two_snapshots_derived_from_one_snapshot_do_not_affect_each_other() -> None:
     nodes = [
         {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"pods": "9"}}}
         for name in "ab"

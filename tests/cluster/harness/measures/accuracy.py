@@ -16,7 +16,7 @@ from tests.cluster.harness.measures.drains import Drain, PodEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """An owner whose replacements landed on other nodes than forecast."""
+    """An owner whose replacements landed on nodes that were not forecast."""
 
     node: str
     owner: str

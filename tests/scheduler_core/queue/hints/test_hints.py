@@ -193,7 +193,7 @@ def test_node_name_waits_for_new_nodes_only() -> None:
     assert not helps("NodeName", WAITING, Resource.NODE, NODE_LABEL, a_node(), a_node())
 
 
-def test_a_change_of_declared_features_wakes_a_pod_that_lacked_one() -> None:
+def test_a_change_of_declared_features_wakes_a_pod_that_lacked_a_feature() -> None:
     restarting = replace(WAITING, spec=PodSpec(containers=(Container(name="c", may_restart_all=True),)))
     assert helps(
         "NodeDeclaredFeatures",

@@ -65,9 +65,7 @@ _EXHAUSTED = {"disruptions_allowed": 0, "current_healthy": 2}
         ),
     ],
 )
-def test_an_eviction_is_refused_when_the_api_server_would_refuse_it(
-    pod: Pod, budgets: list[DisruptionBudget], refused: bool
-) -> None:
+def test_evictions_are_refused_as_by_the_api_server(pod: Pod, budgets: list[DisruptionBudget], refused: bool) -> None:
     assert (BudgetLedger(budgets).refusal(pod) is not None) is refused
 
 

@@ -100,7 +100,7 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
         ),
     ],
 )
-def test_a_job_replaces_an_evicted_pod_only_while_it_may_fail_again(job: Job, evicted: int, lost: int) -> None:
+def test_a_job_replaces_an_evicted_pod_only_while_the_job_may_fail_again(job: Job, evicted: int, lost: int) -> None:
     assert len(after_evictions({job.key: job}, job_pods(evicted)).lost) == lost
 
 

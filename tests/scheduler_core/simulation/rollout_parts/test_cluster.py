@@ -28,11 +28,11 @@ def test_a_node_has_the_soft_taint_until_it_has_rebooted() -> None:
     assert [SOFT in cluster.world.node(name).taints for name in ("n1", "n2")] == [False, True]
 
 
-def test_without_a_key_no_node_has_the_soft_taint() -> None:
+def test_without_a_taint_key_no_node_has_the_soft_taint() -> None:
     assert [a_cluster(None).world.node(name).taints for name in ("n1", "n3")] == [(), ()]
 
 
-def test_a_simulated_drain_changes_the_cluster_only_when_it_is_adopted() -> None:
+def test_a_simulated_drain_changes_the_cluster_only_when_the_drain_is_adopted() -> None:
     cluster = a_cluster()
     before = cluster.world
     drain = cluster.drained("n1")
@@ -45,7 +45,7 @@ def test_a_simulated_drain_changes_the_cluster_only_when_it_is_adopted() -> None
     assert cluster.drained("n1") is not drain
 
 
-def test_an_undone_drain_uncordons_the_node_only_if_it_was_schedulable_before() -> None:
+def test_an_undone_drain_uncordons_the_node_unless_the_node_was_cordoned_before() -> None:
     cluster = a_cluster()
     for name in ("n1", "n2"):
         cluster.take_over(cluster.drained(name))

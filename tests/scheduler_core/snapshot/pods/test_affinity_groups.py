@@ -11,7 +11,7 @@ def groups_of(*builders: PodBuilder) -> tuple[AffinityGroups, list[int]]:
     return groups, [groups.number_of(builder.build().spec) for builder in builders]
 
 
-def test_pods_with_equal_terms_share_a_group_and_pods_without_terms_have_none() -> None:
+def test_pods_with_equal_terms_share_a_group_and_pods_without_terms_have_no_group() -> None:
     shy = a_pod("a").away_from("zone", {"app": "web"})
     _, numbers = groups_of(shy, shy.requesting(cpu="1"), a_pod("b"), a_pod("c").near("zone", {"app": "web"}))
     assert numbers == [0, 0, NO_GROUP, 1]
