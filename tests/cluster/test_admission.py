@@ -1,4 +1,6 @@
-"""Tests the admission component of manifests/ in whole stories: under another name, and during a roll-out."""
+"""Tests the admission component of manifests/ in whole stories: with another name and namespace, and during a
+roll-out.
+"""
 
 from __future__ import annotations
 

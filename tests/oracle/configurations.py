@@ -11,7 +11,7 @@ from tests.oracle.casegen.strange import POINTS, strange_configuration
 
 
 def configurations(seed: int, count: int) -> list[dict[str, Any]]:
-    """Returns configurations, always the same for the same seed."""
+    """Returns `count` configurations, which depend only on the seed."""
     return [strange_configuration(Draw(f"{seed}:configuration:{number}")) for number in range(count)]
 
 

@@ -46,8 +46,8 @@ def test_the_number_of_nodes_to_find_is_that_of_kube_scheduler(nodes: int, perce
 
 
 def a_cluster(fitting: int, others: int = 0) -> list[Manifest]:
-    """Returns a cluster in which n000 is drained. Its pod fits on `fitting` other nodes, best on n001, which is the
-    emptiest. It does not fit on `others` nodes."""
+    """Returns a cluster in which n000 will be drained. A pod with CHOOSY fits on `fitting` other nodes, best on n001,
+    which is the emptiest. It does not fit on `others` nodes."""
     names = [f"n{number:03}" for number in range(1 + fitting + others)]
     nodes = [a_node(name, fits="no" if number > fitting else "yes") for number, name in enumerate(names)]
     loads = [

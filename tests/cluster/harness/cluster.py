@@ -89,7 +89,9 @@ class Cluster:
         return self.fleet
 
     def _token(self, host: Host) -> str:
-        """Return a token that is bound to the pod of the host's agent, as a kubelet mounts it into the pod."""
+        """Return a token that is bound to the pod of the host's agent, like the token that a kubelet mounts into the
+        pod.
+        """
         bound = {"apiVersion": "v1", "kind": "Pod", "name": host.agent_pod_name, "uid": host.agent_pod}
         return self.plane.service_account_token(self.identity.namespace, self.identity.account, bound_to=bound)
 

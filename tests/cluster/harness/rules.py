@@ -24,7 +24,7 @@ def broken(
 ) -> list[str]:
     """Check all rules of every story.
 
-    `lock_was_lost`: the story itself removed the lock, so a claim may be missing without a release.
+    A story that removes the lock sets `lock_was_lost`, because a claim may then be missing without a release.
     """
     return [
         *too_many_down(seen, hosts, concurrency, end),

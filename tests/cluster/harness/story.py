@@ -1,4 +1,4 @@
-"""A story: nodes with careen's agents, and the actions and checks that a story needs."""
+"""Stories: tests with nodes and careen's agents. This file has the actions and checks of stories."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Story(Cluster):
     def nodes_without_agents(
         self, count: int, *flags: str, zones: int = 3, change: Callable[[Host], None] = lambda host: None
     ) -> list[Host]:
-        """Start nodes as `nodes` does, but without agents. `start_agents` starts the agents."""
+        """Start nodes as `nodes` does, but without agents. A story calls `start_agents` later."""
         self.flags = list(flags)
         hosts = [
             Host(name=f"n{number:02}", zone=ZONES[number % zones], folder=self.folder / "hosts" / f"n{number:02}")
@@ -184,7 +184,7 @@ class Story(Cluster):
         self.wait_for(f"{len(hosts)} nodes have rebooted and are back", lambda: self.is_over(hosts), seconds)
 
     def finishes_one(self, host: Host, seconds: float = 60) -> None:
-        """Wait until this node has finished, whatever the other nodes do."""
+        """Wait until this node has rebooted and is back in service. Does not wait for other nodes."""
         self.wait_for(
             f"{host.name} has rebooted and is back",
             lambda: host.reboots and host.up and self.is_home(host) and host.name not in self.holders(),
@@ -195,7 +195,7 @@ class Story(Cluster):
         self.wait_for(f"{host.name} is {' or '.join(phases)}", lambda: self.phase(host) in phases, seconds)
 
     def any_of(self, hosts: Sequence[Host], *phases: str, seconds: float = 60) -> Host:
-        """Wait for the first of the hosts that reaches one of the phases, and return it."""
+        """Wait until one of the hosts reaches one of the phases, and return this host."""
         return self.wait_for(
             f"a node is {' or '.join(phases)}",
             lambda: next((host for host in hosts if self.phase(host) in phases), None),

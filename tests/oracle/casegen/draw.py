@@ -21,7 +21,8 @@ class Draw(random.Random):
         return self.sample(list(options), min(len(options), self.randint(least, most)))
 
     def often(self, common: Sequence[T], rare: Sequence[T], chance_of_rare: float = 0.15) -> T:
-        """Returns usually one of the common values, and with probability `chance_of_rare` one of the rare values."""
+        """Usually returns one of the common values. With probability `chance_of_rare`, returns one of the rare
+        values."""
         return self.choice(list(rare if self.maybe(chance_of_rare) else common))
 
 

@@ -207,7 +207,7 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(pending=pods("new"))
     def somebody_asks(self, pending: Json) -> None:
-        """Queries a snapshot. After the first query the cache has counts and must update them."""
+        """Queries a snapshot, so that the cache has counts, which it must update with later events."""
         if self.tree.list():
             answer(self.cache.snapshot(), pending)
 

@@ -289,7 +289,8 @@ def test_the_cache_forgets_shared_parts_of_deleted_pods(monkeypatch: pytest.Monk
 
 
 def test_a_large_cluster_forgets_the_classes_of_deleted_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the cache kept a share of the classes in use, a large cluster would keep that many classes of deleted pods."""
+    """The cache may keep a few classes of deleted pods. Their number must not grow with the number of classes in
+    use."""
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 16)
     stay = [pod(f"stays{number}", on="n1", labels={"number": f"s{number}"}) for number in range(200)]
     cache = cache_of(node("n1"), *stay)

@@ -1,7 +1,7 @@
 """Tests the belief about the start of the scheduler's next search, which is learned from bindings. The belief is never
 more certain than the bindings justify.
 
-The bindings come from scheduler_core's own scheduler. The belief does not know its start.
+The bindings come from scheduler_core's own scheduler, whose start the belief does not know.
 """
 
 from __future__ import annotations
