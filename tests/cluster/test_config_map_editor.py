@@ -57,7 +57,7 @@ def test_a_command_in_the_config_map_is_refused_at_start_and_at_runtime(story: S
     story.judge()
 
 
-def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(story: Story) -> None:
+def test_a_scheduler_configuration_in_the_config_map_cannot_refer_to_files(story: Story) -> None:
     """Otherwise the agent, which is root, could show any certificate of the host to an extender of the editor."""
     (host,) = story.nodes(1)
     names_files = {

@@ -186,7 +186,7 @@ JOBS_LAST = (
         ),
     ],
 )
-def test_the_score_reports_replacements_of_jobs_at_a_time_that_no_forecast_assumes(
+def test_the_score_reports_replacements_of_jobs_at_unexpected_times(
     happened: tuple[str, ...], lacking: dict[str, int], why: str
 ) -> None:
     assert disorder(a_drain([moves(name, "n2") for name in "abe"], *happened, lacking=lacking)) == why

@@ -32,7 +32,7 @@ def test_three_nodes_reboot_one_after_another_under_a_budget(story: Story, compo
         )
 
 
-def test_kureds_manifests_with_only_the_image_changed_reboot_three_nodes(story: Story) -> None:
+def test_kureds_manifests_reboot_three_nodes_after_a_change_of_the_image(story: Story) -> None:
     story.workloads()
     story.install_as_kured()
     story.want_reboot()
