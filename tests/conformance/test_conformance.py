@@ -34,7 +34,7 @@ GROUPS = [CASES[start : start + 25] for start in range(0, len(CASES), 25)]
 
 
 @pytest.mark.parametrize("lines", GROUPS, ids=lambda lines: json.loads(lines[0])["id"])
-def test_every_decision_equals_that_of_kube_scheduler(lines: list[str]) -> None:
+def test_every_decision_equals_the_decision_of_kube_scheduler(lines: list[str]) -> None:
     found = []
     for line in lines:
         case = read_case(line)

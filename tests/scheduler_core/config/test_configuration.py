@@ -152,7 +152,7 @@ def test_ignorable_extenders_are_called_last() -> None:
     ]
 
 
-def test_resources_ignored_by_extenders_replace_the_list_of_noderesourcesfit() -> None:
+def test_ignored_resources_of_extenders_replace_the_list_of_noderesourcesfit() -> None:
     mapping = {
         "profiles": [
             {

@@ -145,7 +145,7 @@ def test_a_pod_is_pending_if_it_finds_room_only_in_some_courses() -> None:
     )
 
 
-def test_the_forecast_reports_that_it_left_courses_out() -> None:
+def test_the_forecast_reports_that_courses_were_not_simulated() -> None:
     forecast = drained(
         a_node("n1"), a_node("n2"), a_node("n3"), a_node("n4"), a_pod("a"), a_pod("b", **near("a")), most=2
     )

@@ -28,7 +28,7 @@ def test_the_pool_offers_one_pod_of_each_kind() -> None:
     assert (queue.line, queue.pool) == (("shop/db",), ("shop/web-1", "shop/web-2"))
 
 
-def test_each_round_tries_pods_without_a_node_by_priority() -> None:
+def test_each_round_tries_the_pods_without_a_node_in_order_of_priority() -> None:
     queue = PlacementQueue()
     queue.add_pool([a_pod("low"), a_pod("high", priority=9)])
     queue.postpone()
