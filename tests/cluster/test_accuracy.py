@@ -21,7 +21,7 @@ SEEDS = (21, 22)
 DRAINS = 3
 
 
-def test_evicted_pods_of_an_ordered_drain_land_on_their_forecast_nodes(plane: ControlPlane) -> None:
+def test_pods_land_on_their_forecast_nodes_if_events_follow_the_forecast_order(plane: ControlPlane) -> None:
     total = Score()
     for seed in SEEDS:
         cluster = varied_cluster(seed)
