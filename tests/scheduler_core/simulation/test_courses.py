@@ -210,7 +210,7 @@ def test_all_orders_in_which_pods_of_two_stateful_sets_end_are_simulated() -> No
     }
 
 
-def test_a_pod_of_a_stateful_set_may_end_before_or_after_the_next_round() -> None:
+def test_a_pod_of_a_stateful_set_may_end_before_or_after_the_next_round_begins() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     pods = [
         a_pod("a", cpu="100m", app="web"),

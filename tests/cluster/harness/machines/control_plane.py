@@ -267,8 +267,8 @@ class ControlPlane:
         return Api(self.server, self._tokens["admin"], self.certificate_authority, acts_as)
 
     def service_account_token(self, namespace: str, name: str, bound_to: dict[str, str] | None = None) -> str:
-        """Request a token of a ServiceAccount, as a kubelet does. If the token is bound to a pod, it becomes invalid
-        with the pod.
+        """Request a token of a ServiceAccount, as a kubelet does. If the token is bound to a pod, the token becomes
+        invalid when the pod is deleted.
         """
         spec: dict[str, Any] = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 7200}
         if bound_to:

@@ -19,8 +19,8 @@ _NAME = "slow-evictions"
 
 
 class SlowWebhook:
-    """A webhook that runs from its construction until `close`. It delays each eviction in the namespace shop by
-    `seconds`, also each dry run.
+    """A webhook that runs from its construction until `close`. It delays each eviction and each dry run of an eviction
+    in the namespace shop by `seconds`.
     """
 
     def __init__(self, admin: Api, folder: Path, seconds: float) -> None:
