@@ -73,7 +73,7 @@ def test_every_command_works_with_only_its_role(scene: Story, role: str) -> None
         assert "is forbidden" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
 
 
-def test_the_viewer_role_cannot_hold_pause_or_clean_up(scene: Story) -> None:
+def test_the_viewer_role_cannot_run_hold_lock_pause_or_cleanup(scene: Story) -> None:
     set_the_stage(scene)
     kubeconfig = a_person(scene, "careen-view")
     scene.wait_for("the role is in force", lambda: scene.command("status", kubeconfig=kubeconfig).returncode == 0)

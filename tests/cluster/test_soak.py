@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(SECONDS + 3600)]
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_agents_that_die_and_api_server_outages_break_no_rule(story: Story, concurrency: int) -> None:
+def test_dying_agents_and_outages_of_the_api_server_break_no_rule(story: Story, concurrency: int) -> None:
     chance = random.Random(f"{SEED} {concurrency}")
     hosts = story.nodes(4, f"--concurrency={concurrency}", "--drain-parallel=3")
     story.workloads(deployment("web", 6, stop_seconds=2))

@@ -114,7 +114,7 @@ def test_kubectl_get_with_watch_prints_a_change(kubectl: Kubectl, nodes: Running
     assert (first, second) == (["n1", "Ready"], ["n1", "Ready,SchedulingDisabled"])
 
 
-def test_kubectl_annotates_labels_and_taints_a_node(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_kubectl_sets_annotations_labels_and_taints_of_a_node(kubectl: Kubectl, nodes: RunningServer) -> None:
     kubectl("annotate", "node", "n1", "careen.dev/hold=maintenance until Monday")
     kubectl("label", "node", "n1", "zone=a")
     kubectl("taint", "node", "n1", "dedicated=db:NoSchedule")

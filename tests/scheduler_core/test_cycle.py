@@ -343,7 +343,7 @@ def test_the_runner_up_is_the_next_best_node() -> None:
     ("version", "scorers"),
     [("1.33", set()), ("1.34", set()), ("1.35", {"DynamicResources"}), ("1.36", {"DynamicResources"})],
 )
-def test_dynamic_resources_scores_since_1_35(version: str, scorers: set[str]) -> None:
+def test_dynamic_resources_gives_scores_since_1_35(version: str, scorers: set[str]) -> None:
     result = Scheduler(kube_version=version).schedule(cluster(a_node("a"), a_node("b")), a_pod().build())
     assert set(result.scores["a"].by_plugin) & {"DynamicResources"} == scorers
 

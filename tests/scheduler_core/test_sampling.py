@@ -41,7 +41,7 @@ Manifest = dict[str, Any]
         (160, 70, 112),
     ],
 )
-def test_the_number_of_nodes_to_find_is_that_of_kube_scheduler(nodes: int, percentage: int, found: int) -> None:
+def test_the_number_of_nodes_to_find_is_the_same_as_in_kube_scheduler(nodes: int, percentage: int, found: int) -> None:
     assert nodes_to_find(nodes, percentage) == found
 
 

@@ -177,7 +177,7 @@ async def test_a_rebooting_host_goes_down_and_comes_back_with_a_new_boot_id(tmp_
         assert Counter(restarts) == Counter({1: len(stayed)})
 
 
-async def test_terminating_pods_of_a_host_that_is_down_end_after_its_boot(tmp_path: Path) -> None:
+async def test_terminating_pods_of_an_unavailable_host_end_after_its_boot(tmp_path: Path) -> None:
     async with running_cluster(
         tmp_path,
         nodes=3,

@@ -30,7 +30,7 @@ def test_an_empty_configuration_equals_the_default_configuration() -> None:
     assert Configuration.from_mapping({}) == Configuration() == Configuration.from_mapping({"profiles": []})
 
 
-def test_the_defaults_are_those_of_kube_scheduler() -> None:
+def test_the_defaults_equal_the_defaults_of_kube_scheduler() -> None:
     configuration = Configuration()
     assert (configuration.parallelism, configuration.percentage_of_nodes_to_score) == (16, 0)
     assert (configuration.pod_initial_backoff_seconds, configuration.pod_max_backoff_seconds) == (1, 10)

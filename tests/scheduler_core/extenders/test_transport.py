@@ -157,6 +157,6 @@ def test_a_tls_configuration_with_ca_and_insecure_is_refused(certificates: Any) 
         )
 
 
-def test_an_unreadable_certificate_is_named_in_the_error() -> None:
+def test_the_error_contains_the_name_of_an_unreadable_certificate() -> None:
     with pytest.raises(ExtenderError, match=r"tlsConfig: caFile /nowhere/ca\.pem cannot be used"):
         transport("https://extender", enable_https=True, tls=ExtenderTls(authority_file="/nowhere/ca.pem"))

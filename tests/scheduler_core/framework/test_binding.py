@@ -135,7 +135,7 @@ def test_a_binding_fails_if_every_bind_plugin_skips() -> None:
     assert calls[-2:] == ["B.unreserve", "A.unreserve"]
 
 
-def test_a_pod_that_permit_makes_wait_keeps_its_reservation() -> None:
+def test_a_pod_keeps_its_reservation_while_permit_makes_it_wait() -> None:
     calls, a, b = spies(a={"permit": WAIT})
     cycle = cycle_of(a, b)
     progress = cycle.reserve(CycleState(), POD, "n1")

@@ -54,7 +54,7 @@ def test_the_pod_limit_of_a_node_counts_terminating_pods() -> None:
     }
 
 
-def test_a_node_without_allocatable_pods_accepts_none() -> None:
+def test_a_node_without_allocatable_pods_accepts_no_pod() -> None:
     assert filtered(
         plugin("NodeResourcesFit"), a_pod(), cluster(a_node("n").with_field("status.allocatable", {"cpu": "4"}))
     ) == {"n": "Too many pods"}
@@ -258,7 +258,7 @@ def test_an_image_without_tag_gets_the_tag_latest(image: str, reported: str, fou
     assert scores == {"n": 100 if found else 0}
 
 
-def test_the_size_of_an_image_is_what_its_first_node_reports() -> None:
+def test_the_first_node_with_an_image_determines_the_size_of_the_image() -> None:
     pod = a_pod().with_container({"name": "c", "image": "web:1"})
     snapshot = cluster(
         a_node("first").with_image("web:1", size_bytes=500 * MI),

@@ -316,7 +316,7 @@ def test_a_volume_can_be_provisioned_where_the_class_allows_it(
     assert nodes_refused(claim(), *objects) == expected
 
 
-def test_only_the_node_that_a_claim_selected_passes() -> None:
+def test_a_pod_fits_only_on_the_node_that_its_claim_selected() -> None:
     chosen = claim(annotations={"volume.kubernetes.io/selected-node": "b"})
     assert nodes_refused(chosen, MAKER) == {"a": (NO_VOLUME,)}
 
@@ -390,7 +390,7 @@ def test_reserve_plans_nothing_for_bound_claims() -> None:
     assert state.read(VolumePlan) == VolumePlan()
 
 
-def test_an_assumed_volume_is_taken_for_the_next_pod() -> None:
+def test_an_assumed_volume_is_not_available_for_the_next_pod() -> None:
     snapshot = load_objects([POD, A, B, claim(), storage_class(), volume()])
     state, pod = CycleState(), snapshot.pod("default/pod")
     PLUGIN.pre_filter(state, pod, NodeList(snapshot))

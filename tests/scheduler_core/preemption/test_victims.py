@@ -148,7 +148,7 @@ def test_without_pods_of_lower_priority_there_are_no_victims() -> None:
     )
 
 
-def test_preemption_reports_why_a_node_is_too_small_even_when_empty() -> None:
+def test_preemption_reports_why_a_node_is_too_small_even_without_pods() -> None:
     assert select(PREEMPTOR, a_pod("equal", 100), a_pod("low", 1), room=1) == FULL
 
 
@@ -213,7 +213,7 @@ def test_the_victims_are_enough_and_none_of_them_could_be_spared(
         ),
     ],
 )
-def test_pods_are_important_by_priority_and_then_by_start_time(one: Pod, other: Pod, first: bool) -> None:
+def test_the_importance_of_pods_follows_priority_and_then_start_time(one: Pod, other: Pod, first: bool) -> None:
     assert is_more_important(one, other) is first
 
 

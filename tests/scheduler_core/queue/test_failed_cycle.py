@@ -81,7 +81,7 @@ def test_a_pod_that_waits_for_its_victims_keeps_its_nomination() -> None:
     assert line.nominations.on("n1") == (queued.pod,)
 
 
-def test_pods_of_lower_priority_lose_their_nomination_to_the_node() -> None:
+def test_a_nomination_clears_nominations_of_lower_priority_for_the_same_node() -> None:
     line = queue()
     less, more = (a_pod(name).with_priority(priority).build() for name, priority in (("less", 5), ("more", 500)))
     for pod in (less, more):

@@ -294,7 +294,7 @@ def test_a_replacement_takes_room_from_the_next_replacement() -> None:
     assert [pod.outcome for pod in forecast.pods] == [Outcome.MOVES, Outcome.PENDING]
 
 
-def test_a_budget_of_one_evicts_pods_one_after_another() -> None:
+def test_a_budget_of_one_allows_evictions_one_after_another() -> None:
     forecast = drain(
         "n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_pod("q", "n1"), a_pod("r", "n2"), a_budget(1)
     )
@@ -373,7 +373,7 @@ def test_a_landing_includes_its_score_and_the_runner_up() -> None:
     assert (pod.runner_up.node, pod.runner_up.score < pod.score) == ("n3", True)
 
 
-def test_a_pod_that_fits_on_one_node_only_has_no_score() -> None:
+def test_a_pod_that_fits_on_only_one_node_has_no_score() -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1")))
     assert (pod.score, pod.runner_up) == (None, None)
 

@@ -116,7 +116,7 @@ def test_a_pod_that_rarely_finds_no_room_moves_with_a_note() -> None:
     assert pod.sentence.endswith("; in 1 % of cases it finds no room")
 
 
-def test_a_pod_that_often_finds_no_room_is_pending_with_the_share() -> None:
+def test_a_pod_that_often_finds_no_room_is_pending_with_the_share_of_cases() -> None:
     (pod,) = [pod for pod in forecast(a_race(40)).pods if pod.name == "big"]
     assert pod.outcome is Outcome.PENDING
     assert "% of cases" in pod.sentence or pod.sentence.startswith("finds room in some courses")

@@ -68,7 +68,7 @@ def test_the_probabilities_of_best_and_other_nodes_add_up_to_one(refusing: int) 
     assert total == pytest.approx(1.0 - AHEAD * goes_elsewhere(result))
 
 
-def test_another_of_equal_nodes_is_taken_only_if_a_worker_is_ahead() -> None:
+def test_another_node_of_equal_score_is_chosen_only_if_a_worker_is_ahead() -> None:
     result = cycle(refusing=0)
     other = next(name for name in result.best if name != result.node)
     assert result.node == foretold(result)
