@@ -301,7 +301,7 @@ def test_a_gated_pod_enters_the_queue_only_after_its_gate_is_removed() -> None:
     assert taken(line).is_gated is False
 
 
-def test_a_pod_with_two_gates_stays_out_of_the_queue_until_both_are_removed() -> None:
+def test_a_pod_stays_out_of_the_queue_if_only_one_of_two_gates_is_removed() -> None:
     line = queue()
     gated = pod("a", gates=("g", "h"))
     line.add(gated, 0.0)

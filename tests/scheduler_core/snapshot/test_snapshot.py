@@ -99,7 +99,7 @@ def test_removing_one_of_two_pods_frees_their_common_host_port() -> None:
     assert info.without_pod(info.pods[0]).used_ports == frozenset()
 
 
-def test_the_new_snapshot_uses_the_replaced_node() -> None:
+def test_a_snapshot_with_a_replaced_node_uses_the_new_node() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_pod("p").requesting(cpu="1").on("n1")))
     larger = snapshot.with_node_replaced(a_node("n1").offering(cpu="9").in_zone("b").build())
     assert larger.node_info(0).node.allocatable["cpu"] == 9000
