@@ -36,7 +36,7 @@ def test_each_node_gets_the_verdict_for_the_value_of_its_field() -> None:
         assert verdicts(refusals_by_value(nodes, nodes.snapshot.columns.taint_sets, of_taints, "q")) == expected
 
 
-def test_a_rule_is_evaluated_once_for_each_value_and_question() -> None:
+def test_a_rule_is_evaluated_once_for_each_value_and_cache_key() -> None:
     nodes, asked = nodes_in(), list[str]()
 
     def rule(taints: tuple[Taint, ...]) -> Verdict:
