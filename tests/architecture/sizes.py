@@ -1,6 +1,6 @@
-"""Measures the source: parameters of functions, fields of classes, lines of packages.
+"""Measures the source code: the parameters of functions, the fields of classes, the lines of packages.
 
-`python -m tests.architecture.sizes` prints the largest of each. `test_sizes.py` limits them.
+`python -m tests.architecture.sizes` prints the largest measurements. `test_sizes.py` limits parameters and fields.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ WITH_LINES = {**PACKAGES, "bench": ROOT / "bench", "tests": ROOT / "tests"}
 
 
 class Size(NamedTuple):
-    """A number of parameters, fields or lines, with the function, class or folder that has them."""
+    """How many parameters a function has, or how many fields a class has. `where` is its file and name."""
 
     number: int
     where: str
 
 
 def signatures() -> list[Size]:
-    """The parameters of every function, the longest list first. `self` and `cls` do not count; `*args` and `**kwargs`
-    count as one each.
+    """Return the number of parameters of every function, the largest first. `self` and `cls` do not count. `*args` and
+    `**kwargs` count as one parameter each.
     """
     return _largest(_parameters(function) for function in _functions())
 
 
 def classes() -> list[Size]:
-    """The fields of every class that declares fields, the largest class first."""
+    """Return the number of declared fields of every class, the largest first."""
     return _largest(
         (module, node, sum(isinstance(each, ast.AnnAssign) for each in node.body))
         for module in all_modules()
@@ -40,7 +40,7 @@ def classes() -> list[Size]:
 
 
 def lines() -> dict[str, int]:
-    """The lines of each package, and of the tests and benches, including blank lines and comments."""
+    """Return the number of lines of each package, of the tests and of the benches. Blank lines and comments count."""
     return {name: sum(map(_lines_of, folder.rglob("*.py"))) for name, folder in WITH_LINES.items()}
 
 
@@ -72,7 +72,7 @@ def _largest(found: Iterator[tuple[Module, ast.ClassDef | _Function, int]]) -> l
 
 
 def main() -> None:
-    """Print a table of each kind of size."""
+    """Print the largest functions and classes, and the number of lines of each package."""
     for title, found in (("parameters", signatures()), ("fields", classes())):
         print(f"| {title} | of |\n|---:|---|")
         print("".join(f"| {each.number} | {each.where} |\n" for each in found[:8]))

@@ -1,4 +1,4 @@
-"""Reads the source for the architecture tests: modules, their imports and their calls. Nothing is executed."""
+"""Parses the source for the architecture tests, and finds the imports and calls of each module. Executes nothing."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ class Module:
 
     @property
     def where(self) -> str:
-        """The path of the file from the top of the repository."""
+        """The path of the file, relative to the top of the repository."""
         return str(self.path.relative_to(ROOT))
 
     def imports(self) -> Iterator[str]:
-        """Dotted names of all imports in the file, including imports inside functions. `from a import b` gives a.b."""
+        """Yield the dotted name of each import in the file, including imports inside functions. `from a import b` gives
+        a.b.
+        """
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
@@ -39,11 +41,11 @@ class Module:
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
     def imported_libraries(self) -> set[str]:
-        """The top-level names of all imports in the file."""
+        """Return the top-level name of each package that the file imports."""
         return {name.split(".")[0] for name in self.imports()}
 
     def strings(self) -> Iterator[str]:
-        """Every string literal of the file; in an f-string, an underscore replaces each value."""
+        """Yield each string literal of the file. In an f-string, an underscore replaces each expression."""
         pieces = {piece for node in ast.walk(self.tree) if isinstance(node, ast.JoinedStr) for piece in node.values}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.JoinedStr):
@@ -52,7 +54,7 @@ class Module:
                 yield node.value
 
     def calls(self) -> Iterator[tuple[str, int]]:
-        """The dotted name of each call in the file, such as `datetime.now`, with its line."""
+        """Yield the dotted name and the line number of each call in the file, such as `datetime.now`."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
                 yield ast.unparse(node.func), node.lineno
@@ -60,7 +62,7 @@ class Module:
 
 @cache
 def modules(package: str) -> tuple[Module, ...]:
-    """Every module of one package."""
+    """Return every module of one package."""
     top = PACKAGES[package]
     found = []
     for path in sorted(top.rglob("*.py")):
@@ -71,5 +73,5 @@ def modules(package: str) -> tuple[Module, ...]:
 
 
 def all_modules() -> tuple[Module, ...]:
-    """Every module of all packages."""
+    """Return every module of all packages."""
     return tuple(module for package in PACKAGES for module in modules(package))

@@ -31,7 +31,7 @@ names = [alert["alert"] for alert in ALERTS]
 
 
 def exported() -> set[str]:
-    """The metrics of an agent, and of a shadow that has compared a pod."""
+    """Return the names of all metrics that an agent or a shadow exports."""
     return types_in(Metrics("n1").exposition()) | types_in(SHADOW.exposition())
 
 
@@ -71,8 +71,8 @@ def test_careens_own_alerts_never_block_a_reboot(name: str) -> None:
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
 def test_each_alert_fires_once_per_node_whatever_the_number_of_pods(alert: dict[str, Any]) -> None:
-    """If the alert kept the labels pod, container or instance, the alert would start again with each new pod of the
-    agent.
+    """Each pod of the agent has its own labels pod, container and instance. An alert that kept these labels would start
+    again when a new pod replaces the agent's pod.
     """
     left = outside_of_aggregations(alert["expr"])
     assert "careen_" not in left, left
@@ -85,7 +85,7 @@ def test_each_alert_fires_once_per_node_whatever_the_number_of_pods(alert: dict[
 
 
 def outside_of_aggregations(expression: str) -> str:
-    """The part of a query outside of `max by (…) (…)` and similar aggregations."""
+    """Return the query without its aggregations, such as `max by (…) (…)`."""
     while begin := re.search(r"\b(?:max|min|sum)(?: by \([^)]*\))? ?\(", expression):
         end, depth = begin.end(), 1
         while depth:
@@ -140,7 +140,7 @@ DAY, HOUR = 24 * 60, 60
 
 
 def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"') -> list[dict[str, str]]:
-    """One time series for each pod of an agent on one node, given as (from minute, to minute, value)."""
+    """Return one time series for each pod of an agent. Each pod is given as (from minute, to minute, value)."""
     return [
         {
             "series": f'{metric}{{{labels},pod="careen-{number}"}}',
@@ -151,7 +151,9 @@ def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"'
 
 
 def counted(outcome: str, reason: str, values: str) -> dict[str, str]:
-    """The counter of a shadow for this outcome and reason, with a value for each minute."""
+    """Return the time series of the shadow's counter with this outcome and reason. `values` has a value for each
+    minute.
+    """
     labels = f'profile="default-scheduler",outcome="{outcome}",reason="{reason}"'
     return {"series": f"careen_shadow_pods_total{{{labels}}}", "values": values}
 

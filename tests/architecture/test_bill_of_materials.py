@@ -34,7 +34,7 @@ def script(name: str) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def sbom() -> dict[str, Any]:
-    """The bill of materials for the packages of this test environment."""
+    """Create the bill of materials for the packages of this test environment, and return it parsed."""
     done = run(
         [sys.executable, str(ROOT / "mk" / "image" / "sbom.py")], env={**os.environ, "SOURCE_DATE_EPOCH": "1767312000"}
     )
@@ -171,7 +171,9 @@ def checked(number):
 
 
 def compiled(folder: Path, *options: str) -> Any:
-    """The module in `MODULE`, compiled as in the image and imported without its source."""
+    """Compile the module in `MODULE` as the image build does. Import and return it from its bytecode, without its
+    source.
+    """
     source = folder / "cli" / "sample.py"
     source.parent.mkdir()
     source.write_text(MODULE)

@@ -1,4 +1,6 @@
-"""Tests `.ci/run`: it fails if one part fails, runs the other parts, and prints the result of each test runner."""
+"""Tests `.ci/run`. When one part fails, `.ci/run` runs the remaining parts, prints the result of each test runner, and
+then fails.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ PARTS = (
 
 
 def run_with_a_make_that(tmp_path: Path, *, fails_at: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the real script with stand-ins for each program that it calls."""
+    """Run a copy of `.ci/run` with fake programs in PATH. The fake `make` fails at the target `fails_at`."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
     programs = tmp_path / "bin"

@@ -37,8 +37,8 @@ def test_the_config_map_contains_the_dashboard(board: Board) -> None:
 
 @boards
 def test_each_field_of_the_dashboard_exists_in_grafanas_types(board: Board) -> None:
-    """Grafana's generated types write only the fields that they know, so an unknown field would be missing
-    afterwards.
+    """The test parses the dashboard into Grafana's generated types and writes it again. A field that the types do not
+    know would then be missing.
     """
     given = json.loads(dashboard(board))
     written = json.loads(JSONEncoder().encode(Dashboard.from_json(given)))

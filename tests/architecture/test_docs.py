@@ -54,7 +54,9 @@ def test_every_file_named_in_the_docs_exists(page: Path) -> None:
 
 
 def commands_in(text: str, program: str) -> list[list[str]]:
-    """The commands of `program` in code blocks and in backticks, up to a comment or the next command of the shell."""
+    """Return the words of each command of `program` in code blocks and in backticks. A command ends at a comment, at a
+    pipe, or at the next command of the shell.
+    """
     fenced = "\n".join(re.findall(r"^```(?:console|sh|bash)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
     inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
     lines = [*fenced.splitlines(), *inline]

@@ -1,6 +1,4 @@
-"""Tests that variables which the caller exported for careen, kubectl or a terminal do not change the results of
-tests.
-"""
+"""Tests that environment variables of the caller, such as KUBECONFIG or COLUMNS, do not change the results of tests."""
 
 from __future__ import annotations
 

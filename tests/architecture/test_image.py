@@ -1,5 +1,5 @@
-"""Tests the image without a container runtime. They copy the installed packages and remove what the Dockerfile
-removes.
+"""Tests the image without a container runtime. A fixture copies the installed packages and removes from the copy what
+the Dockerfile removes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CALLS_OF_NUMPY = "import numpy as np; a = np.arange(99) * 10**12; print(np.isin(
 
 
 def removals() -> list[str]:
-    """The paths below site-packages that the Dockerfile removes, as shell patterns."""
+    """Return the paths below site-packages that the Dockerfile removes, as shell patterns."""
     (text,) = re.findall(r"site-packages && rm -rf((?: \\\n {6}[^\\\n]*[^\\\s])+)", DOCKERFILE)
     return re.findall(r"[^\s\\]+", text)
 
@@ -54,7 +54,7 @@ def link_or_copy(source: str, target: str) -> None:
 
 @pytest.fixture(scope="module")
 def slim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of site-packages without the paths that the image removes."""
+    """Copy site-packages without the paths that the image removes, and return the copy."""
     site = tmp_path_factory.mktemp("image") / "site-packages"
     not_in_the_image = {"mypy", "mypyc", "ruff", "pytest", "_pytest", "hypothesis", "grimp", "importlinter"}
     shutil.copytree(
@@ -77,7 +77,7 @@ def run_in_the_image(slim: Path, program: str) -> subprocess.CompletedProcess[st
 
 
 def test_the_agent_works_without_the_modules_that_the_image_removes(slim: Path, tmp_path: Path) -> None:
-    """Each module of the agent can be imported, and the client still reads a kubeconfig and sends a request."""
+    """The test imports each module of the agent, reads a kubeconfig, and sends a request."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
@@ -128,12 +128,12 @@ def test_the_forecast_works_without_the_modules_that_the_image_removes(slim: Pat
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other Pythons have other files")
 @pytest.mark.parametrize("pattern", sorted(set(removals()) - OF_THE_TOOLS))
 def test_every_path_that_the_image_removes_exists(pattern: str) -> None:
-    """If a library renames its folders, the image would contain them again without notice."""
+    """If a library renamed such a folder, the Dockerfile would no longer remove it, and nobody would notice."""
     assert list(INSTALLED.glob(pattern)) != []
 
 
 def test_a_removed_distribution_has_no_metadata_in_the_image(slim: Path) -> None:
-    """The bill of materials lists the packages that have metadata in the image."""
+    """If the metadata remained, the bill of materials would list the removed package."""
     empty = []
     for each in metadata.distributions(path=[str(slim)]):
         tops = {path.parts[0] for path in each.files or () if path.suffix in {".py", ".so"} and ".." not in path.parts}
@@ -143,7 +143,7 @@ def test_a_removed_distribution_has_no_metadata_in_the_image(slim: Path) -> None
 
 
 def test_the_image_contains_only_one_kubernetes_client(slim: Path) -> None:
-    """kopf imports each client library that it finds, and each costs memory on every node."""
+    """kopf imports each Kubernetes client library that it finds. Each such library costs memory on every node."""
     assert [name for name in ("kubernetes_asyncio", "pykube", "pandas") if (slim / name).exists()] == []
 
 
@@ -162,7 +162,9 @@ def test_dockerignore_includes_every_file_that_the_dockerfile_copies() -> None:
 
 
 def test_every_program_of_the_image_starts_with_sigterm_blocked() -> None:
-    """SIGTERM must wait until Python has loaded careen's signal handler. `env` of the base image blocks the signal."""
+    """The program `env` of the base image blocks SIGTERM. The signal then waits until Python has installed careen's
+    signal handler.
+    """
     (expression, files) = re.findall(r"^RUN sed -i '(1s.*)' (.*)$", DOCKERFILE, re.MULTILINE)[0]
     assert {Path(file).name for file in files.split()} == set(PROJECT["project"]["scripts"])
     assert {str(Path(file).parent) for file in files.split()} == {"/opt/careen/bin"}
@@ -196,7 +198,7 @@ IMAGE = {"python_version": "3.11", "python_full_version": "3.11.0", "sys_platfor
 
 
 def locked(file: str) -> dict[str, tuple[str, list[str]]]:
-    """The locked packages: each name with its version and hashes."""
+    """Read the lock file, and return the version and the hashes of each package."""
     text = (ROOT / file).read_text()
     blocks = re.findall(r"^([\w.-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE)
     # Only pinned requirements with hashes: no index URL, no requirement without a hash.
@@ -220,7 +222,9 @@ def test_the_requirements_lock_has_every_dependency_of_pyproject(file: str) -> N
 
 
 def test_the_requirements_lock_has_every_dependency_of_its_packages() -> None:
-    """Checks the packages whose installed version equals the locked version."""
+    """The test checks only packages whose installed version equals the locked version, because the installed metadata
+    lists the dependencies.
+    """
     looked_at = []
     for name, (version, _) in locked("requirements.lock").items():
         try:
@@ -236,8 +240,8 @@ def test_the_requirements_lock_has_every_dependency_of_its_packages() -> None:
 
 @pytest.mark.parametrize("file", LOCKS)
 def test_the_requirements_lock_has_the_hashes_of_every_platform(file: str) -> None:
-    """A compiled package has one file for each platform and Python version. A lock for one computer would have a single
-    hash.
+    """A compiled package has one file for each platform and Python version. A lock that was made for one platform would
+    have one hash for each package.
     """
     compiled = {"aiohttp", "numpy", "pyyaml", "msgspec", "yarl"}
     counts = {name: len(hashes) for name, (_, hashes) in locked(file).items()}
@@ -271,7 +275,7 @@ OF_THE_INDEX = f"sha256:{'a' * 64}"
 
 
 class Registry(BaseHTTPRequestHandler):
-    """A container registry that requires a token and gives one to every caller."""
+    """A fake container registry. It requires a token, and gives a token to every caller."""
 
     digest = OF_THE_INDEX
 

@@ -1,6 +1,4 @@
-"""Tests the contracts in contracts.toml, which say which packages may import which, and proves that each contract can
-fail.
-"""
+"""Tests the import contracts in contracts.toml, and that each contract can fail."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ def test_every_import_contract_holds() -> None:
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     """Return the modules that import each other, directly or through other modules. Repeatedly removes the modules that
-    import no remaining module.
+    import no remaining module, because they are in no circle.
     """
     left = {name: {other for other in wanted if other in graph and other != name} for name, wanted in graph.items()}
     while free := {name for name, wanted in left.items() if not wanted & left.keys()}:
@@ -48,7 +46,9 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def imports_of(module: Module, names: set[str]) -> set[str]:
-    """The modules that a module imports, including imports inside functions and imports for the type checker."""
+    """Return which modules of `names` the module imports. Includes imports inside functions and imports for the type
+    checker.
+    """
     return {name if name in names else name.rpartition(".")[0] for name in module.imports()} & names
 
 

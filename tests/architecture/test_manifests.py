@@ -96,7 +96,7 @@ def test_each_rbac_rule_has_a_comment_that_names_its_request() -> None:
 
 
 def test_each_path_that_the_code_requests_is_covered_by_a_right() -> None:
-    """Finds a request in cluster/ that has no row in access.py."""
+    """A new request in cluster/ needs a row in access.py, or this test fails."""
     covered = (
         {("", "namespaces")} | {(right.group, right.resource) for right in rights()} | {each[1:3] for each in ASKING}
     )
@@ -168,7 +168,7 @@ def test_the_installed_daemonset_lets_the_config_map_set_nothing_that_gives_root
 
 
 def test_every_commented_value_in_the_settings_file_is_the_default() -> None:
-    """Without their `#`, the lines change nothing."""
+    """A person who removes the `#` before such a line changes no setting."""
     written = yaml.safe_load(
         "\n".join(line.removeprefix("#") for line in settings_text().splitlines() if re.match(r"#[a-z-]+: ", line))
     )
@@ -218,8 +218,8 @@ def argument(container: dict[str, Any], name: str) -> str:
 
 
 def test_the_default_daemonset_mounts_no_host_path() -> None:
-    """The command method enters the namespaces of PID 1 and sees the host through them. A mount would only add another
-    way to the host.
+    """The reboot method `command` enters the namespaces of PID 1 and sees the host's files there. A mount would only
+    add another way to the host.
     """
     assert "volumes" not in POD
     assert "volumeMounts" not in CONTAINER
@@ -229,8 +229,8 @@ def test_the_default_daemonset_mounts_no_host_path() -> None:
 
 
 def test_the_default_daemonset_has_only_the_capabilities_that_nsenter_needs() -> None:
-    """Each of the three capabilities was tested on a kubelet. Without SYS_PTRACE `/proc/1/ns/mnt` cannot be opened.
-    Without one of the other two it cannot be entered.
+    """On a kubelet, nsenter failed without any one of the three capabilities. Without SYS_PTRACE it cannot open
+    `/proc/1/ns/mnt`. Without one of the other two it cannot enter that namespace.
     """
     assert CONTAINER["securityContext"] == {
         "runAsUser": 0,
@@ -293,7 +293,7 @@ PLACEHOLDER = f"careen.invalid/careen:{VERSION}"
 
 
 def images_in(value: Any) -> Iterator[str]:
-    """Every image that a manifest names, and every replacement of an image in a kustomization."""
+    """Yield each image in a manifest, and each image that a kustomization sets instead."""
     if isinstance(value, dict):
         if isinstance(value.get("image"), str):
             yield value["image"]
@@ -306,8 +306,8 @@ def images_in(value: Any) -> Iterator[str]:
 
 
 def test_no_manifest_names_an_image_that_another_party_could_own() -> None:
-    """An image name without a registry belongs to the default registry, where anyone could register it. The container
-    is root on the host.
+    """An image name without a registry belongs to the default registry, where anyone could register the name. The
+    container would run that party's code as root on the host.
     """
     named = {
         image
@@ -377,7 +377,9 @@ def test_the_signal_component_mounts_three_narrow_folders_and_no_socket(tmp_path
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
 def test_a_pod_does_not_start_if_the_folder_of_the_sentinel_is_missing_on_the_host(tmp_path: Path) -> None:
-    """An empty folder would for ever mean that no reboot is needed."""
+    """If the kubelet created an empty folder instead, the agent would never find a sentinel file, and the node would
+    never reboot.
+    """
     pod = with_component(tmp_path, "signal")
     (need,) = (each["hostPath"] for each in pod["volumes"] if each["name"] == "need")
     assert need == {"path": "/run/careen/need", "type": "Directory"}
@@ -394,7 +396,7 @@ def test_the_privileged_component_makes_the_container_privileged(tmp_path: Path)
 
 
 def with_component(tmp_path: Path, component: str) -> dict[str, Any]:
-    """The pod template of the agents' DaemonSet with this component."""
+    """Add the component to the base manifests, and return the pod spec of the agents' DaemonSet."""
     (agent,) = (each for each in overlay(tmp_path, component) if each["kind"] == "DaemonSet")
     pod: dict[str, Any] = agent["spec"]["template"]["spec"]
     return pod
@@ -553,7 +555,7 @@ def test_each_admission_policy_is_bound_and_checks_only_careens_account() -> Non
 
 
 def test_the_admission_policies_check_every_write_that_the_rights_allow() -> None:
-    """A new write permission of the agent needs a reason in this test if no policy checks it."""
+    """If no policy checks a new write permission of the agent, this test must list the reason."""
     written = {
         (group, resource)
         for role in ("ClusterRole", "Role")
@@ -623,7 +625,7 @@ def test_the_admission_policies_work_with_other_names_and_namespaces(tmp_path: P
 
 
 def overlay(tmp_path: Path, component: str, more: str = "") -> list[dict[str, Any]]:
-    """The objects of the base and a component of manifests/, installed as its README describes. `more` is added to the
+    """Build the base and one component of manifests/ with kustomize, and return the objects. `more` is added to the
     kustomization.
     """
     shutil.copytree(MANIFESTS, tmp_path / "manifests")

@@ -32,7 +32,7 @@ SOURCE = PROJECT["urls"]["Source"]
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheels and the sdists of both distributions."""
+    """Build the wheels and the sdists of both distributions, and return their folder."""
     folder = tmp_path_factory.mktemp("dist")
     for home in HOME.values():
         built(home, folder)
@@ -109,7 +109,7 @@ def test_each_sdist_builds_the_same_wheel(dist: Path, name: str, tmp_path: Path)
 
 
 def test_the_sdist_of_careen_contains_the_repository(dist: Path) -> None:
-    """The sdist suffices to run the tests, build the image, and install the library that careen needs."""
+    """A person who has only the sdist can run the tests, build the image, and install scheduler_core."""
     tracked = run(["git", "ls-files"], cwd=ROOT)
     if tracked.returncode != 0:
         pytest.skip("this is no checkout")
@@ -135,7 +135,7 @@ def test_scheduler_core_has_the_licence_of_the_repository() -> None:
 
 
 class Index(http.server.BaseHTTPRequestHandler):
-    """A package index on which another party owns the name: it offers a newer, foreign scheduler_core."""
+    """A fake package index on which another party owns the name scheduler-core. It offers a wheel of that party."""
 
     asked: list[str]
     wrong: Path
@@ -162,7 +162,7 @@ class Index(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[type[Index]]:
-    """The handler of a running package index. `address` is its URL."""
+    """Run the package index and yield its handler class. The attribute `address` is the URL of the index."""
     version = scheduler_core.__version__
     wrong = tmp_path / f"scheduler_core-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wrong, "w") as archive:
@@ -182,7 +182,7 @@ def index(tmp_path: Path) -> Iterator[type[Index]]:
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Path:
-    """The Python of a virtual environment with the installed packages, but without careen and scheduler_core."""
+    """Create a virtual environment with the installed packages except careen and scheduler_core. Return its Python."""
     home = tmp_path / "venv"
     venv.create(home, with_pip=True)
     python = home / "bin" / "python"
@@ -212,7 +212,7 @@ def pip(python: Path, index: type[Index], *words: str, cwd: Path = ROOT) -> subp
 
 
 def installed_words() -> list[str]:
-    """The arguments of the `pip install` command in `make install` that installs this repository."""
+    """Return the arguments with which `make install` calls `pip install` for this repository."""
     (line,) = re.findall(r"-m pip install (--quiet .*--editable .*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     return [word for word in line.split() if word != "--quiet"]
 
@@ -240,7 +240,7 @@ def test_make_install_uses_the_local_scheduler_core(index: type[Index], empty: P
 
 
 def test_pip_asks_the_index_for_scheduler_core_if_only_careen_is_named(index: type[Index], empty: Path) -> None:
-    """What `make install` would do if the Makefile named only careen."""
+    """`make install` would ask the index too if the Makefile listed only careen."""
     done = pip(empty, index, "install", "--no-build-isolation", "--dry-run", ".")
     assert done.returncode == 0, done.stdout + done.stderr
     assert any(path.startswith("/simple/scheduler-core") for path in index.asked)

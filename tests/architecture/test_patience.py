@@ -1,5 +1,5 @@
-"""Tests that a test which gives up reports its condition and the program's output, and that no test has a wall-clock
-limit.
+"""Tests the helpers with which tests wait. A helper that gives up reports its condition and the program's output. Also
+tests that no test has a wall-clock limit.
 """
 
 from __future__ import annotations

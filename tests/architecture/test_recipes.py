@@ -1,6 +1,4 @@
-"""Tests the recipes in CONTRIBUTING.md, which list the files that each kind of change touches, against the current
-code.
-"""
+"""Tests that the recipes in CONTRIBUTING.md list the files that each kind of change touches in the current code."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ ROWS = dict(
 
 
 def files_of(recipe: str, name: str = "NAME") -> set[str]:
-    """The paths that a recipe names. An existing name replaces each placeholder."""
+    """Return the paths in a recipe. `name` replaces the placeholder NAME in each path."""
     return {
         path.replace("NAME", name)
         for path in re.findall(r"`((?:operator|scheduler_core|tests|manifests)/[^`]*)`", ROWS[recipe])
@@ -27,7 +25,7 @@ def files_of(recipe: str, name: str = "NAME") -> set[str]:
 
 
 def naming(pattern: str) -> set[str]:
-    """The source files that contain the pattern."""
+    """Return the source files that contain the pattern."""
     return {module.where for module in all_modules() if re.search(pattern, module.path.read_text())}
 
 
@@ -58,9 +56,7 @@ def test_the_recipe_for_a_setting_names_every_file_that_mentions_count_cordoned(
 
 
 def test_the_recipes_for_settings_name_every_step_of_the_chart() -> None:
-    """Generated files with `countCordoned` do not count, except a values file of the chart that contains every
-    setting.
-    """
+    """The recipes need not list generated files, although these also contain the setting `countCordoned`."""
     chart = {"manifests/chart/values.yaml", "tests/chart/test_rendering.py"}
     places = [*(ROOT / "manifests").rglob("*.yaml"), *(ROOT / "tests" / "chart").glob("*.py")]
     by_hand = {

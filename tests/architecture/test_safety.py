@@ -1,4 +1,4 @@
-"""Tests the page of unsafe paths: it lists each path once, in order, and each with existing tests."""
+"""Tests docs/safety.md: the page lists each unsafe path once, in order, and names existing tests for each path."""
 
 from __future__ import annotations
 

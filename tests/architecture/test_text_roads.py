@@ -1,7 +1,8 @@
-"""Tests that text leaves careen only through functions that make it safe to display. They find every call that avoids
-these functions.
+"""Tests that careen prints and logs text only through functions that make it safe to display. The tests search the
+source for calls that bypass these functions.
 
-The two `test_poisoned_texts.py`, of the commands and of the agent, test the same with a poisoned cluster.
+tests/careen/cli/test_poisoned_texts.py and tests/careen/agent/test_poisoned_texts.py run careen on a cluster with
+unsafe texts.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ def test_an_exception_that_is_no_longer_needed_is_reported(pattern: str, name: s
 
 
 def test_no_module_configures_its_own_logger() -> None:
-    """One logger has the handler that makes lines safe, and every other logger is its child."""
+    """careen configures one logger, whose handler makes lines safe to display. All other loggers must be its
+    children.
+    """
     found = [
         call
         for module in modules("careen")
@@ -83,7 +86,7 @@ def test_no_module_configures_its_own_logger() -> None:
 
 
 def test_a_report_contains_only_paragraphs_tables_and_literals_as_lines() -> None:
-    """A bare f-string could contain a line break."""
+    """A value in a bare f-string could contain a line break, and then looks like a line of careen."""
     found = [
         f"{module.where}:{text.lineno}"
         for module in modules("careen")
@@ -94,7 +97,7 @@ def test_a_report_contains_only_paragraphs_tables_and_literals_as_lines() -> Non
 
 
 def bare_lines(tree: ast.Module) -> list[ast.JoinedStr]:
-    """The f-strings that are added to a list called `lines`."""
+    """Return the f-strings that the code adds to a list called `lines`."""
     found: list[ast.JoinedStr] = []
     for node in ast.walk(tree):
         values: list[ast.expr] = []

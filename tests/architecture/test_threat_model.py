@@ -1,6 +1,6 @@
-"""Tests that SECURITY.md names, for each attack, what stops it and an existing test.
+"""Tests that SECURITY.md lists, for each attack, the defence and an existing test of the defence.
 
-The test of an attack runs against the real API server. Attacks that the validation of settings stops are the exception.
+That test runs against the real API server, unless the validation of settings stops the attack.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def rows() -> list[list[str]]:
 
 
 def markers_of(file: str) -> dict[str, set[str]]:
-    """The tests of a file, each with its markers."""
+    """Return the name of each test in the file, with its pytest markers."""
     tree = ast.parse((ROOT / file).read_text())
     return {
         each.name: {match for mark in each.decorator_list for match in re.findall(r"mark\.(\w+)", ast.unparse(mark))}

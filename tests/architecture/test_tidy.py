@@ -40,7 +40,7 @@ ENTRY_POINTS = {"careen.__main__", "careen.cli.support.completion", "scheduler_c
 
 
 def test_every_module_is_used() -> None:
-    """Another module imports the module, or it is an entry point, or a child process runs it."""
+    """A module counts as used if another module imports it, if it is an entry point, or if a child process runs it."""
     wanted = set(ENTRY_POINTS)
     for module in all_modules():
         for name in module.imports():
@@ -127,7 +127,7 @@ LONG = 450
 
 
 def test_every_long_file_is_listed_with_a_reason() -> None:
-    """A long file is allowed if the list says why it contains one idea."""
+    """The reason says why the long file still contains only one idea."""
     listed = set(re.findall(r"^\| `([\w./]+\.py)` \|", (ROOT / "docs" / "known-gaps.md").read_text(), re.MULTILINE))
     long = {module.where for module in all_modules() if len(module.path.read_text().splitlines()) > LONG}
     assert long == listed
@@ -156,8 +156,8 @@ def test_no_module_is_called_utils_or_helpers() -> None:
 
 @pytest.mark.parametrize("package", ["careen.core", "careen.cluster", "careen.report"])
 def test_each_module_has_a_test(package: str) -> None:
-    """The module has a test file of the same name, or a test imports it. A module that only defines values needs
-    none.
+    """A test file has the module's name, or a test imports the module. A module that only defines values needs
+    no test.
     """
     top = ROOT / "tests" / package.replace(".", "/")
     missing = []

@@ -1,4 +1,6 @@
-"""Tests `make bench-accuracy-any-start`, which measures what counting every start of a search costs a forecast."""
+"""Tests `make bench-accuracy-any-start`, which measures how much processor time a forecast needs to count every start
+of a search.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`make bench-accuracy-cycles` compares recorded cycles with computed ones, and fits to one half of the clusters."""
+"""Tests `make bench-accuracy-cycles`, which compares recorded scheduling cycles with computed ones. The bench fits its
+rule to one half of the clusters.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ LINE = (
 
 
 def drawn(count: int, ahead: float, nodes: int, seed: int = 1) -> list[ObservedCycle]:
-    """Cycles whose starts deviate as the rule says."""
+    """Return random scheduling cycles. The start of a cycle deviates with the probability that `moved` gives."""
     chance, found = random.Random(seed), []
     for _ in range(count):
         refused = chance.uniform(0.0, 0.4)

@@ -1,5 +1,5 @@
-"""Tests `make bench-accuracy-searches`, which compares forecasts that follow a few searches with drains in which each
-search is random.
+"""Tests `make bench-accuracy-searches`, which compares forecasts with simulated drains. The forecasts follow a few
+searches, and the drains draw each search at random.
 """
 
 from __future__ import annotations

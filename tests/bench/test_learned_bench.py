@@ -1,4 +1,6 @@
-"""Tests `make bench-accuracy-learned`, which learns from watch events and leaves out drains before enough bindings."""
+"""Tests `make bench-accuracy-learned`, which learns from recorded watch events. The bench leaves out drains before
+which it has seen too few bindings.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def test_a_binding_is_reported_with_the_cluster_state_before_it() -> None:
 
 
 def logged(record: DrainRecord, *titles: str) -> DrainRecord:
-    """The record with a scheduler log in which these pods are bound, one in each second."""
+    """Return the record with a scheduler log that binds these pods, one in each second."""
     line = 'I1122 23:59:{:02}.500000 1 x.go:1] "Successfully bound pod to node" pod="{}" node="n0" evaluatedNodes=2\n'
     log = "".join(line.format(second + 58, title) for second, title in enumerate(titles))
     return msgspec.structs.replace(record, log=log)
@@ -58,7 +60,7 @@ def test_bindings_in_other_namespaces_are_counted_per_second() -> None:
 def test_what_the_bench_learned_does_not_count_after_the_cluster_was_recreated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An interrupted bench creates the cluster again, with a new scheduler."""
+    """An interrupted bench creates the cluster again, and the new cluster has a new scheduler."""
     first, second = a_record("n1"), a_record("n1")
     pages = [re.sub(r'"uid": ?"([^"]+)"', r'"uid":"again-\1"', page) for page in second.pages]
     paths = [tmp_path / "varied-2-000007" / f"{number}.json.gz" for number in range(3)]

@@ -1,4 +1,4 @@
-"""`python -m bench.shadow` also measures what learning alone costs."""
+"""Tests the part of `python -m bench.shadow` that measures what learning alone costs."""
 
 from __future__ import annotations
 

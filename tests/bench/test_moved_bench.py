@@ -1,5 +1,5 @@
-"""Tests the output of `make bench-moved`: one column for each agent, runs paired by seed, and no overstated
-significance.
+"""Tests the output of `make bench-moved`: it has one column for each agent, pairs runs by seed, and does not overstate
+the significance.
 """
 
 from __future__ import annotations

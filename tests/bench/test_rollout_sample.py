@@ -1,5 +1,5 @@
-"""Tests the clusters of `make bench-rollout`. Seed 0 gives the cluster of the published figures, and each seed leaves
-room for one node to be down.
+"""Tests the clusters of `make bench-rollout`. Seed 0 gives the cluster of the published figures. With every seed, one
+node can be down and all pods still fit.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def an_event(kind: str, version: int, uid: str, node: str) -> PodEvent:
 
 
 def a_record(went_to: str) -> DrainRecord:
-    """The record of a drain: one of two pods is evicted, and its replacement has a node."""
+    """Return the record of a drain that evicts the pod web-1. Its replacement web-2 lands on the node `went_to`."""
     pod = a_pod("web-1", "n0", app="web")
     pod["metadata"] |= {"namespace": "varied"}
     pod["metadata"]["ownerReferences"] = [
@@ -77,7 +77,7 @@ def test_a_score_is_stored_until_a_new_score_is_requested(tmp_path: Path) -> Non
 
 
 def test_a_cluster_with_stored_records_is_not_drained_again(tmp_path: Path) -> None:
-    """A real drain would fail here, because the programs of the control plane are missing."""
+    """The programs of the control plane are missing here, so a real drain would fail."""
     for number in range(2):
         write(tmp_path / "varied-2-000007" / f"{number}.json.gz", a_record("n1"))
     drain_cluster(tmp_path, "varied", 7, 2, 2)
@@ -89,8 +89,8 @@ def test_the_schedulers_log_gives_the_start_of_the_next_search() -> None:
 
 
 def test_the_bootstrap_resamples_drains_instead_of_pods() -> None:
-    """Ten drains of ten pods each, in which all or no pods are inside the forecast, prove less than a hundred
-    independent pods.
+    """In ten drains of ten pods, either all pods of a drain are inside the forecast or none. These drains prove less
+    than a hundred independent pods.
     """
     apart = [Score(pods=1, inside=number % 2) for number in range(100)]
     together = [Score(pods=10, inside=10 * (number % 2)) for number in range(10)]

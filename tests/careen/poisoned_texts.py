@@ -1,5 +1,5 @@
-"""Texts that must be escaped on a terminal, and a check of displayed texts. The check shares no code with
-`core/plain_text.py`: it uses Python's Unicode tables.
+"""Texts that must be escaped on a terminal, and checks of displayed texts. The checks share no code with
+`core/plain_text.py`, because they test it. They use Python's Unicode tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _JOINED = re.compile("(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])")
 
 
 def unfit(text: str, *, longest: int = LONGEST_LINE) -> list[str]:
-    """Say why the displayed text is unsafe. Empty if it is safe."""
+    """Return the reasons why the displayed text is unsafe, or an empty list."""
     found = {
         f"U+{ord(each):04X} {unicodedata.name(each, '')}"
         for each in set(_JOINED.sub("", text)) - {"\n"}
@@ -50,8 +50,8 @@ def strings_in(value: object) -> list[str]:
 
 
 def unfit_json(text: str) -> list[str]:
-    """Say why the displayed JSON is unsafe: it cannot be parsed, or a character could harm a terminal. The reader is
-    responsible for the parsed values.
+    """Return the reasons why displayed JSON is unsafe on a terminal, or an empty list. Raises ValueError for invalid
+    JSON.
     """
     json.loads(text)
     return [each for each in unfit(text, longest=10**9) if not each.startswith("a forged")]

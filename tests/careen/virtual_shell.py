@@ -37,7 +37,7 @@ Answer = Response | Exception
 
 
 def answer(status: int = 200, body: Any = None, **headers: str) -> Response:
-    """A response. `body` is encoded as JSON, and `retry_after=…` becomes the header Retry-After."""
+    """Return a response. `body` is encoded as JSON, and `retry_after=…` becomes the header Retry-After."""
     raw = body if isinstance(body, bytes) else json.dumps(body if body is not None else {}).encode()
     return Response(status=status, headers={name.replace("_", "-"): value for name, value in headers.items()}, body=raw)
 
@@ -45,12 +45,12 @@ def answer(status: int = 200, body: Any = None, **headers: str) -> Response:
 def an_object(
     kind: str, name: str, *, namespace: str = "", metadata: dict[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """An object as a server returns it, always with spec and status."""
+    """Return an object as a server sends it, always with spec and status."""
     return {"kind": kind, "spec": {}, "status": {}, **more, "metadata": _meta(name, namespace) | (metadata or {})}
 
 
 def a_list(kind: str, *items: dict[str, Any], token: str = "", version: str = "7") -> dict[str, Any]:
-    """A page of a list as a server returns it: its items have no kind."""
+    """Return a page of a list as a server sends it. The items have no kind."""
     whole = [{"spec": {}, "status": {}, **item, "metadata": _meta("", "") | item["metadata"]} for item in items]
     return {
         "kind": f"{kind}List",
@@ -69,14 +69,14 @@ def _meta(name: str, namespace: str) -> dict[str, Any]:
 
 
 def status(code: int, reason: str = "", message: str = "", **headers: str) -> Response:
-    """Return a metav1.Status."""
+    """Return a response that contains a metav1.Status."""
     return answer(
         code, {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "code": code}, **headers
     )
 
 
 class Scripted:
-    """A transport that gives answers from a list, and records the requests."""
+    """A transport that returns the given answers one after another, and records the requests."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -96,8 +96,8 @@ class Scripted:
 
 
 class Meddling:
-    """A transport with hooks. `before(request)` may raise instead of sending, and `after(request)` instead of
-    answering.
+    """A transport with two hooks. An error from `before(request)` is raised instead of sending the request. An error
+    from `after(request)` is raised instead of returning the response.
     """
 
     def __init__(self, inner: Transport) -> None:

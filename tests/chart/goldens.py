@@ -1,8 +1,8 @@
-"""Golden files of the chart: how the rendering of each values file differs from the default rendering, with one line
-for each field.
+"""Compares and writes the golden files of the chart. A golden file lists the fields in which a values file changes the
+default rendering, one field on each line.
 
-The objects of the components are left out, because a test compares them with kustomize's output. So a change of
-manifests/ changes no golden file. `make chart-goldens` writes the files again.
+The golden files leave out the objects of the components, because a test compares these with kustomize's output. So a
+change of manifests/ changes no golden file. `make chart-goldens` writes the files again.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def golden(values: Path) -> Path:
 
 
 def difference(home: Path, values: Path) -> str:
-    """Return the differing fields, sorted: `- field: value` of the default rendering, `+ field: value` of this
-    rendering.
+    """Return the fields that differ from the default rendering, sorted. `- field: value` is the default rendering, and
+    `+ field: value` is this rendering.
     """
     content = yaml.safe_load(values.read_text())
     before, after = flat(rendered(home)), flat(rendered(home, values=content))
@@ -44,7 +44,7 @@ def difference(home: Path, values: Path) -> str:
 
 
 def flat(found: Objects) -> dict[str, str]:
-    """Every field of every object, by its path."""
+    """Return the text of every field of every object, by the path of the field."""
     return {
         f"{kind}/{name} {path}": text
         for (kind, name), each in without_helms_labels(found).items()

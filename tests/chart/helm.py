@@ -31,7 +31,7 @@ HELMS_LABELS = (
 
 
 def helm(home: Path, *words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run helm once. `home` is an empty folder for helm's own files, which may be used again."""
+    """Run helm once. `home` is a folder for helm's own files, which several runs may share."""
     assert PROGRAM.exists(), f"no {PROGRAM}: run `make test-chart` or `make test-cluster`, which build it"
     own = {f"HELM_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
     cluster = {"KUBECONFIG": str(kubeconfig)} if kubeconfig else {}
@@ -48,7 +48,7 @@ def template(
 
 
 def rendered(home: Path, *words: str, **how: Any) -> Objects:
-    """The rendered objects. Fails if helm refuses the values."""
+    """Return the rendered objects. Fails if helm refuses the values."""
     done = template(home, *words, **how)
     assert done.returncode == 0, done.stderr
     return by_name(done.stdout)
@@ -62,7 +62,7 @@ def by_name(text: str) -> Objects:
 
 
 def without_helms_labels(objects: Objects) -> Objects:
-    """The objects without helm's labels, as kustomize builds them."""
+    """Remove helm's labels from the objects and return the objects, because kustomize does not set these labels."""
     for each in objects.values():
         labels = each["metadata"].get("labels", {})
         for name in HELMS_LABELS:
@@ -73,19 +73,19 @@ def without_helms_labels(objects: Objects) -> Objects:
 
 
 def the(kind: str, objects: Objects) -> dict[str, Any]:
-    """The only object of this kind. Of several ConfigMaps, the one with the settings."""
+    """Return the only object of this kind. The ConfigMap of the dashboard does not count."""
     (found,) = (each for (of, name), each in objects.items() if of == kind and name != "careen-dashboard")
     return found
 
 
 def agent_of(objects: Objects) -> dict[str, Any]:
-    """The agent's container in the DaemonSet."""
+    """Return the agent's container in the DaemonSet."""
     container: dict[str, Any] = the("DaemonSet", objects)["spec"]["template"]["spec"]["containers"][0]
     return container
 
 
 def flags_of(objects: Objects) -> dict[str, list[str]]:
-    """The values in the container's arguments, by the field name of the setting."""
+    """Return the values in the container's arguments, by the field name of the setting."""
     found: dict[str, list[str]] = {}
     for argument in agent_of(objects)["args"][1:]:
         name, equals, value = argument.removeprefix("--").partition("=")
@@ -95,11 +95,11 @@ def flags_of(objects: Objects) -> dict[str, list[str]]:
 
 
 def lines_of(objects: Objects) -> dict[str, Any]:
-    """The settings in the ConfigMap."""
+    """Return the settings in the ConfigMap."""
     return yaml.safe_load(the("ConfigMap", objects)["data"]["config.yaml"]) or {}
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
-    """helm's reason for the refusal, joined into one line."""
+    """Return helm's reason for the refusal as one line. Fails if helm succeeded."""
     assert done.returncode != 0, done.stdout[-2000:]
     return re.sub(r"\s+", " ", done.stderr)

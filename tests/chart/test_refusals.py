@@ -1,4 +1,4 @@
-"""Tests that invalid values stop helm with a message that names the remedy."""
+"""Tests that helm refuses invalid values with a message that names the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the rendered chart: by default it equals kustomize's objects, each values file has a golden file, and each
+"""Tests the rendered chart. By default it equals kustomize's objects, each values file has a golden file, and each
 setting reaches the agent.
 """
 
@@ -149,7 +149,7 @@ def test_helm_package_packs_the_chart(tmp_path: Path) -> None:
 
 
 def settled(found: Objects) -> Any:
-    """The agent's settings from the rendered flags, variables and ConfigMap."""
+    """Return the settings that the agent would resolve from the rendered flags, variables and ConfigMap."""
     environment = {row["name"]: row["value"] for row in agent_of(found)["env"] if "value" in row}
     for kind, name in found:
         if kind == "Secret":

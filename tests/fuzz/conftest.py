@@ -17,7 +17,7 @@ _TRIED: Counter[str] = Counter()
 
 @pytest.fixture
 def count_example() -> Callable[[str], None]:
-    """A function that counts one example of the named input."""
+    """Return a function that counts one example of the named input."""
 
     def count(name: str) -> None:
         _TRIED[name] += 1
@@ -33,11 +33,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Add the counts of a worker in the main process."""
+    """Add the counts of a finished worker to the counts of the main process."""
     _TRIED.update(getattr(node, "workeroutput", {}).get("fuzzed", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print one line of totals that a document can quote."""
+    """Print the totals on one line, which a document can quote."""
     if _TRIED:
         terminalreporter.write_line(f"inputs fuzzed: {sum(_TRIED.values()):,} examples of {len(_TRIED)} kinds of text")

@@ -1,5 +1,5 @@
-"""Lists every text from outside: the function that reads it first, the exceptions that this function may raise, and a
-few valid texts. Strategies combine these texts with random texts.
+"""Lists every kind of text from outside. An entry has the function that reads the text first, the exceptions that this
+function may raise, and a few valid texts. Strategies combine these texts with random texts.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Input:
-    """A kind of text from outside. `read` gets the text or bytes; `refusals` are the exceptions that its caller
-    expects.
+    """A kind of text from outside. `read` parses the text or the bytes. `refusals` are the exceptions that the caller
+    of `read` handles.
     """
 
     name: str
@@ -129,7 +129,7 @@ def as_retry_after(text: str) -> object:
 
 
 def as_pages(raw: bytes) -> object:
-    """Read a page as a forecast does, and return the result for its objects."""
+    """Parse the page as a forecast does, and return the snapshot of its objects."""
     reader = PageReader(tells_unknown=True)
     reader.add(raw)
     return reader.snapshot()
@@ -168,7 +168,7 @@ SETTING_TEXTS = ("1h30m", "mon,tue", "9:00", "a=b", "Europe/Berlin", "app in (a,
 
 
 def _settings() -> list[Input]:
-    """One input for each format of setting values; most settings share a format."""
+    """Return one input for each format of setting values, because most settings share a format."""
     parsers: dict[Any, Input] = {}
     for name, setting in SETTINGS.items():
         known = (setting.kind.shown(DEFAULTS[name]), *SETTING_TEXTS)

@@ -29,7 +29,7 @@ WORDS = st.sampled_from(
 
 
 def texts(known: tuple[str, ...]) -> st.SearchStrategy[str]:
-    """Random text, pieces of grammar, and valid texts with parts removed, repeated or inserted."""
+    """Draw random text, pieces of grammar, or a valid text with parts removed, repeated or inserted."""
     base = st.sampled_from([*known, ""])
     spliced = st.builds(_spliced, base, st.integers(0, 200), st.integers(0, 60), WORDS | ANY_TEXT)
     return ANY_TEXT | st.lists(WORDS, max_size=12).map("".join) | spliced | base
@@ -41,7 +41,7 @@ def _spliced(text: str, at: int, length: int, piece: str) -> str:
 
 
 def raw(known: tuple[str, ...]) -> st.SearchStrategy[bytes]:
-    """The same texts as bytes. Some are compressed, and some are cut inside a character."""
+    """Draw the same texts as bytes. Some are compressed, and some are cut off, even inside a character."""
     encoded = texts(known).map(lambda text: text.encode("utf-8", "surrogatepass"))
     packed = encoded.map(lambda plain: gzip.compress(plain, mtime=0))
     cut = st.builds(lambda whole, at: whole[: max(0, len(whole) - at)], encoded | packed, st.integers(0, 30))
@@ -49,7 +49,7 @@ def raw(known: tuple[str, ...]) -> st.SearchStrategy[bytes]:
 
 
 def judged(each: Input, given_text: object) -> None:
-    """Read the text. Fails on an exception that the caller does not expect, and on a refusal without a message."""
+    """Read the text. Fails if `read` raises an exception that is no refusal, or a refusal without a message."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a library's advice about a strange text is no fault
         said = refused(each, given_text)
@@ -58,7 +58,7 @@ def judged(each: Input, given_text: object) -> None:
 
 
 def refused(each: Input, given_text: object) -> str | None:
-    """The refusal of the text as careen would display it, or None for a valid text."""
+    """Return the message of the refusal as careen would display it, or None for a valid text."""
     try:
         each.read(given_text)
     except each.refusals as refusal:
@@ -103,7 +103,7 @@ LARGE = {
 def test_reading_a_large_text_needs_memory_in_proportion_to_its_size(
     each: Input, count_example: Callable[[str], None]
 ) -> None:
-    """The limit is the memory of the YAML parser: some hundred bytes for each character."""
+    """The YAML parser sets the limit, because it needs some hundred bytes for each character."""
     for text in (whole[: SIZE // 8] if each.is_yaml else whole for whole in LARGE.values()):
         count_example(each.name)
         wanted: object = text.encode("utf-8", "surrogatepass") if each.is_bytes else text

@@ -1,6 +1,7 @@
-"""Fixtures: the image, which mk/image/build builds from the Dockerfile, and a container that runs its programs.
+"""Fixtures: the image, which mk/image/build builds from the Dockerfile, and a container that runs programs of the
+image.
 
-buildah runs the programs with chroot isolation: with the computer's network, the image's files and the image's user.
+buildah runs the programs with chroot isolation. They use the computer's network, and the image's files and user.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ BASE = "localhost/careen-base:debian"
 
 @dataclass(frozen=True)
 class Container:
-    """A container that keeps its files between two programs."""
+    """A container. A file that one program writes exists for the next program."""
 
     name: str
     config: dict[str, Any]  # OCI's: Entrypoint, Cmd, User, Env, Labels
@@ -33,7 +34,9 @@ class Container:
     def run(
         self, *arguments: str, stdin: str = "", volumes: dict[Path, str] | None = None, env: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
-        """Run the image as `docker run IMAGE ARGUMENTS` does: the entry point, with CMD if there are no arguments."""
+        """Run the image as `docker run IMAGE ARGUMENTS` does. Without arguments, the entry point gets the arguments in
+        CMD.
+        """
         words = [*self.config["Entrypoint"], *(arguments or self.config["Cmd"])]
         return self.program(*words, stdin=stdin, volumes=volumes, env=env)
 

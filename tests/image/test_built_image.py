@@ -49,7 +49,7 @@ def test_the_image_without_arguments_starts_the_agent_which_reports_what_is_miss
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[Path]:
-    """A kubeconfig for an embedded API server with one node."""
+    """Run an embedded API server with one node, and yield the path of a kubeconfig for it."""
     path = tmp_path / "kubeconfig"
     with server_in_thread() as server:
         write_kubeconfig(path, server.url)
@@ -81,7 +81,9 @@ def test_commands_in_the_image_read_a_kubeconfig_and_query_the_cluster(container
 
 
 def test_a_forecast_in_the_image_runs_in_its_child_process(container: Container, tmp_path: Path) -> None:
-    """The forecast reads a dump. The child process loads numpy and its bundled libraries under the memory limit."""
+    """The forecast reads a dump. The child process has a memory limit, and must load numpy and its bundled libraries
+    within it.
+    """
     path = tmp_path / "dump.json.gz"
     nodes = [
         {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}}}
@@ -144,7 +146,7 @@ print(count)
 
 
 def test_the_image_can_send_messages_to_every_service_of_apprise(container: Container) -> None:
-    """Modules that are removed from the image must not break a notify URL of a user."""
+    """The image lacks some modules of its libraries. No user's notify URL may need them."""
     program = "import apprise; print(*sorted(apprise.plugins.N_MGR.schemas()))"
     inside = set(container.ok("python", "-c", program).split())
     here = run([sys.executable, "-W", "ignore", "-c", program])
@@ -225,7 +227,9 @@ SPDX_TOOL = ROOT / ".cache" / "spdx-tool" / "bin" / "pyspdxtools"
 
 
 def judged_by_spdx(document: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The output of the SPDX project's validator, which checks SPDX 2.3 completely with licences and references."""
+    """Check the document with the SPDX project's validator, which knows all of SPDX 2.3. Return the finished
+    process.
+    """
     assert SPDX_TOOL.exists(), f"no {SPDX_TOOL}: run `make test-image`, which installs it"
     (folder / "careen.spdx.json").write_text(document)
     return run([str(SPDX_TOOL), "--infile", str(folder / "careen.spdx.json"), "--version", "SPDX-2.3"])

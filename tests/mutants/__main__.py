@@ -1,6 +1,7 @@
 """`python -m tests.mutants`: checks that at least one test fails for each mistake in the catalogue.
 
-Exits with 1 if a mutant survives without a reason, is killed although it is listed as surviving, or no longer applies.
+The exit code is 1 if a mutant survives without a reason, if a test kills a mutant that is listed as surviving, or if a
+mutant no longer applies.
 """
 
 from __future__ import annotations

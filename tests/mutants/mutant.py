@@ -1,7 +1,7 @@
 """A mutant: one mistake that a person could make, as a change at one place of one function.
 
-File, function and a few words of text name the place. White space and line breaks do not count, so a mutant still
-applies to a reformatted function. A mutant whose text does not occur exactly once no longer applies.
+The file, the function and a few words of code identify the place. White space and line breaks do not count, so a mutant
+still applies to a reformatted function. A mutant whose words do not occur exactly once no longer applies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PACKAGE = ROOT / "operator" / "careen"
 
 
 class NoLongerApplies(Exception):
-    """The source that a mutant names has changed. The message says how."""
+    """The code that a mutant changes is no longer there. The message says what is different."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Mutant:
     """One mistake. `name` describes the wrong behaviour. `at` is a function such as `core/lock/content.py:remove` or
     `…:Class.method`.
 
-    `survives` is the reason why no test can or should fail. If a test kills such a mutant, the report says so.
+    `survives` says why no test can or should fail. If a test kills such a mutant, the report says so.
     """
 
     name: str
@@ -71,7 +71,9 @@ class Place:
 
 
 def place_of(mutant: Mutant) -> Place:
-    """Find the place of a mutant. Raises `NoLongerApplies` unless its text occurs exactly once in the function."""
+    """Return where the mutant changes its file. Raises `NoLongerApplies` unless its text occurs exactly once in the
+    function.
+    """
     text = _text(mutant.file) if mutant.file.exists() else ""
     first, last = _function_lines(text, mutant)
     offsets = _line_offsets(text)
@@ -85,8 +87,8 @@ def place_of(mutant: Mutant) -> Place:
 
 
 def codes(mutant: Mutant) -> tuple[CodeType, CodeType]:
-    """The code of the function without and with the mistake. Raises `NoLongerApplies` if the mutated code is invalid
-    Python or equivalent.
+    """Return the code of the function without and with the mistake. Raises `NoLongerApplies` if the mutated code is
+    invalid Python, or does the same as the original.
     """
     place = place_of(mutant)
     try:
@@ -99,8 +101,8 @@ def codes(mutant: Mutant) -> tuple[CodeType, CodeType]:
 
 
 def _with_and_without(mutant: Mutant, place: Place) -> tuple[str, str]:
-    """Return the source of the function alone, without and with the mistake, at its line numbers in the file. Compiling
-    whole files would take half a minute for all mutants.
+    """Return the source of the function without and with the mistake, at its line numbers in the file. Compiles only
+    the function, because compiling whole files would take half a minute for all mutants.
     """
     text = _text(mutant.file)
     offsets = _line_offsets(text)
@@ -141,8 +143,8 @@ def _function_lines(text: str, mutant: Mutant) -> tuple[int, int]:
 
 @cache
 def _pattern(words: str) -> re.Pattern[str]:
-    """A regular expression for the same tokens, with any white space and comments between them. It accepts a
-    formatter's comma before a closing bracket.
+    """Return a regular expression for the same tokens with any white space and comments between them. It also accepts
+    the comma that a formatter adds before a closing bracket.
     """
     gap, found = r"(?:\s|#[^\n]*\n)*", ""
     for token in _tokens(words):
@@ -151,7 +153,7 @@ def _pattern(words: str) -> re.Pattern[str]:
 
 
 def _tokens(words: str) -> Iterator[str]:
-    """The tokens of a piece of source text. Its brackets need not be closed."""
+    """Yield the tokens of a piece of source text, in which brackets may be open."""
     try:
         for token in tokenize.generate_tokens(io.StringIO(words).readline):
             if token.string.strip() and token.type not in (tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT):
@@ -167,7 +169,9 @@ def _code_of(function: str, mutant: Mutant) -> CodeType:
 
 
 def unknown_names(mutant: Mutant) -> set[str]:
-    """Global names that only the mutant uses and its module lacks. Such a mutant would be killed by a NameError."""
+    """Return the global names that only the mutant uses and that its module lacks. Such a mutant would be killed by a
+    NameError.
+    """
     before, after = codes(mutant)
     known = vars(importlib.import_module(mutant.module)).keys() | vars(builtins).keys()
     return _globals_of(after) - _globals_of(before) - known
@@ -180,7 +184,7 @@ def _globals_of(code: CodeType) -> set[str]:
 
 
 def _meaning(code: CodeType) -> object:
-    """The content of a code object without line numbers."""
+    """Return the content of a code object without its line numbers."""
     constants = tuple(
         _meaning(each) if isinstance(each, CodeType) else (type(each), repr(each)) for each in code.co_consts
     )

@@ -1,7 +1,7 @@
-"""Records which tests reach each line, and each test's processor time.
+"""Records which tests reach each line, and how much processor time each test needs.
 
-The record is stored in `.cache/mutants`. A changed test file is recorded again. A change of the source, or of code that
-tests share, invalidates the whole record.
+The record is stored in `.cache/mutants`. After a change of a test file, only that file is recorded again. After a
+change of the source or of code that tests share, everything is recorded again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Reach:
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """The tests that run the mutant's lines: first the tests of the module's own test file, then the fastest."""
+        """Return the tests that run the mutant's lines: first the tests of the module's own test file, then the
+        fastest.
+        """
         place, by_line = place_of(mutant), self.lines.get(mutant.at.partition(":")[0], {})
         found = {test for line in place.lines for test in by_line.get(line, ())} or {
             test for line in place.function_lines for test in by_line.get(line, ())
@@ -53,7 +55,7 @@ class Reach:
 
 
 def target_files() -> list[Path]:
-    """The files of the package that have mutants."""
+    """Return the files of the package that have mutants."""
     return [
         file
         for area in _AREAS
@@ -63,7 +65,9 @@ def target_files() -> list[Path]:
 
 
 def record(items: Sequence[pytest.Item], run: Callable[[pytest.Item], bool]) -> dict[str, Any]:
-    """Run these tests under coverage and return the time and the lines of each. `run` says whether a test passed."""
+    """Run these tests under coverage, and return the time and the lines of each test. `run` returns whether a test
+    passed.
+    """
     measured = coverage.Coverage(
         data_file=None, config_file=False, branch=False, include=[str(file) for file in target_files()]
     )
@@ -92,7 +96,7 @@ def record(items: Sequence[pytest.Item], run: Callable[[pytest.Item], bool]) -> 
 
 
 class Record:
-    """The stored record of reached lines."""
+    """Reads and writes the file that stores which tests reach each line."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -100,13 +104,13 @@ class Record:
         self._base = _digest([*target_files(), *(file for file in _python(TESTS) if not _is_test(file))])
 
     def stale(self, files: Iterable[str]) -> dict[str, str]:
-        """The test files that have to be recorded (paths from the top of the repository), with their current state."""
+        """Return which of these test files must be recorded again, with a digest of their current content."""
         known = self._stored.get("files", {}) if self._stored.get("base") == self._base else {}
         now = {name: _digest([ROOT / name]) for name in files}
         return {name: digest for name, digest in now.items() if known.get(name) != digest}
 
     def merge(self, stale: Mapping[str, str], recorded: Sequence[dict[str, Any]]) -> None:
-        """Replace the record of these files. A file with a test that fails without a mutant is recorded again the next
+        """Replace the record of these files. A file with a test that fails without a mutant is recorded again next
         time.
         """
         again = {test.partition("::")[0] for each in recorded for test in each["failed"]}
@@ -126,7 +130,7 @@ class Record:
         self._file.write_text(json.dumps(self._stored))
 
     def reach(self) -> Reach:
-        """Read from the current record which tests reach each line."""
+        """Return the current record."""
         return Reach(
             seconds=self._stored["seconds"],
             lines={

@@ -1,4 +1,4 @@
-"""Formats the results of the mutants: a line for each mutant, and the page that the documentation quotes."""
+"""Formats the results of the mutants as one line for each mutant, and as the page that the documentation quotes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.mutants.runner import Outcome
 
 
 def verdict(mutant: Mutant, outcome: Outcome) -> str:
-    """One line about one mutant: killed or not, in which time, and by which test."""
+    """Return one line about one mutant: whether it was killed, in which time, and by which test."""
     told = f"{mutant.at}  {mutant.name}"
     if outcome.killed_by:
         word = "DIED, said to survive" if mutant.survives else "killed"
@@ -19,7 +19,7 @@ def verdict(mutant: Mutant, outcome: Outcome) -> str:
 
 
 def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:
-    """The results of the mutants as a Markdown page."""
+    """Return the results of all mutants as a Markdown page."""
     survivors = [mutant for mutant, outcome in outcomes.items() if not outcome.killed_by]
     parts = sorted({_part(mutant) for mutant in outcomes})
     rows = [

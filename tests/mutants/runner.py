@@ -1,8 +1,8 @@
-"""Runs the tests against one mutant after another, each in a fork of a process that has loaded everything.
+"""Runs the tests against one mutant after another, each in a forked process that has already loaded everything.
 
-This is a pytest plugin. pytest collects the tests. For each mutant the plugin forks, replaces the code of the function,
-and runs the tests that reach it until one fails. A fork takes some ten milliseconds, so most mutants are killed within
-a second.
+This is a pytest plugin. pytest collects the tests. For each mutant, the plugin forks, replaces the code of the
+function, and runs the tests that reach it until one fails. A fork takes some ten milliseconds, so most mutants are
+killed within a second.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _MEMORY_BYTES = 2 * 2**30  # in addition to the process's memory: a mutant may a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a mutant: the test that killed it (empty if it survived), how many tests ran, and how many tests
-    reach it.
+    """The result of one mutant: the test that killed it, how many tests ran, and how many tests reach it. `killed_by`
+    is empty if the mutant survived.
     """
 
     killed_by: str = ""
@@ -50,10 +50,10 @@ class Outcome:
 class Limits:
     """Limits for the tests of one mutant.
 
-    `most_seconds` limits the processor time of all tests, which run the fastest first. A test that has used ten times
-    its usual processor time, and at least `least_seconds`, is stopped: the mutant never ends. A mutant that waits uses
-    no processor time. It is stopped if in `idle_seconds` on the clock it used less than a second and started no other
-    test.
+    `most_seconds` limits the processor time of all tests. The fastest tests run first. The runner stops a test that has
+    used ten times its usual processor time and at least `least_seconds`, because such a mutant probably never ends. A
+    mutant that only waits uses no processor time. The runner stops it when, for `idle_seconds` of real time, it has
+    used less than a second and has started no other test.
     """
 
     processes: int = 2
@@ -72,8 +72,8 @@ class MutantRunner:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
-        """Turn off hypothesis' shrinking, because the first failing example suffices, and its randomness, so that each
-        run kills the same mutants.
+        """Turn off hypothesis' shrinking, because the first failing example suffices. Turn off its randomness, so that
+        each run kills the same mutants.
         """
         from hypothesis import (
             Phase,
@@ -132,7 +132,7 @@ def _put_to_the_test(mutant: Mutant, reach: Reach, items: Mapping[str, pytest.It
 
 
 def _make(mutant: Mutant) -> None:
-    """Put the mutated code into the function object, because other modules have already imported it."""
+    """Replace the code inside the function object, because other modules have already imported the function."""
     found: Any = importlib.import_module(mutant.module)
     for name in mutant.function.split("."):
         found = vars(found)[name]
@@ -142,7 +142,9 @@ def _make(mutant: Mutant) -> None:
 
 
 def _passes(item: pytest.Item) -> bool:
-    """Run one test with its fixtures. Fixtures of modules and sessions also end with the test."""
+    """Run one test with its fixtures, and return whether it passed. Fixtures of modules and sessions also end with the
+    test.
+    """
     reports = []
 
     class Heard:
@@ -160,7 +162,7 @@ def _passes(item: pytest.Item) -> bool:
 
 
 def _bound_processor_time(seconds: float) -> None:
-    """Let the kernel end this process with SIGXCPU after this much more processor time."""
+    """Make the kernel end this process with SIGXCPU when it has used this much more processor time."""
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     _limit(resource.RLIMIT_CPU, math.ceil(used + seconds))
 
@@ -178,7 +180,9 @@ _NOTE = "note"  # the file in which a fork notes its current test, in case it is
 def _in_forks(
     jobs: Iterable[tuple[Any, Callable[[], dict[str, Any]]]], limits: Limits
 ) -> Iterator[tuple[Any, dict[str, Any], float]]:
-    """Yield the result and the duration of each job as it completes. `limits.processes` jobs run at once."""
+    """Run each job in a fork, at most `limits.processes` at once. Yield the result and the duration of each job when it
+    ends.
+    """
     waiting, running = iter(jobs), {}
     with tempfile.TemporaryDirectory(prefix="careen-mutants-", ignore_cleanup_errors=True) as scratch:
         try:
@@ -200,7 +204,7 @@ def _in_forks(
 
 @dataclass(slots=True)
 class _Fork:
-    """A running job, and when it last made progress."""
+    """A running job, and the time of its last progress."""
 
     process: int
     folder: Path
@@ -214,7 +218,7 @@ _LOOK_SECONDS = 0.02
 
 
 def _next_to_end(forks: Sequence[_Fork], idle_seconds: float) -> tuple[int, int]:
-    """The next of these processes that ends, and its status. Leaves other children of this process alone."""
+    """Wait until one of these processes ends, and return its id and status. Does not wait for other child processes."""
     while True:
         for fork in forks:
             process, status = os.waitpid(fork.process, os.WNOHANG)
@@ -239,7 +243,7 @@ def _noted_by(fork: _Fork) -> str:
 
 
 def _processor_seconds(process: int) -> int:
-    """The processor time of a process in whole seconds; 0 if the kernel has no /proc."""
+    """Return the processor time of a process in whole seconds, or 0 if the process is not in /proc."""
     stat = Path(f"/proc/{process}/stat")
     fields = stat.read_text().rpartition(")")[2].split() if stat.exists() else ["0"] * 20
     return sum(map(int, fields[11:13])) // os.sysconf("SC_CLK_TCK")  # utime and stime

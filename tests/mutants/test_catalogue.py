@@ -1,4 +1,4 @@
-"""Tests that every mutant applies. The check is fast enough for each test run, so outdated mutants are found at once.
+"""Tests that every mutant still applies to the source. This check is fast, so each test run finds outdated mutants.
 `make mutants` runs the mutants.
 """
 

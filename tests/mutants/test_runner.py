@@ -1,5 +1,5 @@
-"""Tests the report of `make mutants` for a mutant that is killed, one that survives, one that never ends, and one that
-no longer applies.
+"""Tests the report of `make mutants` about four mutants: one is killed, one survives, one never ends, and one no longer
+applies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GONE = ("gone", _MARK, "no such words", "")
 
 
 def made(record: Path, *mutants: tuple[str, ...], child: str = "", options: Sequence[str] = ()) -> tuple[int, str]:
-    """The exit code and the output of the runner with these mutants and one test file."""
+    """Run the mutants against one test file in a new process. Return the exit code and the output."""
     program = (
         f"import subprocess, sys\nchild = subprocess.Popen(['sh', '-c', {child!r}])\n"
         "from tests.mutants.__main__ import main\nfrom tests.mutants.mutant import Mutant\n"

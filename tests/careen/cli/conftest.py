@@ -1,4 +1,6 @@
-"""Fixtures for the tests of commands: an embedded API server in a thread, and the command line in this process."""
+"""Fixtures for the tests of commands: an embedded API server in a thread, and a helper that runs commands in this
+process.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,13 @@ assert kubernetes.client.CoreV1Api
 
 @dataclass
 class Desk:
-    """A person at a terminal: runs commands against the embedded API server and checks its objects afterwards."""
+    """Runs commands against the embedded API server as a person at a terminal does, and reads the server's objects."""
 
     server: RunningServer
     kubeconfig: Path
 
     def run(self, *arguments: str, stdin: str = "") -> Result:
-        """Run a command and return its exit code and output. The kubeconfig is in the environment, as for kubectl."""
+        """Run a command and return its exit code and output. The environment names the kubeconfig, as for kubectl."""
         return CliRunner().invoke(cli, list(arguments), env={"KUBECONFIG": str(self.kubeconfig)}, input=stdin)
 
     def ok(self, *arguments: str, stdin: str = "") -> str:
@@ -39,11 +41,13 @@ class Desk:
         return result.output
 
     def json(self, *arguments: str) -> Any:
-        """Run a command that must succeed with --output json, and return the parsed output."""
+        """Run a command that must succeed with `--output json`, and return the parsed output."""
         return json.loads(self.ok(*arguments, "--output", "json"))
 
     def node(self, name: str, phase: str = "", **more: Any) -> None:
-        """Add a Node. `more` sets its reason, since, label, refusals, progress, hold or annotations."""
+        """Create a Node whose annotations say that it is in this phase. `more` sets its reason, since, label, refusals,
+        progress, hold or annotations.
+        """
         annotations: dict[str, str] = dict(more.pop("annotations", {}))
         if phase:
             annotations |= {
@@ -76,7 +80,7 @@ class Desk:
         flags: Sequence[str] = (),
         agents: int = 3,
     ) -> None:
-        """Add careen's DaemonSet with this lock content, this number of agents and these flags."""
+        """Create careen's DaemonSet with this lock content, these flags and this number of agents."""
         text = render(content) if isinstance(content, LockContent) else content
         labels = {"name": "careen"}
         self.server.seed(
@@ -100,7 +104,7 @@ class Desk:
         )
 
     def agent_on(self, node: str, *, ready: bool = True) -> None:
-        """Add a careen pod on the Node."""
+        """Create an agent's pod on the Node."""
         self.server.seed(
             {
                 "apiVersion": "v1",
@@ -118,26 +122,26 @@ class Desk:
         )
 
     def lock_text(self) -> str | None:
-        """The current text of the lock annotation."""
+        """Return the text of the lock annotation, or None if there is none."""
         daemonset = self.server.get("daemonsets", "careen", "careen")
         assert daemonset is not None
         text: str | None = daemonset["metadata"].get("annotations", {}).get(keys.LOCK_ANNOTATION)
         return text
 
     def lock_content(self) -> LockContent:
-        """The current lock, parsed."""
+        """Parse the lock annotation and return its content."""
         content = parse(self.lock_text())
         assert isinstance(content, LockContent)
         return content
 
     def annotations(self, node: str) -> dict[str, str]:
-        """The current annotations of a Node."""
+        """Return the annotations of a Node."""
         found = self.server.get("nodes", node)
         assert found is not None
         return dict(found["metadata"].get("annotations", {}))
 
     def writes(self) -> int:
-        """The number of writes through the API."""
+        """Return the number of write requests that the API server has received."""
         return sum(1 for request in self.server.api.requests if request.verb not in ("get", "list", "watch"))
 
 

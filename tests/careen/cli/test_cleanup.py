@@ -27,7 +27,7 @@ SOFT = {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}
 
 
 def seed_node(desk: Desk, name: str, *, boot: str = "b1", **more: Any) -> dict[str, Any]:
-    """Add a Node and return its state before careen changed it."""
+    """Create a Node with careen's marks, and return the Node as it was before careen changed it."""
     before = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -50,7 +50,7 @@ def seed_node(desk: Desk, name: str, *, boot: str = "b1", **more: Any) -> dict[s
 
 
 def the_node(desk: Desk, name: str) -> dict[str, Any]:
-    """The parts of the Node that careen may change."""
+    """Return the parts of the Node that careen may change."""
     node = desk.server.get("nodes", name)
     assert node is not None
     return {
@@ -66,8 +66,8 @@ def as_before(before: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def interrupted(desk: Desk) -> dict[str, dict[str, Any]]:
-    """Add four Nodes of an interrupted roll-out: one waits, one drains, one has finished, and careen has not changed
-    the fourth.
+    """Create the four Nodes of an interrupted roll-out, and return them as they were before careen changed them. One
+    node waits, one drains, one has finished, and careen has not changed the fourth.
     """
     desk.lock(HELD)
     waiting = Progress(phase="Waiting", need_since="2026-03-04T12:00:00Z", taint_key="careen.dev/reboot")
@@ -183,7 +183,7 @@ def test_a_node_that_has_rebooted_does_not_block_the_cleanup(desk: Desk) -> None
 
 
 def fault_on(desk: Desk, name: str, kind: FaultKind, *, times: int = 99) -> None:
-    """Make the next writes of this object fail."""
+    """Make the next `times` patches of this object fail."""
     left = iter([True] * times)
 
     def plan(info: Any, _user: str, _stale: bool) -> Fault | None:
@@ -217,7 +217,9 @@ def test_cleanup_reads_an_object_again_after_an_unclear_answer_or_a_conflict(
 
 
 def test_cleanup_skips_a_node_that_announced_its_reboot_after_the_read(desk: Desk, interrupted: dict[str, Any]) -> None:
-    """The resourceVersion guards the write: cleanup read a draining node, which then announced its reboot."""
+    """`careen cleanup` reads a draining Node, and then the agent announces the reboot. The write of `careen cleanup`
+    fails, because the Node has a new resourceVersion.
+    """
     rounds = iter([True])
 
     def plan(info: Any, _user: str, _stale: bool) -> Fault | None:
@@ -235,7 +237,9 @@ def test_cleanup_skips_a_node_that_announced_its_reboot_after_the_read(desk: Des
 
 
 def test_cleanup_keeps_a_claim_that_an_agent_made_meanwhile(desk: Desk, interrupted: dict[str, Any]) -> None:
-    """An agent cordons its node after cleanup has restored the Nodes. Its claim keeps other nodes from starting."""
+    """An agent cordons its node after `careen cleanup` has restored the Nodes. The agent's claim must remain, because
+    it keeps other nodes from starting.
+    """
     rounds = iter([True])
 
     def plan(info: Any, _user: str, _stale: bool) -> Fault | None:

@@ -53,7 +53,7 @@ def demo(tmp_path: Path) -> Iterator[Any]:
 
 
 def agents_of(folder: Path) -> list[int]:
-    """The processes that were started with a kubeconfig in this folder."""
+    """Return the ids of the agent processes that were started with a kubeconfig in this folder."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -127,7 +127,7 @@ def test_demo_with_serve_keeps_the_cluster_running_and_writes_a_kubeconfig(demo:
 
 
 def test_demo_with_serve_ends_with_a_message_when_a_host_cannot_boot(demo: Any, tmp_path: Path) -> None:
-    """A folder at the path of the sentinel prevents the boot of a host."""
+    """The test puts a folder at the path of the sentinel file, so the demo cannot boot the host."""
     process = demo("--nodes", "1", "--serve")
     wait_until(lambda: (tmp_path / "kubeconfig").exists() or process.poll() is not None)
     host = tmp_path / "hosts" / "node-01"
@@ -176,7 +176,9 @@ def test_the_error_names_a_folder_that_cannot_be_created(tmp_path: Path) -> None
 def test_demo_reports_why_its_agents_do_not_start_and_gives_no_verdict(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The exit code is not 1, which means a broken rule. The demo does not wait for agents that end at once."""
+    """Exit code 1 would mean that an agent broke a rule, so the demo ends with exit code 4. It does not wait for agents
+    that have exited.
+    """
     plan = functools.partial(rollout.RolloutPlan, agent_arguments=["--no-such-flag"])
     monkeypatch.setattr(rollout, "RolloutPlan", plan)
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path)])
@@ -215,7 +217,7 @@ def test_demo_prints_its_verdict_even_if_the_recording_cannot_be_written(tmp_pat
 
 @pytest.mark.parametrize("arguments", [[], ["--break", "release"], ["--serve"]])
 def test_without_drydock_the_demo_says_where_to_get_it(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
-    """The image and the wheel do not contain drydock."""
+    """The image and the wheel of careen do not contain drydock."""
     monkeypatch.setattr("careen.cli.demo.find_spec", lambda _: None)
     done = CliRunner().invoke(cli, ["demo", *arguments])
     assert done.exit_code == 2, done.output

@@ -23,7 +23,7 @@ INSIDES = re.compile(
 
 
 def problem(result: Result) -> str:
-    """The error output, joined into one line."""
+    """Return the error output as one line. Fails if the output contains a traceback."""
     assert not INSIDES.search(result.output), result.output
     return " ".join(result.output.split())
 
@@ -40,7 +40,7 @@ def asked(tmp_path: Path, server: str, *words: str) -> Result:
 
 @pytest.fixture
 def raw_server() -> Iterator[str]:
-    """The port of a server that answers each request in a protocol other than HTTP and closes the connection."""
+    """Run a server that answers each request with text that is not HTTP, and closes the connection. Yield its port."""
 
     def serve() -> None:
         with contextlib.suppress(OSError):

@@ -253,8 +253,8 @@ def test_forecast_reads_the_scheduler_configuration_from_the_source_that_the_age
 def test_the_agents_configmap_cannot_make_the_command_open_a_local_file(
     desk: Desk, tmp_path: Path, command: str, flags: list[str]
 ) -> None:
-    """Otherwise an editor of the ConfigMap would choose which files of the caller are opened and which certificate is
-    shown.
+    """Otherwise a person who may edit the ConfigMap could choose which files of the caller the command opens and which
+    certificate it presents.
     """
     extender = {"urlPrefix": "https://127.0.0.1:1", "filterVerb": "filter", "tlsConfig": {"caFile": "/no/such/file"}}
     configuration = yaml.safe_dump(
@@ -429,7 +429,7 @@ def test_forecast_without_a_node_name_exits_with_2(desk: Desk) -> None:
 
 
 def a_full_cluster() -> list[dict[str, Any]]:
-    """Three replicas on n1, which fit nowhere else because n2 is full."""
+    """Return a cluster of two nodes with three replicas on n1. The replicas do not fit on n2, because n2 is full."""
     return [
         a_node("n1"),
         a_node("n2"),

@@ -34,7 +34,7 @@ def waits(desk: Desk, name: str, *refusals: dict[str, Any], **more: Any) -> None
 
 
 def headline(desk: Desk) -> str:
-    """The output above the line "Lock:", joined into one line, without seconds."""
+    """Return the output above the line "Lock:" as one line. Each age keeps only its largest unit."""
     return re.sub(r"(\d+[hm])\d+[ms]", r"\1", " ".join(desk.ok("status").partition("Lock:")[0].split()))
 
 
@@ -42,7 +42,9 @@ def headline(desk: Desk) -> str:
 
 
 def refused_by_spread(node: str) -> dict[str, Any]:
-    """The refusal that an agent writes if three replicas must be spread over three zones with one node each."""
+    """Return the refusal that an agent writes because its node's replica fits nowhere else. The three replicas must be
+    spread over three zones, and each zone has one node.
+    """
     spread = {
         "topologySpreadConstraints": [
             {
@@ -260,7 +262,7 @@ def test_status_starts_with_the_lock_if_a_node_may_start(desk: Desk) -> None:
 
 
 def test_status_shows_the_first_refused_forecast_while_other_nodes_have_none(desk: Desk) -> None:
-    """Once a node holds a claim, the roll-out moves, and status does not mention refusals any more."""
+    """Once a node holds a claim, the roll-out makes progress, so status no longer mentions the refusals."""
     waits(desk, "n1", refused_by_spread("n1"))
     waits(desk, "n2")
     waits(desk, "n3")

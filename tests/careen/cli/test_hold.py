@@ -39,7 +39,7 @@ def test_the_agent_reads_the_end_time_of_a_hold(desk: Desk) -> None:
 
 
 def test_hold_refuses_an_end_time_that_the_agent_could_not_read(desk: Desk) -> None:
-    """The hold would silently last for ever."""
+    """An agent that cannot read the end time would keep the hold for ever, and nobody would notice."""
     desk.node("n1")
     for until in ("2000000h", "2999-03-04T18:00:00Z"):
         assert desk.run("hold", "n1", "--until", until).exit_code == 2

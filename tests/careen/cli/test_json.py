@@ -1,7 +1,7 @@
 """Tests the JSON of each command with `--output json`, in clusters with much to report and with nothing.
 
-Null always means nothing: no text is empty, and no key is left out. The same object has the same keys in every output.
-YAML has the same content as JSON.
+A missing value is null, never an empty text or a missing key. The same object has the same keys in every output. YAML
+has the same content as JSON.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ CLUSTERS = (
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, Any]]]:
-    """The JSON and YAML output of each command in each cluster."""
+    """Run each command in each test cluster. Return the parsed JSON and YAML outputs by command."""
     found = defaultdict(list)
     for fill in CLUSTERS:
         with server_in_thread() as server:
@@ -113,7 +113,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[An
 
 
 def said(desk: Desk, words: tuple[str, ...]) -> tuple[Any, Any]:
-    """The parsed JSON and YAML of one command; two empty values if it printed nothing."""
+    """Run one command with JSON and with YAML output, and return both parsed. Return (None, None) if the
+    command fails.
+    """
     as_json, as_yaml = (desk.run(*words, "--output", form) for form in ("json", "yaml"))
     if as_json.exit_code in (0, 3, 4) and as_json.stdout:
         return json.loads(as_json.stdout), yaml.safe_load(as_yaml.stdout)
@@ -170,7 +172,7 @@ def test_yaml_output_equals_json_output(answers: dict[str, list[tuple[Any, Any]]
 
 
 def steady(value: Any) -> Any:
-    """The output without the values that differ because time has passed between two commands."""
+    """Return each value with its path. Leave out values that depend on the time at which the command ran."""
     later = ("madeAt", ".taken", ".begins", ".ends", ".seconds")
     return [
         (path, each)
@@ -180,7 +182,7 @@ def steady(value: Any) -> Any:
 
 
 def test_the_test_clusters_fill_the_optional_fields(answers: dict[str, list[tuple[Any, Any]]]) -> None:
-    """Otherwise the tests of this file would always pass."""
+    """If the optional fields were empty, the other tests of this file could not fail."""
     told = {path for name in NAMES for value, _ in answers[name] for path, each in walked(value) if each is not None}
     for path in (".nodes[].refusals[].remedy", ".pauseReason", ".holders[].overdue.phase", ".moves[].open", ".why"):
         assert path in told, path

@@ -56,7 +56,7 @@ COMMANDS = (
 
 
 def loaded(desk: Desk, folder: Path, *words: str) -> dict[str, object]:
-    """The heavy modules that the process of a successful command has loaded."""
+    """Run a command that must succeed in a new process. Return which heavy modules the process has loaded."""
     command = [sys.executable, "-c", PROGRAM, *words, "--kubeconfig", str(desk.kubeconfig)]
     done = run(command, cwd=folder)
     found: dict[str, object] = json.loads(done.stderr.splitlines()[-1])
@@ -91,7 +91,7 @@ def test_the_default_daemonset_of_kured_equals_the_settings_default() -> None:
 
 
 def test_a_kubeconfig_with_an_auth_provider_loads_the_full_client(town: Desk, tmp_path: Path) -> None:
-    """The lean client leaves out the libraries that renew such a provider's tokens."""
+    """The lean client lacks the libraries that renew the tokens of an auth provider."""
     text = town.kubeconfig.read_text()
     town.kubeconfig.write_text(text + "\n# auth-provider: oidc\n")
     assert loaded(town, tmp_path, "status")["oauth"] is True

@@ -1,4 +1,4 @@
-"""Tests `careen drain` and `careen maintenance`: they request a drain, wait until the node is drained, and end the
+"""Tests `careen drain` and `careen maintenance`, which request a drain, wait until the node is drained, and end the
 request.
 """
 

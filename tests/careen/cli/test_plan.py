@@ -1,4 +1,4 @@
-"""Tests `careen plan`: live and from a dump, with the agents' settings, and with the report page."""
+"""Tests `careen plan` on the live cluster and on a dump, with the agents' settings, and with the report page."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_plan_uses_the_agents_settings_unless_an_option_overrides_them(shop: Des
 
 
 def test_a_plan_does_not_move_pods_that_the_agents_selector_excludes(shop: Desk) -> None:
-    """Such a pod is not evicted, so a disruption budget that allows nothing does not block it."""
+    """The agents do not evict such a pod, so a disruption budget that allows no eviction does not block the drain."""
     shop.server.seed(
         a_replica("db-1", "n1", owner="db"),
         {
@@ -211,7 +211,7 @@ def test_plan_leaves_out_a_held_node_and_shows_the_remedy(desk: Desk) -> None:
 
 
 def test_plan_counts_a_rebooting_node_as_not_started(desk: Desk) -> None:
-    """Otherwise the cordon of the rebooting node would keep every other node waiting."""
+    """If the plan kept the cordon of the rebooting node, every other node would wait."""
     progress = {"version": 1, "phase": "Draining", "claim": "c", "boot_left": "b", "is_cordoned_by_us": True}
     desk.server.seed(a_node("n1"), a_replica("web-1", "n1"))
     desk.node("n2", "Draining", label="in-progress", progress=progress)
@@ -311,8 +311,8 @@ def test_the_plan_starts_with_the_line_of_waiting_nodes_in_the_lock(shop: Desk) 
 
 
 def test_plan_compare_counts_the_moves_of_each_order(shop: Desk) -> None:
-    """n1 has waited longest, and its pod lands on a node that still has to reboot. If n2 and n3 reboot first, the pod
-    moves once.
+    """n1 has waited longest, so it reboots first in the order `oldest`. Its pod lands on a node that reboots later, and
+    moves twice. If n2 and n3 reboot first, the pod moves once.
     """
     for name, day in (("n1", 2), ("n2", 3), ("n3", 3)):
         need = {"version": 1, "phase": "Waiting", "need_since": f"2026-03-0{day}T00:00:00Z"}

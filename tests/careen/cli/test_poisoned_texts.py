@@ -1,5 +1,5 @@
-"""Tests every command on a cluster in which each text that clients can write is poisoned. Nothing reaches the terminal
-unescaped, such a text starts no new line, and JSON keeps the original text.
+"""Runs every command on a cluster in which each text that a client can write contains unsafe characters. The commands
+escape these texts, keep each on one line, and print the original text in JSON.
 """
 
 from __future__ import annotations
@@ -164,7 +164,9 @@ def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 
 def with_locks(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Pair each command with each lock that changes its output. With the long lock all other texts are long too."""
+    """Pair each command with the locks to test. A command that does not read the lock is tested with `claims`, and with
+    the long lock, because every other text of that cluster is long too.
+    """
     return [
         (lock, name)
         for name in names
@@ -192,7 +194,7 @@ def test_the_list_of_commands_that_read_the_lock_is_complete(
     real, readers = LockReading.of, set[str]()
 
     class Watched:
-        """A lock reader that records which command reads the lock."""
+        """Wraps a lock reading, and records which command reads its content."""
 
         def __init__(self, by: str, reading: LockReading) -> None:
             self._by, self._reading = by, reading
@@ -211,7 +213,7 @@ def test_the_list_of_commands_that_read_the_lock_is_complete(
 
 
 def test_the_poisoned_texts_occur_in_the_output_of_the_commands(poisoned: Desk, tmp_path: Path) -> None:
-    """Otherwise the tests of the output would check nothing."""
+    """If the output contained no poisoned text, the other tests of this file would check nothing."""
     said = {name: called(poisoned, tmp_path, *CALLS[name]).output for name in CALLS}
     assert {name for name, text in said.items() if MARK in text} >= {
         "status",
@@ -306,7 +308,7 @@ def test_a_servers_error_message_is_made_safe_to_display(
 
 
 def test_the_output_of_an_agent_before_its_logging_starts_is_safe_to_display() -> None:
-    """The agent ends its process, so it runs in a separate process."""
+    """The test runs the agent in a separate process, because the agent ends its process."""
     flag = POISON.replace("\0", "")  # a command line cannot contain this text
     done = run([sys.executable, "-m", "careen", "agent", "--node-id", "n1", "--period", flag])
     assert done.returncode == 2

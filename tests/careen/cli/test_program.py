@@ -1,4 +1,4 @@
-"""Tests how the console scripts read their name and arguments, and how an interrupted start ends."""
+"""Tests how the console scripts read their name and arguments, and how a signal during their start ends them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_flags_without_a_command_run_the_agent_command(called_as: str, given: li
 
 
 def script(folder: Path, name: str) -> Path:
-    """The script as pip writes it."""
+    """Write a console script as pip writes it, and return its path."""
     file = folder / name
     file.write_text(f"#!{sys.executable}\nimport sys\nfrom careen.__main__ import main\nsys.exit(main())\n")
     file.chmod(0o755)
@@ -97,7 +97,7 @@ def test_a_command_stopped_by_sigterm_does_not_exit_with_0(tmp_path: Path) -> No
 
 
 def test_a_sigterm_before_careen_runs_is_handled_when_careen_runs(tmp_path: Path) -> None:
-    """The image's scripts start with SIGTERM blocked. Here the signal is pending before Python runs its first line."""
+    """The scripts of the image start with SIGTERM blocked. In this test the signal is pending before Python starts."""
     program = "import os, signal, sys\nsys.argv = ['kured', '--node-id=n1']\nfrom careen.__main__ import main\nmain()"
 
     def blocked() -> None:

@@ -19,7 +19,7 @@ NODES = resource_named("nodes")
 
 
 def booted(desk: Desk, name: str, boot: str, phase: str = "", **annotations: str) -> None:
-    """The Node after the reboot, as its kubelet and its agent write it."""
+    """Replace the Node by the Node after its reboot, as its kubelet and its agent write it."""
     shown = {keys.PHASE: phase, keys.REASON: f"is {phase}"} if phase else {}
     status = {"nodeInfo": {"bootID": boot}, "conditions": [{"type": "Ready", "status": "True"}]}
     metadata = {"name": name, "annotations": {**shown, **annotations}}
@@ -27,13 +27,13 @@ def booted(desk: Desk, name: str, boot: str, phase: str = "", **annotations: str
 
 
 def asked(desk: Desk, name: str) -> Any:
-    """The request annotation on the Node."""
+    """Parse and return the reboot request in the Node's annotations."""
     return request_of(a_node(name, annotations=desk.annotations(name)))
 
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Apply changes, one each time the command sleeps between two reads."""
+    """Return a function that takes changes of the cluster. The command applies one of them each time it sleeps."""
 
     def happens(*events: Callable[[], None]) -> None:
         left = list(events)

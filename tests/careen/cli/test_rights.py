@@ -79,7 +79,7 @@ def covers(grant: Grant, asked: Grant) -> bool:
 
 
 def asked(desk: Desk, folder: Path, *words: str) -> set[Grant]:
-    """The requests that the command sends, without requests that every user may send."""
+    """Run the command, and return its requests for resources as grants."""
     desk.server.api.requests.clear()
     done = desk.run(*(word.replace("{folder}", str(folder)) for word in words))
     assert done.exit_code in (0, 4), done.output  # 4: a shadow that saw no binding

@@ -1,4 +1,4 @@
-"""Tests `careen shadow` on the embedded API server beside a scheduler that agrees and one that does not."""
+"""Tests `careen shadow` on the embedded API server. One scheduler agrees with the shadow, and one does not."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def post(desk: Desk, path: str, body: dict[str, Any]) -> None:
 
 @contextmanager
 def scheduling(desk: Desk, choose: Choose, *, scheduler: str = "default-scheduler") -> Iterator[None]:
-    """Create and bind pods, one after another, while the block runs."""
+    """Create pods and bind each to the node that `choose` returns, one after another, until the block ends."""
     is_over, chance = threading.Event(), random.Random(1)
 
     def come_and_go() -> None:
@@ -196,7 +196,7 @@ def test_shadow_names_a_missing_right(town: Desk) -> None:
 
 @contextmanager
 def running(desk: Desk, folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Callable[[], str]]]:
-    """Run the command in a separate process and collect its output."""
+    """Run `careen shadow` in a separate process. Yield the process and a function that reads its error output."""
     errors = folder / "errors"
     with errors.open("w") as said, (folder / "output").open("w") as output:
         command = [sys.executable, "-m", "careen", "shadow", "--kubeconfig", str(desk.kubeconfig), *words]

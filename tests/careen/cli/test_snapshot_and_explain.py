@@ -1,4 +1,4 @@
-"""Tests `careen snapshot`, and `careen explain` live and from the snapshot."""
+"""Tests `careen snapshot`, and `careen explain` on the live cluster and on a snapshot."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_explain_refuses_a_pod_of_another_scheduler(shop: Desk) -> None:
 
 
 def test_snapshot_starts_again_if_a_list_expires_between_pages(shop: Desk, tmp_path: Path) -> None:
-    """The server checks the rights of each request, so the test can make the server forget its history between two
+    """The server checks the rights of each request. The test uses this check to drop the server's history between two
     pages.
     """
     shop.server.seed(*(a_pod(f"p{number:03}", "n1", cpu="1m") for number in range(600)))

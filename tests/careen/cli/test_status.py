@@ -23,9 +23,7 @@ def busy_fleet(desk: Desk) -> None:
 
 
 def without_ages(text: str) -> str:
-    """The text with each age replaced by AGE and the columns separated by a bar, because their width depends on the
-    ages.
-    """
+    """Replace each age by AGE, and the spaces between columns by a bar. The width of a column depends on the ages."""
     return re.sub(r" {2,}", "|", re.sub(r"\b\d+d(\d+h)?", "AGE", text))
 
 

@@ -22,7 +22,7 @@ ALERT = {"gate": "alerts", "code": "alert", "sentence": "DiskFull is firing", "s
 
 
 def rows(output: str) -> dict[str, list[str]]:
-    """The rows of the table by gate: verdict, start, reason."""
+    """Return the verdict, the start and the reason of each row of the table, by gate."""
     lines = output.split("GATE ", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
     return {cells[0]: cells[1:] for line in lines if (cells := re.split(r" {2,}", line.strip()))}
 
@@ -217,8 +217,8 @@ def test_why_of_an_idle_node_does_not_mention_the_claim_of_a_missing_node(desk: 
 
 @pytest.mark.parametrize(("agents", "seconds", "told"), [(3, 30, "30s"), (600, 125, "2m5s"), (0, 1200, "20m")])
 def test_why_shows_the_time_until_the_next_evaluation(desk: Desk, agents: int, seconds: int, told: str) -> None:
-    """In a large fleet an agent outside its window evaluates more rarely. If the DaemonSet does not show the fleet's
-    size, the agent may still know it.
+    """In a large fleet, an agent outside its window evaluates less often. If the DaemonSet does not show the number of
+    agents, `careen why` prints the longest time.
     """
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
     desk.lock(agents=agents)

@@ -1,4 +1,4 @@
-"""Tests how the agent finds its missing rights: it asks the server about them."""
+"""Tests how the agent asks the API server for its rights and finds the missing ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOCK = Right(verb="patch", resource="daemonsets", group="apps", namespace="caree
 
 
 async def test_checking_complete_rights_costs_two_requests() -> None:
-    """A fleet that starts at once must send few requests."""
+    """All agents of a fleet may start at once, so each agent must send few requests."""
     server = Scripted(rules(EVERYTHING), rules(EVERYTHING))
     assert await missing_rights(api_on(server), RIGHTS) == ()
     assert [body["spec"] for body in server.bodies] == [{"namespace": "careen"}, {"namespace": "default"}]
@@ -123,7 +123,7 @@ def test_an_agent_without_a_forecast_does_not_need_the_rights_for_its_lists() ->
 
 
 def test_rights_to_write_are_limited_to_the_objects_that_need_them() -> None:
-    """The agent never deletes pods and changes no other Node."""
+    """The agent never deletes pods, and changes no Node except its own."""
     writing = {
         (right.verb, right.resource, right.subresource, right.name)
         for right in RIGHTS

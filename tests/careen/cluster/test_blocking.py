@@ -1,4 +1,4 @@
-"""Tests the lists of pods anywhere in the cluster that block reboots."""
+"""Tests how the agent lists the pods that block reboots anywhere in the cluster."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_an_eviction_uses_the_pods_grace_period_unless_one_is_given(grace: int |
 
 
 def test_a_dry_run_is_marked_in_the_query_and_in_the_body() -> None:
-    """A proxy that drops the query must not turn a dry run into an eviction."""
+    """If a proxy drops the query, the request must still be a dry run, because it would otherwise evict the pod."""
     assert eviction(POD, dry_run=True)["deleteOptions"]["dryRun"] == ["All"]
 
 

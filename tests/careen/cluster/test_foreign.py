@@ -1,4 +1,4 @@
-"""Tests how an agent recognises other reboot coordinators: by their pods, or by a lock that they left."""
+"""Tests how an agent recognises other reboot coordinators, by their pods or by a lock that they left behind."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_a_misscheduled_kured_pod_counts_as_running(cluster: Cluster) -> N
 
 @pytest.mark.parametrize("text", ['{"nodeID":"n7"}', "\x1b[31mred", '{"nodeID":"manual"}'])
 async def test_a_lock_on_a_daemonset_without_pods_is_ignored(cluster: Cluster, text: str) -> None:
-    """Any tenant can write such an annotation."""
+    """Any tenant can write a lock annotation on a DaemonSet."""
     cluster.put_daemonset("tenant", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     cluster.put_daemonset("kube-system", "other", image="other:1", scheduled=0, annotations={KEY: text})
     assert await found(cluster) == ()
@@ -82,7 +82,7 @@ async def test_a_lock_on_a_daemonset_with_pods_counts_in_any_namespace(cluster: 
 
 @pytest.mark.parametrize("text", ['{"maxOwners":2,"locks":[]}', '{"nodeID":""}', " "])
 async def test_a_kured_lock_without_a_holder_is_ignored(cluster: Cluster, text: str) -> None:
-    """kured with --concurrency above 1 leaves such a lock behind."""
+    """kured with --concurrency above 1 leaves a lock without a holder behind."""
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     assert await found(cluster) == ()
 

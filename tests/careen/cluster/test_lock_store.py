@@ -127,7 +127,7 @@ async def test_a_write_after_a_lost_answer_does_not_overwrite_another_nodes_clai
 
 
 async def test_a_write_to_a_recreated_daemonset_is_a_conflict(cluster: Cluster) -> None:
-    """A claim in the old DaemonSet is no claim in the new one, even if both contain the same text."""
+    """A claim in the old DaemonSet does not count in the new DaemonSet, even if both contain the same text."""
     cluster.put_daemonset(uid="old")
     reading = await store(cluster).read()
     lost = [Unclear("reset")]

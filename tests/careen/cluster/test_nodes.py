@@ -128,7 +128,7 @@ async def test_the_undo_patch_removes_taint_and_cordon(cluster: Cluster) -> None
 
 
 def test_an_uncordon_is_written_as_kubectl_writes_it() -> None:
-    """The API omits the field if it is false, so the patch removes the field."""
+    """The API leaves out `unschedulable` if it is false, so the patch removes the field."""
     assert merge_patch(PatchNode(purpose="", resource_version="7", unschedulable=False), "7")["spec"] == {
         "unschedulable": None
     }
@@ -208,8 +208,8 @@ async def test_a_patch_with_a_lost_answer_is_sent_again_whatever_field_it_change
 async def test_a_patch_with_a_lost_answer_is_recognised_after_the_node_controller_changes_taints(
     cluster: Cluster, before: list[str], after: list[str]
 ) -> None:
-    """The node controller removes its taint right after an uncordon, and may add a taint at any time. careen recognises
-    its own taints by their keys.
+    """The node controller removes its taint right after an uncordon, and may add a taint at any time. Therefore careen
+    recognises its own taints by their keys.
     """
     rows = {
         "cordon": {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
@@ -237,7 +237,7 @@ async def test_a_patch_with_a_lost_answer_is_recognised_after_the_node_controlle
 
 
 async def test_a_delayed_patch_that_arrives_after_its_repetition_is_a_conflict(cluster: Cluster) -> None:
-    """Whichever of the two patches arrives first makes the other a conflict, so the Node changes once."""
+    """The patch that arrives first changes the Node, and makes the other patch a conflict."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     late: list[Request] = []
 
@@ -303,8 +303,8 @@ async def test_a_cordon_is_written_with_careens_field_manager(
 async def test_a_patch_that_adds_careens_taint_uses_a_separate_field_manager(
     cluster: Cluster, adds_taint: bool, manager: str | None
 ) -> None:
-    """The list of taints has one manager. If a client removes a taint, it must not appear as the author of the
-    remaining taints.
+    """The managed fields name one author for the whole list of taints. A client that only removed a taint must not
+    appear as the author of careen's taint.
     """
     cluster.put_node("n1")
     node = await seen(cluster)

@@ -14,7 +14,7 @@ from careen.core.facts.progress import OwnerHealth
 
 
 def written(**fields: Any) -> dict[str, Any]:
-    """The object with the fields that a server always sends."""
+    """Return the object with the fields that a server always sends."""
     metadata = {"uid": "u", "resourceVersion": "5", **fields.pop("metadata")}
     return {"spec": {}, "status": {}, **fields, "metadata": metadata}
 
@@ -136,7 +136,9 @@ def test_the_last_author_of_the_taints_is_read_from_managed_fields() -> None:
 
 
 def test_a_list_of_nodes_leaves_out_the_authors_of_cordons() -> None:
-    """The managed fields are half of each Node's size, and no decision needs the authors of many nodes."""
+    """The authors are in the managed fields, which are half of each Node's size. No decision needs the authors of many
+    cordons.
+    """
     node = written(
         metadata={"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]},
         spec={"unschedulable": True},

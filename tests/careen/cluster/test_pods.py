@@ -59,7 +59,9 @@ async def test_the_pods_of_a_node_are_listed_from_all_namespaces(cluster: Cluste
 
 
 async def test_pods_of_another_node_are_dropped_from_the_answer() -> None:
-    """A proxy may drop the query of the list. The agent would then evict the pods of the whole cluster."""
+    """A proxy may drop the query of the list request. Without this check, the agent would evict the pods of the whole
+    cluster.
+    """
     written = [
         {"metadata": {"namespace": "shop", "name": name}, "spec": {"nodeName": node}}
         for name, node in (("a", "n1"), ("b", "n2"))

@@ -1,4 +1,4 @@
-"""Tests the lists that a forecast reads: raw pages, and only the kinds to which some pod refers."""
+"""Tests the lists that a forecast reads. The pages stay raw, and a kind is listed only if some pod refers to it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_many_pods_are_read_in_pages(cluster: Cluster, monkeypatch: pytest
 
 
 async def test_a_forbidden_list_fails_the_snapshot(cluster: Cluster) -> None:
-    """A snapshot without the objects of one kind would give a wrong forecast."""
+    """The forecast would be wrong if the snapshot lacked the objects of one kind."""
     cluster.server.api.authorizer = lambda user, verb, group, resource, namespace, name: (
         resource != "poddisruptionbudgets"
     )

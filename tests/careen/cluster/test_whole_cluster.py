@@ -1,6 +1,4 @@
-"""Tests that a snapshot is one consistent reading: a change between two pages of a list appears in all of it or in none
-of it.
-"""
+"""Tests that a snapshot shows the cluster at one moment, even if an object changes between two pages of a list."""
 
 from __future__ import annotations
 
@@ -53,8 +51,8 @@ async def test_a_snapshot_fails_if_a_list_always_expires(cluster: Cluster) -> No
 
 
 def expire_after(cluster: Cluster, times: int) -> None:
-    """Answer the second page of pods with 410, this number of times: a pod disappears and the server forgets its
-    history.
+    """Answer the second page of pods with 410 for the first `times` requests. Before each 410, a pod disappears and the
+    server forgets its history.
     """
     doomed = [f"p{number:03}" for number in range(times)]
 

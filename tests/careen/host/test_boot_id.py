@@ -1,4 +1,4 @@
-"""Tests the reads of the host's boot id and uptime."""
+"""Tests how careen reads the host's boot id and uptime."""
 
 from __future__ import annotations
 

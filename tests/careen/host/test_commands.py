@@ -42,7 +42,7 @@ async def test_at_the_deadline_the_command_and_its_children_are_killed(tmp_path:
 
 
 async def test_a_background_process_with_open_pipes_does_not_block_the_caller(tmp_path: Path) -> None:
-    """A reboot command may start a daemon that outlives it. The command itself has ended."""
+    """A reboot command may start a daemon that outlives it and keeps its pipes open."""
     pid_file = tmp_path / "pid"
     left = (
         f'{sys.executable} -c \'import os, time; os.setsid(); open("{pid_file}", '
@@ -78,8 +78,8 @@ async def test_a_reboot_command_is_not_killed_when_its_caller_is_cancelled(tmp_p
 
 
 def no_pipe_is_open() -> bool:
-    """Whether asyncio has closed the pipes of every child process. A pipe that is still open would be reported in a
-    later test.
+    """Return whether asyncio has closed the pipes of every child process. Python would report an open pipe in a later
+    test.
     """
     left = [each for each in gc.get_objects() if isinstance(each, asyncio.base_subprocess.BaseSubprocessTransport)]
     return all(each._proc is None for each in left)
@@ -117,7 +117,9 @@ async def gone(pid: int) -> None:
 
 @pytest.fixture
 def nsenter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A script in place of nsenter, which needs the rights of a host."""
+    """Return the path where a test writes its own `nsenter`, and put this path first in PATH. The real nsenter needs
+    rights that the tests do not have.
+    """
     tool = tmp_path / "nsenter"
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tool
@@ -144,7 +146,7 @@ async def test_nsenter_runs_the_command_in_the_mount_namespace_of_process_1(nsen
     ids=["no right to enter", "the host lacks the program"],
 )
 async def test_a_failure_of_nsenter_is_not_the_result_of_the_command(nsenter: Path, script: str) -> None:
-    """Otherwise its exit code 1 would count as the sentinel command's "no"."""
+    """Otherwise the exit code 1 of nsenter would mean that the sentinel command said "no"."""
     write_tool(nsenter, script)
     outcome = await run_on_host(["needs-restarting", "-r"], how=HostExec.NSENTER, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)
@@ -162,7 +164,9 @@ FLOOD = 64 * 1024 * 1024
 
 
 async def test_a_large_output_is_read_completely_and_kept_in_part() -> None:
-    """The command can end because no full pipe blocks it. The beginning and the end of its output are kept."""
+    """The agent reads all output, because a full pipe would block the command. It keeps only the beginning and
+    the end.
+    """
     program = (
         f"import sys; w = sys.stdout.write; w('first'); [w('x' * 65536) for _ in range({FLOOD} // 65536)]; w('last');"
         f"sys.stderr.write('one' + 'y' * {FLOOD} + 'two')"

@@ -35,7 +35,7 @@ def test_shutdown_inhibitors_are_found_and_other_inhibitors_ignored(tmp_path: Pa
 
 
 def test_inhibitors_are_found_where_the_manifests_mount_run(tmp_path: Path) -> None:
-    """The manifests mount /var/run. /run contains only the folder of the agent's lock."""
+    """The manifests mount the host's /var/run. In the container, /run contains only the folder of the agent's lock."""
     (tmp_path / "run/careen").mkdir(parents=True)
     put(tmp_path, "var/run/systemd/inhibit", a=KUBELET)
     assert of_shutdown(tmp_path) == (Inhibitor("kubelet", "delay"),)

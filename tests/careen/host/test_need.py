@@ -74,7 +74,9 @@ async def test_packages_listed_beside_a_sentinel_file_are_named_and_filtered(
 
 
 async def test_a_package_list_beside_an_unknown_sentinel_name_is_not_opened(root: Path) -> None:
-    """The ConfigMap may name sentinel files, but must not choose which files of the host are shown on the Node."""
+    """The ConfigMap may set the paths of sentinel files, but must not choose which files of the host are shown on the
+    Node.
+    """
     (root / "run/shadow").touch()
     (root / "run/shadow.pkgs").write_text("a secret\n")
     assert "secret" not in (await need_of(root, files=("/run/shadow",)).look()).detail
@@ -126,7 +128,7 @@ async def test_without_the_sentinel_probe_no_sentinel_is_checked(root: Path) -> 
 async def test_a_running_package_manager_is_found_with_and_without_a_need(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A person may request a reboot with `careen reboot` although the host needs none."""
+    """A person may request a reboot with `careen reboot` even if the host needs none."""
     monkeypatch.setattr(package_managers, "at_work", lambda where, *, proc: "dpkg (process 7)")
     need = need_of(root, files=(SENTINEL,))
     assert ((seen := await need.look()).answer, seen.package_manager) == (NO, "dpkg (process 7)")

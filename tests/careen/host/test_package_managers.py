@@ -1,5 +1,5 @@
-"""Tests how a running package manager is recognised by its lock. The tests hold each lock as the manager does, and the
-check takes no lock.
+"""Tests how the agent recognises a running package manager by its lock. The tests take each lock as the package manager
+takes it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TAKES = {
 
 @contextmanager
 def held(file: Path, how: str) -> Iterator[int]:
-    """Hold the lock in another process, and return that process's id."""
+    """Hold the lock in another process until the block ends, and yield that process's id."""
     file.parent.mkdir(parents=True, exist_ok=True)
     program = f"import fcntl, sys; file = open(sys.argv[1], 'a+'); {TAKES[how]}; print('held', flush=True); input()"
     with subprocess.Popen(
@@ -72,7 +72,7 @@ def test_a_lock_on_another_file_is_ignored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["fcntl", "flock"])
 def test_the_check_for_package_managers_takes_no_lock(tmp_path: Path, how: str) -> None:
-    """`dpkg` gives up if another process holds the lock even for a moment."""
+    """`dpkg` fails if another process holds its lock, even for a moment."""
     file = below(tmp_path, "/var/lib/dpkg/lock" if how == "fcntl" else WHOLE_LOCKS[0].path)
     file.parent.mkdir(parents=True)
     file.touch()
@@ -100,8 +100,8 @@ def test_the_check_for_package_managers_takes_no_lock(tmp_path: Path, how: str) 
 def test_zypper_is_found_by_the_process_id_in_its_lock_file(
     tmp_path: Path, lock: package_managers.LockFile, text: str, command: bytes | None, is_seen: bool
 ) -> None:
-    """openSUSE/libzypp, zypp/zypp_detail/ZyppLock.cc: the file contains the process id and a line break; see
-    isProcessRunning.
+    """The file contains the process id and a line break. Source: isProcessRunning in openSUSE/libzypp,
+    zypp/zypp_detail/ZyppLock.cc.
     """
     file, proc = below(tmp_path, lock.path), tmp_path / "proc"
     file.parent.mkdir(parents=True)

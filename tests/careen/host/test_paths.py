@@ -14,7 +14,9 @@ def test_a_path_is_unchanged_if_the_host_root_is_the_agents_root() -> None:
 
 
 def test_an_absolute_symlink_is_resolved_inside_the_host_root(tmp_path: Path) -> None:
-    """On Debian /var/run is a link to /run. Without this rule, the link would lead into the agent's container."""
+    """On Debian, /var/run is a link to /run. Resolved from the root of the container, the link would lead to the
+    container's /run.
+    """
     (tmp_path / "var").mkdir()
     (tmp_path / "run").mkdir()
     (tmp_path / "var/run").symlink_to("/run")

@@ -1,4 +1,6 @@
-"""Tests the request that makes the host reboot, and what is certain after it."""
+"""Tests how the agent requests a reboot of the host. The result says whether the host reboots, does not reboot, or may
+reboot.
+"""
 
 from __future__ import annotations
 
@@ -213,7 +215,9 @@ def test_the_reboot_check_reports_a_process_1_without_a_signal_handler(
     status: str,
     words: str,
 ) -> None:
-    """If hostPID is missing, process 1 is the agent itself, and the kernel would not deliver the signal to it."""
+    """Without hostPID, process 1 is the agent itself. The kernel does not deliver a signal to process 1 if it has no
+    handler for the signal.
+    """
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
     found = reboot.why_not_by_signal(39, proc=a_process(tmp_path, status))
     assert words in found

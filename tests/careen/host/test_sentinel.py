@@ -35,7 +35,9 @@ def test_a_dangling_symlink_counts_as_a_sentinel_file(tmp_path: Path) -> None:
 
 
 def test_a_folder_at_the_path_of_the_sentinel_means_no_need_and_is_reported(tmp_path: Path) -> None:
-    """A container runtime creates such a folder if it mounts a missing file. The folder outlives every reboot."""
+    """A container runtime creates such a folder if a pod mounts a missing file. The folder still exists after every
+    reboot.
+    """
     (host(tmp_path) / "run/reboot-required").mkdir()
     need = sentinel.read_file(tmp_path, "/run/reboot-required")
     assert need.answer is UNKNOWN
@@ -75,7 +77,7 @@ def test_a_sentinel_file_in_a_forbidden_folder_makes_the_need_unknown(tmp_path: 
 
 
 def test_a_file_system_error_makes_the_need_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root can read every folder. When the tests run as root, this test replaces the test of a forbidden folder."""
+    """The test with a forbidden folder cannot run as root, because root can read every folder. This test can."""
 
     def refused(self: Path) -> os.stat_result:
         raise PermissionError(13, "Permission denied", str(self))
@@ -93,7 +95,7 @@ def file_look(root: Path, path: str = "/run/reboot-required", *, deadline_second
 
 
 class Hanging:
-    """A file system that does not respond until the test lets it."""
+    """Replaces the read of the sentinel file. Each read waits until the test sets `is_back`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_back = threading.Event()

@@ -1,4 +1,4 @@
-"""Tests that two agents of one node do not both work."""
+"""Tests that of two agents on one node only one works."""
 
 from __future__ import annotations
 

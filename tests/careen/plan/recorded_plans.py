@@ -1,7 +1,7 @@
-"""Plans and forecasts of generated clusters, and their recorded results.
+"""Computes plans and forecasts of generated clusters, and writes digests of them to `recorded_plans.json`.
 
-`python -m tests.careen.plan.recorded_plans` writes `recorded_plans.json` again. An optimisation must not change that
-file. A change of a decision may, if its author can explain each changed line.
+`python -m tests.careen.plan.recorded_plans` writes the file again. An optimisation must not change the file. A change
+of a decision may change it if its author can explain each changed line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Json = dict[str, Any]
 
 @cache
 def varied(seed: int, size: int, fill: float) -> Snapshot:
-    """A cluster with every kind of workload. The scheduler placed its pods one after another."""
+    """Return a cluster with every kind of workload. The scheduler places its pods one after another."""
     drawn = varied_cluster(seed, size, fill=fill)
     single = [a_pod("alone"), a_pod("bound").owned_by("ReplicaSet", "bound").with_field("spec.nodeSelector", _FIRST)]
     scheduler, snapshot = Scheduler(), load_objects([*drawn.nodes, *_others(drawn.workloads)])
@@ -101,13 +101,13 @@ def _pods(workloads: tuple[Json, ...]) -> Iterator[Json]:
 
 @cache
 def large(size: int) -> Snapshot:
-    """The cluster of `bench/plan`, with more nodes than the scheduler scores for one pod."""
+    """Return the cluster of `bench/plan`, with more nodes than the scheduler scores for one pod."""
     with tempfile.TemporaryDirectory() as folder:
         return load_pages(pages_of(Path(folder), nodes=size, seed=size))
 
 
 def plan(snapshot: Snapshot, *, nodes: int = 0, seed: int = 0, **policy: Any) -> Timeline:
-    """The roll-out over the first `count` nodes, or over all nodes."""
+    """Simulate a roll-out over the first `nodes` nodes, or over all nodes if `nodes` is 0."""
     views = [NodeView(name=node.name, uid=node.uid, resource_version="", labels=node.labels) for node in snapshot.nodes]
     return simulate_rollout(
         snapshot,
@@ -122,7 +122,7 @@ def plan(snapshot: Snapshot, *, nodes: int = 0, seed: int = 0, **policy: Any) ->
 
 
 def forecasts(snapshot: Snapshot, nodes: slice, most_courses: int | None = None) -> tuple[Forecast, ...]:
-    """Forecasts of one node after another, each in the unchanged cluster."""
+    """Forecast the drain of one node after another. Each forecast starts from the unchanged cluster."""
     names = snapshot.node_names[nodes]
     return tuple(
         each for name in names for each in simulate_drain(snapshot, [name], made_at="", most_courses=most_courses)
@@ -130,7 +130,7 @@ def forecasts(snapshot: Snapshot, nodes: slice, most_courses: int | None = None)
 
 
 def cases() -> Mapping[str, Callable[[], Timeline | tuple[Forecast, ...]]]:
-    """The cases by name. A case is computed when it is called."""
+    """Return a function for each case, by the name of the case. The function computes the case."""
     made: dict[str, Callable[[], Timeline | tuple[Forecast, ...]]] = {}
     for number, (size, fill) in enumerate(((20, 1.0), (20, 1.5), (24, 2.4), (30, 1.6), (36, 1.3), (60, 0.8))):
         drawn = partial(varied, number, size, fill)
@@ -154,7 +154,7 @@ def _of(draw: Callable[[], Snapshot], make: Callable[..., Any], *told: Any, **na
 
 
 def digest(found: Timeline | tuple[Forecast, ...]) -> Json:
-    """A digest of the whole plan, and a few numbers that help to explain a difference."""
+    """Return a digest of the plan or the forecasts, and a few numbers that help to explain a difference."""
     text = msgspec.json.encode(_without_empty(msgspec.to_builtins(found)))
     told: Json = {"digest": hashlib.sha256(text).hexdigest()[:20]}
     if isinstance(found, Timeline):
@@ -173,14 +173,14 @@ def digest(found: Timeline | tuple[Forecast, ...]) -> Json:
 
 
 def _without_empty(value: Any) -> Any:
-    """The value without its empty fields, so a new field that is not set makes no difference."""
+    """Return the value without its empty fields, so that a new field that is not set does not change the digest."""
     if isinstance(value, dict):
         return {key: _without_empty(each) for key, each in value.items() if each not in (None, "", [], (), {})}
     return [_without_empty(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def main() -> None:
-    """Write the recorded results again."""
+    """Compute every case again, and write the results to recorded_plans.json."""
     RECORD.write_text(json.dumps({name: digest(make()) for name, make in cases().items()}, indent=1) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Tests how a plan takes durations from the nodes' last reboots, and defaults for nodes without a report."""
+"""Tests that a plan uses the durations of the nodes' last reboots, and defaults for nodes that reported no reboot."""
 
 from __future__ import annotations
 

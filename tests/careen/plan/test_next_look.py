@@ -57,7 +57,7 @@ def predicted_from_annotations(
 
 
 def untainted(**changes: Any) -> Policy:
-    """A node without a taint that the agent would first have to restore."""
+    """Return a policy without a soft taint, so that the agent has no taint to restore."""
     return a_policy(taint_key=None, **changes)
 
 

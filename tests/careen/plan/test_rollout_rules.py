@@ -57,7 +57,7 @@ def in_zone(name: str, zone: str, **more: object) -> NodeView:
 
 
 def plan(nodes: Sequence[NodeView], policy: Policy = POLICY, *, begins: datetime = NOW, days: float = 3) -> Timeline:
-    """The plan of a roll-out over these nodes, which have no pods."""
+    """Simulate a roll-out over these nodes, which have no pods."""
     snapshot = Snapshot.of(
         [
             replace(a_core_node(node.name).build(), labels=node.labels, unschedulable=node.unschedulable)
@@ -191,7 +191,7 @@ def test_the_order_fewest_moves_counts_the_pods_that_would_move_now() -> None:
 
 
 def test_a_plan_counts_the_pods_of_nodes_without_an_annotated_count() -> None:
-    """The annotated numbers stay as they were when the nodes became ready, even if pods move afterwards."""
+    """An annotated count does not change during the plan, even if simulated pods move."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
     rules = RolloutRules(nodes, POLICY, moves={"n1": 3, "n2": 2, "n3": 9})
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
@@ -220,7 +220,7 @@ def test_a_hold_undoes_a_drain_under_every_late_policy(late_policy: LatePolicy) 
 
 
 def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS, **more: Any) -> Gate:
-    """A gate that is added as CONTRIBUTING.md says, and refuses n1."""
+    """Return a gate that refuses n1. It is defined as CONTRIBUTING.md tells a contributor to add a gate."""
 
     def ask(situation: Situation, _when: When) -> Refusal | None:
         is_refused = situation.node.name == "n1"
@@ -390,7 +390,9 @@ def test_a_window_that_closes_during_the_drain_follows_the_late_policy(
 
 
 def test_nodes_that_do_not_fit_into_the_window_continue_in_the_next_window() -> None:
-    """A node takes 275 s, so 52 nodes are done in four hours. The 53rd node starts in the window and ends after it."""
+    """A node takes 275 s, so 52 nodes finish within four hours. The 53rd node starts in the window and finishes after
+    it.
+    """
     nodes = [a_node(f"n{number:03}") for number in range(120)]
     timeline = plan(nodes, replace(POLICY, window=NIGHT), begins=datetime(2026, 3, 4, 22, 0, tzinfo=UTC))
     assert [(closing.at, closing.left) for closing in timeline.closings] == [
@@ -413,7 +415,9 @@ def test_a_node_with_the_annotation_reboot_now_starts_outside_the_window() -> No
 
 
 def test_a_percentage_budget_of_a_rack_counts_all_nodes_of_the_rack() -> None:
-    """Healthy nodes count too, although a plan does not check each healthy node again."""
+    """The budget is 40 percent of five nodes. Healthy nodes count too, although a plan does not check each healthy node
+    again.
+    """
     budget = Budget(kind=BudgetKind.TOPOLOGY, limit=2**31 - 1, key="rack", percent=40)
     nodes = [a_node(f"n{number}", labels={"rack": "r1"}) for number in range(5)]
     timeline = plan(nodes, replace(POLICY, budgets=(budget,), concurrency=5))
@@ -447,7 +451,9 @@ OLDEST = Progress(phase="Waiting", need_since="2026-03-01T00:00:00Z")
 
 
 def test_a_node_outside_its_windows_does_not_delay_other_nodes() -> None:
-    """With one claim, the other nodes start before the node with the oldest need, whose window is closed."""
+    """The lock allows one claim. The node with the oldest need is outside its window, so the other nodes start
+    first.
+    """
     nodes = [
         a_node("n0", labels={"pool": "web"}, annotations={keys.PROGRESS: to_annotation(OLDEST)}),
         a_node("n1"),
@@ -562,8 +568,8 @@ def test_checking_budgets_on_fewer_nodes_gives_the_same_refusals(
 @given(fleet=fleets(), policy=policies())
 @settings(max_examples=150, deadline=None)
 def test_a_plan_takes_no_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
-    """Counts from the visits alone: at each start and for each group, the nodes with a claim and the nodes that were
-    down before.
+    """At each start and for each group, the test counts the nodes with a claim and the nodes that were down before. It
+    reads only the visits of the plan.
     """
     timeline = plan(fleet, policy)
     broken = {node.name for node in fleet if not node.ready or node.unschedulable}

@@ -24,7 +24,7 @@ POLICY = Policy(node_name="any")
 
 @st.composite
 def waiting_nodes(draw: st.DrawFn) -> list[NodeView]:
-    """More nodes of each kind than the lock's line names. Some have equal ages and some unknown ages."""
+    """Draw up to 60 waiting nodes. Some of them have equal ages, and some have unknown ages."""
     nodes = []
     for number in range(draw(st.integers(1, 60))):
         labels = {

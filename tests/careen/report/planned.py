@@ -30,8 +30,8 @@ def at(seconds: float) -> datetime:
 
 
 def a_visit(node: str, start: float, *, moves: int = 0, undone: str = "") -> Visit:
-    """One minute of draining, three minutes of downtime, half a minute of settling. A visit that is undone ends after
-    its drain.
+    """Return a visit: one minute of draining, three minutes of downtime, half a minute of settling. If `undone` is set,
+    the visit ends after the drain.
     """
     lengths = [(Step.DRAINING, 60)] if undone else [(Step.DRAINING, 60), (Step.REBOOTING, 180), (Step.SETTLING, 30)]
     spans, begins = [], start
@@ -42,8 +42,8 @@ def a_visit(node: str, start: float, *, moves: int = 0, undone: str = "") -> Vis
 
 
 def a_plan(**changes: Any) -> Plan:
-    """A plan of two nodes, one after the other, without problems. Keyword arguments replace fields of the timeline and
-    of the plan.
+    """Return a plan of two nodes, one after the other, without problems. Keyword arguments replace fields of the plan
+    or of its timeline.
     """
     visits = changes.pop("visits", (a_visit("n1", 0, moves=1), a_visit("n2", 275)))
     of_plan = {
@@ -64,7 +64,7 @@ def a_plan(**changes: Any) -> Plan:
 
 
 def a_bad_plan() -> Plan:
-    """A plan with every possible problem once."""
+    """Return a plan that has every possible problem once."""
     held = Obstacle(rule="hold", subject="held by a person", sentence="held: auditors")
     visits = (a_visit("n1", 0, moves=2), a_visit("n2", 275, undone="the window is 22:00–22:05"), a_visit("n2", DAY))
     return a_plan(

@@ -1,4 +1,4 @@
-"""Tests the next opening of a window as `careen status`, `why` and `plan` print it, in the cluster's time zone."""
+"""Tests how `careen status`, `why` and `plan` print the next opening of a window, in the cluster's time zone."""
 
 from __future__ import annotations
 

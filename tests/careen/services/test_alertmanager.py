@@ -1,4 +1,6 @@
-"""Tests reads of active alerts from an Alertmanager. If the server fails, the alerts are unknown, never "none"."""
+"""Tests how careen reads active alerts from an Alertmanager. If the server fails, the result is "unknown", never
+"none".
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ __all__ = ["serve"]  # a fixture
 
 
 def an_alert(name: str = "Slow", state: str = "active", **status: Any) -> dict[str, Any]:
-    """An alert as GET /api/v2/alerts returns it (api/v2/openapi.yaml, gettableAlert)."""
+    """Return an alert as GET /api/v2/alerts returns it (api/v2/openapi.yaml, gettableAlert)."""
     return {
         "annotations": {"summary": "x"},
         "endsAt": "2026-03-04T12:05:00.000Z",

@@ -1,4 +1,6 @@
-"""Tests how the page of `/readyz?verbose` is parsed. The pages come from the apiserver's healthz handler."""
+"""Tests how careen parses the page of `/readyz?verbose`. The test pages are written as the apiserver's healthz handler
+writes them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ NO_ETCD = (
 
 
 class Page:
-    """A server that returns one page."""
+    """A fake API server that returns one fixed page."""
 
     def __init__(self, status: int, body: bytes) -> None:
         self.asked: list[Request] = []

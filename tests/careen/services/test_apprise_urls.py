@@ -1,4 +1,4 @@
-"""Tests how URLs of apprise are distinguished from URLs of shoutrrr, and that apprise gets its URLs unchanged."""
+"""Tests how careen distinguishes apprise URLs from shoutrrr URLs, and that apprise gets its URLs unchanged."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_refusal_of_an_https_url_names_the_scheme_generic() -> None:
 
 
 def test_careens_list_of_apprise_schemes_equals_the_list_of_apprise() -> None:
-    """After an update of apprise this test names the added and removed schemes. Then change the list."""
+    """After an update of apprise, the failure shows the added and removed schemes. Then change careen's list."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from apprise.manager_plugins import NotificationManager

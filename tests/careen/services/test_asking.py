@@ -1,4 +1,6 @@
-"""Tests requests to servers other than the API server. Each gives an answer, or the reason why there is none."""
+"""Tests requests to servers other than the API server. Each request returns an answer, or the reason why there
+is none.
+"""
 
 from __future__ import annotations
 
@@ -100,9 +102,7 @@ def test_the_line_of_a_credentials_file_is_read_without_its_line_break(tmp_path:
 
 @contextmanager
 def an_endless_answer(encoding: str = "", size: int = 2**20) -> Iterator[str]:
-    """Run a server that sends spaces, `size` of them at a time, until the client closes the connection. Yield its
-    address.
-    """
+    """Run a server that sends blocks of `size` spaces until the client closes the connection. Yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -136,7 +136,9 @@ def test_an_endless_answer_is_read_up_to_a_limit(encoding: str) -> None:
 
 
 def test_an_answer_that_arrives_slowly_is_abandoned_after_twice_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each read ends in time, so the client's own deadline never ends the request, and its thread would be lost."""
+    """Each single read ends in time, so the deadline for reads never ends the request. Without a total deadline, the
+    thread would be lost.
+    """
     clock = itertools.count(0.0, LONG_SECONDS)
     monkeypatch.setattr("careen.services.asking.time", SimpleNamespace(monotonic=lambda: next(clock)))
     with an_endless_answer(size=1) as url, pytest.raises(UnusableAnswer, match="did not end within"):

@@ -31,7 +31,7 @@ YAML = re.compile(r"^```yaml\n(.*?)```", re.MULTILINE | re.DOTALL)
 
 
 def examples() -> list[Any]:
-    """The examples in docs/health.md: a block of settings, with each answer and verdict below it."""
+    """Return the examples in docs/health.md: a block of settings with each answer and each verdict below it."""
     storage = PAGE.partition("## Storage and etcd")[2]
     blocks = list(YAML.finditer(storage))
     ends = [*(block.start() for block in blocks[1:]), len(storage)]
@@ -49,7 +49,7 @@ def test_every_example_query_has_a_passing_and_a_refusing_case() -> None:
 
 
 class Answers:
-    """A Prometheus that returns one answer, whose samples are `age` seconds old."""
+    """A fake Prometheus that gives the same answer to each query. The samples are `age` seconds old."""
 
     def __init__(self, answer: str, *, age: float = 15.0, timestamps: str | None = None) -> None:
         self.asked: list[dict[str, str]] = []

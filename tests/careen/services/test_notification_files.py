@@ -1,6 +1,4 @@
-"""Tests receivers of messages that are read from files with one URL on each line. Messages about invalid lines show no
-secret.
-"""
+"""Tests files with one notify URL on each line. A message about an invalid line shows no secret."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests the URLs of shoutrrr. Each documented form becomes an address that apprise accepts, and no error message
-contains a secret.
+"""Tests the URLs of shoutrrr. careen turns each documented form into an address that apprise accepts, and no error
+message contains a secret.
 """
 
 from __future__ import annotations

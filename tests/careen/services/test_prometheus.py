@@ -1,4 +1,6 @@
-"""Tests reads of active alerts from a Prometheus. A failure of the server makes the alerts unknown and never "none"."""
+"""Tests how careen reads active alerts from a Prometheus. If the server fails, the result is "unknown", never
+"none".
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ Serve = Callable[..., str]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Run a server that answers every query with this body. `asked` collects the queries."""
+    """Yield a function that starts a server and returns its URL. The server answers each query with `body`, and adds
+    the query to `asked`.
+    """
     servers: list[ThreadingHTTPServer] = []
     hanging = threading.Event()
 

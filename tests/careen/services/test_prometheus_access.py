@@ -1,5 +1,5 @@
-"""Tests reads from a Prometheus behind TLS that requires credentials. Without the right credentials the alerts are
-unknown.
+"""Tests how careen reads alerts from a Prometheus that requires TLS and credentials. With wrong credentials, the result
+is "unknown".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SLOW = (Alert(name="Slow"),)
 
 @dataclass
 class Server:
-    """A server that answers with one alert if a request has the header in `wants`. `shown` collects the headers of all
+    """A server that returns one alert if the request has the header in `wants`. `shown` collects the headers of all
     requests.
     """
 
@@ -68,7 +68,7 @@ def running_server(*, asks_for_certificate: bool = False, **how: Any) -> Iterato
 
     class Quiet(ThreadingHTTPServer):
         def handle_error(self, *_: Any) -> None:
-            """Prints nothing: some tests make a TLS handshake fail."""
+            """Print nothing, because some tests make a TLS handshake fail."""
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATES / "server.pem", CERTIFICATES / "server.key")

@@ -1,5 +1,5 @@
-"""Tests silences in an Alertmanager, which careen creates, extends and ends. An unexpected answer gives the reason why
-the result is unknown.
+"""Tests how careen creates, extends and ends silences in an Alertmanager. After an unexpected answer, the result is
+unknown and says why.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NODE, INSTANCE = matchers('node="$NODE"'), matchers('{instance=~"$NODE(:[0-9]+)?
 
 @dataclass
 class FakeAlertmanager:
-    """A server that keeps silences as the Alertmanager API does. `answers` replaces its answers, by method."""
+    """A server that keeps silences as the Alertmanager API does. `answers` sets the answer to a method instead."""
 
     url: str = ""
     silences: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass
 class Webhook:
-    """A recorder of requests. `hangs` delays every answer until the test is over."""
+    """Records the requests of a test. If `hangs` is set, no answer is sent until the test is over."""
 
     address: str = ""
     status: int = 200

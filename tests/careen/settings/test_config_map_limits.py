@@ -1,4 +1,4 @@
-"""Tests that a ConfigMap may not contain a setting that would give its editor root on every host."""
+"""Tests that a ConfigMap cannot contain settings that would give its editor root on every host."""
 
 from __future__ import annotations
 

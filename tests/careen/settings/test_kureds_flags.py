@@ -128,7 +128,7 @@ def test_the_table_of_this_file_has_each_flag_of_kured() -> None:
 
 
 def as_flags(*arguments: str) -> dict[str, tuple[str, ...]]:
-    """The settings as click reads them from the command line."""
+    """Parse these command-line arguments with click, and return the settings."""
     return given_flags(agent.make_context("agent", list(arguments)).params)
 
 

@@ -1,5 +1,5 @@
-"""Tests the settings of a claim that are stored on the Node: they contain no secrets, and any stored content can be
-read.
+"""Tests the settings that an agent stores on its Node for the time of a claim. They contain no secrets, and the agent
+can read any stored content.
 """
 
 from __future__ import annotations

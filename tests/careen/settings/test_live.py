@@ -80,7 +80,9 @@ def test_an_invalid_edit_changes_nothing_and_is_reported(text: str) -> None:
     ],
 )
 def test_invalid_yaml_is_reported_by_position_without_its_text(line: str) -> None:
-    """A message of the YAML library quotes the line. careen's message appears in an Event and in each agent's log."""
+    """The message of the YAML library quotes the invalid line. careen's message must not, because it appears in an
+    Event and in each agent's log.
+    """
     (problem,) = live().offer(config(f"concurrency: 2\n{line}\n"))
     assert "`config.yaml` in ConfigMap careen/careen is not YAML: line " in problem
     assert "SECRET" not in problem
@@ -191,7 +193,9 @@ def test_an_invalid_scheduler_configuration_is_refused_at_start_and_in_an_edit(
 
 
 def test_an_edit_that_removes_the_named_key_keeps_the_last_valid_configuration() -> None:
-    """Two edits that belong together arrive in the wrong order. No forecast between them uses another configuration."""
+    """A person makes two edits that belong together, in the wrong order. No forecast between the two edits uses another
+    configuration.
+    """
     there = LiveSettings(
         GIVEN, config(f"{NAMED}\nconcurrency: 2", **{"scheduler.yaml": ONE}), config_map_name="careen/careen"
     )
@@ -243,7 +247,7 @@ def test_an_unreadable_scheduler_configuration_file_is_an_invalid_setting(
 
 
 def test_a_large_scheduler_configuration_is_checked_in_the_child_process() -> None:
-    """The child process has a deadline and a memory limit. The agent's own process has none."""
+    """Only the child process has a deadline and a memory limit. The agent's own process has neither."""
     lists = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20)
     )

@@ -16,7 +16,7 @@ def settle(
     environment: dict[str, str] | None = None,
     config_map: dict[str, Any] | None = None,
 ) -> Resolved:
-    """The effective settings of the agent of n1 with these sources."""
+    """Resolve the settings of the agent on n1 from these sources."""
     written = {name: value if isinstance(value, tuple) else (value,) for name, value in (flags or {}).items()}
     return resolve(
         flags={"node_id": ("n1",), **written},
@@ -149,8 +149,8 @@ def test_every_flag_of_kured_is_read_from_kureds_variable(name: str) -> None:
 
 
 def test_the_blocking_pod_selector_works_from_kureds_variable() -> None:
-    """kured ignores its variable KURED_BLOCKING_POD_SELECTOR, because the type of the flag cannot be read from the
-    environment. With kured the node reboots.
+    """kured itself ignores KURED_BLOCKING_POD_SELECTOR, because it cannot read this type of flag from the environment.
+    With kured, the node reboots.
     """
     settings = settle(environment={"KURED_BLOCKING_POD_SELECTOR": "app=db,tier=x\napp=cache"}).settings
     assert settings.blocking_pod_selector == (Selector.parse("app=db,tier=x"), Selector.parse("app=cache"))
@@ -166,7 +166,7 @@ def test_list_settings_may_be_repeated_or_separated_by_commas(written: tuple[str
 
 
 def test_a_list_flag_replaces_the_list_of_its_variable() -> None:
-    """kured appends the days of the variable to the days of the flag."""
+    """kured instead adds the days of the variable to the days of the flag."""
     assert settle({"reboot_days": "mo"}, {"KURED_REBOOT_DAYS": "tu"}).settings.reboot_days == (0,)
 
 
@@ -368,8 +368,8 @@ def test_service_variables_of_kubernetes_are_not_settings() -> None:
 def test_variables_of_a_service_named_like_careen_do_not_stop_the_start(
     prefix: str, service: str, address: str
 ) -> None:
-    """Kubernetes sets CAREEN_METRICS_PORT for a Service `careen-metrics`. The variable of --metrics-port has the same
-    name.
+    """For a Service named `careen-metrics`, Kubernetes sets CAREEN_METRICS_PORT. This is also the variable of
+    --metrics-port.
     """
     link = f"{prefix}_{service}"
     url = f"tcp://[{address}]:8080" if ":" in address else f"tcp://{address}:8080"
@@ -437,7 +437,7 @@ def test_a_config_map_key_with_underscores_is_reported_with_the_correct_name(key
 
 @pytest.mark.parametrize("elsewhere", ["flags", "environment"])
 def test_an_overridden_config_map_setting_is_reported(elsewhere: str) -> None:
-    """manifests/signal/ sets the sentinel by a flag. If the ConfigMap could name another sentinel, no node would
+    """The flags in manifests/signal/ set the sentinel. If the ConfigMap could set another sentinel, no node would
     reboot.
     """
     flags = {"node_id": ("n1",)}

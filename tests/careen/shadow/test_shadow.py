@@ -1,4 +1,4 @@
-"""Tests the effect of each event on a shadow: which bindings it compares, and which it cannot compare."""
+"""Tests how a shadow handles each event: which bindings it compares, and which bindings it cannot compare."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ Json = dict[str, Any]
 
 
 class Town:
-    """A cluster in memory with its shadow. Of the nodes n1 and n2, n2 has more room."""
+    """A cluster in memory, and the shadow that observes it. By default the nodes are n1 and n2, and n2 has more
+    room.
+    """
 
     def __init__(self, nodes: Json | None = None, configuration: Json | None = None) -> None:
         self.seconds = 0.0
@@ -57,7 +59,7 @@ class Town:
         self.event("MODIFIED", pod(name, on=on, **more))
 
     def said(self) -> dict[str, AgreementReason]:
-        """What the shadow has compared or counted one second later, by reason."""
+        """Let one second pass and let the shadow compare. Return its counts by profile and reason."""
         self.seconds += 1.0
         while self.shadow.compare():
             pass
@@ -238,8 +240,8 @@ def test_bindings_beyond_the_shadows_capacity_are_counted_without_comparison(mon
 
 
 def test_the_comparison_is_undecided_if_an_earlier_decision_may_be_bound_later() -> None:
-    """n1 is better for `web` if `big` is already on n2. The shadow cannot see whether it was when the scheduler
-    decided.
+    """n1 is better for `web` if the scheduler has already placed `big` on n2. The shadow cannot see in which order the
+    scheduler decided.
     """
     town = Town()
     town.comes("big", cpu="6")
@@ -365,7 +367,7 @@ def test_an_unreadable_line_of_the_watch_is_skipped(line: bytes) -> None:
 
 
 def learned_town(configuration: Json | None = None) -> Town:
-    """A cluster of 130 nodes whose shadow has compared one binding."""
+    """Return a cluster of 130 nodes whose shadow has compared one binding."""
     town = Town({f"n{number:03}": str(4 + number % 9) for number in range(130)}, configuration)
     town.comes("first")
     town.bound("first", "n003")
@@ -412,7 +414,7 @@ def of_a_set(manifest: Json, **metadata: Any) -> Json:
 
 @pytest.mark.parametrize(("is_cordoned", "others"), [(True, 1), (False, 2)])
 def test_a_late_replacement_of_a_drained_pod_is_not_counted_as_another_pod(is_cordoned: bool, others: int) -> None:
-    """In both cases the first binding of the cluster counts, because no drain displaced its pod."""
+    """The first binding of the cluster always counts as another pod, because no drain displaced that pod."""
     town = learned_town()
     town.event("ADDED", of_a_set(pod("db-0", on="n001")))
     drained = node("n001")

@@ -1,4 +1,4 @@
-"""The catalogue of mutants. Each mutant is one mistake, named by its effect."""
+"""The catalogue of mutants. A mutant is one mistake in careen's code, and its name says what then goes wrong."""
 
 from __future__ import annotations
 

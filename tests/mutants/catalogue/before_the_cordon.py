@@ -1,4 +1,6 @@
-"""Mistakes in the phases before the cordon: idle, waiting with the line, claiming."""
+"""Mistakes in the phases before the cordon: idle, waiting and claiming. Includes mistakes in the line of
+waiting nodes.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Mistakes in the drain: which pods are evicted and when, which may be deleted by force, and the comparison with the
-state before.
+"""Mistakes in the drain: which pods it evicts and when, which pods it may delete by force, and how it compares the
+health of workloads with the health before the drain.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def shop(desk: Desk) -> Desk:
 
 
 def test_this_file_tests_every_option_that_names_a_file() -> None:
-    """Finds the options by their types, so a new option that is missing from the tables above fails here."""
+    """The test finds these options by their types. It fails for a new option that is missing from the tables above."""
     found = set()
     for entry in COMMANDS:
         command = cli.get_command(click.Context(cli), entry.name)
@@ -123,7 +123,7 @@ def test_an_invalid_dump_is_refused_and_named(
 def test_a_command_refuses_an_unreadable_file_before_any_request(
     shop: Desk, tmp_path: Path, command: str, option: str
 ) -> None:
-    """The cases: a folder, a missing file, and a file that fails when it is read (/proc/self/mem at address 0)."""
+    """The cases are a folder, a missing file, and a file that cannot be read (/proc/self/mem at address 0)."""
     for path in (tmp_path, tmp_path / "missing", Path("/proc/self/mem")):
         result = shop.run(*READ[command, option], option, str(path))
         assert result.exit_code == 2, result.output

@@ -1,4 +1,4 @@
-"""Tests which DaemonSet a command uses for the lock: the one that the options name, else careen's, else kured's."""
+"""Tests in which DaemonSet a command finds the lock. The options come first, then careen's DaemonSet, then kured's."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ class Clock:
 
 
 def lines_of(steps: list[tuple[float, int]], total: int = 5000) -> list[str]:
-    """The progress output for this number of nodes in this number of seconds."""
+    """Return the progress lines for these steps, which are given as (seconds, number of finished nodes)."""
     clock, said = Clock(), list[str]()
     lines = Lines("order oldest", total, clock, said.append)
     for after, done in steps:

@@ -48,8 +48,8 @@ FAULTS = (
 
 @dataclass
 class BrokenServer:
-    """An API server in memory. Each watch uses up one fault, and makes `changes` while it runs. When both lists are
-    empty, watches continue without end.
+    """An API server in memory. Each watch takes the next fault of `faults`, and makes the next changes of `changes`.
+    When both lists are empty, a watch never ends.
     """
 
     faults: list[str] = field(default_factory=list)
@@ -70,13 +70,13 @@ class BrokenServer:
 
     @property
     def waiting(self) -> set[str]:
-        """The kinds whose events were all delivered, on watches that continue."""
+        """Return the kinds whose watch has delivered every event and has not ended."""
         return {kind for kind, version in self._told.items() if version == self.version}
 
     # ---- the cluster's content ----
 
     def change(self, verb: str, kind: str, name: str) -> None:
-        """With "put", create the object or replace it by a new version. With "drop", delete it."""
+        """Apply one change. "put" creates an object or replaces it by a new version, and "drop" deletes it."""
         self.version += 1
         key = (kind, name)
         if verb == "drop":
@@ -94,11 +94,11 @@ class BrokenServer:
         self._moved.clear()
 
     def forget(self) -> None:
-        """From now on refuse watches that start before the current version."""
+        """Forget the history. From now on, refuse a watch that starts before the current version."""
         self.oldest = self.version
 
     def pages(self) -> list[Json]:
-        """All objects, as fresh lists would return them."""
+        """Return all objects as fresh lists would return them."""
         return [
             {"kind": f"{kind}List", "apiVersion": _API[kind], "items": self._items(kind)}
             for kind in ("Node", "Pod", "DeviceClass")
@@ -162,7 +162,7 @@ class BrokenServer:
             raise Unclear("the connection broke")
 
     def _first(self, fault: str, kind: str, position: int) -> list[bytes]:
-        """The events that the client has missed, some of them twice."""
+        """Return the events that the client has missed. With some faults, repeat old events or leave events out."""
         past = self._events(kind, 0)
         if fault == "empty" or (fault == "older" and not past):
             return []
@@ -171,13 +171,12 @@ class BrokenServer:
         return [*(past[-5:] if fault == "again" else ()), *self._events(kind, position)]
 
     def _next(self, fault: str, kind: str, seen: int) -> list[bytes]:
-        """Make the next change."""
         if self.changes:
             self.change(*self.changes.pop(0))
         return [] if fault == "cut" else self._events(kind, seen)  # the last event is lost on its way
 
     async def _on(self, kind: str, seen: int) -> AsyncGenerator[bytes, None]:
-        """Yield events as they happen, without end."""
+        """Yield the events of a watch that never ends."""
         while True:
             if self.changes:
                 self.change(*self.changes.pop(0))
@@ -230,7 +229,7 @@ def _status(code: int, reason: str) -> Json:
 
 
 def _manifest(kind: str, name: str, version: int) -> Json:
-    """An object whose content differs in each version."""
+    """Return an object whose content differs in each version."""
     if kind == "Node":
         manifest: Json = dict(a_node(name).manifest)
         manifest["metadata"] = {**manifest["metadata"], "labels": {"seen": str(version)}}

@@ -1,6 +1,4 @@
-"""Tests that follow all kinds at once against the embedded API server, with its bookmarks, its 410 answers and its
-faults.
-"""
+"""Tests a feed that watches all kinds at once on the embedded API server, with bookmarks, 410 answers and faults."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from tests.patience import until
 
 
 class Impatient(SystemClock):
-    """A clock that waits a hundredth of the requested time."""
+    """A clock that sleeps for a hundredth of the requested time."""
 
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds / 100)
@@ -59,7 +57,7 @@ async def following(server: RunningServer, folder: Path) -> AsyncIterator[Cluste
 
 
 def change(server: RunningServer, chance: random.Random) -> None:
-    """Create, change or delete a pod or a node."""
+    """Create or change a random node or pod."""
     name = f"n{chance.randrange(6)}"
     if chance.random() < 0.3:
         server.seed({**a_node(name).manifest, "apiVersion": "v1", "kind": "Node"})
@@ -71,7 +69,7 @@ def change(server: RunningServer, chance: random.Random) -> None:
 
 
 async def agrees(server: RunningServer, feed: ClusterFeed, folder: Path) -> None:
-    """Wait until the feed equals a fresh list of the cluster."""
+    """Wait until the feed has the same nodes and pods as a fresh list of the cluster."""
     transport = connect(server.write_kubeconfig(folder / "admin", user="admin"), part="test")
     fresh: Any = None
     try:

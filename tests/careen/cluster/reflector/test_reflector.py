@@ -1,4 +1,6 @@
-"""Tests that a reflector ends with the objects that a fresh list returns, whatever happens to its lists and watches."""
+"""Tests that a reflector ends with the objects that a fresh list returns, whatever faults its lists and watches
+have.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from tests.patience import until
 
 
 class Silent:
-    """A listener that ignores each event."""
+    """A listener that ignores each call."""
 
     def before(self, kind: str, line: bytes) -> None: ...
 
@@ -33,7 +35,7 @@ class Silent:
 
 
 class Following:
-    """A feed that follows a broken server, and its clock."""
+    """Runs a feed against a broken server, on a virtual clock."""
 
     def __init__(self, server: BrokenServer, sources: Sequence[WatchedKind] = SOURCES) -> None:
         self.server = server
@@ -42,7 +44,7 @@ class Following:
         self.feed = ClusterFeed(api, server, sources, cache=ClusterCache(), audience=Silent(), chance=lambda: 0.5)
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Follow the server until this time."""
+        """Run the feed until the condition holds."""
         task = asyncio.create_task(self.feed.run())
         try:
             await until(lambda: condition() or task.done(), self.told)
@@ -52,7 +54,7 @@ class Following:
                 await task
 
     async def until_quiet(self) -> None:
-        """Follow the server until it has no change left and has delivered each event."""
+        """Run the feed until the server has made all its changes and has delivered every event."""
         kinds = {source.kind for source in SOURCES} - self.server.unserved
         await self.until(lambda: not (self.server.faults or self.server.changes) and self.server.waiting == kinds)
 
@@ -60,7 +62,7 @@ class Following:
         return f"{self.server.faults} {self.server.changes} {self.server.waiting} {self.feed.troubles}"
 
     def lists(self, source: WatchedKind) -> int:
-        """The number of list requests for this kind."""
+        """Return how many lists of this kind the feed has started."""
         return sum(
             1
             for each in self.server.requests
@@ -69,7 +71,7 @@ class Following:
 
 
 def seen(snapshot: Snapshot) -> Any:
-    """All objects that the feed knows, in any order."""
+    """Return the content of a snapshot in a form that does not depend on the order of the objects."""
     pods = [*snapshot.placed_pods, *snapshot.pending, *snapshot.ghosts]
     return (
         {node.name: node for node in snapshot.nodes},
@@ -106,7 +108,9 @@ def test_after_any_faults_the_feed_equals_a_fresh_list(
 
 
 async def test_the_broken_server_answers_all_pages_of_a_list_from_one_version() -> None:
-    """As etcd does. Otherwise a deletion between two pages would hide the first object of the second page."""
+    """etcd does the same. If each page had its own version, a deletion between two pages would hide the first object of
+    the second page.
+    """
     server = BrokenServer(page_size=2)
     for name in ("a", "b", "c"):
         server.change("put", "Pod", name)

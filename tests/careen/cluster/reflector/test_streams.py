@@ -1,4 +1,4 @@
-"""Tests the bytes of a watch over real connections: how they arrive, and each way in which the stream ends."""
+"""Tests the bytes of a watch over real connections: how they arrive, and each way in which the stream can end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def chunk(data: bytes) -> bytes:
 
 
 class Desk:
-    """Opens streams to a server whose behaviour the test sets."""
+    """Opens watch streams to a server. `behave` defines what the server does with a connection."""
 
     def __init__(self, folder: Path, behave: Callable[[socket.socket], None]) -> None:
         self.server = RawServer(behave)
@@ -121,7 +121,9 @@ async def test_the_thread_of_a_watch_ends_when_its_reader_stops(desk: Callable[.
 
 
 async def test_the_thread_of_a_watch_waits_for_a_slow_reader_and_ends_with_it(desk: Callable[..., Desk]) -> None:
-    """The server sends more bytes than the queue holds. A fast server has to wait, so data does not accumulate."""
+    """The server sends more bytes than the queue holds. The thread must wait, because the bytes would otherwise
+    accumulate in memory.
+    """
     sent = threading.Event()
 
     def behave(connection: socket.socket) -> None:

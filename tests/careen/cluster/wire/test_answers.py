@@ -1,4 +1,4 @@
-"""Tests that each read and write treats a 200 answer without content as an error, never as an empty cluster."""
+"""Tests that each read and each write treats a 200 answer without content as an error, never as an empty cluster."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ WHOLE: dict[str, tuple[str, type[Any], dict[str, Any], list[str]]] = {
 
 
 def without(value: Any, path: str) -> Any:
-    """A copy of the object without the field at this path."""
+    """Return a copy of the object without the field at this path."""
     first, _, rest = path.partition(".")
     if isinstance(value, list):
         return [without(each, rest) if place == int(first) else each for place, each in enumerate(value)]
@@ -280,7 +280,7 @@ def test_an_answer_without_a_required_field_is_unclear(what: str, field: str) ->
 
 @pytest.mark.parametrize("field", ["spec", "status"])
 async def test_a_list_with_one_incomplete_item_is_unclear(field: str) -> None:
-    """A Node could be cut off before its taints or its cordon."""
+    """The answer may be cut off before a Node's taints or its cordon."""
     page = a_list("Node", {"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}})
     page["items"][1] = without(page["items"][1], field)
     with pytest.raises(UnreadableAnswer):

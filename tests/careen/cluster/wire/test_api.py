@@ -1,4 +1,4 @@
-"""Tests requests to the API server, which are repeated where that is safe."""
+"""Tests requests to the API server, and which of them careen repeats after an error."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ async def test_a_list_object_without_items_is_an_empty_list() -> None:
 
 
 async def test_a_404_without_a_status_object_does_not_mean_that_the_object_is_gone() -> None:
-    """A proxy sends such an answer, and so does a server for an API group that it does not serve."""
+    """A proxy can send such a 404. A server that does not serve the API group sends it too."""
     with pytest.raises(NotServed) as caught:
         await api_on(Scripted(answer(404, b"404 page not found"))).get(NODE, ObjectHead)
     assert not isinstance(caught.value, NotFound)

@@ -1,4 +1,4 @@
-"""Tests the transport over real sockets."""
+"""Tests the HTTP client for the API server with real sockets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nDate: Wed, 04 Mar 2026 12:00:00 G
 
 
 class RawServer:
-    """A server that passes each connection to a function and keeps the bytes that it received."""
+    """A TCP server that passes each connection to a function, and keeps the bytes that it received."""
 
     def __init__(self, behave: Callable[[socket.socket], None]) -> None:
         self.received: list[bytes] = []
@@ -49,7 +49,7 @@ class RawServer:
 
     @property
     def requests(self) -> int:
-        """The number of requests that arrived, even if one arrived in several pieces."""
+        """Return the number of requests that arrived. A request that arrived in several pieces counts once."""
         return b"".join(self.received).count(b" HTTP/1.1\r\n")
 
     def close(self) -> None:
@@ -165,7 +165,7 @@ async def test_a_request_is_unclear_if_its_answer_is_incomplete_at_the_total_dea
 
 
 class Gate:
-    """A server that answers the first request only when the test allows it."""
+    """Answers each request. The answer to the first request waits until the test sets `is_open`."""
 
     def __init__(self) -> None:
         self.is_open = threading.Event()
@@ -181,7 +181,7 @@ class Gate:
 async def test_a_request_that_finds_no_free_thread_is_never_sent(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
-    """If the request were unclear, the caller would read again and wait. A write that arrives later is worse."""
+    """If the request stayed in the queue, it could change the cluster after the caller has given it up."""
     monkeypatch.setattr(client, "THREAD_SECONDS", 0.1)
     gate = Gate()
     server = serve(gate)

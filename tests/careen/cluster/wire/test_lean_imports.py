@@ -1,4 +1,4 @@
-"""Tests the agent's libraries, which are loaded without the parts that an agent does not use."""
+"""Tests that the agent loads its libraries without the parts that it does not use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests guarded_write: one write and its outcome, with answers that are lost or late."""
+"""Tests guarded_write, which writes once and returns the outcome, also when the answer is lost or late."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from careen.cluster.wire.writes import Landed, Rejected, Stale, StillUnclear, Wr
 
 
 async def test_a_write_without_a_resource_version_is_refused() -> None:
-    """The server treats a patch with an empty resourceVersion like one without it, and overwrites others' changes."""
+    """The server accepts a patch with an empty resourceVersion at any version, and overwrites the changes of other
+    clients.
+    """
     thing = Thing(plan=[(None, True)])
     outcome: Written[str] = await write_guarded(
         version="", write=thing.write, read=thing.read, stands=lambda value: value == "new"
@@ -40,7 +42,9 @@ FAILED = refused(ServerFailed, 500)  # type: ignore[arg-type]
 
 @dataclass
 class Thing:
-    """An object with a version. For each write, `plan` gives the answer, and whether the write takes effect."""
+    """An object with a version. For each write, `plan` says which error the client gets and whether the write takes
+    effect.
+    """
 
     plan: list[tuple[ClusterError | None, bool]]
     version: int = 1

@@ -61,7 +61,7 @@ def test_a_newer_kernel_of_the_same_flavour_needs_a_reboot(
 
 
 def test_a_kernel_with_modules_but_without_an_image_is_not_installed(tmp_path: Path) -> None:
-    """`dkms` and removed packages leave folders of modules behind."""
+    """`dkms` and removed kernel packages leave folders with modules behind."""
     with_files(tmp_path, "/boot/vmlinuz-6.1.0-18-amd64", "/lib/modules/6.1.0-21-amd64/updates/dkms/x.ko")
     assert ask("kernel", tmp_path, release="6.1.0-18-amd64").answer is NO
 
@@ -73,8 +73,8 @@ def test_an_unreadable_folder_of_kernels_makes_the_need_unknown(tmp_path: Path) 
 
 
 def test_the_suse_probe_checks_the_file_of_zypper(tmp_path: Path) -> None:
-    """openSUSE/zypp-boot-plugin writes `/run/reboot-needed`. zypper's needs-rebooting.cc looks for the file in
-    `/var/run`.
+    """zypper's needs-rebooting.cc reads the file in `/var/run`. openSUSE/zypp-boot-plugin writes `/run/reboot-needed`,
+    which is the same file.
     """
     assert ask("suse", tmp_path).answer is UNKNOWN, "without /run, the host is not mounted"
     (tmp_path / "run").mkdir()

@@ -1,4 +1,6 @@
-"""Tests the page of a plan: well-formed, self-contained and complete. If a browser is available, also its layout."""
+"""Tests that the page of a plan is well-formed, self-contained and complete. If a browser is available, also tests its
+layout.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 class Page(HTMLParser):
-    """The parsed page: tags with attributes, and the text. A tag that is not closed, or closed twice, is an error."""
+    """Parses a page into its tags with attributes and its text. Fails if a tag is not closed, or closed twice."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -117,7 +119,7 @@ def edges(attrs: dict[str, str | None]) -> tuple[float, float]:
 
 
 def test_a_bar_starts_at_the_position_of_its_time() -> None:
-    """The plan takes 545 seconds: n1 takes the first 270, and n2 begins at 275."""
+    """The plan takes 545 seconds. n1 takes the first 270 seconds, and n2 begins at 275 seconds."""
     assert [edges(bar) for bar in Page(plan_html(a_plan())).with_class("bar")] == [
         pytest.approx(each, abs=0.01)
         for each in [
@@ -140,7 +142,7 @@ def test_the_time_line_cuts_out_a_night_between_two_windows() -> None:
 
 
 def test_a_label_near_the_right_edge_is_placed_to_the_left() -> None:
-    """Four nodes reboot in the first night and one in the second, which begins at four fifths of the axis."""
+    """Four nodes reboot in the first night and one in the second night, which begins at four fifths of the axis."""
     visits = (*(a_visit(f"n{number}", 270 * number) for number in range(4)), a_visit("n9", DAY))
     ticks = Page(plan_html(a_plan(visits=visits))).with_class("tick")
     assert [
@@ -199,7 +201,7 @@ def test_a_plan_without_nodes_also_has_a_page() -> None:
 
 
 def a_large_plan(nodes: int = 60) -> Plan:
-    """Nodes of three zones, one after another. Each node moves one pod to the next node."""
+    """Return a plan for nodes of three zones, one node after another. Each node moves one pod to n00."""
     names = tuple(f"n{number:02}" for number in range(nodes))
     visits = tuple(a_visit(name, 275 * place, moves=1) for place, name in enumerate(names))
     moves = tuple(
