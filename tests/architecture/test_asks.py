@@ -18,7 +18,7 @@ ROWS = [
 NUMBER = 36
 
 
-def test_each_request_is_answered_once_and_in_order() -> None:
+def test_the_page_answers_each_request_once_and_in_order() -> None:
     assert [row[0] for row in ROWS] == [str(number) for number in range(1, NUMBER + 1)]
     assert {len(row) for row in ROWS} == {5}
     assert {row[2] for row in ROWS} <= {"yes", "in part", "no"}
@@ -30,7 +30,7 @@ def test_the_first_lines_of_the_page_count_the_answers() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}: {row[1]}")
-def test_each_answer_names_existing_tests_settings_and_commands(row: list[str]) -> None:
+def test_each_answer_refers_to_existing_tests_settings_and_commands(row: list[str]) -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row[4])
     assert named
     assert row[4] == ", ".join(f"`{file}::{function}`" for file, function in named)

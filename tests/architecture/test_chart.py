@@ -289,7 +289,7 @@ def test_the_schema_of_the_chart_refuses_every_text_that_the_agent_refuses(name:
 
 
 @pytest.mark.parametrize("name", OF_SETTINGS)
-def test_the_schema_accepts_the_default_of_each_value_and_the_agent_reads_it(name: str) -> None:
+def test_schema_and_agent_accept_the_default_of_each_value_of_the_chart(name: str) -> None:
     value = VALUES["configuration"][key(name)]
     assert accepts(OF_SETTINGS[name], value)
     kind = SETTINGS[name].kind

@@ -53,7 +53,7 @@ def test_ci_passes_when_every_part_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_ci_fails_when_one_part_fails_and_still_runs_the_other_parts(tmp_path: Path, part: str) -> None:
+def test_ci_runs_all_parts_and_then_fails_if_one_part_failed(tmp_path: Path, part: str) -> None:
     done = run_with_a_make_that(tmp_path, fails_at=part)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"1 failed in {part}" in done.stdout
@@ -101,7 +101,7 @@ def test_the_ci_script_is_executable_and_stops_on_errors() -> None:
     assert "set -euo pipefail" in script.read_text()
 
 
-def test_make_help_lists_every_target_that_the_readme_names() -> None:
+def test_make_help_lists_every_target_that_the_readme_mentions() -> None:
     done = run(["make", "--no-print-directory", "help"], cwd=ROOT)
     listed = {line.split()[0] for line in done.stdout.splitlines()[1:]}
     assert {"help", "install", "demo", "test", "test-cluster", "check", "bench", "image"} <= listed

@@ -47,7 +47,7 @@ def test_each_page_shows_an_example_before_its_second_heading(page: Path) -> Non
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_every_file_named_in_the_docs_exists(page: Path) -> None:
+def test_every_file_that_the_docs_mention_exists(page: Path) -> None:
     named = set(re.findall(r"(?<![\w/.*-])((?:[\w-]+/)+[\w-]+\.(?:py|yaml|md|mk|toml))\b", page.read_text()))
     tops = (ROOT, page.parent, ROOT / "operator" / "careen", ROOT / "scheduler_core")
     assert {name for name in named if "NAME" not in name and not any((top / name).exists() for top in tops)} == set()
@@ -76,7 +76,7 @@ def test_every_link_in_the_docs_has_a_target(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_every_make_target_named_in_the_docs_exists(page: Path) -> None:
+def test_every_make_target_that_the_docs_mention_exists(page: Path) -> None:
     makefiles = "\n".join(path.read_text() for path in (ROOT / "Makefile", *ROOT.glob("mk/*.mk")))
     targets = set(re.findall(r"^([a-z][\w-]*):", makefiles, re.MULTILINE))
     named = {
@@ -128,7 +128,7 @@ def test_each_generated_page_is_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text() == generated()[name], "run `make docs`"
 
 
-def test_the_example_of_the_shadows_page_is_up_to_date() -> None:
+def test_the_example_on_the_page_about_the_shadow_is_up_to_date() -> None:
     text = (ROOT / "docs/shadow.md").read_text()
     assert text == shadow_example.page(), "run `make docs`"
     assert shadow_example.Example().table() in text

@@ -87,7 +87,7 @@ def test_no_role_grants_a_wildcard() -> None:
     ] == []
 
 
-def test_each_rbac_rule_has_a_comment_that_names_its_request() -> None:
+def test_each_rbac_rule_has_a_comment_about_its_request() -> None:
     text = (MANIFESTS / "rbac.yaml").read_text()
     rules = re.findall(r"^(.*)\n  - apiGroups: .*\n    resources: (.*)$", text, re.MULTILINE)
     assert rules
@@ -111,7 +111,7 @@ def test_each_path_that_the_code_requests_is_covered_by_a_right() -> None:
     assert asked - covered == set()
 
 
-def test_the_role_bindings_name_the_service_account_of_the_daemonset() -> None:
+def test_the_role_bindings_refer_to_the_service_account_of_the_daemonset() -> None:
     account = {"kind": "ServiceAccount", "name": POD["serviceAccountName"], "namespace": AGENT["metadata"]["namespace"]}
     for kind in ("ClusterRoleBinding", "RoleBinding"):
         binding = the(kind, "rbac.yaml")
@@ -134,7 +134,7 @@ def test_the_selector_of_the_daemonset_matches_its_pods() -> None:
     assert wanted.items() <= AGENT["spec"]["template"]["metadata"]["labels"].items()
 
 
-def test_the_pod_security_of_the_namespace_admits_the_agents_pod() -> None:
+def test_the_pod_security_level_of_the_namespace_admits_the_agents_pod() -> None:
     namespace = the("Namespace", "namespace.yaml")["metadata"]
     assert namespace["name"] == AGENT["metadata"]["namespace"]
     assert namespace["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
@@ -154,7 +154,7 @@ def test_the_installed_settings_file_changes_no_default() -> None:
     assert yaml.safe_load(settings_text()) is None
 
 
-def test_the_settings_file_names_the_flag_that_allows_each_setting_that_gives_root() -> None:
+def test_the_settings_file_shows_the_flag_for_each_setting_that_gives_root() -> None:
     blocks = re.findall(r"^((?:# .*\n)+)#([a-z-]+): ", settings_text(), re.MULTILINE)
     marked = {name: re.search(r"ROOT: .*--([a-z-]+)\.$", " ".join(text.split("\n# ")).strip()) for text, name in blocks}
     assert {name: match[1] for name, match in marked.items() if match} == {
@@ -305,7 +305,7 @@ def images_in(value: Any) -> Iterator[str]:
             yield from images_in(each)
 
 
-def test_no_manifest_names_an_image_that_another_party_could_own() -> None:
+def test_no_manifest_contains_an_image_that_another_party_could_own() -> None:
     """An image name without a registry belongs to the default registry, where anyone could register the name. The
     container would run that party's code as root on the host.
     """
@@ -324,7 +324,7 @@ def commands_of_the_readme() -> list[str]:
     return section.split("```console\n")[1].split("```")[0].splitlines()
 
 
-def test_the_readme_builds_pushes_and_applies_the_same_image() -> None:
+def test_the_commands_of_the_readme_build_push_and_apply_the_same_image() -> None:
     build, push, apply = commands_of_the_readme()
     own = push.removeprefix("docker push ")
     assert own.endswith(f"/careen:{VERSION}")
@@ -504,7 +504,7 @@ def test_systemd_accepts_the_unit_files(tmp_path: Path, file: str) -> None:
 # ---- the network ----
 
 
-def test_the_network_policy_admits_only_the_metrics_port_and_all_egress() -> None:
+def test_the_network_policy_allows_all_egress_and_only_ingress_to_the_metrics_port() -> None:
     policy = the("NetworkPolicy", "network/policy.yaml")
     assert policy["metadata"]["namespace"] == AGENT["metadata"]["namespace"]
     assert policy["spec"] == {
@@ -644,7 +644,7 @@ def kustomize(folder: Path) -> list[dict[str, Any]]:
     return [each for each in yaml.safe_load_all(done.stdout) if each]
 
 
-def test_the_shadow_runs_without_privileges_and_with_read_rights_only() -> None:
+def test_the_shadow_has_no_privileges_and_only_rights_to_read() -> None:
     deployment = the("Deployment", "shadow/shadow.yaml")
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
@@ -667,7 +667,7 @@ def test_the_shadow_runs_without_privileges_and_with_read_rights_only() -> None:
     assert the("ServiceAccount", "shadow/shadow.yaml")["metadata"]["name"] == account["name"]
 
 
-def test_the_shadow_does_not_match_the_agents_selector_and_its_options_exist() -> None:
+def test_the_shadows_pod_has_existing_options_and_is_not_selected_as_an_agent() -> None:
     deployment = the("Deployment", "shadow/shadow.yaml")
     template = deployment["spec"]["template"]
     assert not AGENT["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()

@@ -239,7 +239,7 @@ def test_make_install_uses_the_local_scheduler_core(index: type[Index], empty: P
     assert index.asked == []
 
 
-def test_pip_asks_the_index_for_scheduler_core_if_only_careen_is_named(index: type[Index], empty: Path) -> None:
+def test_pip_asks_the_index_for_scheduler_core_if_it_installs_only_careen(index: type[Index], empty: Path) -> None:
     """`make install` would ask the index too if the Makefile listed only careen."""
     done = pip(empty, index, "install", "--no-build-isolation", "--dry-run", ".")
     assert done.returncode == 0, done.stdout + done.stderr

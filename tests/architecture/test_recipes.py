@@ -30,18 +30,18 @@ def naming(pattern: str) -> set[str]:
 
 
 @pytest.mark.parametrize("recipe", ROWS)
-def test_every_file_named_in_a_recipe_exists(recipe: str) -> None:
+def test_every_file_that_a_recipe_lists_exists(recipe: str) -> None:
     plain = {path for path in files_of(recipe) if "NAME" not in path}
     assert {path for path in plain if not (ROOT / path).exists()} == set()
 
 
-def test_the_recipe_for_a_gate_names_every_file_that_mentions_minimum_interval() -> None:
+def test_the_recipe_for_a_gate_lists_every_file_that_mentions_minimum_interval() -> None:
     known = naming(r"\bminimum_interval\.\w|GATE = Gate\(\s*name=\"minimum-interval\"")
     assert known <= files_of("add a gate", "minimum_interval")
     assert known == {"operator/careen/core/gates/__init__.py", "operator/careen/core/gates/minimum_interval.py"}
 
 
-def test_the_recipe_for_a_setting_names_every_file_that_mentions_count_cordoned() -> None:
+def test_the_recipe_for_a_setting_lists_every_file_that_mentions_count_cordoned() -> None:
     recipe = files_of("add a setting that decisions obey")
     known = {
         path
@@ -55,7 +55,7 @@ def test_the_recipe_for_a_setting_names_every_file_that_mentions_count_cordoned(
     }
 
 
-def test_the_recipes_for_settings_name_every_step_of_the_chart() -> None:
+def test_the_recipes_for_settings_list_the_chart_files_that_people_edit() -> None:
     """The recipes need not list generated files, although these also contain the setting `countCordoned`."""
     chart = {"manifests/chart/values.yaml", "tests/chart/test_rendering.py"}
     places = [*(ROOT / "manifests").rglob("*.yaml"), *(ROOT / "tests" / "chart").glob("*.py")]
@@ -69,7 +69,7 @@ def test_the_recipes_for_settings_name_every_step_of_the_chart() -> None:
         assert chart <= files_of(recipe)
 
 
-def test_the_recipe_for_a_phase_names_every_file_with_a_line_per_phase() -> None:
+def test_the_recipe_for_a_phase_lists_every_file_with_a_line_per_phase() -> None:
     tables = {
         module.where
         for module in all_modules()
@@ -86,11 +86,11 @@ def test_the_recipe_for_a_phase_names_every_file_with_a_line_per_phase() -> None
     assert len(tables) >= 3
 
 
-def test_the_recipe_for_a_command_names_every_file_that_mentions_retry() -> None:
+def test_the_recipe_for_a_command_lists_every_file_that_mentions_retry() -> None:
     assert naming(r"careen\.cli\.retry\b") <= files_of("add a command", "retry")
 
 
-def test_the_recipe_for_a_plugin_names_every_file_that_mentions_node_name() -> None:
+def test_the_recipe_for_a_plugin_lists_every_file_that_mentions_node_name() -> None:
     known = naming(r"\bplugins(?:\.| import .*)node_name\b|\"NodeName\"")
     assert known <= files_of("add a scheduler plugin", "node_name")
     assert len(known) >= 3

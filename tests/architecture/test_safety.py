@@ -24,7 +24,7 @@ def test_each_unsafe_path_is_listed_once_and_in_order() -> None:
 
 
 @pytest.mark.parametrize("paragraph", PARAGRAPHS, ids=PATHS)
-def test_each_unsafe_path_names_an_existing_test(paragraph: str) -> None:
+def test_each_unsafe_path_has_an_existing_test(paragraph: str) -> None:
     named = references(paragraph)
     assert named, paragraph
     for file, function in named:

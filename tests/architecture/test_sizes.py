@@ -63,7 +63,7 @@ async def look(one, two): ...
 """
 
 
-def test_parameters_are_counted_without_self_and_fields_only_if_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_do_not_count_self_or_fields_without_a_type(monkeypatch: pytest.MonkeyPatch) -> None:
     module = Module("a", sizes.ROOT / Path("a.py"), ast.parse(SOURCE))
     monkeypatch.setattr(sizes, "all_modules", lambda: (module,))
     assert sizes.signatures() == [(4, "a.py:at"), (2, "a.py:look"), (1, "a.py:of")]

@@ -59,7 +59,7 @@ def calls_of(module: Module, pattern: str) -> list[str]:
 
 
 @pytest.mark.parametrize("pattern", ROADS)
-def test_text_is_printed_or_written_only_in_the_listed_modules(pattern: str) -> None:
+def test_only_the_listed_modules_print_or_write_text(pattern: str) -> None:
     found = [
         call for module in modules("careen") if module.name not in ROADS[pattern] for call in calls_of(module, pattern)
     ]

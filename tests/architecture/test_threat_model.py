@@ -33,7 +33,7 @@ def markers_of(file: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: " ".join(row[:2])[:60])
-def test_each_attack_names_an_existing_test(row: list[str]) -> None:
+def test_each_attack_has_an_existing_test(row: list[str]) -> None:
     assert len(row) == 5
     assert all(row), "a row with an empty column"
     found = re.fullmatch(r"`(tests/cluster/\w+\.py|tests/careen/settings/test_config_map_limits\.py)::(\w+)`", row[4])
@@ -51,7 +51,7 @@ EXPLOITS = ("test_exploits.py", "test_exploit_stories.py", "test_config_map_edit
 
 
 @pytest.mark.parametrize("file", [f"tests/cluster/{name}" for name in EXPLOITS])
-def test_each_exploit_test_is_named_in_the_table(file: str) -> None:
+def test_the_table_lists_each_exploit_test(file: str) -> None:
     named = {row[4].strip("`") for row in rows()}
     within = {
         "test_a_dot_in_a_node_name_does_not_match_other_characters"

@@ -21,7 +21,7 @@ def test_the_folder_operator_is_not_a_package() -> None:
     }
 
 
-def test_import_operator_at_the_repository_root_loads_the_standard_library() -> None:
+def test_python_at_the_repository_root_imports_operator_from_the_standard_library() -> None:
     program = "import operator; assert operator.itemgetter(0)([7]) == 7 and not hasattr(operator, '__path__')"
     done = run([sys.executable, "-c", program], cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -133,7 +133,7 @@ def test_every_long_file_is_listed_with_a_reason() -> None:
     assert long == listed
 
 
-def test_every_suppression_comment_names_the_suppressed_check() -> None:
+def test_every_suppression_comment_contains_the_suppressed_check() -> None:
     nameless = re.compile(r"# noqa(?!:)|# type: ignore(?!\[)")
     found = [module.where for module in all_modules() if nameless.search(module.path.read_text())]
     assert found == []

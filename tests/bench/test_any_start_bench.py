@@ -14,7 +14,7 @@ from scheduler_core.simulation.course_parts import any_start
 from scheduler_core.simulation.drain import most_searches
 
 
-def test_a_drain_is_simulated_without_and_with_the_count(
+def test_the_bench_simulates_a_drain_without_and_with_counting_every_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[bool] = []
@@ -34,7 +34,9 @@ def test_a_drain_is_simulated_without_and_with_the_count(
     assert bench.RESULTS.read_text() == before  # which has other sizes
 
 
-def test_only_the_second_drain_counts_every_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drain_counts_every_start_only_if_the_bench_requests_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     snapshot = bench.cluster_of(tmp_path, 110)
     monkeypatch.setattr(bench, "most_searches", lambda _nodes: 2)
     counted: list[int] = []

@@ -29,7 +29,7 @@ def drawn(count: int, ahead: float, nodes: int, seed: int = 1) -> list[ObservedC
     return found
 
 
-def test_the_clusters_are_divided_by_turns_and_a_cluster_is_in_one_half() -> None:
+def test_all_drains_of_a_cluster_are_in_the_same_half() -> None:
     drains = [Path(f"records/varied-{cluster}/{number}.json.gz") for cluster in "abcde" for number in range(3)]
     fitted, judged = halves_of(drains)
     assert {path.parent.name[-1] for path in fitted} == set("ace")
@@ -38,7 +38,7 @@ def test_the_clusters_are_divided_by_turns_and_a_cluster_is_in_one_half() -> Non
 
 
 @pytest.mark.parametrize(("processed", "off"), [(2, 0), (1, -1)])
-def test_a_recorded_cycle_is_compared_with_the_computed_one(tmp_path: Path, processed: int, off: int) -> None:
+def test_a_recorded_cycle_is_compared_with_the_computed_cycle(tmp_path: Path, processed: int, off: int) -> None:
     record = a_record("n1")
     log = LINE.format(1, "varied/web-2", "n1", processed)
     write(tmp_path / "0.json.gz", msgspec.structs.replace(record, log=log))
@@ -46,7 +46,7 @@ def test_a_recorded_cycle_is_compared_with_the_computed_one(tmp_path: Path, proc
     assert cycle == ObservedCycle(None, off, is_node_right=True, is_best=True)
 
 
-def test_a_pod_that_the_log_does_not_name_is_left_out(tmp_path: Path) -> None:
+def test_a_pod_that_is_missing_from_the_log_is_left_out(tmp_path: Path) -> None:
     write(tmp_path / "0.json.gz", a_record("n1"))
     assert observed(tmp_path / "0.json.gz") == []
 
@@ -58,13 +58,13 @@ def test_the_fit_finds_the_frequencies_of_drawn_cycles(ahead: float, nodes: int)
     assert nodes - 4 <= found_nodes <= nodes + 4
 
 
-def test_the_rule_describes_cycles_better_than_one_frequency() -> None:
+def test_the_rule_fits_cycles_better_than_a_constant_probability() -> None:
     cycles = drawn(3000, 0.5, 8)
     constant = sum(not each.is_start_right for each in cycles) / len(cycles)
     assert likelihood(cycles, 0.5, 8) > likelihood(cycles, constant, None)
 
 
-def test_the_tables_have_a_row_for_each_part_of_refused_nodes() -> None:
+def test_the_table_has_rows_by_the_fraction_of_refused_nodes_and_a_total() -> None:
     cycles = [ObservedCycle(None, 0, is_node_right=False, is_best=True), *drawn(200, 0.4, 8)]
     lines = list(table(cycles))
     assert lines[2].split(" | ")[1:4] == ["1", "1 of 1 (100.0 %)", "100.0 %"]
@@ -73,7 +73,7 @@ def test_the_tables_have_a_row_for_each_part_of_refused_nodes() -> None:
     assert list(table([]))[-1].startswith("| all | 0 | - ")
 
 
-def test_the_report_judges_both_halves() -> None:
+def test_the_report_has_a_section_for_each_half_of_the_clusters() -> None:
     lines = list(report(drawn(300, 0.4, 8), drawn(300, 0.4, 8, seed=2)))
     assert [line for line in lines if line.startswith("## ")] == ["## The fitted half", "## The judged half"]
     assert [line.split(" | ")[0] for line in lines if line.startswith(("| fitted", "| judged"))] == [

@@ -57,7 +57,7 @@ def test_bindings_in_other_namespaces_are_counted_per_second() -> None:
     assert others(a_record("n1")) == (0, 0.0)
 
 
-def test_what_the_bench_learned_does_not_count_after_the_cluster_was_recreated(
+def test_the_bench_starts_to_learn_again_after_the_cluster_was_recreated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An interrupted bench creates the cluster again, and the new cluster has a new scheduler."""
@@ -79,7 +79,7 @@ def test_what_the_bench_learned_does_not_count_after_the_cluster_was_recreated(
 
 
 @pytest.mark.parametrize(("least", "counted"), [(0, 3), (20, 0)])
-def test_drains_before_enough_bindings_do_not_count(
+def test_drains_do_not_count_until_the_bench_has_seen_enough_bindings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, counted: int
 ) -> None:
     paths = [tmp_path / "varied-2-000007" / f"{number}.json.gz" for number in range(3)]

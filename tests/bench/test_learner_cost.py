@@ -19,7 +19,7 @@ def snapshot(request: pytest.FixtureRequest, tmp_path: Path) -> Snapshot:
 
 
 @pytest.mark.parametrize("snapshot", [130], indirect=True)
-def test_a_belief_follows_fewer_searches_after_twenty_bindings(snapshot: Snapshot) -> None:
+def test_the_learner_follows_fewer_searches_after_twenty_bindings(snapshot: Snapshot) -> None:
     cells = dict(zip(HEADER, row(snapshot, bindings=24), strict=True))
     assert cells["NODES"] == "130"
     assert int(cells["SEARCHES, FIRST"]) > int(cells["SEARCHES, LAST 20"]) > 0
@@ -28,7 +28,7 @@ def test_a_belief_follows_fewer_searches_after_twenty_bindings(snapshot: Snapsho
 
 
 @pytest.mark.parametrize("snapshot", [60], indirect=True)
-def test_in_a_small_cluster_nothing_is_learned(snapshot: Snapshot) -> None:
+def test_the_learner_learns_nothing_in_a_small_cluster(snapshot: Snapshot) -> None:
     cells = row(snapshot, bindings=24)
     assert cells[:3] == ["60", "0", "0"]
     assert cells[7:9] == ["0", "0"]

@@ -110,7 +110,7 @@ def panel(title: str) -> ET.Element:
     )
 
 
-def test_the_plot_has_a_point_for_each_run_and_fewer_moves_are_lower() -> None:
+def test_the_plot_has_a_point_for_each_run_and_draws_fewer_moves_lower() -> None:
     heights = [float(point.get("cy", "")) for point in panel("pods moved again: 12 nodes ask").iter(f"{SVG}circle")]
     assert len(heights) == len(RUNS)
     of_seed_1 = heights[:2]

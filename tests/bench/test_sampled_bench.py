@@ -98,7 +98,7 @@ def test_the_bootstrap_resamples_drains_instead_of_pods() -> None:
     assert lower < low < 50 < high < higher
 
 
-def test_a_section_has_a_row_per_cluster_and_lists_interval_ratio_and_misses() -> None:
+def test_a_section_has_a_row_per_cluster_an_interval_a_ratio_and_the_misses() -> None:
     miss = Miss(node="v1", owner="ReplicaSet v/web", said=(("v2",),), went=("v5",), reason="not explained")
     one = Pair("varied", "7: 200 nodes", Score(pods=4, inside=4, firsts=2, sizes=12), Score(pods=4, inside=4, sizes=8))
     two = Pair(

@@ -42,7 +42,7 @@ def test_the_seed_determines_the_pages_of_the_cluster(tmp_path: Path) -> None:
     assert written["a"] != written["c"]
 
 
-def test_the_pending_pods_are_of_every_kind_and_of_different_applications() -> None:
+def test_the_pending_pods_have_every_kind_and_different_applications() -> None:
     for nodes in (100, 5000, 10000):
         pods = cluster.pods_to_place(nodes, 40)
         assert collections.Counter(map(cluster.kind_of, pods)) == dict.fromkeys(cluster.KINDS, 10)

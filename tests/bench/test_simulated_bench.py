@@ -31,7 +31,7 @@ def lots() -> list[simulated.Lot]:
     return [simulated.one_lot(sample(0), number) for number in range(2)]
 
 
-def test_the_taint_avoids_repeated_moves_and_the_reboot_order_avoids_more(
+def test_the_reboot_order_avoids_more_repeated_moves_than_the_taint(
     lots: list[simulated.Lot],
 ) -> None:
     assert lots[0].ordered < lots[0].tainted < lots[0].plain

@@ -106,7 +106,7 @@ def test_the_name_of_each_object_contains_the_release_name(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("has_service_monitor", [False, True])
-def test_a_service_monitor_replaces_the_pod_monitor_of_the_agents_only(
+def test_a_service_monitor_replaces_only_the_pod_monitor_of_the_agents(
     tmp_path: Path, has_service_monitor: bool
 ) -> None:
     components = {"alerts": True, "shadow": True, "shadow-monitoring": True}
@@ -406,7 +406,9 @@ def test_a_setting_with_the_value_zero_is_rendered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mounted", [True, False, None])
-def test_a_sentinel_command_is_rendered_whatever_is_mounted(tmp_path: Path, mounted: bool | None) -> None:
+def test_a_sentinel_command_is_rendered_with_and_without_the_sentinels_host_path(
+    tmp_path: Path, mounted: bool | None
+) -> None:
     found = rendered(
         tmp_path, values={"configuration": {"rebootSentinelCommand": "true", "useRebootSentinelHostPath": mounted}}
     )

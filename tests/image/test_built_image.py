@@ -33,7 +33,7 @@ def test_help_in_the_image_lists_the_commands(container: Container) -> None:
     assert {"agent", "status", "why", "forecast", "plan"} <= set(re.findall(r"^  (\w+) ", done.stdout, re.MULTILINE))
 
 
-def test_status_without_a_cluster_says_how_to_name_one(container: Container) -> None:
+def test_status_without_a_cluster_says_how_to_give_a_kubeconfig(container: Container) -> None:
     done = container.run("status")
     assert (done.returncode, done.stdout) == (2, "")
     assert "no cluster to read" in done.stderr
@@ -199,7 +199,7 @@ def test_the_image_contains_no_file_of_the_build_machine(container: Container) -
     )
 
 
-def test_the_labels_name_the_image_and_its_source(container: Container) -> None:
+def test_the_labels_of_the_image_contain_its_name_and_source(container: Container) -> None:
     labels = container.config["Labels"]
     prefix = "org.opencontainers.image."
     assert {key.removeprefix(prefix) for key in labels if key.startswith(prefix)} >= {

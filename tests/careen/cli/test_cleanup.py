@@ -274,7 +274,7 @@ def test_cleanup_removes_kureds_marks_only_on_request(desk: Desk) -> None:
     assert (the_node(desk, "n1"), desk.lock_text()) == (as_before(before), None)
 
 
-def test_cleanup_removes_a_taint_with_another_key_if_an_option_names_it(desk: Desk) -> None:
+def test_cleanup_removes_a_taint_whose_key_an_option_gives(desk: Desk) -> None:
     before = seed_node(desk, "n1", taints=[{"key": "kured/soft", "effect": "PreferNoSchedule"}])
     desk.ok("cleanup", "--yes")
     assert desk.writes() == 0
@@ -315,7 +315,7 @@ def test_cleanup_removes_nothing_while_agents_run(desk: Desk) -> None:
     assert the_node(desk, "n1") == as_before(before)
 
 
-def test_cleanup_reports_running_agents_and_a_reboot_with_the_flags_that_permit_them(desk: Desk) -> None:
+def test_cleanup_during_a_reboot_with_running_agents_needs_both_flags(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     rebooting(desk)
     told = desk.run("cleanup", "--yes").output

@@ -125,7 +125,7 @@ def test_config_with_the_option_here_sends_no_request() -> None:
     assert "no ConfigMap, because the command read no cluster" in result.output
 
 
-def test_config_says_that_a_flag_wins_over_a_variable_unlike_in_kured() -> None:
+def test_config_reports_a_flag_that_replaces_a_variable_unlike_in_kured() -> None:
     result = config_here("--concurrency=3", KURED_CONCURRENCY="2")
     assert row(result.output, "concurrency") == ["3", "--concurrency"]
     assert "the flag is used (kured would use the variable)" in " ".join(result.output.split())

@@ -154,7 +154,7 @@ def test_demo_refuses_invalid_options(arguments: list[str]) -> None:
     assert CliRunner().invoke(cli, ["demo", *arguments]).exit_code == 2
 
 
-def test_the_error_names_a_port_in_use(tmp_path: Path) -> None:
+def test_the_error_shows_which_port_is_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = CliRunner().invoke(
@@ -164,7 +164,7 @@ def test_the_error_names_a_port_in_use(tmp_path: Path) -> None:
     assert f"Error: port {port} of 127.0.0.1 cannot be used: Address already in use" in result.output
 
 
-def test_the_error_names_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
+def test_the_error_shows_which_folder_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--keep", str(tmp_path / "file" / "x")])
     assert result.exit_code == 2
@@ -200,7 +200,7 @@ def test_the_help_of_demo_lists_every_exit_code() -> None:
     )
 
 
-def test_demo_names_an_unwritable_folder_before_it_starts_anything() -> None:
+def test_demo_reports_an_unwritable_folder_before_it_starts_anything() -> None:
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--keep", "/proc"])
     assert result.exit_code == 2
     assert "Invalid value for --keep: /proc cannot be written to:" in " ".join(result.output.split())
@@ -216,7 +216,9 @@ def test_demo_prints_its_verdict_even_if_the_recording_cannot_be_written(tmp_pat
 
 
 @pytest.mark.parametrize("arguments", [[], ["--break", "release"], ["--serve"]])
-def test_without_drydock_the_demo_says_where_to_get_it(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+def test_the_demo_without_drydock_says_where_to_get_drydock(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
     """The image and the wheel of careen do not contain drydock."""
     monkeypatch.setattr("careen.cli.demo.find_spec", lambda _: None)
     done = CliRunner().invoke(cli, ["demo", *arguments])

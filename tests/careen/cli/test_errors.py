@@ -86,7 +86,9 @@ def test_the_forecast_of_an_unreachable_cluster_is_unknown(tmp_path: Path) -> No
         ("http://127.0.0.1:99999", "http://127.0.0.1:99999 "),
     ],
 )
-def test_each_network_error_names_the_server(tmp_path: Path, raw_server: str, server: str, words: str) -> None:
+def test_each_network_error_has_a_message_with_its_cause_and_no_password(
+    tmp_path: Path, raw_server: str, server: str, words: str
+) -> None:
     result = asked(tmp_path, server.format(raw=raw_server), "status")
     assert words.format(raw=raw_server) in problem(result)
     assert result.exit_code in (1, 2)
@@ -226,7 +228,7 @@ def test_an_error_that_is_not_a_usage_error_prints_no_usage_text(desk: Desk, wor
         (["explain", "a/b", "--scheduler-config", "{file}"], "--scheduler-config"),
     ],
 )
-def test_a_file_of_the_wrong_type_is_named_with_its_option(
+def test_the_error_about_a_file_of_the_wrong_type_shows_file_and_option(
     desk: Desk, tmp_path: Path, words: list[str], option: str
 ) -> None:
     desk.node("n1")
@@ -242,7 +244,7 @@ def test_a_file_of_the_wrong_type_is_named_with_its_option(
 # ---- --set ----
 
 
-def test_plan_reports_settings_that_change_nothing_and_lists_settings_that_do(desk: Desk) -> None:
+def test_plan_lists_settings_without_effect_and_settings_with_effect(desk: Desk) -> None:
     desk.node("n1")
     desk.lock()
     notes = desk.json("plan", "--set", "drain-timeout=3s", "--set", "period=1m", "--set", "concurrency=2")["notes"]
@@ -263,7 +265,7 @@ def test_plan_reports_settings_that_change_nothing_and_lists_settings_that_do(de
     ids=" ".join,
 )
 @pytest.mark.parametrize("content", [b"x", b"\xff\xfe"], ids=["other content", "no text"])
-def test_a_file_with_wrong_content_is_named_with_its_option(
+def test_the_error_about_wrong_content_of_a_file_shows_file_and_option(
     desk: Desk, tmp_path: Path, words: list[str], content: bytes
 ) -> None:
     desk.node("n1")

@@ -224,7 +224,7 @@ def test_the_forecast_verdict_uses_the_configmap_of_the_agents(desk: Desk) -> No
     )
 
 
-def test_forecast_reads_the_scheduler_configuration_from_the_source_that_the_agents_name(desk: Desk) -> None:
+def test_forecast_reads_the_scheduler_configuration_from_the_source_of_the_agents(desk: Desk) -> None:
     configuration = yaml.safe_dump(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -453,9 +453,7 @@ def a_full_cluster() -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_forecast_says_how_many_more_nodes_are_needed_or_that_they_do_not_help(
-    desk: Desk, wanted: str, told: str
-) -> None:
+def test_forecast_says_how_many_more_nodes_would_be_enough(desk: Desk, wanted: str, told: str) -> None:
     desk.server.seed(*a_full_cluster())
     output = desk.run("forecast", "n1", "--with-nodes", wanted)
     assert output.exit_code == 3  # of the unchanged cluster

@@ -67,7 +67,7 @@ def refused_by_spread(node: str) -> dict[str, Any]:
     )
 
 
-def test_if_every_forecast_refuses_the_first_lines_name_the_pod_and_the_remedy(desk: Desk) -> None:
+def test_status_shows_the_pod_and_the_remedy_if_every_forecast_refuses(desk: Desk) -> None:
     for name in ("n1", "n2", "n3"):
         waits(desk, name, refused_by_spread(name))
     desk.lock(LockContent())

@@ -80,7 +80,7 @@ def test_commands_that_read_or_annotate_nodes_import_no_heavy_library(
 
 
 @pytest.mark.parametrize("words", [("status",), ("lock", "show"), ("hold", "n1", "--reason", "x")], ids=" ".join)
-def test_only_commands_that_need_the_agents_settings_import_them(
+def test_only_commands_that_use_the_agents_settings_import_the_settings_module(
     town: Desk, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     assert loaded(town, tmp_path, *words)["settings"] is False

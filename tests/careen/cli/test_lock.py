@@ -14,7 +14,7 @@ HELD = LockContent(
 )
 
 
-def test_lock_show_names_each_holder_with_its_phase(desk: Desk) -> None:
+def test_lock_show_lists_each_holder_with_its_phase(desk: Desk) -> None:
     desk.node("n3", "Draining")
     desk.lock(HELD)
     lines = desk.ok("lock", "show").splitlines()
@@ -83,7 +83,7 @@ def test_a_second_lock_pause_keeps_the_first_reason_and_reports_it(
     assert (desk.writes(), desk.lock_content().pause_reason) == (writes, "a")
 
 
-def test_a_second_lock_pause_adds_a_reason_if_the_first_gave_none(desk: Desk) -> None:
+def test_a_second_lock_pause_adds_a_reason_if_the_first_pause_had_none(desk: Desk) -> None:
     desk.lock('{"nodeID":"manual"}')
     assert desk.ok("lock", "pause") == "The lock is already paused, without a reason; nothing was changed.\n"
     assert desk.writes() == 0
@@ -111,7 +111,7 @@ def test_lock_resume_removes_the_pause_completely(desk: Desk) -> None:
     assert desk.lock_text() is None
 
 
-def test_lock_resume_ends_a_pause_made_as_kured_documents(desk: Desk) -> None:
+def test_lock_resume_ends_a_pause_that_was_made_as_kureds_docs_say(desk: Desk) -> None:
     desk.lock('{"nodeID":"manual"}')
     desk.ok("lock", "resume")
     assert desk.lock_text() is None
@@ -181,7 +181,7 @@ def test_lock_release_of_a_node_without_a_claim_is_a_usage_error(desk: Desk) -> 
     assert desk.writes() == 0
 
 
-def test_releasing_a_working_node_without_a_claim_asks_nothing(desk: Desk) -> None:
+def test_lock_release_of_a_working_node_without_a_claim_asks_no_question(desk: Desk) -> None:
     desk.node("n4", "Draining")
     desk.lock(HELD)
     result = desk.run("lock", "release", "n4", stdin="y\n")
@@ -208,9 +208,7 @@ def test_lock_commands_do_not_overwrite_an_unreadable_lock(desk: Desk, command: 
 
 
 @pytest.mark.parametrize("command", [["show"], ["pause"], ["resume"], ["release", "n3"]], ids=" ".join)
-def test_lock_commands_report_a_missing_daemonset_and_the_flags_that_name_another(
-    desk: Desk, command: list[str]
-) -> None:
+def test_lock_commands_report_a_missing_daemonset_and_the_flags_for_another(desk: Desk, command: list[str]) -> None:
     result = desk.run("lock", *command)
     assert result.exit_code == 1
     assert (

@@ -25,7 +25,7 @@ def test_drain_and_maintenance_each_write_their_own_request(desk: Desk, wish: Wi
     assert (asked(desk, "n1").wish, asked(desk, "n1").reason) == (wish, "disk swap")
 
 
-def test_the_command_waits_until_the_node_is_drained(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_the_drain_command_waits_until_the_node_is_drained(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     standing = {keys.REQUEST: '{"want":"drain"}'}
@@ -40,7 +40,9 @@ def test_the_command_waits_until_the_node_is_drained(desk: Desk, meanwhile: Call
     ]
 
 
-def test_the_command_stops_waiting_when_the_request_is_withdrawn(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_the_drain_command_stops_waiting_when_the_request_is_withdrawn(
+    desk: Desk, meanwhile: Callable[..., None]
+) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Waiting"))
@@ -108,7 +110,7 @@ def test_the_option_end_changes_nothing_without_a_request(desk: Desk) -> None:
     assert desk.writes() == 0
 
 
-def test_drain_with_end_does_not_end_a_maintenance(desk: Desk) -> None:
+def test_drain_with_the_option_end_does_not_end_a_maintenance(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: "maintenance"})
     desk.lock()
     result = desk.run("drain", "n1", "--end")

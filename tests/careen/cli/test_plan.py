@@ -163,7 +163,7 @@ def test_a_plan_that_ends_inside_its_window_says_so(shop: Desk) -> None:
     assert "after 13m40s, inside the window that closes Wed 2026-03-04 23:00 UTC." in result.output
 
 
-def test_plan_names_the_cluster_the_snapshot_and_the_settings_that_it_uses(shop: Desk) -> None:
+def test_plan_shows_which_cluster_snapshot_and_settings_it_uses(shop: Desk) -> None:
     shop.lock(flags=["--concurrency=2"])
     origin = json.loads(shop.run("plan", *START, "--set", "end-time=23:00", "--output", "json").output)["origin"]
     assert origin["server"].startswith("http")
@@ -173,7 +173,7 @@ def test_plan_names_the_cluster_the_snapshot_and_the_settings_that_it_uses(shop:
     assert origin["settings"]["end-time"] == "23:00:00"
 
 
-def test_plan_uses_measured_durations_if_none_is_given(desk: Desk) -> None:
+def test_plan_uses_measured_durations_if_the_user_gives_none(desk: Desk) -> None:
     desk.server.seed(
         a_node("n1", annotations={keys.LAST_REBOOT: '{"at": "2026-01-01T00:00:00Z", "seconds": 660}'}), a_node("n2")
     )
@@ -231,7 +231,7 @@ def test_plan_counts_a_rebooting_node_as_not_started(desk: Desk) -> None:
     assert plan["moves"][0]["to"] == "n2"
 
 
-def test_plan_of_named_nodes_contains_only_these_nodes(desk: Desk) -> None:
+def test_plan_of_given_nodes_contains_only_these_nodes(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2", labels={keys.REBOOT_LABEL: "required"}), a_node("n3"))
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n2"]
     assert desk.json("plan", *START, "n3", "n1")["nodes"] == ["n3", "n1"]
@@ -244,7 +244,7 @@ def test_an_expired_maintenance_request_does_not_hide_the_reboot_of_its_node(des
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
 
 
-def test_plan_includes_a_node_that_an_autoscaler_removes_only_if_named(desk: Desk) -> None:
+def test_plan_leaves_out_a_node_that_an_autoscaler_removes_unless_requested(desk: Desk) -> None:
     leaving = a_node("n2", labels={keys.REBOOT_LABEL: "required"})
     leaving["spec"]["taints"] = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
     desk.server.seed(a_node("n1", labels={keys.REBOOT_LABEL: "required"}), leaving)
@@ -256,7 +256,7 @@ def test_plan_includes_a_node_that_an_autoscaler_removes_only_if_named(desk: Des
 
 
 @pytest.mark.parametrize("until", ["", " until 2026-03-05T06:00:00Z"])
-def test_plan_names_a_node_in_maintenance_that_needs_no_reboot(desk: Desk, until: str) -> None:
+def test_plan_lists_a_node_in_maintenance_that_needs_no_reboot(desk: Desk, until: str) -> None:
     request = PersonRequest(
         wish=Wish.MAINTENANCE, reason="disk", until=from_rfc3339(until.removeprefix(" until ")) if until else None
     )
@@ -326,7 +326,7 @@ def test_plan_compare_counts_the_moves_of_each_order(shop: Desk) -> None:
     assert "fewest-moves   3         13m40s" in shop.ok("plan", *START, "--compare")
 
 
-def test_a_plan_from_a_dump_equals_the_live_plan_and_names_missing_facts(shop: Desk, tmp_path: Path) -> None:
+def test_a_plan_from_a_dump_equals_the_live_plan_and_lists_missing_facts(shop: Desk, tmp_path: Path) -> None:
     file = dumped(shop, tmp_path)
     live, replayed = shop.json("plan", *START), shop.json("plan", *START, "--from", file, "--kubeconfig", "/nowhere")
     for part in ("visits", "moves", "waits", "closings", "left", "figures"):
@@ -416,7 +416,7 @@ def test_plan_refuses_an_unreadable_scheduler_configuration_with_exit_code_2(sho
     assert (result.exit_code, str(nonsense) in result.output) == (2, True), result.output
 
 
-def test_plan_names_the_gates_that_it_cannot_foresee(shop: Desk) -> None:
+def test_plan_lists_the_gates_that_it_cannot_foresee(shop: Desk) -> None:
     (note,) = [each for each in shop.json("plan", *START)["notes"] if "foresee" in each]
     assert note.startswith("the plan does not foresee nodes that fail, ")
     assert "alerts" not in note

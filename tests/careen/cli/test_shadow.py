@@ -110,7 +110,7 @@ def test_shadow_reports_agreement_with_a_scheduler_of_the_same_rules(town: Desk)
     assert said["disagreements"] == []
 
 
-def test_shadow_names_why_a_scheduler_with_other_rules_decides_differently(town: Desk) -> None:
+def test_shadow_explains_why_a_scheduler_with_other_rules_decides_differently(town: Desk) -> None:
     with scheduling(town, the_worst):
         done = town.run("shadow", "--once", "--bindings", "40", "--for", "600", "--last", "2", "--output", "json")
     assert done.exit_code == 3, done.output
@@ -187,7 +187,7 @@ def test_shadow_refuses_an_invalid_option(town: Desk, words: tuple[str, ...], wh
     assert why in done.output
 
 
-def test_shadow_names_a_missing_right(town: Desk) -> None:
+def test_shadow_reports_a_missing_right(town: Desk) -> None:
     town.server.api.authorizer = lambda _user, verb, _group, resource, *_: (verb, resource) != ("list", "services")
     done = town.run("shadow", "--once", "--for", "600")
     assert done.exit_code == 1
@@ -209,7 +209,7 @@ def running(desk: Desk, folder: Path, *words: str) -> Iterator[tuple[subprocess.
 
 
 @pytest.mark.parametrize(("number", "is_written"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
-def test_shadow_ends_on_any_signal_and_writes_a_dump_only_on_an_interrupt(
+def test_shadow_ends_on_sigint_with_a_dump_and_on_sigterm_without_a_dump(
     town: Desk, tmp_path: Path, number: signal.Signals, is_written: bool
 ) -> None:
     dump = tmp_path / "dump.json.gz"

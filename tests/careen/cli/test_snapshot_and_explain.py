@@ -65,7 +65,7 @@ def rows(output: str) -> list[list[str]]:
     return [line.split() for line in output.splitlines()[2:]]
 
 
-def test_explain_lists_each_node_with_its_first_refusal_if_any(shop: Desk) -> None:
+def test_explain_lists_each_node_with_its_first_refusal(shop: Desk) -> None:
     output = shop.ok("explain", "shop/web", "--all")
     assert output.startswith(
         "shop/web (now on n1, requests 1000m cpu and 0Mi memory) would go to n1; 1 of 3 nodes can hold it."
@@ -102,9 +102,7 @@ def test_explain_as_json_is_complete(shop: Desk) -> None:
     }
 
 
-def test_explain_from_a_dump_prints_the_same_and_the_dump_has_no_environment_variables(
-    shop: Desk, tmp_path: Path
-) -> None:
+def test_explain_prints_the_same_from_a_dump_without_environment_variables(shop: Desk, tmp_path: Path) -> None:
     dump = tmp_path / "dump.json.gz"
     assert "list pages" in shop.ok("snapshot", "--file", str(dump))
     live = shop.ok("explain", "shop/web")

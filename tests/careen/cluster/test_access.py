@@ -99,7 +99,7 @@ async def test_a_cluster_wide_right_is_checked_although_a_role_grants_it_in_one_
     assert asked.answers == []
 
 
-async def test_each_missing_right_is_named_with_its_purpose(cluster: Cluster) -> None:
+async def test_the_agent_reports_each_missing_right_with_its_purpose(cluster: Cluster) -> None:
     def without_evictions(user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
         return not (verb == "create" and resource.startswith("pods")) and not (
             verb == "patch" and resource == "daemonsets"

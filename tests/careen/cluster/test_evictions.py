@@ -47,7 +47,9 @@ async def test_an_eviction_contains_the_pods_uid_and_is_sent_once(cluster: Clust
 @pytest.mark.parametrize(
     ("grace", "options"), [(None, {}), (0, {"gracePeriodSeconds": 0}), (30, {"gracePeriodSeconds": 30})]
 )
-def test_an_eviction_uses_the_pods_grace_period_unless_one_is_given(grace: int | None, options: dict[str, Any]) -> None:
+def test_an_eviction_uses_the_pods_grace_period_unless_the_agent_sets_another(
+    grace: int | None, options: dict[str, Any]
+) -> None:
     pod = EvictPod(namespace="shop", name="a", uid="u1", grace_seconds=grace)
     assert eviction(pod, dry_run=False) == {
         "apiVersion": "policy/v1",
@@ -241,7 +243,7 @@ async def test_the_eviction_of_a_deleted_pod_has_the_outcome_gone(cluster: Clust
         pytest.param([NotSent("refused")] * 9, EvictAnswer.UNCLEAR, id="connection refused"),
     ],
 )
-async def test_each_answer_to_an_eviction_has_its_outcome(answers: list[Any], outcome: EvictAnswer) -> None:
+async def test_each_answer_to_an_eviction_gives_the_correct_outcome(answers: list[Any], outcome: EvictAnswer) -> None:
     assert (await evict(api_on(Scripted(*answers)), POD)).answer is outcome
 
 

@@ -55,7 +55,7 @@ async def test_a_kured_daemonset_that_has_just_started_or_is_ending_is_recognise
     assert len(await found(cluster)) == 1
 
 
-async def test_kured_does_not_run_until_its_pods_exist(cluster: Cluster) -> None:
+async def test_a_kured_daemonset_whose_pods_do_not_exist_yet_is_ignored(cluster: Cluster) -> None:
     cluster.put_daemonset("tenant", "kured", image="kured:1", status={"desiredNumberScheduled": 5})
     assert await found(cluster) == ()
 

@@ -266,7 +266,7 @@ async def test_a_patch_stays_unclear_if_the_node_cannot_be_read_again(cluster: C
     )
 
 
-async def test_a_refused_patch_names_the_missing_right(cluster: Cluster) -> None:
+async def test_the_error_about_a_refused_patch_shows_the_missing_right(cluster: Cluster) -> None:
     cluster.put_node("n1")
     cluster.server.api.authorizer = lambda *_: False
     with pytest.raises(Forbidden, match="nodes"):
@@ -278,7 +278,7 @@ async def test_node_names_are_url_quoted_in_paths(cluster: Cluster) -> None:
     assert methods(cluster.wire.asked) == ["GET /api/v1/nodes/a%2Fb%3Fc"]
 
 
-def test_a_patch_writes_taints_back_unchanged() -> None:
+def test_a_patch_writes_taints_of_other_clients_unchanged() -> None:
     patch = merge_patch(PatchNode(purpose="", resource_version="1", taints=(THEIRS,)), "1")
     assert json.loads(json.dumps(patch))["spec"]["taints"] == [
         {"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}
@@ -303,8 +303,8 @@ async def test_a_cordon_is_written_with_careens_field_manager(
 async def test_a_patch_that_adds_careens_taint_uses_a_separate_field_manager(
     cluster: Cluster, adds_taint: bool, manager: str | None
 ) -> None:
-    """The managed fields name one author for the whole list of taints. A client that only removed a taint must not
-    appear as the author of careen's taint.
+    """The managed fields name one author for the whole list of taints. A patch that only removes a taint must not make
+    careen the author of the remaining taints.
     """
     cluster.put_node("n1")
     node = await seen(cluster)

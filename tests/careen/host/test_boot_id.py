@@ -17,7 +17,7 @@ def test_the_boot_id_is_read_from_the_kernel() -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"  \n", b"\xff\xfe"])
-def test_an_unreadable_boot_id_is_unknown_and_the_reason_names_the_file(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_boot_id_is_unknown_and_the_reason_shows_the_file(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "boot_id"
     if content is not None:
         file.write_bytes(content)

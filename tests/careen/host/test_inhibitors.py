@@ -29,7 +29,7 @@ def put(root: Path, folder: str = "run/systemd/inhibit", **files: str | bytes) -
         (root / folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def test_shutdown_inhibitors_are_found_and_other_inhibitors_ignored(tmp_path: Path) -> None:
+def test_the_search_finds_only_shutdown_inhibitors(tmp_path: Path) -> None:
     put(tmp_path, a=KUBELET, b=SLEEP, c=BOTH, d=KUBELET)
     assert of_shutdown(tmp_path) == (Inhibitor("kubelet", "delay"), Inhibitor("unattended-upgrades", "block"))
 
@@ -47,7 +47,7 @@ def test_a_host_without_the_inhibitors_folder_has_no_inhibitors(tmp_path: Path) 
     assert of_shutdown(tmp_path) == ()
 
 
-def test_a_fifo_is_not_opened_and_a_symlink_not_followed(tmp_path: Path) -> None:
+def test_the_search_for_inhibitors_opens_no_fifo_and_follows_no_symlink(tmp_path: Path) -> None:
     put(tmp_path, a=SLEEP)
     os.mkfifo(tmp_path / "run/systemd/inhibit/4.ref")
     (tmp_path / "elsewhere").write_text(KUBELET)

@@ -61,7 +61,7 @@ async def test_one_unreadable_sentinel_file_makes_the_need_unknown(root: Path) -
         ("\u202emoc.live\x1b[31m\n", None, YES, "requested by"),
     ],
 )
-async def test_packages_listed_beside_a_sentinel_file_are_named_and_filtered(
+async def test_the_need_lists_the_filtered_packages_of_the_list_beside_the_sentinel(
     root: Path, listed: str | None, pattern: str | None, answer: NeedAnswer, words: str
 ) -> None:
     """The list has one package name on each line, as Debian's /etc/kernel/postinst.d/unattended-upgrades writes it."""
@@ -125,7 +125,7 @@ async def test_without_the_sentinel_probe_no_sentinel_is_checked(root: Path) -> 
     assert (await need.look()).answer is NO
 
 
-async def test_a_running_package_manager_is_found_with_and_without_a_need(
+async def test_a_running_package_manager_is_found_even_if_no_reboot_is_needed(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A person may request a reboot with `careen reboot` even if the host needs none."""

@@ -48,7 +48,7 @@ def below(root: Path, path: str) -> Path:
 
 @pytest.mark.parametrize("lock", RECORD_LOCKS, ids=lambda lock: lock.path)
 @pytest.mark.parametrize("how", ["fcntl", "tukit", "reads"])
-def test_a_package_manager_that_holds_its_lock_is_named_with_its_process(
+def test_a_package_manager_that_holds_its_lock_is_reported_with_its_process(
     tmp_path: Path, lock: package_managers.LockFile, how: str
 ) -> None:
     with held(below(tmp_path, lock.path), how) as pid:

@@ -131,7 +131,7 @@ async def test_the_reboot_check_reports_a_program_that_cannot_run(tmp_path: Path
     assert bool(found) is bool(words)
 
 
-async def test_the_reboot_check_looks_for_a_program_in_the_whole_path(
+async def test_the_reboot_check_looks_for_a_program_in_every_folder_of_path(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -24,7 +24,7 @@ def test_an_error_during_a_simulation_restores_the_garbage_collector() -> None:
     assert gc.get_threshold() == before
 
 
-def test_a_garbage_collector_that_is_off_stays_off() -> None:
+def test_a_simulation_does_not_turn_on_a_disabled_garbage_collector() -> None:
     before = gc.get_threshold()
     try:
         gc.set_threshold(0)

@@ -23,7 +23,7 @@ def test_a_plan_or_forecast_equals_its_record(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if " 24 nodes" in name or "1 of 300" in name])
-def test_columns_that_are_kept_between_scheduling_cycles_change_no_plan(
+def test_columns_that_the_scheduler_caches_between_cycles_change_no_plan(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(by_usage, "_FEWEST_NODES", 0)  # as in a large cluster

@@ -106,7 +106,7 @@ def since(name: str, day: int, zone: str = "a") -> NodeView:
         ),
     ],
 )
-def test_the_default_order_is_that_of_the_agents(nodes: list[NodeView], expected: list[str]) -> None:
+def test_plans_and_agents_have_the_same_default_order(nodes: list[NodeView], expected: list[str]) -> None:
     assert order(plan(nodes)) == expected
 
 
@@ -169,7 +169,7 @@ def test_in_a_plan_a_requested_reboot_does_not_wait_for_the_interval() -> None:
     assert (second.node, (second.start - first.end).total_seconds()) == ("n2", DURATIONS.handover)
 
 
-def test_the_order_zone_has_nodes_down_in_only_one_zone_at_a_time() -> None:
+def test_in_the_order_zone_only_one_zone_has_nodes_down_at_a_time() -> None:
     nodes = [in_zone(f"{zone}{number}", zone) for zone in "ab" for number in range(3)]
     timeline = plan(nodes, replace(POLICY, concurrency=2, order=Order.ZONE))
     assert order(timeline) == ["a0", "a1", "a2", "b0", "b1", "b2"]
@@ -197,7 +197,7 @@ def test_a_plan_counts_the_pods_of_nodes_without_an_annotated_count() -> None:
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
 
 
-def test_nodes_of_the_zone_that_released_its_claim_come_first() -> None:
+def test_nodes_in_the_zone_of_the_last_released_claim_come_first() -> None:
     rules = RolloutRules([since("a1", 3, "a"), since("a2", 3, "a"), since("b1", 1, "b")], POLICY)
     rules.claimed("a1", NOW)
     rules.released("a1", NOW)

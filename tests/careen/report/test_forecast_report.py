@@ -20,7 +20,7 @@ def forecast(*pods: PodForecast, notes: tuple[str, ...] = ()) -> Forecast:
     return Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods, notes=notes)
 
 
-def test_the_text_of_a_complete_forecast() -> None:
+def test_a_forecast_as_text_has_a_table_totals_notes_and_a_verdict() -> None:
     text = forecast_text(
         forecast(
             pod("cart-1", Outcome.MOVES, "fits there", landing=("n2",)),

@@ -23,7 +23,7 @@ def waiting(name: str, *rows: tuple[str, str, str, str]) -> NodeView:
     return a_node(name, annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps(refusals)})
 
 
-def test_the_headline_counts_from_when_the_last_node_was_refused() -> None:
+def test_the_headline_counts_from_the_time_of_the_last_nodes_refusal() -> None:
     nodes = [
         waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T09:00:00Z")),
         waiting(
@@ -44,7 +44,7 @@ def test_refusals_are_shown_beside_an_unreadable_lock() -> None:
     assert found.why == "Nothing will start: active: A (n1, gate alerts)"
 
 
-def test_three_reasons_are_shown_and_the_remaining_reasons_counted() -> None:
+def test_the_headline_shows_three_reasons_and_counts_the_remaining_reasons() -> None:
     codes = [
         ("hold", "held"),
         ("alerts", "alert"),

@@ -69,7 +69,7 @@ def test_history_marks_a_reboot_that_is_late() -> None:
     ],
     ids=["kept down", "no beginning", "nothing measured", "waits", "unreadable"],
 )
-def test_without_earlier_reboots_history_expects_no_end(node: NodeView) -> None:
+def test_only_a_running_reboot_with_known_start_and_duration_has_an_expected_end(node: NodeView) -> None:
     assert expected_ends([node]) == {}
 
 

@@ -115,7 +115,7 @@ def test_a_stray_claim_is_shown_with_the_remedy() -> None:
     assert "`careen lock release n3` frees it at once, if you know that the host is down or idle." in text
 
 
-def test_the_lock_as_json_names_the_failed_node_and_the_remedy() -> None:
+def test_the_lock_as_json_contains_the_failed_node_and_the_remedy() -> None:
     said = lock_json(LockContent(entries=(replace(N3, failed="never-ready"), KUREDS), max_owners=3))
     assert [(each["node"], each["failed"]) for each in said["holders"]] == [("n3", "never-ready"), ("n9", "")]
     assert said["haltedBecause"].startswith("n3 failed (never-ready) and keeps its claim")

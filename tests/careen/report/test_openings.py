@@ -32,7 +32,7 @@ WEB, BATCH, OTHER = (a_node(pool, labels={"pool": pool}) for pool in ("web", "ba
         (NOW, ZoneInfo("Asia/Kathmandu"), "Wed 2026-03-04 17:45 +0545 (Asia/Kathmandu)"),
     ],
 )
-def test_the_next_opening_names_the_time_zone(at: datetime, zone: tzinfo, told: str) -> None:
+def test_the_next_opening_contains_the_time_zone(at: datetime, zone: tzinfo, told: str) -> None:
     assert in_zone(at, zone) == told
 
 

@@ -74,7 +74,7 @@ def test_why_without_the_right_to_list_pods_says_nothing_about_agents() -> None:
 
 
 @pytest.mark.parametrize("code", list(Code), ids=str)
-def test_the_remedy_for_a_reason_names_the_node(code: Code) -> None:
+def test_the_remedy_for_a_reason_contains_the_name_of_the_node(code: Code) -> None:
     assert "NODE" not in remedy_for(code, "n1")
     assert remedy_for(code, "NODE") == REASONS[code].remedy
 
@@ -126,7 +126,7 @@ def test_why_says_nothing_about_the_cordon_of_an_uncordoned_node() -> None:
     assert why_json(story(Phase.WAITING))["cordon"] is None
 
 
-def test_why_shows_what_the_reboot_would_lose_before_the_gates() -> None:
+def test_why_shows_above_the_gates_what_the_reboot_would_lose() -> None:
     annotations = {
         keys.PHASE: "Waiting",
         keys.REASON: "waits",
@@ -137,7 +137,7 @@ def test_why_shows_what_the_reboot_would_lose_before_the_gates() -> None:
     assert "Warning: the kubelet does not hear of the shutdown." in text[: text.index("GATE")]
 
 
-def test_why_shows_the_result_of_a_preparation_before_the_gates() -> None:
+def test_why_shows_the_result_of_a_preparation_above_the_gates() -> None:
     annotations = {keys.PHASE: "Waiting", keys.REASON: "waits", keys.PREPARED: "thrown away: the Node n7 is new"}
     node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
     told = NodeStory(node=node, lock=LockContent(), agents=(), now=NOW)

@@ -107,7 +107,7 @@ async def test_an_unreachable_alertmanager_is_unknown_and_its_password_is_not_sh
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_the_message_about_refused_credentials_names_their_source(
+async def test_the_message_about_refused_credentials_shows_their_source(
     serve: Serve, tmp_path: Path, status: int
 ) -> None:
     (tmp_path / "token").write_text("s3cret")

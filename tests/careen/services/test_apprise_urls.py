@@ -67,7 +67,7 @@ def test_an_apprise_url_is_passed_to_the_library_unchanged(url: str) -> None:
         ("ntfy://ntfy.example.com/alerts", "ntfy://ntfy.example.com/alerts"),
     ],
 )
-def test_a_url_that_both_libraries_know_is_read_as_shoutrrrs_without_the_prefix_apprise(url: str, own: str) -> None:
+def test_a_url_that_both_libraries_accept_counts_as_shoutrrr_without_the_prefix_apprise(url: str, own: str) -> None:
     assert not parse(url).is_native
     chosen = parse(f"apprise+{url}")
     assert (chosen.url, chosen.is_native, chosen.service) == (own, True, url.partition(":")[0])
@@ -98,7 +98,7 @@ def test_an_unknown_url_is_refused_without_its_secret(url: str) -> None:
     assert "SECRET" not in str(error.value)
 
 
-def test_the_refusal_of_an_https_url_names_the_scheme_generic() -> None:
+def test_the_refusal_of_an_https_url_suggests_the_scheme_generic() -> None:
     with pytest.raises(ValueError, match="for any other web server, use generic"):
         parse("https://example.com/hook")
 

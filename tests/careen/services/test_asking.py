@@ -64,7 +64,7 @@ async def test_an_exception_in_a_request_makes_the_answer_unknown_and_shows_no_l
 
 
 @pytest.mark.parametrize("source", [Alertmanager, Prometheus])
-async def test_the_message_about_a_refused_connection_names_no_client_internals(
+async def test_the_message_about_a_refused_connection_shows_no_client_internals(
     source: Callable[..., AlertSource], unused_tcp_port: int
 ) -> None:
     url = f"http://127.0.0.1:{unused_tcp_port}"
@@ -145,7 +145,7 @@ def test_an_answer_that_arrives_slowly_is_abandoned_after_twice_the_deadline(mon
         read_json("GET", url, Access(), timeout_seconds=LONG_SECONDS, most_mebibytes=1, if_rejected="")
 
 
-async def test_the_message_names_why_reading_the_answer_failed() -> None:
+async def test_the_message_says_why_reading_the_answer_failed() -> None:
     from urllib3.exceptions import ReadTimeoutError
 
     error = ReadTimeoutError(None, URL, "Read timed out.")  # type: ignore[arg-type]

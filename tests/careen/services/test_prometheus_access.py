@@ -135,7 +135,7 @@ async def test_a_request_contains_the_basic_authentication(tmp_path: Path) -> No
         )
 
 
-async def test_a_401_without_credentials_names_the_flags_for_credentials() -> None:
+async def test_the_message_about_a_401_lists_the_flags_for_credentials() -> None:
     with running_server(wants="Bearer x") as server:
         assert (
             await why(server)

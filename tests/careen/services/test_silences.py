@@ -119,7 +119,7 @@ def of(
     )
 
 
-async def test_one_silence_is_created_for_each_set_of_matchers_with_the_servers_time(server: FakeAlertmanager) -> None:
+async def test_careen_creates_one_silence_per_set_of_matchers_by_the_servers_clock(server: FakeAlertmanager) -> None:
     assert await of(server, NODE, INSTANCE).begin(1800, now=NOW + timedelta(hours=5)) == ""
     assert [(method, path) for method, path, _, _ in server.asked] == [
         ("GET", "/api/v2/silences"),

@@ -62,7 +62,7 @@ def test_an_incomplete_workflow_url_is_refused_without_showing_its_secret(url: s
         "https://outlook.office.com/webhook/group@tenant/IncomingWebhook/alternative/owner",
     ],
 )
-def test_a_connector_url_is_accepted_with_a_warning_that_names_the_remedy(url: str) -> None:
+def test_a_connector_url_is_accepted_with_a_warning_that_shows_the_remedy(url: str) -> None:
     target = parse(url)
     assert (target.service, target.way) == ("teams", DeliveryMethod.JSON)
     assert "switched those off: create a workflow" in target.remark

@@ -91,7 +91,7 @@ def test_the_config_map_may_not_contain_settings_that_give_root(name: str) -> No
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_the_flag_that_the_refusal_names_allows_the_setting(name: str) -> None:
+def test_the_flag_in_the_refusal_allows_the_setting(name: str) -> None:
     settings = settle({flag(name): HARM[name]}, flags_for(name, **{POWERS[name]: "true"})).settings
     assert written(settings, name) == HARM[name]
     also = settle({flag(name): HARM[name]}, flags_for(name), {f"CAREEN_{POWERS[name].upper()}": "true"}).settings
@@ -202,7 +202,7 @@ def test_a_scheduler_configuration_in_the_config_map_may_contain_certificates(
     assert not there.may_scheduler_config_name_files
 
 
-def test_an_edit_whose_scheduler_configuration_names_a_file_changes_nothing() -> None:
+def test_an_edit_whose_scheduler_configuration_refers_to_a_file_changes_nothing() -> None:
     there = started(BY_FLAG, with_extender(caData="eA=="))
     before = there.scheduler_config
     (problem,) = there.offer(
@@ -213,12 +213,12 @@ def test_an_edit_whose_scheduler_configuration_names_a_file_changes_nothing() ->
 
 
 @pytest.mark.parametrize("padding", ["#" * 70_000, "x: &x 1\ny: *x\n"], ids=["too long to be checked", "with aliases"])
-def test_a_scheduler_configuration_that_the_child_checks_may_not_name_files(padding: str) -> None:
+def test_a_scheduler_configuration_that_the_child_checks_may_not_refer_to_files(padding: str) -> None:
     there = started(BY_FLAG, f"{with_extender(caFile=SHADOW)}\n{padding}" if padding[0] == "#" else padding)
     assert not there.may_scheduler_config_name_files
 
 
-def test_a_scheduler_configuration_file_named_by_a_flag_may_name_files(tmp_path: Path) -> None:
+def test_a_scheduler_configuration_file_from_a_flag_may_refer_to_files(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(with_extender(caFile="/etc/careen/ca.crt"))
     there = started(("", {"scheduler_config": (str(file),)}), "")
@@ -228,7 +228,7 @@ def test_a_scheduler_configuration_file_named_by_a_flag_may_name_files(tmp_path:
 # ---- where secrets are sent ----
 
 
-def test_the_config_map_may_name_a_prometheus_without_credentials() -> None:
+def test_the_config_map_may_set_the_url_of_a_prometheus_without_credentials() -> None:
     assert settle({"prometheus-url": "https://p"}, flags_for("")).settings.prometheus_url == "https://p"
 
 

@@ -81,7 +81,7 @@ def test_a_regular_expression_matches_as_in_go(text: str, found: list[str], not_
         ("a" + "(" * 5000 + ")" * 5000, "regular expression"),
     ],
 )
-def test_unsupported_regular_expression_syntax_is_refused_by_name(text: str, named: str) -> None:
+def test_the_refusal_of_unsupported_regular_expression_syntax_shows_the_syntax(text: str, named: str) -> None:
     with pytest.raises(ValueError, match="expected a regular expression") as caught:
         regexp(text)
     assert named in str(caught.value)

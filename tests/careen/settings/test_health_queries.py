@@ -91,7 +91,7 @@ def test_health_queries_require_a_prometheus() -> None:
         ("alertmanager-url", "http://a:9093", False),
     ],
 )
-def test_the_config_map_may_not_name_the_token_file_of_alertmanager(name: str, value: str, is_refused: bool) -> None:
+def test_the_config_map_may_not_set_the_token_file_of_alertmanager(name: str, value: str, is_refused: bool) -> None:
     given = {"alertmanager_url": ["http://b:9093"]} if is_refused else {}
     if is_refused:
         with pytest.raises(BadSettings, match=f"`{name}` .* is refused"):

@@ -204,7 +204,7 @@ def test_labels_that_crash_kured_after_the_reboot_are_refused_at_start(text: str
         ),
     ],
 )
-def test_a_budget_names_a_group_and_a_number(text: str, budget: Budget) -> None:
+def test_a_budget_consists_of_a_group_and_a_number(text: str, budget: Budget) -> None:
     assert kinds.budget(text) == budget
     assert kinds.budget(kinds.format_budget(budget)) == budget
 
@@ -352,7 +352,7 @@ def test_a_command_with_an_unclosed_quote_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["configmap:", "configmap:a/b", "configmap:a b"])
-def test_a_scheduler_configuration_setting_names_a_valid_config_map_key(text: str) -> None:
+def test_a_scheduler_configuration_setting_requires_a_valid_config_map_key(text: str) -> None:
     with pytest.raises(ValueError, match="expected configmap:KEY"):
         kinds.scheduler_config(text)
     assert [kinds.scheduler_config(each) for each in ("configmap:scheduler.yaml", "/etc/x", "")] == [

@@ -217,6 +217,6 @@ def test_a_concurrency_of_zero_is_reported_with_the_remedy(text: str) -> None:
         ("--concurrency=-1", "expected a whole number from 1"),
     ],
 )
-def test_an_invalid_flag_is_refused_by_name(argument: str, words: str) -> None:
+def test_the_refusal_of_an_invalid_flag_shows_its_name(argument: str, words: str) -> None:
     with pytest.raises(BadSettings, match=re.escape(words)):
         settled({**as_flags(argument), "prometheus_url": ("http://p",)})

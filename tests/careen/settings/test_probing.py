@@ -23,7 +23,7 @@ def refused(**flags: tuple[str, ...]) -> str:
 
 
 @pytest.mark.parametrize("texts", [("/run/a,/run/b",), ("/run/a", "/run/b"), ("/run/a\n/run/b",), ("/run/a, /run/b,",)])
-def test_several_sentinels_are_given_in_one_or_several_values(texts: tuple[str, ...]) -> None:
+def test_several_sentinels_can_be_given_in_one_or_several_values(texts: tuple[str, ...]) -> None:
     assert settle(reboot_sentinel=texts).reboot_sentinel == ("/run/a", "/run/b")
 
 

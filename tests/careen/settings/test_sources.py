@@ -49,7 +49,7 @@ ALL = {
         (("flags", "environment", "config_map"), 3600, Source.DEFAULT, "default"),
     ],
 )
-def test_the_source_with_the_highest_precedence_counts_and_is_named(
+def test_the_source_with_the_highest_precedence_counts_and_is_reported(
     without: tuple[str, ...], seconds: float, source: Source, where: str
 ) -> None:
     given: dict[str, Any] = {name: value for name, value in ALL.items() if name not in without}

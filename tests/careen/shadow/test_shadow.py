@@ -105,7 +105,7 @@ def test_a_binding_to_another_node_counts_as_disagreement_and_both_nodes_are_rec
     assert kept.why.endswith(", of n2")
 
 
-def test_a_binding_to_a_node_that_a_plugin_refuses_names_the_plugin() -> None:
+def test_the_shadow_reports_the_plugin_that_refuses_the_node_of_a_binding() -> None:
     town = Town({"n1": "1", "n2": "8"})
     town.comes("web", cpu="2")
     town.bound("web", "n1", cpu="2")
@@ -147,7 +147,7 @@ def test_a_pod_that_the_shadow_first_sees_with_a_node_is_not_compared() -> None:
     assert town.said() == {"default-scheduler first-seen-bound": 1}
 
 
-def test_a_mirror_pod_is_not_compared() -> None:
+def test_the_shadow_does_not_compare_a_mirror_pod() -> None:
     town = Town()
     manifest = pod("static", on="n1")
     manifest["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
@@ -208,7 +208,7 @@ def test_bindings_that_happened_during_a_gap_of_the_watch_are_not_compared() -> 
     assert town.said() == {"default-scheduler first": 1}
 
 
-def test_a_binding_beside_a_nominated_pod_cannot_be_compared() -> None:
+def test_a_binding_cannot_be_compared_while_another_pod_is_nominated() -> None:
     town = Town()
     town.comes("first", nominatedNodeName="n2")
     town.comes("web")
@@ -216,7 +216,7 @@ def test_a_binding_beside_a_nominated_pod_cannot_be_compared() -> None:
     assert town.said() == {"default-scheduler nominated": 1}
 
 
-def test_a_pod_with_an_extender_is_not_compared() -> None:
+def test_the_shadow_compares_no_pods_if_the_scheduler_has_an_extender() -> None:
     extender = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}
     configuration = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     town = Town(configuration={**configuration, "extenders": [extender]})
@@ -261,7 +261,7 @@ def test_a_binding_is_compared_if_the_order_of_bindings_changes_nothing() -> Non
     assert town.said() == {"default-scheduler other-node": 1, "default-scheduler first": 1}
 
 
-def test_a_binding_long_after_another_binding_was_also_decided_after_it() -> None:
+def test_a_binding_long_after_another_binding_was_also_decided_later() -> None:
     town = Town()
     town.comes("big", cpu="6")
     town.comes("web")
@@ -291,7 +291,7 @@ def test_the_comparison_is_undecided_if_a_node_changed_after_the_pod_was_created
     assert town.said() == {"default-scheduler changed-meanwhile": 1}
 
 
-def test_the_scheduler_has_seen_a_change_before_the_pod_was_created() -> None:
+def test_the_scheduler_has_seen_a_change_that_is_older_than_the_pod() -> None:
     town = Town({"n1": "8", "n2": "4"})
     town.event("MODIFIED", node("n2", "64"))
     town.comes("web")
@@ -299,7 +299,7 @@ def test_the_scheduler_has_seen_a_change_before_the_pod_was_created() -> None:
     assert town.said() == {"default-scheduler other-node": 1}
 
 
-def test_the_scheduler_has_seen_a_change_long_before_the_binding() -> None:
+def test_the_scheduler_has_seen_a_change_that_is_much_older_than_the_binding() -> None:
     town = Town({"n1": "8", "n2": "4"})
     town.comes("web")
     town.event("MODIFIED", node("n2", "64"))
@@ -439,7 +439,7 @@ def test_a_pod_that_finished_on_a_cordoned_node_has_no_replacement() -> None:
     assert town.shadow.learnt.others == pytest.approx(2 / 60, abs=1e-3)
 
 
-def test_bindings_that_are_seen_in_another_order_are_learned_in_the_order_in_which_their_pods_came() -> None:
+def test_the_shadow_learns_bindings_in_the_order_in_which_their_pods_were_created() -> None:
     sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}
 
     def learned(*bound: str) -> Town:
@@ -464,7 +464,7 @@ def test_bindings_that_are_seen_in_another_order_are_learned_in_the_order_in_whi
     assert swapped.shadow.belief == in_order.shadow.belief
 
 
-def test_a_binding_waits_until_the_pods_that_were_decided_before_it_are_a_second_old() -> None:
+def test_a_binding_is_compared_when_the_bindings_of_older_pods_are_a_second_old() -> None:
     town = learned_town()
     town.comes("web-1")
     town.comes("web-2")
@@ -479,7 +479,7 @@ def test_a_binding_waits_until_the_pods_that_were_decided_before_it_are_a_second
     assert not town.shadow.compare()
 
 
-def test_a_binding_that_cannot_be_compared_moves_the_start_after_the_earlier_bindings_that_wait() -> None:
+def test_a_binding_of_another_profile_moves_the_start_after_all_earlier_bindings() -> None:
     def learned(*, waits: bool) -> Town:
         town = learned_town(TWO_PROFILES)
         town.comes("web")

@@ -23,20 +23,20 @@ PEOPLES = ["status", "why n1", "lock show", "hold n1 --reason x", "unhold n1", "
 
 
 @pytest.mark.parametrize("command", PEOPLES)
-def test_without_a_kubeconfig_the_error_says_how_to_name_one(command: str, tmp_path: Path) -> None:
+def test_the_error_without_a_kubeconfig_says_how_to_give_a_kubeconfig(command: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, command.split(), env={"HOME": str(tmp_path), "KUBECONFIG": ""})
     assert result.exit_code == 2
     assert "give --kubeconfig FILE or set KUBECONFIG" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("command", PEOPLES)
-def test_the_error_names_a_missing_kubeconfig(command: str, tmp_path: Path) -> None:
+def test_the_error_shows_the_path_of_a_missing_kubeconfig(command: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, [*command.split(), "--kubeconfig", str(tmp_path / "nowhere")])
     assert result.exit_code == 2
     assert str(tmp_path / "nowhere") in result.output
 
 
-def test_the_error_names_a_missing_kubeconfig_context(desk: Desk) -> None:
+def test_the_error_shows_the_name_of_a_missing_kubeconfig_context(desk: Desk) -> None:
     result = desk.run("status", "--context", "other")
     assert result.exit_code == 2
     assert "other" in result.output
@@ -81,7 +81,7 @@ def test_a_command_that_cannot_write_its_output_prints_one_message(desk: Desk, c
     assert "Traceback" not in done.stderr
 
 
-def test_the_error_names_a_missing_rbac_right(desk: Desk) -> None:
+def test_the_error_shows_which_rbac_right_is_missing(desk: Desk) -> None:
     desk.node("n1")
     desk.server.api.authorizer = lambda user, verb, group, resource, namespace, name: verb == "get"
     result = desk.run("hold", "n1", "--reason", "x")

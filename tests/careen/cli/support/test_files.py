@@ -35,7 +35,7 @@ def shop(desk: Desk) -> Desk:
     return desk
 
 
-def test_this_file_tests_every_option_that_names_a_file() -> None:
+def test_this_file_tests_every_option_that_takes_a_file() -> None:
     """The test finds these options by their types. It fails for a new option that is missing from the tables above."""
     found = set()
     for entry in COMMANDS:
@@ -78,7 +78,7 @@ def test_a_command_refuses_an_unwritable_file_before_it_reads_anything(
 
 
 @pytest.mark.parametrize(("command", "option"), WRITTEN)
-def test_a_refused_command_creates_no_file_and_keeps_an_existing_file(
+def test_a_refused_command_creates_no_file_and_changes_no_file(
     shop: Desk, tmp_path: Path, command: str, option: str
 ) -> None:
     older = tmp_path / "older"
@@ -110,7 +110,7 @@ def test_a_snapshot_that_cannot_be_written_is_reported(shop: Desk) -> None:
     ids=["not text", "empty", "damaged"],
 )
 @pytest.mark.parametrize(("command", "option"), [key for key in READ if key[1] == "--from"])
-def test_an_invalid_dump_is_refused_and_named(
+def test_the_refusal_of_an_invalid_dump_shows_its_file(
     shop: Desk, tmp_path: Path, command: str, option: str, content: bytes, is_text: bool
 ) -> None:
     (tmp_path / "dump").write_bytes(content)

@@ -166,7 +166,7 @@ async def test_during_a_long_outage_the_feed_sends_few_requests_and_no_list() ->
     assert max(pauses) == pauses[-1] == 22.5
 
 
-async def test_the_feed_does_not_list_without_end_if_the_server_forgets_at_once() -> None:
+async def test_the_feed_waits_longer_before_each_list_if_the_server_always_forgets() -> None:
     server = BrokenServer(faults=["gone at once"] * 10)
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})

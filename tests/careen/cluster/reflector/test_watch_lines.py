@@ -38,7 +38,7 @@ async def test_lines_of_a_watch_do_not_depend_on_chunk_boundaries(
     assert await of(*chunks) == lines
 
 
-async def test_a_line_of_a_watch_without_end_is_refused_before_it_fills_the_memory() -> None:
+async def test_an_endless_line_of_a_watch_is_refused_before_it_fills_the_memory() -> None:
     with pytest.raises(UnreadableAnswer, match="more than 32 MiB"):
         await of(*[b"x" * 2**20] * 40)
 

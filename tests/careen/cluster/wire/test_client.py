@@ -284,7 +284,7 @@ async def test_after_a_401_the_token_is_read_again_and_the_request_sent_once_mor
     assert transport.credentials().authorization == "Bearer new"
 
 
-async def test_credentials_are_not_read_again_after_every_401(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_credentials_that_were_read_recently_are_not_read_again_after_a_401(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda connection: connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"))
     transport = transport_to(server.url)
     for _ in range(3):
@@ -318,7 +318,9 @@ def test_in_a_pod_the_token_file_is_read(tmp_path: Path, monkeypatch: pytest.Mon
         ("{current-context: x, contexts: [], clusters: [], users: []}", "kubeconfig"),
     ],
 )
-def test_the_error_names_an_unusable_kubeconfig_and_the_remedy(tmp_path: Path, content: str | None, words: str) -> None:
+def test_the_error_about_an_unusable_kubeconfig_shows_its_path_and_the_remedy(
+    tmp_path: Path, content: str | None, words: str
+) -> None:
     file = tmp_path / "kubeconfig"
     if content is not None:
         file.write_text(content)
@@ -328,7 +330,7 @@ def test_the_error_names_an_unusable_kubeconfig_and_the_remedy(tmp_path: Path, c
     assert "correct the file" in str(caught.value)
 
 
-def test_outside_a_pod_and_without_a_kubeconfig_the_error_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_outside_a_pod_without_a_kubeconfig_shows_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(CannotReachCluster, match="--kubeconfig FILE"):
         load_configuration(None)

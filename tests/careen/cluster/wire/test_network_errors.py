@@ -65,13 +65,13 @@ def test_each_network_error_gives_a_cause_and_whether_the_request_was_sent(
     assert was_surely_not_sent(error) is is_not_sent
 
 
-def test_the_message_names_the_proxy_if_the_proxy_failed() -> None:
+def test_the_message_says_that_the_proxy_failed() -> None:
     error = exceptions.ProxyError("x", OSError(errno.ECONNREFUSED, "x"))
     assert told(error, URL) == f"the proxy on the way to {URL} refused the connection"
     assert was_surely_not_sent(error)
 
 
-def test_a_proxy_that_refuses_the_tunnel_is_named_with_its_status() -> None:
+def test_the_message_shows_the_status_of_a_proxy_that_refuses_the_tunnel() -> None:
     error = exceptions.MaxRetryError(
         None,  # type: ignore[arg-type]
         URL,
@@ -80,7 +80,7 @@ def test_a_proxy_that_refuses_the_tunnel_is_named_with_its_status() -> None:
     assert told(error, URL) == f"the proxy on the way to {URL} refused to connect: 403 Forbidden"
 
 
-def test_a_file_without_a_trusted_certificate_is_named_as_the_cause(tmp_path: Path) -> None:
+def test_the_message_says_that_a_file_contains_no_trusted_certificate(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("no certificate\n")
     with pytest.raises(ssl.SSLError) as raised:
         ssl.create_default_context().load_verify_locations(tmp_path / "ca.pem")
@@ -96,7 +96,7 @@ def test_a_damaged_trusted_certificate_is_not_taken_for_the_client_certificate(t
     assert told(exceptions.SSLError(raised.value), URL) == f"{URL} {words}"
 
 
-def test_a_file_without_a_client_certificate_is_named_as_the_cause(tmp_path: Path) -> None:
+def test_the_message_says_that_a_file_contains_no_client_certificate(tmp_path: Path) -> None:
     (tmp_path / "client.pem").write_text("no certificate\n")
     with pytest.raises(ssl.SSLError) as raised:
         ssl.create_default_context().load_cert_chain(tmp_path / "client.pem")

@@ -127,7 +127,9 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("thing", "outcome", "writes"), TABLE)
-async def test_each_guarded_write_has_its_outcome(thing: Thing, outcome: object, writes: list[str]) -> None:
+async def test_guarded_write_returns_the_correct_outcome_in_each_case(
+    thing: Thing, outcome: object, writes: list[str]
+) -> None:
     written = await thing.put()
     if isinstance(outcome, type):
         assert type(written) is outcome

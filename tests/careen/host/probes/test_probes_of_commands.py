@@ -119,7 +119,7 @@ def test_a_tool_that_gives_no_result_makes_the_need_unknown(probe: str, outcome:
     assert (need.answer, words in need.detail) == (UNKNOWN, True), need
 
 
-def test_only_the_first_of_many_packages_are_named() -> None:
+def test_only_the_first_of_many_packages_are_listed() -> None:
     names = [f"  * package-{number}" for number in range(40)]
     output = "\n".join([DNF_YES.splitlines()[0], *names, "Reboot is required to fully utilize these updates."])
     detail = running("needs-restarting").judge(exited(1, output)).detail

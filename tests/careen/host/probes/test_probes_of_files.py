@@ -73,8 +73,8 @@ def test_an_unreadable_folder_of_kernels_makes_the_need_unknown(tmp_path: Path) 
 
 
 def test_the_suse_probe_checks_the_file_of_zypper(tmp_path: Path) -> None:
-    """zypper's needs-rebooting.cc reads the file in `/var/run`. openSUSE/zypp-boot-plugin writes `/run/reboot-needed`,
-    which is the same file.
+    """openSUSE/zypp-boot-plugin writes `/run/reboot-needed`. zypper's needs-rebooting.cc reads the same file through
+    the link `/var/run`.
     """
     assert ask("suse", tmp_path).answer is UNKNOWN, "without /run, the host is not mounted"
     (tmp_path / "run").mkdir()

@@ -13,7 +13,7 @@ YES, NO, UNKNOWN = NeedAnswer.YES, NeedAnswer.NO, NeedAnswer.UNKNOWN
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(NeedAnswer, NeedAnswer)))
-def test_one_probe_suffices_for_yes_and_all_probes_are_needed_for_no(first: NeedAnswer, second: NeedAnswer) -> None:
+def test_the_need_is_yes_if_one_probe_says_yes_and_no_if_all_say_no(first: NeedAnswer, second: NeedAnswer) -> None:
     pair = {first, second}
     expected = YES if YES in pair else UNKNOWN if UNKNOWN in pair else NO
     assert together([Need(answer=first), Need(answer=second)]).answer is expected
@@ -40,6 +40,6 @@ def test_a_package_manager_found_by_one_probe_is_reported() -> None:
     assert together([Need(answer=YES), Need(answer=NO, package_manager="rpm")]).package_manager == "rpm"
 
 
-def test_a_few_packages_are_named_and_the_remaining_packages_counted() -> None:
+def test_the_need_lists_a_few_packages_and_counts_the_remaining_packages() -> None:
     assert a_few(["a", "b"]) == "a, b"
     assert a_few(list("abcdefg")) == "a, b, c, d, e and 2 more"

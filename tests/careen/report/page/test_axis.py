@@ -44,7 +44,7 @@ def test_labels_of_the_axis_stay_at_round_times_across_a_clock_change(day: datet
 
 @given(st.integers(1, 40 * 86_400), st.integers(0, 86_400))
 @settings(deadline=None)
-def test_labels_of_the_axis_are_few_ordered_and_inside_it(seconds: int, offset: int) -> None:
+def test_labels_of_the_axis_are_few_ordered_and_inside_the_axis(seconds: int, offset: int) -> None:
     begins = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=offset)
     places = [tick.percent for tick in axis(begins, timedelta(seconds=seconds)).ticks(UTC)]
     assert places == sorted(places)

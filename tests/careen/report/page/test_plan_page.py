@@ -256,7 +256,7 @@ def test_the_plan_page_lists_moves_in_the_order_of_the_table() -> None:
     assert words.index("n1: 1 move") < words.index("n2: 1 move")
 
 
-def test_the_plan_page_names_its_cluster_and_settings() -> None:
+def test_the_plan_page_shows_its_cluster_and_settings() -> None:
     origin = Origin(
         taken_at=T0,
         kubernetes="v1.36.3",
@@ -270,7 +270,7 @@ def test_the_plan_page_names_its_cluster_and_settings() -> None:
     assert "Dump" not in words
 
 
-def test_the_first_lines_of_the_page_say_when_the_plan_ends_and_if_that_is_in_the_window() -> None:
+def test_the_first_lines_of_the_page_say_when_and_in_which_window_the_plan_ends() -> None:
     closes = T0 + timedelta(hours=2)
     inside = Page(plan_html(replace(a_plan(), closes=closes))).words.split("What is at risk")[0]
     assert "finished Wed 2026-03-04 22:09:05" in inside

@@ -15,7 +15,7 @@ def test_a_node_that_is_visited_twice_has_one_row() -> None:
     assert names == ["n1", "n2"]
 
 
-def test_the_legend_names_exactly_the_steps_that_the_page_draws() -> None:
+def test_the_legend_lists_exactly_the_steps_that_the_page_draws() -> None:
     plan = a_plan()
     text = rows(plan, Axis.of(plan.timeline.visits))
     assert "draining: cordoned, pods move away" in text

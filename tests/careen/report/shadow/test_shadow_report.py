@@ -64,7 +64,7 @@ def test_the_exit_code_says_whether_shadow_and_scheduler_agree(made: RunCounts, 
     assert exit_code(made) == code
 
 
-def test_the_report_of_little_agreement_names_its_causes() -> None:
+def test_the_report_lists_the_causes_of_little_agreement() -> None:
     text = shadow_text(many(6, 40, nodes=200, is_sampled=True, is_best_of_all=True), FOLLOWED, last=2)
     assert "This is less than 80 %" in text
     assert (
@@ -82,12 +82,12 @@ def test_the_report_of_little_agreement_names_its_causes() -> None:
         ({"nodes": 20}, "other score plugins, weights or arguments"),
     ],
 )
-def test_the_report_names_the_cause_that_disagreements_have_in_common(more: dict[str, object], cause: str) -> None:
+def test_the_report_shows_the_common_cause_of_disagreements(more: dict[str, object], cause: str) -> None:
     (found,) = many(0, 40, **more).causes()
     assert cause in found
 
 
-def test_the_report_names_plugins_that_refuse_the_nodes_that_the_scheduler_chose() -> None:
+def test_the_report_lists_plugins_that_refuse_nodes_chosen_by_the_scheduler() -> None:
     made = tally(*[one(AgreementReason.REFUSED_NODE, plugin="NodeAffinity")] * 40)
     (found,) = made.causes()
     assert found.startswith("the plugin NodeAffinity refuses 40 of the 40 nodes that the scheduler took")
