@@ -1,4 +1,6 @@
-"""Tests docs/asks.md, which answers each request of kured's users once, with existing settings, commands and tests."""
+"""Tests that docs/asks.md answers each request of kured's users once, and refers only to existing settings, commands
+and tests.
+"""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_no_class_has_more_fields_than_the_recorded_maximum(folder: str) -> None
     assert found, "no field was counted"
 
 
-def test_every_class_excepted_from_the_limit_exists_and_exceeds_it() -> None:
+def test_every_class_without_a_limit_exists_and_exceeds_the_limit_of_other_classes() -> None:
     assert LISTS.keys() <= {each.where for each in sizes.classes() if each.number > 18}
 
 
@@ -70,7 +70,7 @@ def test_sizes_do_not_count_self_or_fields_without_a_type(monkeypatch: pytest.Mo
     assert sizes.classes() == [(2, "a.py:Place")]
 
 
-def test_the_sizes_command_prints_the_largest_of_each_size(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sizes_command_prints_the_largest_measurements(capsys: pytest.CaptureFixture[str]) -> None:
     sizes.main()
     shown = capsys.readouterr().out
     assert f"| {sizes.signatures()[0].number} | {sizes.signatures()[0].where} |" in shown

@@ -67,7 +67,7 @@ def test_only_the_listed_modules_print_or_write_text(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(("pattern", "name"), [(road, name) for road, may in ROADS.items() for name in may])
-def test_an_exception_that_is_no_longer_needed_is_reported(pattern: str, name: str) -> None:
+def test_an_unneeded_entry_in_the_list_of_exceptions_is_reported(pattern: str, name: str) -> None:
     (module,) = (each for each in modules("careen") if each.name == name)
     assert calls_of(module, pattern) != []
 

@@ -118,7 +118,7 @@ def test_only_listed_modules_read_time_randomness_or_environment() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(MAY))
-def test_an_exception_that_is_no_longer_needed_is_reported(name: str) -> None:
+def test_an_unneeded_entry_in_the_list_of_exceptions_is_reported(name: str) -> None:
     (module,) = (each for each in all_modules() if each.name == name)
     assert banned_calls(module) != []
 

@@ -1,5 +1,5 @@
-"""Tests `make bench-accuracy-learned`, which learns from recorded watch events. The bench leaves out drains before
-which it has seen too few bindings.
+"""Tests `make bench-accuracy-learned`, which learns from recorded watch events. The bench does not count the first
+drains, because it has seen too few bindings by then.
 """
 
 from __future__ import annotations

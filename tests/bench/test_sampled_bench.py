@@ -53,7 +53,7 @@ def a_record(went_to: str) -> DrainRecord:
     )
 
 
-def test_the_record_of_a_drain_survives_a_round_trip(tmp_path: Path) -> None:
+def test_the_record_of_a_drain_can_be_written_and_read_again(tmp_path: Path) -> None:
     path = tmp_path / "varied-2-000007" / "0.json.gz"
     write(path, a_record("n1"))
     assert read(path) == a_record("n1")

@@ -43,7 +43,7 @@ def test_if_only_some_nodes_reboot_the_taint_avoids_most_repeated_moves() -> Non
     assert 3 * lot.tainted < lot.plain
 
 
-def test_a_random_draw_depends_only_on_its_number(lots: list[simulated.Lot]) -> None:
+def test_a_simulated_sample_depends_only_on_its_number(lots: list[simulated.Lot]) -> None:
     assert simulated.one_lot(sample(0), 1) == lots[1] != lots[0]
 
 

@@ -1,4 +1,4 @@
-"""Tests the table of the memory that careen's import tricks save in the agent."""
+"""Tests the table that shows how much memory each import trick of careen saves in the agent."""
 
 from __future__ import annotations
 

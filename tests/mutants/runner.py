@@ -142,8 +142,8 @@ def _make(mutant: Mutant) -> None:
 
 
 def _passes(item: pytest.Item) -> bool:
-    """Run one test with its fixtures, and return whether it passed. Fixtures of modules and sessions also end with the
-    test.
+    """Run one test with all its fixtures, and return whether it passed. Also tears down the fixtures of its module and
+    session.
     """
     reports = []
 

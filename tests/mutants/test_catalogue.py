@@ -59,6 +59,6 @@ def test_a_mutant_still_applies_to_a_reformatted_function() -> None:
         ({"new": "(each.node == node and (each.id == claim))"}, "means the same"),
     ],
 )
-def test_a_mutant_whose_function_has_changed_says_so(changes: dict[str, str], why: str) -> None:
+def test_the_error_says_why_a_mutant_no_longer_applies(changes: dict[str, str], why: str) -> None:
     with pytest.raises(NoLongerApplies, match=why):
         codes(replace(SAMPLE, **changes))

@@ -92,7 +92,7 @@ def interrupted(desk: Desk) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_cleanup_without_yes_shows_the_changes_and_makes_none(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_cleanup_without_yes_shows_the_changes_and_writes_nothing(desk: Desk, interrupted: dict[str, Any]) -> None:
     output = desk.ok("cleanup")
     assert desk.writes() == 0
     rows = [line.split() for line in output.splitlines() if line.startswith("n")]

@@ -117,7 +117,7 @@ def test_config_recognises_a_daemonset_that_does_not_run_careen(desk: Desk) -> N
     assert "DaemonSet careen/careen has no container that runs `careen agent`" in result.output
 
 
-def test_config_with_the_option_here_sends_no_request() -> None:
+def test_the_option_here_makes_config_send_no_request() -> None:
     result = config_here(CAREEN_NODE_ID="n1", KURED_CONCURRENCY="2")
     assert result.exit_code == 0, result.output
     assert row(result.output, "concurrency") == ["2", "KURED_CONCURRENCY"]

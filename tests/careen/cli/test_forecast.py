@@ -1,4 +1,6 @@
-"""Tests `careen forecast` from the command to the table: child process, lists over HTTP, scheduler_core."""
+"""Tests `careen forecast` as a whole: the command, the lists over HTTP, the child process, scheduler_core and the
+table.
+"""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_status_shows_a_hold_before_the_agent_has_read_it(desk: Desk) -> None:
     assert "`careen unhold NODE`" in headline(desk)
 
 
-def test_status_outside_the_window_shows_when_it_opens(desk: Desk) -> None:
+def test_status_outside_the_window_shows_when_the_window_opens(desk: Desk) -> None:
     opens = (datetime.now(UTC) + timedelta(hours=5, minutes=0.5)).replace(second=0, microsecond=0)
     shuts = opens + timedelta(hours=1)
     desk.server.seed(
@@ -220,7 +220,7 @@ def test_status_does_not_show_the_next_window_if_settings_are_unreadable(desk: D
     assert "and the time of its opening could not be read" in headline(desk)
 
 
-def test_status_shows_which_holder_a_node_waits_for_and_its_phase(desk: Desk) -> None:
+def test_status_shows_the_phase_of_the_holder_for_which_nodes_wait(desk: Desk) -> None:
     waits(desk, "n1")
     waits(desk, "n2")
     desk.node("n3", "Draining", reason="evicting 3 pods", label="in-progress", since=ago(hours=1, minutes=0.5))

@@ -73,9 +73,7 @@ KEPT = "The lock is already paused: a. That reason stays, and nothing was change
         (("--reason", "b"), f"{KEPT}; run `careen lock resume` first to pause it for another reason.\n"),
     ],
 )
-def test_a_second_lock_pause_keeps_the_first_reason_and_reports_it(
-    desk: Desk, again: tuple[str, ...], told: str
-) -> None:
+def test_a_second_lock_pause_keeps_and_reports_the_first_reason(desk: Desk, again: tuple[str, ...], told: str) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "a")
     writes = desk.writes()

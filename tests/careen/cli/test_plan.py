@@ -146,7 +146,7 @@ def test_plan_applies_the_zone_budget_of_the_agents(desk: Desk) -> None:
     ]
 
 
-def test_a_plan_that_exceeds_its_window_reports_it_with_exit_code_3(shop: Desk) -> None:
+def test_plan_exits_with_3_and_a_message_if_it_exceeds_its_window(shop: Desk) -> None:
     shop.lock(flags=["--start-time=22:00", "--end-time=22:08"])
     result = shop.run("plan", *START)
     assert result.exit_code == 3
@@ -157,7 +157,7 @@ def test_a_plan_that_exceeds_its_window_reports_it_with_exit_code_3(shop: Desk) 
     )
 
 
-def test_a_plan_that_ends_inside_its_window_says_so(shop: Desk) -> None:
+def test_plan_says_that_it_ends_inside_its_window(shop: Desk) -> None:
     shop.lock(flags=["--start-time=22:00", "--end-time=23:00"])
     result = shop.run("plan", *START)
     assert "after 13m40s, inside the window that closes Wed 2026-03-04 23:00 UTC." in result.output

@@ -155,7 +155,7 @@ def test_shadow_without_bindings_has_no_result(town: Desk) -> None:
     assert "no bound pod could be compared" in done.stdout
 
 
-def test_shadow_sends_only_reads(town: Desk) -> None:
+def test_shadow_sends_only_read_requests(town: Desk) -> None:
     before = town.writes()
     town.server.api.requests.clear()
     town.run("shadow", "--once", "--for", "1")

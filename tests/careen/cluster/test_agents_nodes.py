@@ -9,7 +9,7 @@ from careen.cluster.nodes import NODES
 from tests.careen.cluster.conftest import Cluster
 
 
-async def test_with_the_right_to_list_nodes_one_list_reads_all_nodes(cluster: Cluster) -> None:
+async def test_all_nodes_are_read_with_one_list_if_the_agent_may_list_nodes(cluster: Cluster) -> None:
     for name in ("n7", "n8"):
         cluster.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
     nodes = AgentsNodes(cluster.api, own="n7", namespace="careen", daemonset="careen")
@@ -17,7 +17,7 @@ async def test_with_the_right_to_list_nodes_one_list_reads_all_nodes(cluster: Cl
     assert {"n7", "n8"} <= {node.name for node in await nodes.read()}
 
 
-async def test_without_the_right_to_list_nodes_the_agents_own_node_is_read(cluster: Cluster) -> None:
+async def test_the_agents_own_node_is_read_if_the_agent_may_not_list_nodes(cluster: Cluster) -> None:
     for name in ("n7", "n8"):
         cluster.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
     cluster.api.withheld = lambda request: "no right" if request.path == NODES else ""

@@ -51,7 +51,7 @@ async def test_a_command_on_the_host_does_not_get_the_message_urls() -> None:
     assert everything == Exited(code=1, output="0", errors="")
 
 
-async def test_the_child_of_a_forecast_does_not_get_the_message_urls(
+async def test_the_child_process_of_a_forecast_does_not_get_the_message_urls(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen = tmp_path / "seen"

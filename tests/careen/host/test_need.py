@@ -1,4 +1,6 @@
-"""Tests the need of one host with several probes: one yes suffices, and unknown probes are reported."""
+"""Tests how several probes decide whether the host needs a reboot. One yes suffices, and probes with an unknown result
+are reported.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ async def test_one_unreadable_sentinel_file_makes_the_need_unknown(root: Path) -
         ("\u202emoc.live\x1b[31m\n", None, YES, "requested by"),
     ],
 )
-async def test_the_need_lists_the_filtered_packages_of_the_list_beside_the_sentinel(
+async def test_the_package_filter_applies_to_the_package_list_beside_the_sentinel(
     root: Path, listed: str | None, pattern: str | None, answer: NeedAnswer, words: str
 ) -> None:
     """The list has one package name on each line, as Debian's /etc/kernel/postinst.d/unattended-upgrades writes it."""

@@ -1,4 +1,4 @@
-"""Tests that plans and forecasts equal the recorded ones (recorded_plans.py) to the last byte."""
+"""Tests that plans and forecasts are exactly equal to their records in recorded_plans.json."""
 
 from __future__ import annotations
 

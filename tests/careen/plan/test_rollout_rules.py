@@ -378,7 +378,7 @@ def test_a_plan_judges_a_forecast_as_the_agents_do(
 
 
 @pytest.mark.parametrize(("late_policy", "is_undone"), [(LatePolicy.UNDO, True), (LatePolicy.REBOOT, False)])
-def test_a_window_that_closes_during_the_drain_follows_the_late_policy(
+def test_the_late_policy_applies_if_the_window_closes_during_the_drain(
     late_policy: LatePolicy, is_undone: bool
 ) -> None:
     begins = datetime(2026, 3, 4, 1, 59, 30, tzinfo=UTC)

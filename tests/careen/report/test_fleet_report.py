@@ -52,7 +52,7 @@ def test_status_also_lists_a_node_in_an_unknown_phase_first() -> None:
     ]
 
 
-def test_with_an_empty_lock_the_line_column_shows_the_label_of_the_node() -> None:
+def test_the_column_line_shows_the_label_of_the_node_if_the_lock_is_empty() -> None:
     assert [
         place_of(a_node("a", "Waiting", label=label), LockContent())
         for label in ("ready", "required", "in-progress", "")

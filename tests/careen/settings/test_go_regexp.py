@@ -1,5 +1,5 @@
-"""Tests Go's regular expressions in Python: what they match, and which syntax is refused by name. The expected results
-follow `go doc regexp/syntax`.
+"""Tests Go's regular expressions in Python: what they match, and which unsupported syntax careen refuses. The expected
+results follow `go doc regexp/syntax`.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def test_stored_settings_that_contradict_a_flag_are_restored_in_part() -> None:
     assert back.resolved.settings.alert_firing_only
 
 
-def test_the_lock_annotation_of_a_claim_is_restored_unless_a_setting_gives_another() -> None:
+def test_the_lock_annotation_of_a_claim_is_restored_unless_a_setting_replaces_the_annotation() -> None:
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
     assert (
         restored(

@@ -1,4 +1,6 @@
-"""Tests the rate of bindings of pods that no drain displaced, counted over ten minutes."""
+"""Tests the rate at which the scheduler binds pods that no drain displaced. The shadow counts these bindings over ten
+minutes.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def test_the_replacement_of_a_drained_pod_does_not_count_towards_the_rate(
 
 @pytest.mark.parametrize(("seconds", "counted"), [(1.0, 0), (400.0, 0), (601.0, 1)])
 def test_a_replacement_may_come_ten_minutes_after_its_pod_has_left(seconds: float, counted: int) -> None:
-    """A StatefulSet replaces a pod as soon as the pod is gone. A Job may need minutes."""
+    """A StatefulSet replaces a pod as soon as the pod is gone, but a Job may need minutes to replace a pod."""
     others = after_a_drain(cluster())
     others.bound(a_new_pod(*WEB), 100.0 + seconds)
     assert others.per_second(100.0 + seconds) * 600.0 == pytest.approx(counted, abs=0.2)
@@ -74,7 +76,7 @@ def test_pods_that_nobody_replaced_are_forgotten_although_more_pods_of_their_own
     assert [len(left) for left in others._left.values()] == [7]
 
 
-def test_owners_whose_pods_nobody_replaced_are_forgotten() -> None:
+def test_owners_whose_pods_were_not_replaced_are_forgotten() -> None:
     others = after_a_drain(cluster(), times=3)
     later = load_objects(manifests(a_node("n1"), a_pod("other-1").owned_by(*OTHER).on("n1"))).with_node_cordoned("n1")
     others.leaves(later.pods_on("n1")[0], later, 1000.0)

@@ -392,7 +392,7 @@ def test_a_pod_of_another_profile_moves_the_start_of_the_search(scheduler: str, 
     assert (town.shadow.belief != before) is is_moved
 
 
-def test_a_pod_first_seen_with_a_node_moves_the_start_of_the_search() -> None:
+def test_a_pod_that_already_has_a_node_when_first_seen_moves_the_start_of_the_search() -> None:
     town = learned_town()
     before = town.shadow.belief
     town.event("ADDED", pod("web", on="n001"))
@@ -414,7 +414,7 @@ def of_a_set(manifest: Json, **metadata: Any) -> Json:
 
 @pytest.mark.parametrize(("is_cordoned", "others"), [(True, 1), (False, 2)])
 def test_a_late_replacement_of_a_drained_pod_is_not_counted_as_another_pod(is_cordoned: bool, others: int) -> None:
-    """The first binding of the cluster always counts as another pod, because no drain displaced that pod."""
+    """The pod of the first binding always counts as another pod, because no drain displaced it."""
     town = learned_town()
     town.event("ADDED", of_a_set(pod("db-0", on="n001")))
     drained = node("n001")

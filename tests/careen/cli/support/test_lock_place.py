@@ -20,7 +20,7 @@ def both(desk: Desk) -> Desk:
     return desk
 
 
-def test_careens_lock_is_preferred_to_kureds(both: Desk) -> None:
+def test_a_command_prefers_careens_lock_to_kureds_lock(both: Desk) -> None:
     assert holders(both) == ["ours"]
 
 

@@ -126,7 +126,7 @@ def test_every_path_that_careen_requests_has_an_expected_kind(path: str) -> None
 @pytest.mark.parametrize(
     ("plural", "kind"), [(plural, kind) for plural, kind in KINDS.items() if not plural.startswith("selfsubject")]
 )
-def test_the_expected_kinds_of_answers_are_those_of_the_api(plural: str, kind: str) -> None:
+def test_the_expected_kinds_of_answers_equal_the_kinds_in_the_api(plural: str, kind: str) -> None:
     assert resource_named(plural).kind == kind
 
 

@@ -292,7 +292,7 @@ async def test_credentials_that_were_read_recently_are_not_read_again_after_a_40
     assert server.requests == 3
 
 
-def test_in_a_pod_the_token_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_client_in_a_pod_reads_the_token_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kubernetes.config import incluster_config
 
     (tmp_path / "token").write_text("pod-token\n")

@@ -1,4 +1,4 @@
-"""Tests that text from outside stays text in HTML, and that only careen's sentences mark commands."""
+"""Tests that text from outside cannot become HTML markup, and that only careen's own sentences can mark commands."""
 
 from __future__ import annotations
 
