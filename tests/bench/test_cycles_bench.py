@@ -58,7 +58,7 @@ def test_the_fit_finds_the_frequencies_of_drawn_cycles(ahead: float, nodes: int)
     assert nodes - 4 <= found_nodes <= nodes + 4
 
 
-def test_the_rule_fits_cycles_better_than_a_constant_probability() -> None:
+def test_the_rule_for_deviating_starts_fits_better_than_a_constant_probability() -> None:
     cycles = drawn(3000, 0.5, 8)
     constant = sum(not each.is_start_right for each in cycles) / len(cycles)
     assert likelihood(cycles, 0.5, 8) > likelihood(cycles, constant, None)

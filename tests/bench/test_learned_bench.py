@@ -20,7 +20,7 @@ from tests.bench.test_sampled_bench import a_record
 from tests.cluster.harness.measures.accuracy import Score
 
 
-def test_a_binding_is_reported_with_the_cluster_state_before_it() -> None:
+def test_a_binding_is_reported_with_the_cluster_state_before_the_binding() -> None:
     record = a_record("n1")
     (seen,) = bindings(record, load_pages(record.happened.pages))
     assert seen.pod is not None

@@ -27,8 +27,8 @@ def golden(values: Path) -> Path:
 
 
 def difference(home: Path, values: Path) -> str:
-    """Return the fields that differ from the default rendering, sorted. `- field: value` is the default rendering, and
-    `+ field: value` is this rendering.
+    """Return the fields that differ from the default rendering, sorted. A line `- field: value` is in the default
+    rendering only, a line `+ field: value` in this rendering only.
     """
     content = yaml.safe_load(values.read_text())
     before, after = flat(rendered(home)), flat(rendered(home, values=content))

@@ -195,7 +195,7 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("values", "words"), SENTENCES)
-def test_the_chart_refuses_contradicting_values_and_names_the_remedy(
+def test_the_chart_refuses_contradicting_values_and_shows_the_remedy(
     tmp_path: Path, values: dict[str, Any], words: tuple[str, ...]
 ) -> None:
     told = said(template(tmp_path, values=values))

@@ -111,12 +111,12 @@ def test_a_pod_that_fits_nowhere_gives_exit_code_3_and_the_schedulers_message(de
     )
 
 
-def test_a_pod_that_fits_only_on_its_own_node_returns_to_it(desk: Desk) -> None:
+def test_a_pod_that_fits_only_on_its_node_returns_to_that_node(desk: Desk) -> None:
     desk.server.seed(a_node("n1", cpu="8"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="6"))
     assert "shop/web-1   returns" in desk.ok("forecast", "n1")
 
 
-def test_a_disruption_budget_that_allows_nothing_gives_exit_code_3(desk: Desk) -> None:
+def test_forecast_exits_with_3_if_a_disruption_budget_allows_no_eviction(desk: Desk) -> None:
     desk.server.seed(
         a_node("n1"),
         a_node("n2"),

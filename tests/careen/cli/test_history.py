@@ -4,7 +4,7 @@ from careen.core.facts import keys
 from tests.careen.cli.conftest import Desk
 
 
-def test_history_prints_the_reboots_of_all_nodes_or_of_one(desk: Desk) -> None:
+def test_history_prints_the_reboots_of_all_nodes_or_of_one_node(desk: Desk) -> None:
     desk.lock()
     desk.node(
         "n1", annotations={keys.HISTORY: '[{"at":"2026-03-03T12:00:00Z","why":"kernel","seconds":300,"moves":7}]'}

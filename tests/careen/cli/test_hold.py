@@ -19,7 +19,7 @@ def test_the_agent_reads_the_hold_that_the_command_writes(desk: Desk) -> None:
     assert desk.annotations("n1")[keys.HOLD] == "disk swap"
 
 
-def test_hold_joins_a_reason_of_several_lines_into_one(desk: Desk) -> None:
+def test_hold_joins_a_reason_of_several_lines_into_one_line(desk: Desk) -> None:
     desk.node("n1")
     desk.ok("hold", "n1", "--reason", "disk\n  swap\n")
     assert desk.annotations("n1")[keys.HOLD] == "disk swap"

@@ -43,7 +43,7 @@ def test_lock_show_as_json_contains_the_raw_annotation(desk: Desk) -> None:
     assert json.loads(value["raw"]) == json.loads(desk.lock_text() or "")
 
 
-def test_lock_show_prints_an_unreadable_lock_and_how_to_clear_it(desk: Desk) -> None:
+def test_lock_show_prints_an_unreadable_lock_and_how_to_clear_the_lock(desk: Desk) -> None:
     desk.lock("what?")
     output = desk.ok("lock", "show")
     assert "It says: what?" in output
@@ -96,7 +96,7 @@ def test_lock_show_reports_the_reason_of_a_pause(desk: Desk) -> None:
     assert desk.json("lock", "show")["pauseReason"] == "freeze until Monday"
 
 
-def test_lock_pause_joins_a_reason_of_several_lines_into_one(desk: Desk) -> None:
+def test_lock_pause_joins_a_reason_of_several_lines_into_one_line(desk: Desk) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "freeze\nuntil Monday")
     assert desk.lock_content().pause_reason == "freeze until Monday"
@@ -147,7 +147,7 @@ def test_lock_show_prints_an_unreadable_claim_and_lock_release_removes_it(desk: 
 
 
 @pytest.mark.parametrize("phase", ["Draining", "Rebooting", "Verifying"])
-def test_lock_release_asks_before_it_removes_the_claim_of_a_working_node(desk: Desk, phase: str) -> None:
+def test_lock_release_asks_a_question_before_it_removes_the_claim_of_a_working_node(desk: Desk, phase: str) -> None:
     desk.node("n3", phase)
     desk.lock(HELD)
     result = desk.run("lock", "release", "n3", stdin="n\n")

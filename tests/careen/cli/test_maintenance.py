@@ -18,7 +18,7 @@ __all__ = ("meanwhile",)
 
 
 @pytest.mark.parametrize("wish", Wish)
-def test_drain_and_maintenance_each_write_their_own_request(desk: Desk, wish: Wish) -> None:
+def test_the_commands_drain_and_maintenance_write_different_requests(desk: Desk, wish: Wish) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     desk.ok(wish.value, "n1", "--reason", "disk swap", "--no-wait")

@@ -55,7 +55,9 @@ async def test_a_rule_for_the_cluster_lists_pods_of_all_namespaces_by_its_select
     ]
 
 
-async def test_a_rule_for_named_namespaces_sends_one_list_per_namespace(cluster_with_blocking_pods: Cluster) -> None:
+async def test_a_rule_with_listed_namespaces_sends_one_request_per_namespace(
+    cluster_with_blocking_pods: Cluster,
+) -> None:
     found = await list_blocking_pods(cluster_with_blocking_pods.api, (OF_SHOP,))
     assert [each.title for each in found] == ["ops/c", "ops/old", "shop/a"]
     assert [each.path for each in cluster_with_blocking_pods.wire.asked] == [
@@ -64,7 +66,7 @@ async def test_a_rule_for_named_namespaces_sends_one_list_per_namespace(cluster_
     ]
 
 
-async def test_a_rule_for_the_own_node_sends_no_list(cluster_with_blocking_pods: Cluster) -> None:
+async def test_a_rule_for_the_agents_own_node_sends_no_request(cluster_with_blocking_pods: Cluster) -> None:
     assert await list_blocking_pods(cluster_with_blocking_pods.api, (OF_NODE,)) == ()
     assert cluster_with_blocking_pods.wire.asked == []
 

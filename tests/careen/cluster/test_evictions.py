@@ -47,7 +47,7 @@ async def test_an_eviction_contains_the_pods_uid_and_is_sent_once(cluster: Clust
 @pytest.mark.parametrize(
     ("grace", "options"), [(None, {}), (0, {"gracePeriodSeconds": 0}), (30, {"gracePeriodSeconds": 30})]
 )
-def test_an_eviction_uses_the_pods_grace_period_unless_the_agent_sets_another(
+def test_an_eviction_uses_the_pods_grace_period_unless_the_agent_sets_a_grace_period(
     grace: int | None, options: dict[str, Any]
 ) -> None:
     pod = EvictPod(namespace="shop", name="a", uid="u1", grace_seconds=grace)

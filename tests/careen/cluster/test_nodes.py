@@ -145,7 +145,7 @@ async def test_a_patch_with_an_old_resource_version_does_not_change_the_node(clu
     assert cluster.node("n1") == before
 
 
-async def test_a_patch_of_a_deleted_node_does_not_create_it(cluster: Cluster) -> None:
+async def test_a_patch_of_a_deleted_node_does_not_create_the_node(cluster: Cluster) -> None:
     assert isinstance(
         await patch_node(cluster.api, "n9", PatchNode(purpose="", resource_version="1", annotations={"a": "b"})), Stale
     )

@@ -1,4 +1,4 @@
-"""Tests that the predicted time of an agent's next evaluation is never earlier than the real one."""
+"""Tests that the predicted time of an agent's next evaluation is never earlier than the real time."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_the_agent_retries_at_the_predicted_time(failed_ago: float, is_due: bool
     "progress",
     [Progress(phase="Failed", failed="reboot-command-failed", tries=3), Progress(phase="Failed", failed="reboot-loop")],
 )
-def test_no_retry_is_predicted_if_it_needs_a_person(progress: Progress) -> None:
+def test_no_retry_is_predicted_if_the_retry_needs_a_person(progress: Progress) -> None:
     assert not predicted_from_annotations(progress).is_retry
 
 

@@ -239,7 +239,7 @@ def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS,
         (Unforeseen("the moon"), ALWAYS, False, False, False),
     ],
 )
-def test_the_declaration_of_a_new_gate_decides_when_a_plan_evaluates_it(
+def test_the_declaration_of_a_new_gate_decides_when_a_plan_evaluates_the_gate(
     monkeypatch: pytest.MonkeyPatch,
     foresight: Foreseen | Unforeseen,
     when: frozenset[When],

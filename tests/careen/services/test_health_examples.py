@@ -31,7 +31,9 @@ YAML = re.compile(r"^```yaml\n(.*?)```", re.MULTILINE | re.DOTALL)
 
 
 def examples() -> list[Any]:
-    """Return the examples in docs/health.md: a block of settings with each answer and each verdict below it."""
+    """Return one test case for each answer in docs/health.md: the settings, the answer of Prometheus, and the
+    verdict.
+    """
     storage = PAGE.partition("## Storage and etcd")[2]
     blocks = list(YAML.finditer(storage))
     ends = [*(block.start() for block in blocks[1:]), len(storage)]

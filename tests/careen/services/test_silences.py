@@ -28,7 +28,9 @@ NODE, INSTANCE = matchers('node="$NODE"'), matchers('{instance=~"$NODE(:[0-9]+)?
 
 @dataclass
 class FakeAlertmanager:
-    """A server that keeps silences as the Alertmanager API does. `answers` sets the answer to a method instead."""
+    """A server that keeps silences as the Alertmanager API does. `answers` replaces its answers to the given
+    methods.
+    """
 
     url: str = ""
     silences: dict[str, dict[str, Any]] = field(default_factory=dict)

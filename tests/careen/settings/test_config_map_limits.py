@@ -250,7 +250,7 @@ def test_the_config_map_may_not_choose_where_a_secret_is_sent(secret: dict[str, 
     assert settle({"prometheus-url": "https://other"}, trusted).settings.prometheus_url == "https://other"
 
 
-def test_a_url_and_a_token_in_one_config_map_are_both_refused_by_name() -> None:
+def test_the_refusal_of_a_url_and_a_token_in_one_config_map_lists_both_settings() -> None:
     with pytest.raises(BadSettings) as refused:
         settle({"prometheus-url": "https://thief.example", "prometheus-token-file": "/t"}, flags_for(""))
     assert sorted(problem.split("`")[1] for problem in refused.value.problems) == [

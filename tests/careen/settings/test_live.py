@@ -192,7 +192,7 @@ def test_an_invalid_scheduler_configuration_is_refused_at_start_and_in_an_edit(
     assert raised.value.problems == (problem,)
 
 
-def test_removing_the_key_of_the_scheduler_configuration_keeps_the_last_valid_one() -> None:
+def test_removing_the_key_of_the_scheduler_configuration_keeps_the_configuration() -> None:
     """A person makes two edits that belong together, in the wrong order. No forecast between the two edits uses another
     configuration.
     """

@@ -87,7 +87,7 @@ def test_the_report_of_two_different_secrets_shows_neither_secret() -> None:
         {"flags": {"prometheus_url": "http://name:SECRETWORD@host:port"}},
     ],
 )
-def test_the_report_of_an_invalid_secret_does_not_show_it(given: dict[str, Any]) -> None:
+def test_the_report_of_an_invalid_secret_does_not_show_the_secret(given: dict[str, Any]) -> None:
     (problem,) = problems(**given)
     assert "expected" in problem
     assert "SECRET" not in problem

@@ -81,7 +81,7 @@ def test_each_setting_is_documented_and_its_default_can_be_read_again(name: str)
     assert read == DEFAULTS[name]
 
 
-def test_the_config_map_cannot_contain_settings_needed_to_find_it() -> None:
+def test_the_config_map_cannot_contain_settings_needed_to_find_the_config_map() -> None:
     bootstrap = {name for name, setting in SETTINGS.items() if setting.bootstrap}
     assert bootstrap == {
         "node_id",

@@ -122,7 +122,7 @@ def test_a_binding_of_a_pod_that_fits_nowhere_counts_as_disagreement() -> None:
 
 
 @pytest.mark.parametrize(("cpu", "reason"), [("100", "both-pending"), ("1", "node-said")])
-def test_a_pod_that_stays_without_a_node_is_compared_once(cpu: str, reason: str) -> None:
+def test_the_shadow_compares_a_pod_that_stays_without_a_node_once(cpu: str, reason: str) -> None:
     town = Town()
     town.comes("web", cpu=cpu)
     for turn in range(3):
@@ -130,7 +130,7 @@ def test_a_pod_that_stays_without_a_node_is_compared_once(cpu: str, reason: str)
     assert town.said() == {f"default-scheduler {reason}": 1}
 
 
-def test_a_pod_without_a_node_is_compared_again_when_it_is_bound() -> None:
+def test_the_shadow_compares_a_pod_without_a_node_again_when_the_pod_is_bound() -> None:
     town = Town({"n1": "1"})
     town.comes("web", cpu="2")
     town.event("MODIFIED", pod("web", cpu="2", conditions=NO_ROOM))
@@ -343,7 +343,7 @@ def test_the_shadow_learns_the_search_of_a_sampling_scheduler_from_successive_bi
     assert town.shadow.belief is None, "after a gap the number of searches is unknown"
 
 
-def test_the_tally_counts_all_outcomes_and_keeps_some_examples() -> None:
+def test_the_shadow_counts_disagreements_and_returns_each_disagreement_once() -> None:
     town = Town()
     for number in range(40):
         town.comes(f"web-{number}", cpu="1m")
@@ -479,7 +479,7 @@ def test_a_binding_is_compared_when_the_bindings_of_older_pods_are_a_second_old(
     assert not town.shadow.compare()
 
 
-def test_a_binding_of_another_profile_moves_the_start_after_all_earlier_bindings() -> None:
+def test_the_shadow_learns_older_bindings_before_a_binding_of_another_profile() -> None:
     def learned(*, waits: bool) -> Town:
         town = learned_town(TWO_PROFILES)
         town.comes("web")
