@@ -1,6 +1,6 @@
 """Measures the source code: the parameters of functions, the fields of classes, the lines of packages.
 
-`python -m tests.architecture.sizes` prints the largest measurements. `test_sizes.py` limits parameters and fields.
+`python -m tests.architecture.sizes` prints the largest measurements. `test_sizes.py` fails if one exceeds its limit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ WITH_LINES = {**PACKAGES, "bench": ROOT / "bench", "tests": ROOT / "tests"}
 
 
 class Size(NamedTuple):
-    """How many parameters a function has, or how many fields a class has. `where` is its file and name."""
+    """How many parameters a function has, or how many fields a class has. `where` is the file and the name of that
+    function or class.
+    """
 
     number: int
     where: str
@@ -40,7 +42,7 @@ def classes() -> list[Size]:
 
 
 def lines() -> dict[str, int]:
-    """Return the number of lines of each package, of the tests and of the benches. Blank lines and comments count."""
+    """Count the lines, including blank lines and comments, of each package, of the tests and of the benches."""
     return {name: sum(map(_lines_of, folder.rglob("*.py"))) for name, folder in WITH_LINES.items()}
 
 

@@ -1,4 +1,4 @@
-"""Parses the source for the architecture tests, and finds the imports and calls of each module. Executes nothing."""
+"""Parses the source for the architecture tests without executing it, and finds the imports and calls of each module."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Module:
         return {name.split(".")[0] for name in self.imports()}
 
     def strings(self) -> Iterator[str]:
-        """Yield each string literal of the file. In an f-string, an underscore replaces each expression."""
+        """Yield each string literal of the file, including f-strings with an underscore in place of each expression."""
         pieces = {piece for node in ast.walk(self.tree) if isinstance(node, ast.JoinedStr) for piece in node.values}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.JoinedStr):

@@ -140,7 +140,7 @@ DAY, HOUR = 24 * 60, 60
 
 
 def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"') -> list[dict[str, str]]:
-    """Return one time series for each pod of an agent. Each pod is given as (from minute, to minute, value)."""
+    """Return one time series for each of an agent's pods, which are given as (from minute, to minute, value)."""
     return [
         {
             "series": f'{metric}{{{labels},pod="careen-{number}"}}',
@@ -151,7 +151,7 @@ def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"'
 
 
 def counted(outcome: str, reason: str, values: str) -> dict[str, str]:
-    """Return the time series of the shadow's counter with this outcome and reason. `values` has a value for each
+    """Return the time series of the shadow's counter with this outcome and reason, and with these values for each
     minute.
     """
     labels = f'profile="default-scheduler",outcome="{outcome}",reason="{reason}"'

@@ -171,8 +171,8 @@ def checked(number):
 
 
 def compiled(folder: Path, *options: str) -> Any:
-    """Compile the module in `MODULE` as the image build does. Import and return it from its bytecode, without its
-    source.
+    """Compile the module in `MODULE` as the image build does, and import it from its bytecode. An import of its source
+    would fail.
     """
     source = folder / "cli" / "sample.py"
     source.parent.mkdir()

@@ -1,5 +1,5 @@
-"""Tests that the Helm chart agrees with the settings and with kustomize's manifests. These tests do not run helm. The
-tests in tests/chart render the chart with helm.
+"""Tests without helm that the Helm chart agrees with the settings and with kustomize's manifests. The tests in
+tests/chart render the chart with helm.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def test_each_component_has_a_switch_in_the_chart() -> None:
 
 
 def accepts(form: dict[str, Any], value: Any) -> bool:
-    """Return whether the schema accepts the value. Implements only the parts of JSON Schema that the chart uses."""
+    """Return whether the schema accepts the value, for the parts of JSON Schema that the chart uses."""
     return all(_RULES[name](rule, value, form) for name, rule in form.items() if name in _RULES)
 
 
@@ -264,7 +264,7 @@ SAID_BY_THE_AGENT = {
 
 
 def is_taken(name: str, text: str) -> bool:
-    """Return whether the agent can parse the text as this setting. Checks between several settings do not run."""
+    """Return whether the agent can parse the text as this setting, without the checks between several settings."""
     kind = SETTINGS[name].kind
     try:
         values = [kind.parse(part) for part in kind.split(text)] if kind.many else [kind.parse(text)]

@@ -143,7 +143,9 @@ def test_a_removed_distribution_has_no_metadata_in_the_image(slim: Path) -> None
 
 
 def test_the_image_contains_only_one_kubernetes_client(slim: Path) -> None:
-    """kopf imports each Kubernetes client library that it finds. Each such library costs memory on every node."""
+    """kopf imports each Kubernetes client library that it finds, so each further library would cost memory on every
+    node.
+    """
     assert [name for name in ("kubernetes_asyncio", "pykube", "pandas") if (slim / name).exists()] == []
 
 
@@ -162,7 +164,7 @@ def test_dockerignore_includes_every_file_that_the_dockerfile_copies() -> None:
 
 
 def test_every_program_of_the_image_starts_with_sigterm_blocked() -> None:
-    """The program `env` of the base image blocks SIGTERM. The signal then waits until Python has installed careen's
+    """The program `env` of the base image blocks SIGTERM, so that the signal waits until Python has installed careen's
     signal handler.
     """
     (expression, files) = re.findall(r"^RUN sed -i '(1s.*)' (.*)$", DOCKERFILE, re.MULTILINE)[0]

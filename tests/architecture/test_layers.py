@@ -46,7 +46,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def imports_of(module: Module, names: set[str]) -> set[str]:
-    """Return which modules of `names` the module imports. Includes imports inside functions and imports for the type
+    """Return which modules of `names` the module imports, including imports inside functions and for the type
     checker.
     """
     return {name if name in names else name.rpartition(".")[0] for name in module.imports()} & names

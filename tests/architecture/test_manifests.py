@@ -229,8 +229,8 @@ def test_the_default_daemonset_mounts_no_host_path() -> None:
 
 
 def test_the_default_daemonset_has_only_the_capabilities_that_nsenter_needs() -> None:
-    """On a kubelet, nsenter failed without any one of the three capabilities. Without SYS_PTRACE it cannot open
-    `/proc/1/ns/mnt`. Without one of the other two it cannot enter that namespace.
+    """Tested on a kubelet: nsenter needs SYS_PTRACE to open `/proc/1/ns/mnt`, and the other two capabilities to enter
+    that namespace.
     """
     assert CONTAINER["securityContext"] == {
         "runAsUser": 0,
@@ -625,8 +625,8 @@ def test_the_admission_policies_work_with_other_names_and_namespaces(tmp_path: P
 
 
 def overlay(tmp_path: Path, component: str, more: str = "") -> list[dict[str, Any]]:
-    """Build the base and one component of manifests/ with kustomize, and return the objects. `more` is added to the
-    kustomization.
+    """Build the base and one component of manifests/ with kustomize, and return the objects. `more` is text that is
+    appended to kustomization.yaml.
     """
     shutil.copytree(MANIFESTS, tmp_path / "manifests")
     own = tmp_path / "own"

@@ -135,7 +135,7 @@ def test_scheduler_core_has_the_licence_of_the_repository() -> None:
 
 
 class Index(http.server.BaseHTTPRequestHandler):
-    """A fake package index on which another party owns the name scheduler-core. It offers a wheel of that party."""
+    """A fake package index on which another party owns the name scheduler-core and offers a wheel of that name."""
 
     asked: list[str]
     wrong: Path

@@ -1,5 +1,5 @@
-"""Tests the helpers with which tests wait. A helper that gives up reports its condition and the program's output. Also
-tests that no test has a wall-clock limit.
+"""Tests the helpers with which tests wait: when a helper gives up, it reports its condition and the program's output.
+Also tests that no test has a wall-clock limit.
 """
 
 from __future__ import annotations

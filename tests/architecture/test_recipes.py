@@ -17,7 +17,7 @@ ROWS = dict(
 
 
 def files_of(recipe: str, name: str = "NAME") -> set[str]:
-    """Return the paths in a recipe. `name` replaces the placeholder NAME in each path."""
+    """Return the paths in a recipe, with `name` in place of the placeholder NAME."""
     return {
         path.replace("NAME", name)
         for path in re.findall(r"`((?:operator|scheduler_core|tests|manifests)/[^`]*)`", ROWS[recipe])

@@ -1,8 +1,8 @@
 """Tests that careen prints and logs text only through functions that make it safe to display. The tests search the
 source for calls that bypass these functions.
 
-tests/careen/cli/test_poisoned_texts.py and tests/careen/agent/test_poisoned_texts.py run careen on a cluster with
-unsafe texts.
+tests/careen/cli/test_poisoned_texts.py and tests/careen/agent/test_poisoned_texts.py test the same by running careen on
+a cluster with unsafe texts.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def test_an_unneeded_entry_in_the_list_of_exceptions_is_reported(pattern: str, n
 
 
 def test_no_module_configures_its_own_logger() -> None:
-    """careen configures one logger, whose handler makes lines safe to display. All other loggers must be its
+    """Only the handler of careen's one logger makes lines safe to display, so all other loggers must be its
     children.
     """
     found = [

@@ -1,6 +1,6 @@
 """Tests that SECURITY.md lists, for each attack, the defence and an existing test of the defence.
 
-That test runs against the real API server, unless the validation of settings stops the attack.
+The test runs against the real API server, unless the validation of settings stops the attack.
 """
 
 from __future__ import annotations

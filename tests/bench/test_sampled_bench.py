@@ -89,8 +89,8 @@ def test_the_schedulers_log_gives_the_start_of_the_next_search() -> None:
 
 
 def test_the_bootstrap_resamples_drains_instead_of_pods() -> None:
-    """In ten drains of ten pods, either all pods of a drain are inside the forecast or none. These drains prove less
-    than a hundred independent pods.
+    """Either all ten pods of a drain are inside the forecast or none is, so ten such drains prove less than a hundred
+    independent pods.
     """
     apart = [Score(pods=1, inside=number % 2) for number in range(100)]
     together = [Score(pods=10, inside=10 * (number % 2)) for number in range(10)]

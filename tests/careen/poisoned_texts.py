@@ -1,5 +1,5 @@
-"""Texts that must be escaped on a terminal, and checks of displayed texts. The checks share no code with
-`core/plain_text.py`, because they test it. They use Python's Unicode tables.
+"""Texts that must be escaped on a terminal, and checks of displayed texts. The checks use Python's Unicode tables and
+no code of `core/plain_text.py`, because they test that code.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
 class VirtualClock:
-    """A clock on which time passes only during a sleep. A sleep returns immediately."""
+    """A clock on which time passes only during a sleep, and on which a sleep returns immediately."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -50,7 +50,7 @@ def an_object(
 
 
 def a_list(kind: str, *items: dict[str, Any], token: str = "", version: str = "7") -> dict[str, Any]:
-    """Return a page of a list as a server sends it. The items have no kind."""
+    """Return a page of a list as a server sends it, with items that have no kind."""
     whole = [{"spec": {}, "status": {}, **item, "metadata": _meta("", "") | item["metadata"]} for item in items]
     return {
         "kind": f"{kind}List",

@@ -31,7 +31,7 @@ HELMS_LABELS = (
 
 
 def helm(home: Path, *words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run helm once. `home` is a folder for helm's own files, which several runs may share."""
+    """Run helm once, with `home` as the folder for helm's own files. Several runs may share the folder."""
     assert PROGRAM.exists(), f"no {PROGRAM}: run `make test-chart` or `make test-cluster`, which build it"
     own = {f"HELM_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
     cluster = {"KUBECONFIG": str(kubeconfig)} if kubeconfig else {}
@@ -73,7 +73,7 @@ def without_helms_labels(objects: Objects) -> Objects:
 
 
 def the(kind: str, objects: Objects) -> dict[str, Any]:
-    """Return the only object of this kind. The ConfigMap of the dashboard does not count."""
+    """Return the only object of this kind, apart from the ConfigMap of the dashboard."""
     (found,) = (each for (of, name), each in objects.items() if of == kind and name != "careen-dashboard")
     return found
 

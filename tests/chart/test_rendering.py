@@ -1,4 +1,4 @@
-"""Tests the rendered chart. By default it equals kustomize's objects, each values file has a golden file, and each
+"""Tests the rendered chart: by default it equals kustomize's objects, each values file has a golden file, and each
 setting reaches the agent.
 """
 

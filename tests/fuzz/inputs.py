@@ -1,5 +1,5 @@
-"""Lists every kind of text from outside. An entry has the function that reads the text first, the exceptions that this
-function may raise, and a few valid texts. Strategies combine these texts with random texts.
+"""Lists every kind of text from outside, with the function that reads it first, the exceptions that this function may
+raise, and a few valid texts. Strategies combine these texts with random texts.
 """
 
 from __future__ import annotations

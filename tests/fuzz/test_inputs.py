@@ -1,5 +1,5 @@
-"""Tests that any text from outside becomes a value or a refusal with a message. No other exception occurs, and memory
-stays proportional to the size of the text. `make fuzz EXAMPLES=…` tries more texts and counts them.
+"""Tests that any text from outside becomes a value or a refusal with a message, and that reading it needs memory in
+proportion to its size. `make fuzz EXAMPLES=…` tries more texts and counts them.
 """
 
 from __future__ import annotations

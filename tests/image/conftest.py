@@ -1,7 +1,8 @@
 """Fixtures: the image, which mk/image/build builds from the Dockerfile, and a container that runs programs of the
 image.
 
-buildah runs the programs with chroot isolation. They use the computer's network, and the image's files and user.
+buildah runs these programs with chroot isolation, so they use the computer's network, but the files and the user of the
+image.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ BASE = "localhost/careen-base:debian"
 
 @dataclass(frozen=True)
 class Container:
-    """A container. A file that one program writes exists for the next program."""
+    """A container whose files remain between two programs."""
 
     name: str
     config: dict[str, Any]  # OCI's: Entrypoint, Cmd, User, Env, Labels

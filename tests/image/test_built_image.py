@@ -81,9 +81,7 @@ def test_commands_in_the_image_read_a_kubeconfig_and_query_the_cluster(container
 
 
 def test_a_forecast_in_the_image_runs_in_its_child_process(container: Container, tmp_path: Path) -> None:
-    """The forecast reads a dump. The child process has a memory limit, and must load numpy and its bundled libraries
-    within it.
-    """
+    """The child process has a memory limit, and must load numpy and its bundled libraries within that limit."""
     path = tmp_path / "dump.json.gz"
     nodes = [
         {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}}}
@@ -146,7 +144,7 @@ print(count)
 
 
 def test_the_image_can_send_messages_to_every_service_of_apprise(container: Container) -> None:
-    """The image lacks some modules of its libraries. No user's notify URL may need them."""
+    """Some modules are removed from the image. No notify URL of a user may need one of them."""
     program = "import apprise; print(*sorted(apprise.plugins.N_MGR.schemas()))"
     inside = set(container.ok("python", "-c", program).split())
     here = run([sys.executable, "-W", "ignore", "-c", program])
@@ -227,8 +225,8 @@ SPDX_TOOL = ROOT / ".cache" / "spdx-tool" / "bin" / "pyspdxtools"
 
 
 def judged_by_spdx(document: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Check the document with the SPDX project's validator, which knows all of SPDX 2.3. Return the finished
-    process.
+    """Check the document with the SPDX project's validator, which knows all of SPDX 2.3. Return the validator's exit
+    code and output.
     """
     assert SPDX_TOOL.exists(), f"no {SPDX_TOOL}: run `make test-image`, which installs it"
     (folder / "careen.spdx.json").write_text(document)

@@ -26,7 +26,7 @@ PACKAGE = ROOT / "operator" / "careen"
 
 
 class NoLongerApplies(Exception):
-    """The code that a mutant changes is no longer there. The message says what is different."""
+    """A mutant does not fit the current source. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)

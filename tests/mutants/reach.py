@@ -110,8 +110,8 @@ class Record:
         return {name: digest for name, digest in now.items() if known.get(name) != digest}
 
     def merge(self, stale: Mapping[str, str], recorded: Sequence[dict[str, Any]]) -> None:
-        """Replace the record of these files. A file with a test that fails without a mutant is recorded again next
-        time.
+        """Replace the record of these files. A file in which a test fails without a mutant is recorded again
+        next time.
         """
         again = {test.partition("::")[0] for each in recorded for test in each["failed"]}
         is_same = self._stored.get("base") == self._base
@@ -130,7 +130,7 @@ class Record:
         self._file.write_text(json.dumps(self._stored))
 
     def reach(self) -> Reach:
-        """Return the current record."""
+        """Return from the current record which tests reach each line."""
         return Reach(
             seconds=self._stored["seconds"],
             lines={

@@ -63,7 +63,7 @@ class Limits:
 
 
 class MutantRunner:
-    """The pytest plugin that runs the mutants. It calls `told` with each result."""
+    """The pytest plugin that runs the mutants and calls `told` with each result."""
 
     def __init__(
         self, mutants: Sequence[Mutant], limits: Limits, *, record: Path, told: Callable[[Mutant, Outcome], None]
@@ -218,7 +218,7 @@ _LOOK_SECONDS = 0.02
 
 
 def _next_to_end(forks: Sequence[_Fork], idle_seconds: float) -> tuple[int, int]:
-    """Wait until one of these processes ends, and return its id and status. Does not wait for other child processes."""
+    """Wait until one of these processes, and no other child process, ends. Return its id and status."""
     while True:
         for fork in forks:
             process, status = os.waitpid(fork.process, os.WNOHANG)

@@ -31,7 +31,7 @@ class Desk:
     kubeconfig: Path
 
     def run(self, *arguments: str, stdin: str = "") -> Result:
-        """Run a command and return its exit code and output. The environment names the kubeconfig, as for kubectl."""
+        """Run a command with the kubeconfig in the environment, as for kubectl. Return its exit code and output."""
         return CliRunner().invoke(cli, list(arguments), env={"KUBECONFIG": str(self.kubeconfig)}, input=stdin)
 
     def ok(self, *arguments: str, stdin: str = "") -> str:
@@ -45,8 +45,8 @@ class Desk:
         return json.loads(self.ok(*arguments, "--output", "json"))
 
     def node(self, name: str, phase: str = "", **more: Any) -> None:
-        """Create a Node whose annotations say that it is in this phase. `more` sets its reason, since, label, refusals,
-        progress, hold or annotations.
+        """Create a Node whose annotations say that it is in this phase. `more` sets the reason, since, label, refusals,
+        progress, hold or annotations of the Node.
         """
         annotations: dict[str, str] = dict(more.pop("annotations", {}))
         if phase:

@@ -358,7 +358,9 @@ def test_the_forecast_of_several_nodes_lists_each_node_once(desk: Desk) -> None:
 
 
 def test_forecast_of_several_nodes_exits_with_the_code_of_the_worst_node(desk: Desk) -> None:
-    """If only n1 or only n2 is drained, its pod fits on another node. If both are drained, n3 has room for one pod."""
+    """If only one of n1 and n2 is drained, its pod fits on another node. If both are drained, one pod has no room,
+    because n3 has room for one pod only.
+    """
     desk.server.seed(
         a_node("n1"),
         a_node("n2"),

@@ -34,7 +34,7 @@ def waits(desk: Desk, name: str, *refusals: dict[str, Any], **more: Any) -> None
 
 
 def headline(desk: Desk) -> str:
-    """Return the output above the line "Lock:" as one line. Each age keeps only its largest unit."""
+    """Return the output above the line "Lock:" as one line, in which each age has only its largest unit."""
     return re.sub(r"(\d+[hm])\d+[ms]", r"\1", " ".join(desk.ok("status").partition("Lock:")[0].split()))
 
 

@@ -172,7 +172,7 @@ def test_yaml_output_equals_json_output(answers: dict[str, list[tuple[Any, Any]]
 
 
 def steady(value: Any) -> Any:
-    """Return each value with its path. Leave out values that depend on the time at which the command ran."""
+    """Return each value with its path, except values that depend on the time at which the command ran."""
     later = ("madeAt", ".taken", ".begins", ".ends", ".seconds")
     return [
         (path, each)

@@ -1,4 +1,6 @@
-"""Tests which modules a command imports. `make bench-commands` measures the cost."""
+"""Tests which modules a command imports, because imports make a command slow. `make bench-commands` measures
+how slow.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ COMMANDS = (
 
 
 def loaded(desk: Desk, folder: Path, *words: str) -> dict[str, object]:
-    """Run a command that must succeed in a new process. Return which heavy modules the process has loaded."""
+    """Run a command in a new process, in which it must succeed. Return which heavy modules the process has loaded."""
     command = [sys.executable, "-c", PROGRAM, *words, "--kubeconfig", str(desk.kubeconfig)]
     done = run(command, cwd=folder)
     found: dict[str, object] = json.loads(done.stderr.splitlines()[-1])

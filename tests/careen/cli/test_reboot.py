@@ -33,7 +33,7 @@ def asked(desk: Desk, name: str) -> Any:
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that takes changes of the cluster. The command applies one of them each time it sleeps."""
+    """Return a function that takes changes of the cluster, and applies one of them each time the command sleeps."""
 
     def happens(*events: Callable[[], None]) -> None:
         left = list(events)

@@ -1,4 +1,6 @@
-"""Tests `careen shadow` on the embedded API server. One scheduler agrees with the shadow, and one does not."""
+"""Tests `careen shadow` on the embedded API server, with one scheduler that agrees with the shadow and one that does
+not.
+"""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_explain_refuses_a_pod_of_another_scheduler(shop: Desk) -> None:
 
 
 def test_snapshot_starts_again_if_a_list_expires_between_pages(shop: Desk, tmp_path: Path) -> None:
-    """The server checks the rights of each request. The test uses this check to drop the server's history between two
+    """The server checks the rights of each request. The test uses this moment to drop the server's history between two
     pages.
     """
     shop.server.seed(*(a_pod(f"p{number:03}", "n1", cpu="1m") for number in range(600)))

@@ -218,7 +218,7 @@ def test_why_of_an_idle_node_does_not_mention_the_claim_of_a_missing_node(desk: 
 @pytest.mark.parametrize(("agents", "seconds", "told"), [(3, 30, "30s"), (600, 125, "2m5s"), (0, 1200, "20m")])
 def test_why_shows_the_time_until_the_next_evaluation(desk: Desk, agents: int, seconds: int, told: str) -> None:
     """In a large fleet, an agent outside its window evaluates less often. If the DaemonSet does not show the number of
-    agents, `careen why` prints the longest time.
+    agents, `careen why` assumes the largest fleet.
     """
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
     desk.lock(agents=agents)

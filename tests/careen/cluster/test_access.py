@@ -86,7 +86,7 @@ async def test_a_right_that_the_rules_do_not_clearly_grant_is_checked_by_a_revie
 
 
 async def test_a_cluster_wide_right_is_checked_although_a_role_grants_it_in_one_namespace() -> None:
-    """A Role in the agent's namespace allows a list of the pods there. A drain needs a list of the pods of all
+    """A Role allows the agent to list the pods of its own namespace, but a drain must list the pods of all
     namespaces.
     """
     in_ours = {"verbs": ["*"], "apiGroups": ["", "apps"], "resources": ["*"]}

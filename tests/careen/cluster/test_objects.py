@@ -136,8 +136,8 @@ def test_the_last_author_of_the_taints_is_read_from_managed_fields() -> None:
 
 
 def test_a_list_of_nodes_leaves_out_the_authors_of_cordons() -> None:
-    """The authors are in the managed fields, which are half of each Node's size. No decision needs the authors of many
-    cordons.
+    """The authors are in the managed fields, which are half of each Node's size. The list leaves these fields out,
+    because no decision needs the authors of many cordons.
     """
     node = written(
         metadata={"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]},

@@ -1,4 +1,4 @@
-"""Tests the lists that a forecast reads. The pages stay raw, and a kind is listed only if some pod refers to it."""
+"""Tests the lists that a forecast reads: the pages stay raw, and a kind is listed only if some pod refers to it."""
 
 from __future__ import annotations
 

@@ -117,8 +117,8 @@ async def gone(pid: int) -> None:
 
 @pytest.fixture
 def nsenter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the path where a test writes its own `nsenter`, and put this path first in PATH. The real nsenter needs
-    rights that the tests do not have.
+    """Put a folder first in PATH, and return where a test writes its own `nsenter` in it. The tests lack the rights
+    that the real nsenter needs.
     """
     tool = tmp_path / "nsenter"
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

@@ -100,7 +100,7 @@ def test_the_check_for_package_managers_takes_no_lock(tmp_path: Path, how: str) 
 def test_zypper_is_found_by_the_process_id_in_its_lock_file(
     tmp_path: Path, lock: package_managers.LockFile, text: str, command: bytes | None, is_seen: bool
 ) -> None:
-    """The file contains the process id and a line break. Source: isProcessRunning in openSUSE/libzypp,
+    """The lock file contains the process id and a line break. Source: isProcessRunning in openSUSE/libzypp,
     zypp/zypp_detail/ZyppLock.cc.
     """
     file, proc = below(tmp_path, lock.path), tmp_path / "proc"

@@ -34,9 +34,9 @@ def test_a_dangling_symlink_counts_as_a_sentinel_file(tmp_path: Path) -> None:
     assert sentinel.read_file(tmp_path, "/run/reboot-required").answer is YES
 
 
-def test_a_folder_at_the_path_of_the_sentinel_means_no_need_and_is_reported(tmp_path: Path) -> None:
-    """A container runtime creates such a folder if a pod mounts a missing file. The folder still exists after every
-    reboot.
+def test_a_folder_at_the_path_of_the_sentinel_makes_the_need_unknown(tmp_path: Path) -> None:
+    """A container runtime creates such a folder if a pod mounts a missing file. A reboot does not remove the folder, so
+    it must not count as a need.
     """
     (host(tmp_path) / "run/reboot-required").mkdir()
     need = sentinel.read_file(tmp_path, "/run/reboot-required")
@@ -143,8 +143,8 @@ async def test_simultaneous_checks_of_the_sentinel_share_one_file_access(
 async def test_a_hanging_check_of_the_sentinel_blocks_no_other_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check has its own thread. Queries of Prometheus use the event loop's threads, of which a small host has
-    few.
+    """The check has its own thread, because queries of Prometheus use the event loop's threads, of which a small host
+    has few.
     """
     files = Hanging(monkeypatch)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=1))

@@ -130,7 +130,9 @@ def forecasts(snapshot: Snapshot, nodes: slice, most_courses: int | None = None)
 
 
 def cases() -> Mapping[str, Callable[[], Timeline | tuple[Forecast, ...]]]:
-    """Return a function for each case, by the name of the case. The function computes the case."""
+    """Return a function for each case, by the name of the case. Calling the function computes the plan or the
+    forecasts.
+    """
     made: dict[str, Callable[[], Timeline | tuple[Forecast, ...]]] = {}
     for number, (size, fill) in enumerate(((20, 1.0), (20, 1.5), (24, 2.4), (30, 1.6), (36, 1.3), (60, 0.8))):
         drawn = partial(varied, number, size, fill)

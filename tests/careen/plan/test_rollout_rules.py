@@ -220,7 +220,7 @@ def test_a_hold_undoes_a_drain_under_every_late_policy(late_policy: LatePolicy) 
 
 
 def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS, **more: Any) -> Gate:
-    """Return a gate that refuses n1. It is defined as CONTRIBUTING.md tells a contributor to add a gate."""
+    """Return a gate that refuses n1 and is defined as CONTRIBUTING.md tells a contributor to define a new gate."""
 
     def ask(situation: Situation, _when: When) -> Refusal | None:
         is_refused = situation.node.name == "n1"
@@ -415,8 +415,8 @@ def test_a_node_with_the_annotation_reboot_now_starts_outside_the_window() -> No
 
 
 def test_a_percentage_budget_of_a_rack_counts_all_nodes_of_the_rack() -> None:
-    """The budget is 40 percent of five nodes. Healthy nodes count too, although a plan does not check each healthy node
-    again.
+    """The budget allows 40 percent of five nodes, and must also count the healthy nodes, which a plan does not check
+    each time.
     """
     budget = Budget(kind=BudgetKind.TOPOLOGY, limit=2**31 - 1, key="rack", percent=40)
     nodes = [a_node(f"n{number}", labels={"rack": "r1"}) for number in range(5)]
@@ -568,8 +568,8 @@ def test_checking_budgets_on_fewer_nodes_gives_the_same_refusals(
 @given(fleet=fleets(), policy=policies())
 @settings(max_examples=150, deadline=None)
 def test_a_plan_takes_no_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
-    """At each start and for each group, the test counts the nodes with a claim and the nodes that were down before. It
-    reads only the visits of the plan.
+    """From the visits of the plan alone, the test counts at each start, for each group, the nodes with a claim and the
+    nodes that were down before.
     """
     timeline = plan(fleet, policy)
     broken = {node.name for node in fleet if not node.ready or node.unschedulable}

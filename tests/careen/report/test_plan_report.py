@@ -1,4 +1,4 @@
-"""Tests a plan as text and as JSON, compared character by character."""
+"""Tests the report of a plan, character by character, as text and as JSON."""
 
 from __future__ import annotations
 

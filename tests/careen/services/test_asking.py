@@ -1,6 +1,4 @@
-"""Tests requests to servers other than the API server. Each request returns an answer, or the reason why there
-is none.
-"""
+"""Tests requests to servers other than the API server, which return an answer or the reason why there is none."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_every_example_query_has_a_passing_and_a_refusing_case() -> None:
 
 
 class Answers:
-    """A fake Prometheus that gives the same answer to each query. The samples are `age` seconds old."""
+    """A fake Prometheus that gives the same answer to each query, with samples that are `age` seconds old."""
 
     def __init__(self, answer: str, *, age: float = 15.0, timestamps: str | None = None) -> None:
         self.asked: list[dict[str, str]] = []

@@ -1,4 +1,4 @@
-"""A web server for tests of messages. It records the requests and gives the configured answers."""
+"""A web server for tests of messages, which records the requests and gives the configured answers."""
 
 from __future__ import annotations
 

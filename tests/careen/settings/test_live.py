@@ -193,8 +193,8 @@ def test_an_invalid_scheduler_configuration_is_refused_at_start_and_in_an_edit(
 
 
 def test_removing_the_key_of_the_scheduler_configuration_keeps_the_configuration() -> None:
-    """A person makes two edits that belong together, in the wrong order. No forecast between the two edits uses another
-    configuration.
+    """A person makes two edits that belong together, in the wrong order. Between the two edits, forecasts must use the
+    old configuration.
     """
     there = LiveSettings(
         GIVEN, config(f"{NAMED}\nconcurrency: 2", **{"scheduler.yaml": ONE}), config_map_name="careen/careen"
@@ -247,7 +247,9 @@ def test_an_unreadable_scheduler_configuration_file_is_an_invalid_setting(
 
 
 def test_a_large_scheduler_configuration_is_checked_in_the_child_process() -> None:
-    """Only the child process has a deadline and a memory limit. The agent's own process has neither."""
+    """The check may need much time and memory, so it runs in the child process, which has a deadline and a memory
+    limit.
+    """
     lists = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20)
     )

@@ -368,7 +368,7 @@ def test_service_variables_of_kubernetes_are_not_settings() -> None:
 def test_variables_of_a_service_named_like_careen_do_not_stop_the_start(
     prefix: str, service: str, address: str
 ) -> None:
-    """For a Service named `careen-metrics`, Kubernetes sets CAREEN_METRICS_PORT. This is also the variable of
+    """For a Service named `careen-metrics`, Kubernetes sets CAREEN_METRICS_PORT, which is also the variable of
     --metrics-port.
     """
     link = f"{prefix}_{service}"

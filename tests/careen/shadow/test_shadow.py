@@ -59,7 +59,7 @@ class Town:
         self.event("MODIFIED", pod(name, on=on, **more))
 
     def said(self) -> dict[str, AgreementReason]:
-        """Let one second pass and let the shadow compare. Return its counts by profile and reason."""
+        """Let one second pass and let the shadow compare. Return the shadow's counts by profile and reason."""
         self.seconds += 1.0
         while self.shadow.compare():
             pass
@@ -240,8 +240,8 @@ def test_bindings_beyond_the_shadows_capacity_are_counted_without_comparison(mon
 
 
 def test_the_comparison_is_undecided_if_an_earlier_decision_may_be_bound_later() -> None:
-    """n1 is better for `web` if the scheduler has already placed `big` on n2. The shadow cannot see in which order the
-    scheduler decided.
+    """If the scheduler decided `big` before `web`, n1 is the better node for `web`. The shadow sees only the order of
+    the bindings, which may differ from the order of the decisions.
     """
     town = Town()
     town.comes("big", cpu="6")

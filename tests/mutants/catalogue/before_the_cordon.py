@@ -1,6 +1,4 @@
-"""Mistakes in the phases before the cordon: idle, waiting and claiming. Includes mistakes in the line of
-waiting nodes.
-"""
+"""Mistakes in the phases before the cordon (idle, waiting and claiming) and in the line of waiting nodes."""
 
 from __future__ import annotations
 

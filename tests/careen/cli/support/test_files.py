@@ -1,5 +1,5 @@
-"""Tests each option that names a file. The command refuses an unusable file at once, and a failed write loses no
-finished result.
+"""Tests each option that takes a file: a command refuses an unusable file at once, and a failed write loses no finished
+result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def shop(desk: Desk) -> Desk:
 
 
 def test_this_file_tests_every_option_that_takes_a_file() -> None:
-    """The test finds these options by their types. It fails for a new option that is missing from the tables above."""
+    """The test finds these options by their types, and fails for a new option that is missing from the tables above."""
     found = set()
     for entry in COMMANDS:
         command = cli.get_command(click.Context(cli), entry.name)

@@ -1,4 +1,6 @@
-"""Tests in which DaemonSet a command finds the lock. The options come first, then careen's DaemonSet, then kured's."""
+"""Tests where a command finds the lock: first in the DaemonSet that the options give, then in careen's, then in
+kured's.
+"""
 
 from __future__ import annotations
 

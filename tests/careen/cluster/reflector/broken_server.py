@@ -48,8 +48,8 @@ FAULTS = (
 
 @dataclass
 class BrokenServer:
-    """An API server in memory. Each watch takes the next fault of `faults`, and makes the next changes of `changes`.
-    When both lists are empty, a watch never ends.
+    """An API server in memory. Each watch takes one fault from `faults`, and makes changes from `changes` while it
+    runs. When both lists are empty, a watch never ends.
     """
 
     faults: list[str] = field(default_factory=list)
@@ -94,7 +94,7 @@ class BrokenServer:
         self._moved.clear()
 
     def forget(self) -> None:
-        """Forget the history. From now on, refuse a watch that starts before the current version."""
+        """Forget the history, so that a watch which starts before the current version is refused."""
         self.oldest = self.version
 
     def pages(self) -> list[Json]:

@@ -207,7 +207,7 @@ async def test_a_list_object_without_items_is_an_empty_list() -> None:
 
 
 async def test_a_404_without_a_status_object_does_not_mean_that_the_object_is_gone() -> None:
-    """A proxy can send such a 404. A server that does not serve the API group sends it too."""
+    """A proxy sends such a 404, and so does a server that does not serve the API group."""
     with pytest.raises(NotServed) as caught:
         await api_on(Scripted(answer(404, b"404 page not found"))).get(NODE, ObjectHead)
     assert not isinstance(caught.value, NotFound)

@@ -1,4 +1,4 @@
-"""Tests which error careen raises for each HTTP status. The name of an error says what the caller does next."""
+"""Tests which error careen raises for each HTTP status. An error is named after what the caller does next."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests that the page of a plan is well-formed, self-contained and complete. If a browser is available, also tests its
-layout.
+"""Tests that the page of a plan is well-formed, self-contained and complete, and tests its layout if a browser is
+available.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def test_a_plan_without_nodes_also_has_a_page() -> None:
 
 
 def a_large_plan(nodes: int = 60) -> Plan:
-    """Return a plan for nodes of three zones, one node after another. Each node moves one pod to n00."""
+    """Return a plan for nodes of three zones, one node after another, in which each node moves one pod to n00."""
     names = tuple(f"n{number:02}" for number in range(nodes))
     visits = tuple(a_visit(name, 275 * place, moves=1) for place, name in enumerate(names))
     moves = tuple(
