@@ -242,8 +242,8 @@ def test_the_requirements_lock_has_every_dependency_of_its_packages() -> None:
 
 @pytest.mark.parametrize("file", LOCKS)
 def test_the_requirements_lock_has_the_hashes_of_every_platform(file: str) -> None:
-    """A compiled package has one file for each platform and Python version. A lock that was made for one platform would
-    have one hash for each package.
+    """A compiled package has one file for each platform and Python version, so a lock that was made for one platform
+    would have one hash for each package.
     """
     compiled = {"aiohttp", "numpy", "pyyaml", "msgspec", "yarl"}
     counts = {name: len(hashes) for name, (_, hashes) in locked(file).items()}

@@ -218,8 +218,8 @@ def argument(container: dict[str, Any], name: str) -> str:
 
 
 def test_the_default_daemonset_mounts_no_host_path() -> None:
-    """The reboot method `command` enters the namespaces of PID 1 and sees the host's files there. A mount would only
-    add another way to the host.
+    """The reboot method `command` sees the host's files through the namespaces of PID 1, so a mount would only add
+    another way to the host.
     """
     assert "volumes" not in POD
     assert "volumeMounts" not in CONTAINER

@@ -109,7 +109,7 @@ def test_each_sdist_builds_the_same_wheel(dist: Path, name: str, tmp_path: Path)
 
 
 def test_the_sdist_of_careen_contains_the_repository(dist: Path) -> None:
-    """A person who has only the sdist can run the tests, build the image, and install scheduler_core."""
+    """A person who has only the sdist must be able to run the tests, build the image, and install scheduler_core."""
     tracked = run(["git", "ls-files"], cwd=ROOT)
     if tracked.returncode != 0:
         pytest.skip("this is no checkout")

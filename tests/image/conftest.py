@@ -27,7 +27,7 @@ BASE = "localhost/careen-base:debian"
 
 @dataclass(frozen=True)
 class Container:
-    """A container whose files remain between two programs."""
+    """A container that keeps its files from one program to the next."""
 
     name: str
     config: dict[str, Any]  # OCI's: Entrypoint, Cmd, User, Env, Labels

@@ -35,8 +35,8 @@ _AREAS = ("core", "agent/apply.py", "agent/observe.py", "cluster")
 
 @dataclass
 class Reach:
-    """Which tests reach a line. `seconds` maps each test id to its processor time, and `lines` maps file and line to
-    test ids.
+    """`lines` maps a file and a line to the tests that reach the line. `seconds` maps each test to its
+    processor time.
     """
 
     seconds: dict[str, float] = field(default_factory=dict)

@@ -50,10 +50,9 @@ class Outcome:
 class Limits:
     """Limits for the tests of one mutant.
 
-    `most_seconds` limits the processor time of all tests. The fastest tests run first. The runner stops a test that has
-    used ten times its usual processor time and at least `least_seconds`, because such a mutant probably never ends. A
-    mutant that only waits uses no processor time. The runner stops it when, for `idle_seconds` of real time, it has
-    used less than a second and has started no other test.
+    `most_seconds` limits the processor time of all tests, which run the fastest first. A test that never ends is
+    stopped after ten times its usual processor time, but not before `least_seconds`. A mutant that only waits uses no
+    processor time, so it is stopped when it has made no progress for `idle_seconds` of real time.
     """
 
     processes: int = 2

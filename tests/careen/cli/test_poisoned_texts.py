@@ -194,7 +194,7 @@ def test_the_list_of_commands_that_read_the_lock_is_complete(
     real, readers = LockReading.of, set[str]()
 
     class Watched:
-        """Wraps a lock reading, and records which command reads its content."""
+        """Wraps the parsed lock, and records which command reads the content of the lock."""
 
         def __init__(self, by: str, reading: LockReading) -> None:
             self._by, self._reading = by, reading

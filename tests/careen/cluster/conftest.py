@@ -17,7 +17,7 @@ from tests.careen.virtual_shell import Meddling, VirtualClock
 
 @dataclass
 class Cluster:
-    """An embedded API server, and a ClusterApi whose requests a test can disturb."""
+    """An embedded API server, and a ClusterApi whose requests a test can make fail."""
 
     server: RunningServer
     wire: Meddling

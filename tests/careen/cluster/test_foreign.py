@@ -82,7 +82,7 @@ async def test_a_lock_on_a_daemonset_with_pods_counts_in_any_namespace(cluster: 
 
 @pytest.mark.parametrize("text", ['{"maxOwners":2,"locks":[]}', '{"nodeID":""}', " "])
 async def test_a_kured_lock_without_a_holder_is_ignored(cluster: Cluster, text: str) -> None:
-    """kured with --concurrency above 1 leaves a lock without a holder behind."""
+    """After its last reboot, kured with --concurrency above 1 leaves such a lock behind."""
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     assert await found(cluster) == ()
 

@@ -139,7 +139,9 @@ async def test_a_pod_is_read_with_the_fields_that_a_drain_needs() -> None:
     ],
 )
 async def test_a_pod_with_a_deletion_time_centuries_ahead_is_terminating(end: str, grace: int) -> None:
-    """The deletion time includes the pod's grace period, which the creator of the pod may set to up to 2⁶³ seconds."""
+    """The deletion time includes the pod's grace period. The creator of the pod chooses the grace period, up to 2⁶³
+    seconds.
+    """
     written = {
         "metadata": {
             "namespace": "shop",

@@ -164,8 +164,8 @@ FLOOD = 64 * 1024 * 1024
 
 
 async def test_a_large_output_is_read_completely_and_kept_in_part() -> None:
-    """The agent reads all output, because a full pipe would block the command. It keeps only the beginning and
-    the end.
+    """The agent reads all output, because a full pipe would block the command. To save memory, it keeps only the
+    beginning and the end.
     """
     program = (
         f"import sys; w = sys.stdout.write; w('first'); [w('x' * 65536) for _ in range({FLOOD} // 65536)]; w('last');"

@@ -77,7 +77,9 @@ def test_a_sentinel_file_in_a_forbidden_folder_makes_the_need_unknown(tmp_path: 
 
 
 def test_a_file_system_error_makes_the_need_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test with a forbidden folder cannot run as root, because root can read every folder. This test can."""
+    """The test with a forbidden folder cannot run as root, because root can read every folder. This test checks the
+    same error as root.
+    """
 
     def refused(self: Path) -> os.stat_result:
         raise PermissionError(13, "Permission denied", str(self))

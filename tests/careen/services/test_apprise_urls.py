@@ -104,7 +104,7 @@ def test_the_refusal_of_an_https_url_suggests_the_scheme_generic() -> None:
 
 
 def test_careens_list_of_apprise_schemes_equals_the_list_of_apprise() -> None:
-    """After an update of apprise, the failure shows the added and removed schemes. Then change careen's list."""
+    """If this test fails after an update of apprise, change careen's list by the schemes that the failure shows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from apprise.manager_plugins import NotificationManager

@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass
 class Webhook:
-    """Records the requests of a test. If `hangs` is set, no answer is sent until the test is over."""
+    """Records the requests that arrive. If `hangs` is set, the server sends no answer until the test is over."""
 
     address: str = ""
     status: int = 200

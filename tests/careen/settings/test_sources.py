@@ -166,7 +166,7 @@ def test_list_settings_may_be_repeated_or_separated_by_commas(written: tuple[str
 
 
 def test_a_list_flag_replaces_the_list_of_its_variable() -> None:
-    """kured instead adds the days of the variable to the days of the flag."""
+    """kured instead adds the values of the variable to the values of the flag."""
     assert settle({"reboot_days": "mo"}, {"KURED_REBOOT_DAYS": "tu"}).settings.reboot_days == (0,)
 
 

@@ -283,7 +283,7 @@ def test_the_scheduler_decides_an_earlier_pod_of_lower_priority_later() -> None:
 
 
 def test_the_comparison_is_undecided_if_a_node_changed_after_the_pod_was_created() -> None:
-    """The scheduler chose n1 before it saw that n2 had become larger."""
+    """The scheduler may have chosen n1 before it saw that n2 had become larger."""
     town = Town({"n1": "8", "n2": "4"})
     town.comes("web")
     town.event("MODIFIED", node("n2", "64"))

@@ -25,7 +25,7 @@ from tests.patience import until
 
 
 class Silent:
-    """A listener that ignores each call."""
+    """A listener that does nothing when the feed calls it."""
 
     def before(self, kind: str, line: bytes) -> None: ...
 

@@ -189,8 +189,8 @@ def modules_used_while_loading(module: str, folder: Path, *more: str) -> list[st
 
 @pytest.mark.parametrize("name", ON_USE_NAMES)
 def test_no_lazily_loaded_module_uses_another_while_it_loads(name: str, tmp_path: Path) -> None:
-    """Python holds a lock while such a module loads. Two threads that load two modules that use each other would wait
-    for each other for ever.
+    """Python holds a lock while such a module loads. If two modules used each other, two threads that load them could
+    wait for each other for ever.
     """
     assert modules_used_while_loading(name, tmp_path) == []
 
