@@ -52,7 +52,7 @@ def test_a_pod_that_is_missing_from_the_log_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ahead", "nodes"), [(0.3, 6), (0.6, 12)])
-def test_the_fit_finds_the_frequencies_of_drawn_cycles(ahead: float, nodes: int) -> None:
+def test_the_fit_finds_the_parameters_with_which_cycles_were_drawn(ahead: float, nodes: int) -> None:
     found_ahead, found_nodes = fit(drawn(6000, ahead, nodes))
     assert found_ahead == pytest.approx(ahead, abs=0.05)
     assert nodes - 4 <= found_nodes <= nodes + 4

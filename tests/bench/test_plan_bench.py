@@ -31,6 +31,6 @@ def test_the_page_of_the_bench_has_a_row_for_each_size_and_order(tmp_path: Path)
     assert re.search(r"^\| 4 \| [\d.]+ \| [\d.]+ \| \d+ MiB \|$", page, re.MULTILINE)
 
 
-def test_a_failing_plan_command_is_not_a_measurement() -> None:
+def test_the_bench_stops_if_a_plan_command_fails() -> None:
     with pytest.raises(SystemExit, match="exit code 7"):
         bench.cost([sys.executable, "-c", "raise SystemExit(7)"])

@@ -335,7 +335,7 @@ def test_a_variable_in_the_values_replaces_the_charts_variable(tmp_path: Path) -
     assert len({row["name"] for row in env}) == len(env), "a strategic merge would drop one of the two"
 
 
-def test_secrets_are_rendered_only_into_a_secret(tmp_path: Path) -> None:
+def test_the_chart_renders_secret_values_only_into_a_secret(tmp_path: Path) -> None:
     values = {
         "configuration": {
             "notifyUrl": "discord://hidden@1",

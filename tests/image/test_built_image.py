@@ -112,7 +112,7 @@ def test_a_forecast_in_the_image_runs_in_its_child_process(container: Container,
     assert re.search(r"shop/p\b.*\bn2\b", done.stdout), done.stdout
 
 
-def test_the_forecasts_calls_of_numpy_work_in_the_image(container: Container) -> None:
+def test_the_numpy_functions_that_a_forecast_calls_work_in_the_image(container: Container) -> None:
     assert container.ok("python", "-c", CALLS_OF_NUMPY) == "50\n"
 
 

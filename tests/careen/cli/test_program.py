@@ -60,7 +60,7 @@ def test_an_unknown_flag_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     assert "--period" in done.stderr
 
 
-def test_the_program_careen_shows_commands_as_help_and_the_program_kured_flags(tmp_path: Path) -> None:
+def test_help_of_careen_lists_commands_and_help_of_kured_lists_flags(tmp_path: Path) -> None:
     done = run([str(script(tmp_path, "careen")), "--help"], cwd=tmp_path)
     assert done.returncode == 0
     assert [entry.name for entry in COMMANDS if f"\n  {entry.name} " not in done.stdout] == []

@@ -128,7 +128,7 @@ def test_shadow_explains_why_a_scheduler_with_other_rules_decides_differently(to
     assert last["node"] not in {each["node"] for each in last["said"]}
 
 
-def test_the_table_of_shadow_has_the_same_findings_as_its_json(town: Desk) -> None:
+def test_the_table_and_the_json_of_shadow_have_the_same_findings(town: Desk) -> None:
     with scheduling(town, the_worst):
         done = town.run("shadow", "--once", "--bindings", "3", "--for", "600")
     assert done.exit_code in (0, 3), "three are too few to report; under load there are more"

@@ -15,7 +15,7 @@ async def found(cluster: Cluster) -> tuple[str, ...]:
     return await find_foreign(cluster.api, namespace="careen", name="careen")
 
 
-async def test_the_agents_own_daemonset_is_never_foreign(cluster: Cluster) -> None:
+async def test_the_agents_own_daemonset_never_counts_as_another_coordinator(cluster: Cluster) -> None:
     cluster.put_daemonset(image="ghcr.io/kubereboot/kured:1.23.0", annotations={KEY: '{"nodeID":"n1"}'})
     cluster.put_daemonset("kube-system", "kube-proxy", image="kube-proxy:1")
     assert await found(cluster) == ()
@@ -82,7 +82,7 @@ async def test_a_lock_on_a_daemonset_with_pods_counts_in_any_namespace(cluster: 
 
 @pytest.mark.parametrize("text", ['{"maxOwners":2,"locks":[]}', '{"nodeID":""}', " "])
 async def test_a_kured_lock_without_a_holder_is_ignored(cluster: Cluster, text: str) -> None:
-    """After its last reboot, kured with --concurrency above 1 leaves such a lock behind."""
+    """kured with --concurrency above 1 leaves a lock without a holder behind."""
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     assert await found(cluster) == ()
 

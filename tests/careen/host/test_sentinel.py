@@ -168,7 +168,7 @@ async def test_the_need_is_unknown_if_no_thread_can_start(tmp_path: Path, monkey
     assert (await look.read()).answer is NO
 
 
-async def test_a_check_of_the_sentinel_that_raises_makes_the_need_unknown(tmp_path: Path) -> None:
+async def test_a_check_of_the_sentinel_that_raises_an_exception_makes_the_need_unknown(tmp_path: Path) -> None:
     need = await file_look(tmp_path, "/run/\0", deadline_seconds=30).read()
     assert (need.answer, "null" in need.detail) == (UNKNOWN, True)
 

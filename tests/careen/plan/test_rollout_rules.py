@@ -464,7 +464,7 @@ def test_a_node_outside_its_windows_does_not_delay_other_nodes() -> None:
     assert [visit.node for visit in timeline.visits] == ["n1", "n2", "n0"]
 
 
-def test_window_ends_of_several_groups_are_merged() -> None:
+def test_a_plan_merges_the_window_ends_of_several_groups() -> None:
     rules = RolloutRules(
         [a_node("n0", labels={"pool": "web"}), a_node("n1", labels={"pool": "batch"})],
         replace(POLICY, windows=(BATCH, EVENING)),

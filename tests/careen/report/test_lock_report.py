@@ -80,7 +80,7 @@ def test_one_sentence_describes_each_state_of_the_lock(state: LockState, sentenc
     ],
     ids=["free", "held", "paused comes before held", "garbage", "unread"],
 )
-def test_the_lock_as_json_has_its_state_as_one_word(state: LockState, word: str) -> None:
+def test_the_lock_as_json_contains_one_word_for_its_state(state: LockState, word: str) -> None:
     assert lock_json(state)["state"] == word
 
 

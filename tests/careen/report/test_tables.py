@@ -57,7 +57,7 @@ def test_an_unknown_age_is_printed_as_a_dash() -> None:
     assert age(NOON - timedelta(hours=1), NOON) == "1h"
 
 
-def test_json_keeps_the_order_of_fields_and_prints_times() -> None:
+def test_json_output_keeps_the_order_of_fields_and_formats_times_as_rfc_3339() -> None:
     assert as_json({"b": NOON, "a": ["ü"]}) == '{\n  "b": "2026-03-04T12:00:00Z",\n  "a": [\n    "ü"\n  ]\n}'
 
 

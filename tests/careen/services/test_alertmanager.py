@@ -100,7 +100,7 @@ async def test_a_redirect_by_the_alertmanager_is_not_followed(serve: Serve) -> N
     assert asked == []
 
 
-async def test_an_unreachable_alertmanager_is_unknown_and_its_password_is_not_shown() -> None:
+async def test_an_unreachable_alertmanager_makes_the_alerts_unknown_without_showing_its_password() -> None:
     answer = await ask("http://me:secret@127.0.0.1:9")
     assert isinstance(answer, Unknown)
     assert "secret" not in answer.why

@@ -55,7 +55,7 @@ async def test_the_result_lists_failing_readiness_checks(
 @pytest.mark.parametrize(
     ("status", "body"), [(500, b""), (503, b"[-]etcd failed"), (401, b""), (403, NO_ETCD), (404, b""), (302, b"")]
 )
-async def test_a_page_that_is_not_a_list_of_readiness_checks_is_unknown(
+async def test_a_page_that_is_not_a_list_of_readiness_checks_is_an_error(
     cluster: Cluster, status: int, body: bytes
 ) -> None:
     cluster.api.transport = Page(status, body)

@@ -150,7 +150,7 @@ async def test_the_message_says_why_reading_the_answer_failed() -> None:
     assert await answer_of("Ours", URL, 60.0, lambda: raising(error)) == Unknown(f"{SHOWN} did not answer in time")
 
 
-async def test_an_alertmanager_with_an_endless_answer_is_unknown() -> None:
+async def test_an_endless_answer_of_an_alertmanager_makes_alerts_and_silences_unknown() -> None:
     with an_endless_answer() as url:
         alerts = await Alertmanager(url, timeout_seconds=LONG_SECONDS).active_alerts()
         silence = await Silences(url, node="n1", matchers=[], timeout_seconds=LONG_SECONDS).end()

@@ -13,7 +13,7 @@ from careen.services.notification_urls import parse
 SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
-def test_each_line_of_a_file_is_a_receiver(tmp_path: Path) -> None:
+def test_each_line_of_a_file_is_read_as_a_receiver(tmp_path: Path) -> None:
     (tmp_path / "urls").write_text(f"# ours\n\n  {SLACK}  \r\njson://localhost\n")
     found = read([str(tmp_path / "urls")])
     assert found.targets == (parse(SLACK), parse("json://localhost"))

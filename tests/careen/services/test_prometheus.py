@@ -91,7 +91,7 @@ async def test_an_empty_list_of_prometheus_alerts_is_a_valid_answer(serve: Serve
     assert await ask(serve(vector())) == ()
 
 
-async def test_the_path_of_a_prometheus_url_is_kept(serve: Serve) -> None:
+async def test_requests_keep_the_path_of_a_prometheus_url(serve: Serve) -> None:
     asked: list[str] = []
     await ask(serve(vector(), asked=asked) + "/prometheus/")
     assert asked[0].startswith("/prometheus/api/v1/query?")
@@ -117,7 +117,9 @@ async def test_the_path_of_a_prometheus_url_is_kept(serve: Serve) -> None:
         pytest.param(b"{}", 200, id="an empty object"),
     ],
 )
-async def test_an_answer_that_is_not_a_list_of_alerts_is_unknown(serve: Serve, body: bytes, status: int) -> None:
+async def test_a_prometheus_answer_that_is_not_a_list_of_alerts_makes_the_alerts_unknown(
+    serve: Serve, body: bytes, status: int
+) -> None:
     url = serve(body, status=status)
     alerts = await ask(url)
     assert isinstance(alerts, Unknown)
@@ -130,12 +132,12 @@ async def test_the_servers_explanation_of_a_refused_query_is_shown_in_one_line(s
     assert alerts.why.endswith("gave no usable answer: status 400: parse error: unclosed left parenthesis")
 
 
-async def test_a_redirect_to_a_login_page_is_unknown(serve: Serve) -> None:
+async def test_a_redirect_to_a_login_page_makes_the_alerts_unknown(serve: Serve) -> None:
     page = serve(b"<html>log in</html>")
     assert isinstance(await ask(serve(b"", status=302, location=page)), Unknown)
 
 
-async def test_a_prometheus_that_never_answers_is_unknown_after_the_deadline(serve: Serve) -> None:
+async def test_alerts_of_a_prometheus_that_never_answers_are_unknown_after_the_deadline(serve: Serve) -> None:
     asked: list[str] = []
     alerts = await ask(serve(b"", hangs=True, asked=asked), seconds=0.2)
     assert isinstance(alerts, Unknown)
@@ -146,11 +148,11 @@ async def test_a_prometheus_that_never_answers_is_unknown_after_the_deadline(ser
     assert len(asked) == 1, "the client's own retries are off"
 
 
-async def test_an_unreachable_prometheus_is_unknown(unused_tcp_port: int) -> None:
+async def test_an_unreachable_prometheus_makes_the_alerts_unknown(unused_tcp_port: int) -> None:
     alerts = await ask(f"http://127.0.0.1:{unused_tcp_port}")
     assert isinstance(alerts, Unknown)
     assert "refused the connection" in alerts.why
 
 
-async def test_an_invalid_prometheus_url_is_unknown() -> None:
+async def test_an_invalid_prometheus_url_makes_the_alerts_unknown() -> None:
     assert isinstance(await ask("prometheus"), Unknown)

@@ -202,7 +202,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("status", "body"), HOSTILE)
-async def test_an_answer_that_is_not_a_list_of_silences_is_unknown(
+async def test_an_answer_that_is_not_a_list_of_silences_makes_the_result_unknown(
     server: FakeAlertmanager, status: int, body: bytes
 ) -> None:
     server.answers["GET"] = (status, body)
@@ -213,7 +213,7 @@ async def test_an_answer_that_is_not_a_list_of_silences_is_unknown(
 
 
 @pytest.mark.parametrize(("status", "body"), [*HOSTILE, pytest.param(200, b'{"silenceID": ""}', id="no id")])
-async def test_a_silence_is_unknown_if_its_creation_is_uncertain(
+async def test_the_result_is_unknown_if_the_creation_of_a_silence_is_uncertain(
     server: FakeAlertmanager, status: int, body: bytes
 ) -> None:
     server.answers["POST"] = (status, body)

@@ -93,7 +93,7 @@ def test_settings_without_a_probe_or_a_sentinel_are_refused() -> None:
     assert "expected one of sentinel, " in refused(reboot_probes=("suse,reboot",), **DEFAULT_MANIFEST)
 
 
-def test_the_config_map_may_set_the_maximum_uptime_but_no_probe() -> None:
+def test_the_config_map_may_set_the_maximum_uptime_but_may_not_choose_probes() -> None:
     flags = {"node_id": ("n1",), "reboot_probes": ("sentinel,uptime",)}
     found = resolve(flags=flags, environment={}, config_map={"reboot-max-uptime": "720h", "reboot-packages": "^linux-"})
     assert found.settings.reboot_max_uptime == 720 * 3600

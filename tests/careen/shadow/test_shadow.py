@@ -261,7 +261,7 @@ def test_a_binding_is_compared_if_the_order_of_bindings_changes_nothing() -> Non
     assert town.said() == {"default-scheduler other-node": 1, "default-scheduler first": 1}
 
 
-def test_a_binding_long_after_another_binding_was_also_decided_later() -> None:
+def test_the_shadow_assumes_that_a_much_later_binding_was_also_decided_later() -> None:
     town = Town()
     town.comes("big", cpu="6")
     town.comes("web")

@@ -37,7 +37,7 @@ def test_a_partly_typed_command_is_completed(typed: list[str], offered: list[str
 
 
 @pytest.mark.parametrize("typed", [[], [""]])
-def test_every_command_is_offered_with_its_help(typed: list[str]) -> None:
+def test_completion_offers_every_command_with_its_help(typed: list[str]) -> None:
     answer = completions(typed)
     assert words(answer) == [*(entry.name for entry in COMMANDS), ":4"]
     assert all("\t" in line for line in answer.splitlines()[:-1])

@@ -54,7 +54,7 @@ def test_an_event_gives_the_position_at_which_the_watch_resumes(kind_of_event: s
     assert (said.said, said.version) == (Said.CHANGE, "7")
 
 
-def test_a_bookmark_gives_only_a_position() -> None:
+def test_a_bookmark_contains_only_a_position() -> None:
     said = read_line(event("BOOKMARK"), "Pod", "v1", "GET /x")
     assert (said.said, said.version) == (Said.BOOKMARK, "7")
 

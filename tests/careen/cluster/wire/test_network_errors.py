@@ -58,7 +58,7 @@ def new_connection(by: BaseException) -> Exception:
         (OSError("x"), "gave no usable answer", False),
     ],
 )
-def test_each_network_error_gives_a_cause_and_whether_the_request_was_sent(
+def test_each_network_error_has_a_cause_and_says_whether_the_request_was_sent(
     error: Exception, words: str, is_not_sent: bool
 ) -> None:
     assert told(error, URL) == f"{URL} {words}"

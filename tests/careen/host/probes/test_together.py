@@ -19,7 +19,7 @@ def test_the_need_is_yes_if_one_probe_says_yes_and_no_if_all_say_no(first: NeedA
     assert together([Need(answer=first), Need(answer=second)]).answer is expected
 
 
-def test_a_yes_mentions_the_probes_that_are_unknown() -> None:
+def test_the_result_yes_lists_the_probes_with_an_unknown_result() -> None:
     said = together(
         [Need(answer=YES, detail="a asks"), Need(answer=UNKNOWN, detail="b hangs"), Need(answer=NO, detail="c")]
     )
