@@ -1,5 +1,5 @@
-"""Tests the simulated roll-outs of `make bench-moved`. The roll-outs with and without the taint start from the same
-cluster. Also tests the significance of the result.
+"""Tests the simulated roll-outs of `make bench-moved`, which start from the same cluster with and without the taint.
+Also tests the significance of their result.
 """
 
 from __future__ import annotations

@@ -164,8 +164,8 @@ def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 
 def with_locks(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Pair each command with the locks to test. A command that does not read the lock is tested with `claims`, and with
-    the long lock, because every other text of that cluster is long too.
+    """Pair each command with the locks to test. A command that does not read the lock is tested with only two of them:
+    `claims`, and the very long lock, because all other texts of its cluster are very long too.
     """
     return [
         (lock, name)

@@ -1,4 +1,4 @@
-"""Tests how Nodes are read, and the guarded patch that changes a Node."""
+"""Tests how careen reads Nodes, and the patch that changes a Node only if its resourceVersion is still the same."""
 
 from __future__ import annotations
 

@@ -78,8 +78,8 @@ async def test_a_reboot_command_is_not_killed_when_its_caller_is_cancelled(tmp_p
 
 
 def no_pipe_is_open() -> bool:
-    """Return whether asyncio has closed the pipes of every child process. Python would report an open pipe in a later
-    test.
+    """Return whether asyncio has closed the pipes of every child process, because Python would report an open pipe in a
+    later test.
     """
     left = [each for each in gc.get_objects() if isinstance(each, asyncio.base_subprocess.BaseSubprocessTransport)]
     return all(each._proc is None for each in left)
@@ -117,8 +117,8 @@ async def gone(pid: int) -> None:
 
 @pytest.fixture
 def nsenter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a folder first in PATH, and return where a test writes its own `nsenter` in it. The tests lack the rights
-    that the real nsenter needs.
+    """Put a temporary folder first in PATH, and return the path of a fake `nsenter` in it. Tests write this fake
+    program, because they lack the rights that the real nsenter needs.
     """
     tool = tmp_path / "nsenter"
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

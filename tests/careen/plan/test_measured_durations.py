@@ -73,7 +73,7 @@ def test_drain_and_settling_times_are_the_medians_of_the_reporting_nodes() -> No
     assert measured_settling(nodes) == Typical(seconds=1.5, measured=2)
 
 
-def test_the_boot_time_is_the_total_minus_drain_and_delay() -> None:
+def test_the_boot_time_is_the_reported_total_minus_drain_and_delay() -> None:
     nodes = reported('{"seconds": 200, "drainSeconds": 15}', '{"seconds": 200}')
     assert measured_boots(nodes, drain_seconds=60, pause_seconds=10).of == {"n0": 175, "n1": 130}
 

@@ -36,7 +36,7 @@ def test_the_next_opening_contains_the_time_zone(at: datetime, zone: tzinfo, tol
     assert in_zone(at, zone) == told
 
 
-def test_the_next_opening_is_the_earliest_of_the_nodes_windows() -> None:
+def test_the_next_opening_is_the_earliest_opening_of_the_nodes_windows() -> None:
     assert next_opening(POLICY, [WEB, BATCH], NOW) == NOW.replace(hour=22)
     assert next_opening(POLICY, [BATCH, OTHER], NOW) == datetime(2026, 3, 8, 2, tzinfo=UTC)
     assert next_opening(POLICY, [WEB], NOW.replace(hour=23)) == NOW.replace(hour=23)

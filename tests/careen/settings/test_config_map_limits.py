@@ -91,7 +91,7 @@ def test_the_config_map_may_not_contain_settings_that_give_root(name: str) -> No
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_the_flag_in_the_refusal_allows_the_setting(name: str) -> None:
+def test_the_flag_in_the_refusal_allows_the_forbidden_setting(name: str) -> None:
     settings = settle({flag(name): HARM[name]}, flags_for(name, **{POWERS[name]: "true"})).settings
     assert written(settings, name) == HARM[name]
     also = settle({flag(name): HARM[name]}, flags_for(name), {f"CAREEN_{POWERS[name].upper()}": "true"}).settings
@@ -99,7 +99,7 @@ def test_the_flag_in_the_refusal_allows_the_setting(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_a_flag_that_allows_other_settings_does_not_allow_the_setting(name: str) -> None:
+def test_a_flag_that_allows_other_settings_does_not_allow_the_forbidden_setting(name: str) -> None:
     (other,) = set(Power) - {POWERS[name]}
     with pytest.raises(BadSettings, match="is refused"):
         settle({flag(name): HARM[name]}, flags_for(name, **{other: "true"}))

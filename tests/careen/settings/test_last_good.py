@@ -1,5 +1,5 @@
-"""Tests the settings that an agent stores on its Node for the time of a claim. They contain no secrets, and the agent
-can read any stored content.
+"""Tests the settings that an agent stores on its Node while it has a claim: they contain no secrets, and any stored
+content can be read.
 """
 
 from __future__ import annotations

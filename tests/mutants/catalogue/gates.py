@@ -1,4 +1,4 @@
-"""Mistakes in the gates."""
+"""Mistakes in the gates, which decide whether a node may go on."""
 
 from __future__ import annotations
 
