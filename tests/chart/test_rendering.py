@@ -55,7 +55,7 @@ def test_the_chart_and_kustomize_differ_only_in_helms_labels(tmp_path: Path, com
     assert without_helms_labels(rendered(tmp_path, values=values)) == without, "helm itself creates the namespace"
 
 
-def test_a_chart_in_another_release_and_namespace_equals_kustomize_with_prefix_and_namespace(tmp_path: Path) -> None:
+def test_a_release_with_another_name_and_namespace_equals_kustomize_with_them(tmp_path: Path) -> None:
     wanted = kustomized(tmp_path, "admission", "namespace: reboots\nnamePrefix: our-\n")
     values = {"components": {"admission": True}, "namespace": {"create": True}}
     found = without_helms_labels(rendered(tmp_path, values=values, release="our", namespace="reboots"))

@@ -41,7 +41,9 @@ def _spliced(text: str, at: int, length: int, piece: str) -> str:
 
 
 def raw(known: tuple[str, ...]) -> st.SearchStrategy[bytes]:
-    """Draw the same texts as bytes. Some are compressed, and some are cut off, even inside a character."""
+    """Draw the texts of `texts` as bytes, of which some are compressed and some are cut off, even inside a
+    character.
+    """
     encoded = texts(known).map(lambda text: text.encode("utf-8", "surrogatepass"))
     packed = encoded.map(lambda plain: gzip.compress(plain, mtime=0))
     cut = st.builds(lambda whole, at: whole[: max(0, len(whole) - at)], encoded | packed, st.integers(0, 30))

@@ -1,4 +1,4 @@
-"""Tests that of two agents on one node only one works."""
+"""Tests that only one of two agents on a node works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the ranges of a plan's figures over several simulations."""
+"""Tests the minimum and the maximum of each figure of a plan over several simulations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests that the short list of waiting nodes gives the same next nodes as the list of all waiting nodes."""
+"""Tests that a plan chooses the same next nodes from the short list of waiting nodes as from the list of all waiting
+nodes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds plans for the tests of the reports."""
+"""Builds plans for the tests of reports."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def test_a_plan_as_json_is_complete() -> None:
     )
 
 
-def test_the_report_of_a_plan_marks_moves_to_an_uncertain_node() -> None:
+def test_the_report_of_a_plan_counts_moves_that_may_go_to_another_node() -> None:
     moves = (
         Move(pod="shop/a", source="n1", target="n2", at=at(0), is_open=True),
         Move(pod="shop/b", source="n1", target="n2", at=at(0)),
@@ -229,7 +229,7 @@ def some_ranges(**changes: Any) -> Ranges:
         ({"seeds": 1}, "Another seed may give another plan: --seeds=5 shows the differences."),
     ],
 )
-def test_one_sentence_gives_the_ranges_over_all_seeds(changes: dict[str, Any], sentence: str) -> None:
+def test_one_sentence_gives_the_ranges_of_the_figures_over_all_seeds(changes: dict[str, Any], sentence: str) -> None:
     assert sentence in plan_text(a_plan(ranges=some_ranges(**changes), is_open=True)).splitlines()
 
 

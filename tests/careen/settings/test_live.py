@@ -282,7 +282,7 @@ def test_stored_settings_apply_until_the_config_map_is_valid() -> None:
     assert (there.policy.concurrency, there.stands_in, there.policy.settings_problem, there.waiting) == (3, "", "", ())
 
 
-def test_a_repaired_config_map_may_equal_the_stored_settings() -> None:
+def test_a_valid_config_map_ends_the_problem_even_if_it_equals_the_stored_settings() -> None:
     there = LiveSettings(
         GIVEN, config("concurrency: 2"), config_map_name="careen/careen", instead=older("concurrency: 2")
     )

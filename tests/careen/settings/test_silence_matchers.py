@@ -7,7 +7,7 @@ import pytest
 from careen.settings.lists.silence_matchers import DEFAULT, matchers
 
 
-def test_the_default_matchers_of_silences_equal_their_parsed_texts() -> None:
+def test_parsing_the_texts_of_the_default_matchers_gives_the_default_matchers() -> None:
     assert tuple(matchers(each.text) for each in DEFAULT) == DEFAULT
 
 

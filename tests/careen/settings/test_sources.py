@@ -532,7 +532,7 @@ def test_an_invalid_silence_setting_is_refused(flags: dict[str, str], words: str
     assert words in problem
 
 
-def test_silences_are_off_by_default_and_match_node_and_instance() -> None:
+def test_silences_are_off_by_default_and_their_matchers_use_node_and_instance() -> None:
     settings = settle().settings
     assert settings.alertmanager_silence == 0
     assert [each.text for each in settings.alertmanager_silence_matchers] == [

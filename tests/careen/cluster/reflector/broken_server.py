@@ -162,7 +162,7 @@ class BrokenServer:
             raise Unclear("the connection broke")
 
     def _first(self, fault: str, kind: str, position: int) -> list[bytes]:
-        """Return the events that the client has missed. With some faults, repeat old events or leave events out."""
+        """Return the events that the client has missed. Some faults repeat old events or leave out events."""
         past = self._events(kind, 0)
         if fault == "empty" or (fault == "older" and not past):
             return []

@@ -119,7 +119,7 @@ def test_the_path_of_a_request_determines_the_kind_of_its_answer(path: str, aske
         *(each.format(version=version) for each in DEVICES for version in DEVICE_VERSIONS),
     ],
 )
-def test_every_path_that_careen_requests_has_an_expected_kind(path: str) -> None:
+def test_every_path_that_careen_requests_has_an_expected_kind_of_answer(path: str) -> None:
     assert asked_for(path).kind
 
 

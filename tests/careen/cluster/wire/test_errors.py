@@ -31,7 +31,9 @@ REQUEST = Request(method="PATCH", path="/api/v1/nodes/n1")
         (302, errors.Refused, False),
     ],
 )
-def test_each_http_status_raises_its_error(code: int, kind: type[errors.Refused], may_have_landed: bool) -> None:
+def test_each_http_status_raises_the_correct_error(
+    code: int, kind: type[errors.Refused], may_have_landed: bool
+) -> None:
     with pytest.raises(errors.Refused) as caught:
         errors.raise_unless_ok(REQUEST, status(code, "Why", "because"), now=NOW)
     assert type(caught.value) is kind
