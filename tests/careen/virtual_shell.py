@@ -15,7 +15,7 @@ START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
 class VirtualClock:
-    """A clock on which time passes only during a sleep, and on which a sleep returns immediately."""
+    """A clock that moves forward only when a caller sleeps. The sleep returns immediately."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -27,8 +27,8 @@ def golden(values: Path) -> Path:
 
 
 def difference(home: Path, values: Path) -> str:
-    """Return the fields that differ from the default rendering, sorted. A line `- field: value` is in the default
-    rendering only, a line `+ field: value` in this rendering only.
+    """Return the fields that differ from the default rendering, sorted. A line with `-` has the default value, and a
+    line with `+` has the value of this rendering.
     """
     content = yaml.safe_load(values.read_text())
     before, after = flat(rendered(home)), flat(rendered(home, values=content))

@@ -63,7 +63,7 @@ def test_the_source_with_the_highest_precedence_counts_and_is_reported(
 SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
-def test_the_start_reports_whether_a_flag_or_a_variable_applies() -> None:
+def test_the_start_reports_whether_the_flag_or_the_variable_of_a_setting_applies() -> None:
     assert settle({"period": "1m"}, {"KURED_PERIOD": "3m"}).notes == (
         "--period is given as a flag (1m) and as KURED_PERIOD (3m): the flag is used (kured would use the variable)",
     )

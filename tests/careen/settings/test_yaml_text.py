@@ -56,7 +56,7 @@ def test_invalid_yaml_is_an_invalid_setting_with_a_message(text: str) -> None:
     assert refused.value.problems[0].startswith("`config.yaml` in ConfigMap careen/careen is not YAML: ")
 
 
-def test_usual_yaml_is_read() -> None:
+def test_common_yaml_texts_are_parsed_correctly() -> None:
     assert load("period: 1m\nreboot-days: [mo, tu]\nconcurrency: 2\n") == {
         "period": "1m",
         "reboot-days": ["mo", "tu"],

@@ -383,7 +383,7 @@ TWO_PROFILES = {
 
 
 @pytest.mark.parametrize(("scheduler", "is_moved"), [("second", True), ("foreign", False)])
-def test_a_pod_of_another_profile_moves_the_start_of_the_search(scheduler: str, is_moved: bool) -> None:
+def test_a_pod_of_another_profile_also_moves_the_start_of_the_node_search(scheduler: str, is_moved: bool) -> None:
     """All profiles of a scheduler share one start of the search."""
     town = learned_town(TWO_PROFILES)
     before = town.shadow.belief
@@ -392,7 +392,7 @@ def test_a_pod_of_another_profile_moves_the_start_of_the_search(scheduler: str, 
     assert (town.shadow.belief != before) is is_moved
 
 
-def test_a_pod_that_already_has_a_node_when_first_seen_moves_the_start_of_the_search() -> None:
+def test_a_pod_that_already_has_a_node_when_first_seen_moves_the_start_of_the_node_search() -> None:
     town = learned_town()
     before = town.shadow.belief
     town.event("ADDED", pod("web", on="n001"))
