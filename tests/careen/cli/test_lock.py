@@ -187,7 +187,7 @@ def test_lock_release_of_a_working_node_without_a_claim_asks_no_question(desk: D
     assert "Free the claim anyway?" not in result.output
 
 
-def test_releasing_a_working_node_from_an_unreadable_lock_asks_nothing(desk: Desk) -> None:
+def test_lock_release_of_a_working_node_from_an_unreadable_lock_asks_no_question(desk: Desk) -> None:
     desk.node("n3", "Draining")
     desk.lock("what?")
     result = desk.run("lock", "release", "n3", stdin="y\n")

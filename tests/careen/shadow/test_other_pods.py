@@ -68,7 +68,7 @@ def test_a_binding_replaces_the_pod_that_left_first() -> None:
     assert others.per_second(650.0) == 0.0
 
 
-def test_pods_that_nobody_replaced_are_forgotten_although_more_pods_of_their_owner_leave() -> None:
+def test_pods_without_a_replacement_are_forgotten_even_if_more_pods_of_their_owner_leave() -> None:
     world = cluster()
     others = OtherPods(0.0)
     for number in range(100):

@@ -496,8 +496,12 @@ def test_the_shadow_learns_older_bindings_before_a_binding_of_another_profile() 
     assert waiting.shadow.belief == compared.shadow.belief
 
 
-def test_many_bindings_that_cannot_be_compared_cost_few_updates_of_the_belief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a few dozen unknown searches the start is as unknown as after thousands, but each update costs time."""
+def test_many_bindings_that_cannot_be_compared_cause_few_updates_of_the_learned_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After a few dozen bindings that cannot be compared, the start of the search is unknown anyway. More updates would
+    only cost time.
+    """
     updates: list[SearchBelief] = []
     unseen = SearchBelief.unseen
 
@@ -520,7 +524,7 @@ def test_many_bindings_that_cannot_be_compared_cost_few_updates_of_the_belief(mo
 
 
 def test_pending_pods_of_the_first_list_are_learned_in_the_order_of_their_bindings() -> None:
-    """Nobody knows in which order they were created."""
+    """The shadow cannot know in which order these pods were created."""
     sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}
 
     def learned(*, at_once: bool) -> SearchBelief | None:

@@ -88,7 +88,7 @@ def test_the_message_says_that_a_file_contains_no_trusted_certificate(tmp_path: 
     assert told(exceptions.SSLError(raised.value), URL) == f"{URL} {words}"
 
 
-def test_a_damaged_trusted_certificate_is_not_taken_for_the_client_certificate(tmp_path: Path) -> None:
+def test_a_damaged_trusted_certificate_is_not_reported_as_a_client_certificate(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n")
     with pytest.raises(ssl.SSLError) as raised:
         ssl.create_default_context().load_verify_locations(tmp_path / "ca.pem")
