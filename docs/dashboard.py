@@ -1,7 +1,9 @@
 """Generates the Grafana dashboards from tables of panels, each with its query. `make docs` writes them into
 `manifests/dashboard/` and `manifests/shadow-monitoring/`.
 
-Every query aggregates by node or code, so that the line of an agent continues when its pod is replaced."""
+Every query aggregates by node or by code, not by pod, so that a line in a graph continues when an agent's pod is
+replaced.
+"""
 
 from __future__ import annotations
 
@@ -215,7 +217,7 @@ BOARDS = (REBOOTS, SHADOW)
 
 
 def dashboard(board: Board = REBOOTS) -> str:
-    """Returns the JSON that Grafana imports, with a variable for the data source."""
+    """Returns the JSON that Grafana imports. In Grafana, a variable selects the data source."""
     made = {
         "uid": board.uid,
         "title": board.title,
@@ -264,7 +266,7 @@ def _panel(number: int, panel: Panel, position: dict[str, int]) -> dict[str, Any
 
 
 def config_map(board: Board = REBOOTS) -> str:
-    """Returns the same JSON in a ConfigMap with the label by which Grafana's sidecar finds it."""
+    """Returns a ConfigMap with the JSON of the dashboard, and with the label by which Grafana's sidecar finds it."""
     return (
         "# Written by `make docs` from docs/dashboard.py; edit that file, not this one.\n"
         "apiVersion: v1\n"

@@ -1,5 +1,5 @@
 """Writes the generated files: pages of docs/, an example, the settings file, parts of the Helm chart. `make docs` runs
-it, and tests fail while a file is out of date."""
+this script, and a test fails while one of the files is outdated."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ BEGINS = "2026-03-04T21:58:00Z"  # the picture is the same whenever it is drawn
 
 
 async def _watched(folder: Path) -> tuple[str, str]:
-    """Returns the demo's picture and the plan's page."""
+    """Runs the demo once. Returns a picture of its table, and the page with the plan for the demo's cluster."""
     plan = RolloutPlan(nodes=NODES, seed=SEED, concurrency=2, patience_seconds=600)
     seen: list[RolloutProgress] = []
     async with running_rollout(plan, folder) as rollout:
@@ -55,7 +55,8 @@ def _page(folder: Path, kubeconfig: Path) -> str:
 
 
 def _middle(seen: list[RolloutProgress]) -> RolloutProgress:
-    """Whether half of the nodes are done and one is down."""
+    """Returns the first recorded moment at which half of the nodes are done and one is down; otherwise the last
+    moment."""
     return next(
         (each for each in seen if each.rebooted >= NODES // 2 and any(not node.is_ready for node in each.nodes)),
         seen[-1],
@@ -70,7 +71,7 @@ def _drawn(progress: RolloutProgress) -> str:
 
 
 def _as_picture(page: str) -> str:
-    """Returns the page in an SVG file, because a README can show only an image."""
+    """Returns an SVG file that contains the page, because a README can show only images."""
     style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
     body = re.search(r"<body>(.*)</body>", page, re.DOTALL)
     assert style is not None

@@ -1,6 +1,8 @@
 """Generates the example at the top of docs/shadow.md: the table that `careen shadow` prints for a small cluster.
 
-The events are made here. The scheduler is scheduler_core's own, except for one pod. `make docs` writes the example."""
+This script makes the cluster's events, and scheduler_core chooses the node of each pod but one. `make docs` writes the
+example.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ Json = dict[str, Any]
 
 
 class Example:
-    """A small cluster in which pods are created one after another, and its shadow."""
+    """A small cluster in which pods are created one after another, and a `Shadow` that follows it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -48,7 +50,7 @@ class Example:
         )
 
     def table(self) -> str:
-        """Returns the command's output after this number of bindings."""
+        """Creates and binds `BINDINGS` pods. Returns the table that `careen shadow` would print then."""
         self._list("Node", [_node(number) for number in range(NODES)])
         self._list("Pod", [_pod(f"db-{number}", on=_name(number)) for number in range(NODES)])
         for number in range(BINDINGS):
@@ -114,7 +116,7 @@ def _pod(name: str, millis: int = 500, on: str = "") -> Json:
 
 
 def page() -> str:
-    """Returns the page with a new example."""
+    """Returns docs/shadow.md with a newly computed example."""
     example = f"```console\n$ careen shadow --once --bindings {BINDINGS}\n{Example().table()}\n```\n"
     return _EXAMPLE.sub(lambda _: example, PAGE.read_text(encoding="utf-8"), count=1)
 

@@ -1,8 +1,9 @@
-"""Prints the requirements that a lock is made from: `lock_input.py run` for requirements.lock, `build` for
+"""Prints the requirements from which a lock file is made: `lock_input.py run` for requirements.lock, `build` for
 requirements-build.lock.
 
-It prints the requirements of both distributions of this repository. It leaves out the distributions themselves,
-because somebody else could own their names at a package index."""
+It prints the requirements of both distributions of this repository, but not the two distributions themselves: on a
+package index, somebody else could own their names.
+"""
 
 from __future__ import annotations
 

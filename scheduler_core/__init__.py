@@ -1,8 +1,8 @@
 """Makes kube-scheduler's decisions as a library: for a snapshot of a cluster and a pod, returns the node and all
 reasons.
 
-Importing this package loads no heavy library. Modules that need numpy are imported when one of the names below is first
-used.
+The import of this package loads no large library. A name of this package that needs numpy imports numpy only when it is
+first used.
 """
 
 from __future__ import annotations

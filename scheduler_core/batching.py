@@ -1,5 +1,6 @@
-"""Decides whether kube-scheduler places pods in batches. In a batch, a pod that follows an identical pod within half a
-second and does not fit on the same node gets the next node of the first pod's list, without its own search.
+"""Decides whether kube-scheduler places pods in batches. In a batch, the scheduler does not search again for a pod that
+follows an identical pod within half a second. If the pod does not fit on the node of the first pod, it gets the next
+node of the first pod's list.
 
 The default profile has no batches, because PodTopologySpread signs no pod while it has default constraints. Sources:
 computeBatchablePlugins and SignPod in pkg/scheduler/framework/runtime/framework.go, batch.go in the same folder, and
@@ -25,7 +26,7 @@ _REFUSES: Final[Mapping[str, Callable[[Any, Pod], bool]]] = {
 
 
 def batches(scheduler: Scheduler, pod: Pod) -> bool:
-    """Whether the scheduler may place pods like this one in batches. Out-of-tree plugins are assumed to sign no pod."""
+    """Whether the scheduler may place pods like this one in batches. Assumes that out-of-tree plugins sign no pod."""
     if scheduler.extenders or not scheduler.kube_version.opportunistic_batching:
         return False
     try:

@@ -53,7 +53,7 @@ class NoProfileError(LookupError):
 class Scheduler:
     """kube-scheduler's decisions under one configuration and for one Kubernetes release.
 
-    It keeps nothing between calls: the same snapshot and pod give the same result.
+    It remembers nothing between calls, so the same snapshot and pod always give the same result.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Scheduler:
 
     @property
     def runners(self) -> Mapping[str, Runner]:
-        """The plugins of every profile, by schedulerName."""
+        """The plugins of each profile, by the profile's schedulerName."""
         return self._runners
 
     def runner(self, pod: Pod) -> Runner:
@@ -126,9 +126,9 @@ class Scheduler:
         """Returns the node to which the pod would be bound now, and why other nodes refuse it. Changes no snapshot.
 
         `nominated` maps a node to the pods that preemption nominated to it. With `honors_nomination`, the pod's own
-        nominated node is tried first and alone. `search` is how the scheduler searches its nodes; without it every node
-        is checked. `start` is a search with one worker from this position. Raises NoProfileError for a pod of another
-        scheduler.
+        nominated node is tried before all others. `search` says how the scheduler searches its nodes; without it, every
+        node is checked. `start` is short for a search with one worker from this position. Raises NoProfileError if the
+        pod belongs to another scheduler.
         """
         search = Search(start) if search is None and start is not None else search
         (result,) = self.schedule_each(
@@ -145,7 +145,8 @@ class Scheduler:
         nominated: Nominated = _NOBODY,
         honors_nomination: bool = True,
     ) -> list[CycleResult]:
-        """Returns the result of `schedule` for each of these searches. Their common part is computed once."""
+        """Returns the result of `schedule` for each of these searches. Computes only once what the searches have in
+        common."""
         if self.extenders and len(searches) > 1:  # an extender's refusals belong to one search
             return [
                 self.schedule(snapshot, pod, nominated=nominated, honors_nomination=honors_nomination, search=each)
@@ -170,21 +171,21 @@ class Scheduler:
             return [failed if each is None else replace_value(failed, next_start=each.start) for each in searches]
 
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
-        """Returns after how many fitting nodes the real scheduler stops, if PreFilter left `searched` nodes."""
+        """Returns how many fitting nodes the real scheduler finds before it stops, if PreFilter left `searched`
+        nodes."""
         profile = self.configuration.profile(pod.spec.scheduler_name)
         return self.nodes_wanted_by(profile, searched) if profile else nodes_to_find(searched, 0)
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
-        """Returns the same number as `nodes_wanted`, for the pods of one profile. It is 1 if there are no score plugins
-        and no filtering extender."""
+        """Returns the result of `nodes_wanted` for pods of this profile. It is 1 if nothing scores nodes and no
+        extender filters them, because the scheduler then takes the first fitting node."""
         runner = self._runners[profile.scheduler_name]
         if not (runner.has_scores or self.extenders.has_prioritizers or self.extenders.has_filters):
             return min(1, searched)
         return nodes_to_find(searched, self.configuration.nodes_percentage(profile))
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
-        """Whether the nominated node, tried first and alone, accepts the pod. If an extender fails here, the result is
-        no."""
+        """Whether the nominated node, which is tried before all others, accepts the pod. False if an extender fails."""
         columns = diagnosis.nodes.snapshot.columns
         row = columns.row_of.get(pod.nominated_node_name)
         if row is None or row not in diagnosis.passed:
@@ -192,7 +193,7 @@ class Scheduler:
         return not self.extenders or bool(self.extenders.filter(pod, [columns.nodes[row]]).nodes)
 
     def extender_refusals(self, pod: Pod, columns: Columns, asked: Rows) -> dict[int, Verdict]:
-        """Returns the rows that the extenders refuse. They also refuse a node that they do not mention."""
+        """Returns the refusals of the extenders by row. A node that an extender does not mention is refused too."""
         if not self.extenders:
             return {}
         answer = self.extenders.filter(pod, [columns.nodes[row] for row in asked])
@@ -212,10 +213,9 @@ class Scheduler:
         return ScoreTable(table.nodes, {**table.by_plugin, EXTENDER_NAME: scores}, table.total + scores)
 
     def place(self, snapshot: Snapshot, result: CycleResult) -> Snapshot:
-        """Returns the cluster as the next pod sees it: the pod is on its node, and volumes for its claims
-        are reserved.
+        """Returns the cluster as the next pod sees it: the pod is on its node, and volumes for its claims are reserved.
 
-        Raises ValueError if the result has no node. framework/binding.py does the real binding.
+        Raises ValueError if the result has no node. The real binding is in framework/binding.py.
         """
         if result.node is None or result.state is None:
             raise ValueError(f"pod {result.pod.key} cannot be placed: its result has no node")
@@ -230,8 +230,8 @@ class Scheduler:
 
 
 class _Cycle:
-    """Completes one pod's cycle after the filters, for each search. Computes scores once for each set of found nodes,
-    and preemption once."""
+    """Completes one pod's cycle after the filters, for each search. Searches that find the same nodes share their
+    scores, and preemption runs only once."""
 
     def __init__(
         self,
@@ -256,7 +256,7 @@ class _Cycle:
         self._given_up: CycleResult | None = None
 
     def conclude(self, search: Search | None) -> CycleResult:
-        """Completes the cycle for one search. With None, checks every node."""
+        """Completes the cycle for one search. If it is None, every node is checked."""
         if search is None:
             result = self._decide(self._passed, is_in_tree_order=False)
             # Where all are equally good, all are named, and it does not matter which of them the scheduler saw.
@@ -275,7 +275,8 @@ class _Cycle:
         return Windows(self._diagnosis, self._wanted, self._scheduler.configuration.parallelism)
 
     def _decide(self, found: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Decides for these rows, in the order in which a search found them or in the snapshot's order."""
+        """Completes the cycle with these nodes. `rows` are in the order in which a search found them, or in the
+        snapshot's order."""
         refused = self._scheduler.extender_refusals(self._pod, self._diagnosis.nodes.snapshot.columns, found)
         self._diagnosis = self._diagnosis.with_replaced(refused)
         passed = found if not refused else np.array([row for row in found if int(row) not in refused], dtype=np.intp)
@@ -304,7 +305,8 @@ class _Cycle:
         )
 
     def _choose(self, passed: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Chooses the node. Among equal nodes, the order in which the search found them decides."""
+        """Chooses the node with the highest total. If several have it, the order in which the search found them
+        decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.snapshot.columns
         rows = table.nodes.rows[table.total == table.total.max()]
@@ -340,19 +342,20 @@ def _over_http(settings: ExtenderSettings) -> ExtenderTransport:
 
 
 class NodeSample(Value):
-    """A search that stops early: the real scheduler stops after it has found `looked_at` of the `feasible` nodes."""
+    """How far the real scheduler's search goes if it stops early: it stops after it has found `looked_at` of the
+    `feasible` nodes."""
 
     looked_at: int
     feasible: int
 
 
 class CycleResult(Value, dict=True):
-    """The result of one pod's cycle. Results for single nodes are computed on demand.
+    """The result of one pod's cycle. Results for single nodes are computed when they are read.
 
     `node` is None if the pod fits nowhere now. `best` has all nodes with the highest total, sorted; the real scheduler
     may choose among them at random. `sentence` is the scheduler's message if no node fits. `error` says that a plugin
-    failed. `sample` is set if the real scheduler checks fewer nodes than fit, so that it may take a node outside of
-    `best`.
+    failed. `sample` is set if the real scheduler checks fewer nodes than fit, because it may then take a node outside
+    of `best`.
     """
 
     pod: Pod
@@ -369,13 +372,13 @@ class CycleResult(Value, dict=True):
     next_start: int | None = None  # where the next search begins
 
     def without_evidence(self) -> CycleResult:
-        """Returns the result without its inputs, which contain columns of the whole cluster, for callers that keep many
-        results. Drops verdicts per node and scores."""
+        """Returns the result without the columns of the whole cluster, for callers that keep many results. The verdicts
+        and scores of single nodes are lost."""
         return replace_value(self, diagnosis=_nothing(), table=None, state=None)
 
     @property
     def prefilter(self) -> Verdict | None:
-        """The refusal of every node by PreFilter, or None."""
+        """The verdict with which PreFilter refused every node, or None."""
         return self.diagnosis.prefilter
 
     @property
@@ -390,14 +393,15 @@ class CycleResult(Value, dict=True):
 
     @cached_property
     def unknown(self) -> str:
-        """Why this library cannot decide about some node. Then `node` is unreliable, also if it is None. Empty if
-        everything is known."""
+        """Why this library cannot decide about some node; empty if it can decide about all. If it cannot, `node` is
+        unreliable, even if it is None."""
         verdict = self.diagnosis.first_of(VerdictCode.UNKNOWN)
         return verdict.message if verdict else ""
 
     @property
     def scores(self) -> Mapping[str, NodeScores]:
-        """Maps each scored node to its scores. Nodes are scored only if two or more passed the filters."""
+        """Maps each scored node to its scores. Empty if fewer than two nodes passed the filters, because none is then
+        scored."""
         return {} if self.table is None else ScoresByName(self.table)
 
     @property
@@ -407,7 +411,7 @@ class CycleResult(Value, dict=True):
 
     @property
     def runner_up(self) -> tuple[str, int] | None:
-        """The best node outside of `best`, with its total; of equal nodes the first by name. None if there is none."""
+        """The best node outside of `best`, with its total; None if there is none. Of equal nodes, the first by name."""
         if self.table is None:
             return None
         total = self.table.total
@@ -420,14 +424,14 @@ class CycleResult(Value, dict=True):
 
 
 class NodeScores(Value):
-    """One node's total, and the weighted scores of which it is the sum."""
+    """The weighted scores of one node, and their sum."""
 
     total: int
     by_plugin: Mapping[str, int]
 
 
 class ScoresByName(Mapping[str, NodeScores]):
-    """The scores of a table by node name."""
+    """The scores of a score table, by the name of the node."""
 
     def __init__(self, table: ScoreTable) -> None:
         self._table = table

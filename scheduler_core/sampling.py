@@ -1,9 +1,9 @@
 """Finds the nodes at which kube-scheduler stops its search, if it does not check all nodes.
 
 In a cluster of 100 nodes or more, the scheduler stops when it has found enough nodes that fit. The start of its search
-depends on every pod that it scheduled before, so it is not known from outside. The result for a given start can be
-computed. Sources: findNodesThatPassFilters and numFeasibleNodesToFind in pkg/scheduler/schedule_one.go, chunkSizeFor in
-pkg/scheduler/framework/parallelize/parallelism.go, v1.36.
+depends on every pod that it scheduled before, so other programs do not know the start. But the result can be computed
+for any start. Sources: findNodesThatPassFilters and numFeasibleNodesToFind in pkg/scheduler/schedule_one.go,
+chunkSizeFor in pkg/scheduler/framework/parallelize/parallelism.go, v1.36.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Rows = NDArray[np.intp]
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """Returns how many nodes the scheduler looks for among those that PreFilter left. `percentage` is the profile's
-    percentageOfNodesToScore; 0 means adaptive."""
+    """Returns how many fitting nodes the scheduler wants to find if PreFilter left `searched` nodes. `percentage` is
+    the profile's percentageOfNodesToScore; 0 means adaptive."""
     if nodes < FEWEST_NODES:
         return nodes
     share = percentage or max(_LEAST_PERCENTAGE, 50 - nodes // 125)
@@ -36,9 +36,9 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
 class Search(Value):
     """How the scheduler searches its nodes in one cycle.
 
-    `start` is its nextStartNodeIndex. `workers` proceed at equal speed; there is one per processor, at most
-    `parallelism`. `order` is the position of the node order in `Columns.tree_orders`. A `shuffle` other than 0 means
-    the random order of that number (`Columns.shuffled_order`).
+    `start` is its nextStartNodeIndex. `workers` is the number of parallel workers, which proceed at equal speed: one
+    per processor, at most `parallelism`. `order` is the position of the node order in `Columns.tree_orders`. If
+    `shuffle` is not 0, the order is instead the random order of that number (`Columns.shuffled_order`).
     """
 
     start: int = 0
@@ -49,8 +49,8 @@ class Search(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The rows that a search found, in the order in which it found them, and how many nodes it had checked when it
-    stopped. The next search starts that many positions later."""
+    """The rows that a search found, in the order in which it found them, and the number of nodes that it checked. The
+    next search starts that many positions later."""
 
     rows: Rows
     processed: int
@@ -58,7 +58,8 @@ class Found:
 
 def look(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, parallelism: int) -> Found:
     """Runs the search over these rows, which are in the scheduler's order. `fits` says for each row whether the node
-    passes the filters. The search ends at the first node that fits beyond `wanted`, and does not count it."""
+    passes the filters. After `wanted` fitting nodes, the search goes on to the next fitting node, which does not
+    count."""
     visited = rows[(search.start + _visits(len(rows), search.workers, parallelism)) % max(1, len(rows))]
     fitting = np.flatnonzero(fits[visited])
     end = int(fitting[wanted]) if len(fitting) > wanted else len(visited)
@@ -66,7 +67,7 @@ def look(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, paral
 
 
 class Windows:
-    """The results of one pod's filters, for searches from different starts."""
+    """Runs searches from different starts over the results of one pod's filters."""
 
     def __init__(self, diagnosis: Diagnosis, wanted: int, parallelism: int) -> None:
         columns = diagnosis.nodes.snapshot.columns
@@ -79,7 +80,7 @@ class Windows:
         self._parallelism = parallelism
 
     def found(self, search: Search) -> Found:
-        """Returns the result of this search. A search checks no node if PreFilter refused all nodes."""
+        """Returns the result of this search. If PreFilter refused all nodes, the search checks no node."""
         rows = self._order(search)
         if self._is_refused:
             return Found(rows[:0], 0)
@@ -94,8 +95,8 @@ class Windows:
 
 @lru_cache(maxsize=256)
 def _visits(nodes: int, workers: int, parallelism: int) -> Rows:
-    """Returns positions in the order in which the workers reach them. A worker takes the next chunk when it has
-    finished its own."""
+    """Returns positions in the order in which the workers reach them. Whenever a worker has finished its chunk of
+    nodes, it takes the next one."""
     chunk = max(1, min(isqrt(nodes), nodes // parallelism + 1))
     places = np.arange(nodes, dtype=np.intp)
     chunks, within = places // chunk, places % chunk

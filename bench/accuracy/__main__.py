@@ -1,8 +1,8 @@
 """Measures how often forecasts are right on a real control plane: `make bench-accuracy`.
 
 Clusters are generated from seeds (tests/cluster/harness/measures/varied.py). Each node is forecast, then drained for
-real, and uncordoned; then every landing is compared with the forecast. The rows of the table differ in the program that
-drains and in the scheduler's configuration.
+real and uncordoned. Then the bench compares the node of each moved pod with the forecast. Each row of the table has
+another draining program or another configuration of the scheduler.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def main() -> None:
 def measured(
     engine: Engine, scheduler: Mapping[str, Any], seeds: Sequence[int], drains: int
 ) -> Iterator[tuple[str, Score]]:
-    """Returns a score for each cluster. All clusters use one control plane."""
+    """Drains clusters on one control plane, one cluster after another. Returns a score for each cluster."""
     with a_control_plane(
         "accuracy", lambda folder, guardian: ControlPlane(folder, guardian=guardian, scheduler=scheduler)
     ) as plane:

@@ -1,8 +1,10 @@
-"""Measures the processor time by which counting every start makes a forecast longer: `make bench-accuracy-any-start`.
+"""Measures how much processor time a forecast needs to count every start: `make bench-accuracy-any-start`.
 
-A forecast that follows few of the possible searches also counts, for each pod, on which nodes all starts of a search
-would place it (`scheduler_core.simulation.course_parts.any_start`). The same drain is simulated without and with this
-count, in turn. Other work on the machine adds to both."""
+A large cluster's forecast follows only few of the searches that the scheduler may run. So it also counts, for each pod,
+on which nodes the searches from all starts would place the pod (`scheduler_core.simulation.course_parts.any_start`).
+The bench simulates the same drain without and with this count, in turn, because other work on the machine then slows
+both alike.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ SIZES = (200, 1000, 5000)
 
 
 class CountedDrain(Value, kw_only=True):
-    """Seconds of processor time in one cluster: of `careen forecast --from`, and of the drain in it without and with
-    the count, which are medians of several runs."""
+    """Seconds of processor time in a cluster of `nodes` nodes. `forecast` is that of the command `careen forecast
+    --from`; `without` and `with_count` are medians of several drains without and with the count."""
 
     nodes: int
     searches: int
@@ -64,7 +66,8 @@ def main() -> None:
 
 
 def compared(snapshot: Snapshot, forecast: float, runs: int) -> CountedDrain:
-    """Simulates the drain of the first node, without and with the count in turn."""
+    """Simulates the drain of the first node `runs` times without the count and as often with it. Returns the median
+    times."""
     used: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(runs):
         for counts, seconds in used.items():

@@ -1,5 +1,5 @@
-"""Reads the bindings of a recorded drain, one after another, each with the cluster as a watch showed it right
-before."""
+"""Reads the bindings of a recorded drain, one after another. Each comes with the cluster as a watch showed it right
+before the binding."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Binding:
 
 
 def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
-    """Returns the bindings of the drain and the bindings after the uncordon, which only the scheduler's log has. The
-    records have no events for pods in other namespaces. If such a pod has no similar pod in the lists, only its binding
-    is known."""
+    """Yields the bindings of the drain, then those after the uncordon, which only the scheduler's log has. The records
+    have no events for pods of other namespaces, so the pod of such a binding is known only if the lists have a similar
+    pod."""
     watched = _Watched(listed.with_node_cordoned(record.node))
     bound = {event.title for event in record.events if event.kind == "bound"}
     between = _between(_BOUND.findall(record.log), bound)
@@ -53,15 +53,15 @@ def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
 
 
 def others(record: DrainRecord) -> tuple[int, float]:
-    """Returns how many pods outside of the drained workloads' namespace were bound, and in how many seconds."""
+    """Returns how many pods were bound outside the namespace of the drained workloads, and in how many seconds."""
     times = [(int(h) * 60 + int(m)) * 60 + float(s) for h, m, s in _AT.findall(record.log)]
     number = sum(not title.startswith(f"{NAMESPACE}/") for title, _ in _BOUND.findall(record.log))
     return number, (times[-1] - times[0]) % _DAY if times else 0.0
 
 
 def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[str, list[tuple[str, str]]]:
-    """Groups the logged bindings of all other pods by the known pod that was bound next. The last group follows all
-    known pods."""
+    """Groups the logged bindings of unknown pods by the known pod that was bound next. The bindings after the last
+    known pod have the key ""."""
     found: dict[str, list[tuple[str, str]]] = {}
     waiting: list[tuple[str, str]] = []
     for title, node in logged:
@@ -74,7 +74,8 @@ def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[
 
 
 class _Watched:
-    """The cluster after the events so far. `coming` has the pods without a node, by name."""
+    """The cluster after the events that were read so far. `coming` maps the name of each pod without a node to the
+    pod."""
 
     def __init__(self, world: Snapshot) -> None:
         self.world = world
@@ -95,8 +96,8 @@ class _Watched:
             yield self.bound(event.title, event.node)
 
     def decided_before(self, event: PodEvent, later: Sequence[PodEvent]) -> Sequence[PodEvent]:
-        """Returns the bindings of pods that were created before this pod, have at least its priority, and were bound
-        right after it. The scheduler decided them earlier, as `careen shadow` assumes too."""
+        """Returns the bindings right after this pod's binding that the scheduler decided earlier, as `careen shadow`
+        assumes too: their pods were created before this pod and have at least its priority."""
         pod = self.coming.get(event.title)
         if event.kind != "bound" or pod is None:
             return ()

@@ -1,8 +1,9 @@
-"""Measures how real cycles deviate from computed ones: `make bench-accuracy-cycles CYCLES_FLAGS=FOLDER`.
+"""Measures how real scheduling cycles deviate from computed ones: `make bench-accuracy-cycles CYCLES_FLAGS=FOLDER`.
 
-The folders are records of `python -m bench.accuracy.sampled --record FOLDER`. The scheduler's log says where each
-search began and how many nodes it processed, so each cycle of a drain can be computed and compared. The two frequencies
-of `scheduler_core.simulation.course_parts.deviations` are fitted to every second cluster, and tested on both halves.
+The folders contain records of `python -m bench.accuracy.sampled --record FOLDER`. The scheduler's log says where each
+search began and how many nodes it processed, so the bench can compute each cycle of a drain again and compare. It fits
+the two parameters of `scheduler_core.simulation.course_parts.deviations` to every second cluster, and tests them on
+these clusters and on the other ones.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ _BOUNDS = (0.0, 0.02, 0.05, 0.1, 0.2, 1.01)
 
 @dataclass(frozen=True, slots=True)
 class ObservedCycle:
-    """One cycle: the part of the processed nodes that refused the pod (None if the cycle processed every node), by how
-    many nodes the next start differs from the computed one, whether the pod took the computed node, and whether it took
-    one of the best."""
+    """One cycle. `refused` is the share of the processed nodes that refused the pod (None if all nodes were processed).
+    `start_off` is by how many nodes the next start differs from the computed one. `is_node_right`: the pod took the
+    computed node. `is_best`: it took one of the best nodes."""
 
     refused: float | None
     start_off: int
@@ -63,7 +64,7 @@ class ObservedCycle:
 
 
 def main() -> None:
-    """Prints the fit, and a table for each half of the clusters."""
+    """Prints the fitted parameters, and a table for each half of the clusters."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.cycles",
         description=__doc__,
@@ -79,15 +80,16 @@ def main() -> None:
 
 
 def halves_of(drains: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Returns the drains of every second cluster, beginning with the first cluster, and the drains of the other
-    clusters."""
+    """Divides the drains into two halves: those of every second cluster, beginning with the first, and those of the
+    other clusters."""
     clusters = list(dict.fromkeys(path.parent for path in drains))
     fitted = frozenset(clusters[::2])
     return [each for each in drains if each.parent in fitted], [each for each in drains if each.parent not in fitted]
 
 
 def observed(path: Path) -> list[ObservedCycle]:
-    """Returns the drain's cycles whose pods are known. Returns none if the log shows another order of bindings."""
+    """Returns the drain's cycles, as far as their pods are known. Returns none if the log shows another order of
+    bindings."""
     record = read(path)
     seen = [each for each in bindings(record, load_pages(record.happened.pages)) if each.pod is not None]
     starts = _starts(record)
@@ -104,8 +106,8 @@ def observed(path: Path) -> list[ObservedCycle]:
 
 
 def _starts(record: DrainRecord) -> dict[str, tuple[int, int]]:
-    """Maps each pod to the start of its search and the number of processed nodes. Uses only the first binding of a
-    name."""
+    """Maps each pod to the start of its search and the number of processed nodes. Uses only the first binding of each
+    pod name."""
     starts, at = dict[str, tuple[int, int]](), record.start
     for title, processed in _BOUND.findall(record.log):
         starts.setdefault(title, (at, int(processed)))
@@ -121,8 +123,8 @@ def _observed(result: CycleResult, processed: int, node: str) -> ObservedCycle:
 
 
 def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> Iterator[str]:
-    """Yields the best frequencies for the fitted half, how well the used frequencies describe both halves, and the
-    tables."""
+    """Yields the lines of the report: the parameters that describe the fitted half best, how well these and the
+    parameters in use describe both halves, and the tables."""
     ahead, nodes = fit(fitted)
     yield f"The fitted half is described best with a worker ahead in {ahead:.0%} of the cycles by {nodes} nodes."
     used = (deviations.AHEAD, deviations.NODES_AHEAD)
@@ -139,14 +141,15 @@ def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> 
 
 
 def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:
-    """Returns how often a worker is ahead, and by how many nodes, such that the observed starts are the most likely."""
+    """Returns the two parameters that make the observed starts the most likely: how often one worker is ahead of
+    another, and by how many nodes."""
     grid = product((each / 50 for each in range(5, 45)), range(2, 25))
     return max(grid, key=lambda pair: likelihood(cycles, *pair))
 
 
 def likelihood(cycles: Sequence[ObservedCycle], ahead: float, nodes: int | None) -> float:
-    """Returns the mean log-likelihood of the starts after searches that did not process every node. With `nodes` None,
-    all such searches deviate equally often."""
+    """Returns the mean log-likelihood of the observed next starts. Leaves out cycles that processed every node. If
+    `nodes` is None, every cycle deviates with the same probability `ahead`."""
     right = [(each.is_start_right, moved(each.refused, ahead, nodes)) for each in cycles if each.refused is not None]
     return sum(log(1.0 - part if is_right else part) for is_right, part in right) / max(1, len(right))
 
@@ -158,7 +161,8 @@ def moved(refused: float, ahead: float, nodes: int | None) -> float:
 
 
 def table(cycles: Sequence[ObservedCycle]) -> Iterator[str]:
-    """Yields the table, with a row for each range of refused nodes."""
+    """Yields the lines of a table. Each row is about the cycles in which a certain share of the nodes refused the
+    pod."""
     yield f"| {' | '.join(HEADER)} |"
     yield f"|{'---|' * len(HEADER)}"
     yield _row("every node processed", [each for each in cycles if each.refused is None])

@@ -1,4 +1,4 @@
-"""Drains real clusters whose scheduler samples nodes, and records what happened."""
+"""Drains real clusters whose scheduler checks only a part of the nodes, and records what happened."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CHURN = "churn"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterKind:
-    """A kind of cluster: its properties, how many clusters are drained, and their sizes."""
+    """A kind of cluster: how many such clusters are drained, their sizes, and their other properties."""
 
     title: str
     clusters: int = 1
@@ -62,8 +62,8 @@ KINDS: Mapping[str, ClusterKind] = {
 
 
 def drain_cluster(folder: Path, kind: str, seed: int, size: int, drains: int) -> None:
-    """Drains nodes of one cluster, one after another, and writes a record after each drain. Each cluster has its own
-    control plane, so that the scheduler's log covers only this cluster."""
+    """Drains nodes of one cluster, one after another, and writes a record after each drain. The cluster has a control
+    plane that no other cluster uses, so that the scheduler's log is about this cluster only."""
     missing = [number for number in range(drains) if not _path(folder, kind, seed, size, number).exists()]
     if not missing:
         return
@@ -116,8 +116,9 @@ def _plane(folder: Path, guardian: Guardian, like: ClusterKind) -> ControlPlane:
 
 
 def next_start(log: bytes, nodes: int) -> int:
-    """Returns the start of the scheduler's next search. A cycle that binds moves the start by the number of nodes it
-    evaluated; a cycle that fails evaluates all nodes."""
+    """Returns the position of the node at which the scheduler's next search starts. A cycle that binds its pod moves
+    the start by the number of nodes that it evaluated. A cycle that fails does not move it, because it evaluates all
+    nodes."""
     return sum(int(each[1]) for each in _EVALUATED.finditer(log)) % nodes
 
 
@@ -129,8 +130,8 @@ def _make_again(admin: Api, cluster: VariedCluster) -> None:
 
 
 def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
-    """Restarts the scheduler and waits until it has read the nodes. Returns the position in the log where its output
-    begins."""
+    """Restarts the scheduler and waits until it has read the nodes. Returns the length of its log before the
+    restart."""
     plane.stop_scheduler()
     begins = len(_log(plane))
     plane.start_scheduler()
@@ -142,7 +143,8 @@ def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
 
 @contextmanager
 def _churn(plane: ControlPlane, like: ClusterKind) -> Iterator[None]:
-    """Creates and deletes pods of a CronJob and other pods, for kinds of clusters with such pods."""
+    """Creates and deletes pods, some of them by a CronJob, while the block runs. Does nothing if the kind has no
+    churn."""
     if not like.has_churn:
         yield
         return

@@ -1,10 +1,10 @@
 """Measures what a forecast loses by following fewer searches, as it does above 1,000 nodes: `make
 bench-accuracy-searches`.
 
-There is no control plane: the library is measured against itself. Nodes of generated clusters are forecast with the
-fewest searches and with all of them. Then each drain is simulated repeatedly with one random search, distributed as in
-the model: any start, any number of workers, half of the time an unknown order of nodes. *Inside* is the share of
-landings on a node that the forecast names; it should be 95 of 100.
+There is no control plane, because the library is measured against itself. Nodes of generated clusters are forecast with
+the fewest searches and with all of them. Then each drain is simulated repeatedly, each time with one random search: any
+start, any number of workers, half of the time an unknown order of nodes. *Inside* is the share of landings on a node
+that the forecast names; it should be 95 of 100.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WORKERS = (1, 2, 4, 8, 16)
 
 
 class Counted(Value, kw_only=True):
-    """The landings of one cluster's drains, under forecasts with a given number of searches."""
+    """The landings in the drains of one cluster, compared with forecasts that follow this number of searches."""
 
     nodes: int
     searches: int
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def cluster_of(folder: Path, nodes: int) -> Snapshot:
-    """Returns the cluster of the bench for plans, from the same dump."""
+    """Returns the cluster that the bench for plans uses, from the same dump."""
     dump = folder / f"{nodes}-1.json.gz"
     if not dump.exists():
         dump.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -
 
 
 def drawn(chance: random.Random, nodes: int) -> Search:
-    """Draws one way in which the scheduler may search its nodes, with the weights of `possible_searches`."""
+    """Returns a random search, with the probabilities of `possible_searches`."""
     shuffle = chance.randrange(10**6, 2**31) if chance.random() < 0.5 else 0  # an order that no forecast follows
     return Search(chance.randrange(nodes), chance.choice(_WORKERS), shuffle=shuffle)
 

@@ -1,8 +1,9 @@
 """Measures how well the start of kube-scheduler's search is learned from bindings: `make bench-accuracy-learned`.
 
-The clusters, drains and records are those of `python -m bench.accuracy.sampled`, with seeds that the bench chooses when
-it runs, and prints. A belief follows the bindings of a cluster's drains as a watch shows them. After twenty bindings,
-each drain is forecast with and without the belief, and both forecasts are compared with the landings.
+The clusters, drains and records are those of `python -m bench.accuracy.sampled`. The bench chooses the clusters' seeds
+when it runs, and prints them. It learns from the bindings of each drain in the order in which a watch shows them. After
+twenty bindings, each drain is forecast with and without what was learned, and both forecasts are compared with the
+nodes on which the pods landed.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ LEAST_BINDINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class LearnedPair:
-    """One drain, forecast with the learned belief and without it."""
+    """Two forecasts of one drain: one with what was learned from earlier bindings, and one without."""
 
     cluster: str
     without: Score
@@ -60,7 +61,7 @@ class LearnedPair:
 
 
 def main() -> None:
-    """Records missing drains, then prints a table for each kind of cluster."""
+    """Drains clusters for which records are missing. Prints a table for each kind of cluster."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.learned",
         description=__doc__,
@@ -83,7 +84,7 @@ def main() -> None:
 
 
 def judged(folder: Path, kind: str) -> list[LearnedPair]:
-    """Scores the drains of all clusters of the kind, cluster by cluster."""
+    """Scores the drains of all clusters of this kind, one cluster after another."""
     clusters: dict[Path, list[Path]] = {}
     for path in paths(folder):
         if path.parent.name.split("-")[0] == kind:
@@ -93,8 +94,8 @@ def judged(folder: Path, kind: str) -> list[LearnedPair]:
 
 
 def judge(drains: Sequence[Path]) -> list[LearnedPair]:
-    """Learns from the drains of one cluster one after another, and scores the forecasts of drains with enough earlier
-    bindings."""
+    """Learns from the drains of one cluster, one after another. Scores the forecasts of each drain before which enough
+    bindings were seen."""
     scheduler, belief, found = Scheduler(), None, []
     number, seconds, known = 0, 0.0, frozenset[str]()
     for path in drains:
@@ -113,7 +114,8 @@ def judge(drains: Sequence[Path]) -> list[LearnedPair]:
 
 
 def learned_from(done: DrainRecord, listed: Snapshot, belief: SearchBelief, scheduler: Scheduler) -> SearchBelief:
-    """Returns the belief after the bindings of this drain."""
+    """Returns the belief, that is what is known about the scheduler's next search, updated with the drain's
+    bindings."""
     for seen in bindings(done, listed):
         if seen.pod is None:
             belief = belief.unseen(seen.before)
@@ -135,7 +137,7 @@ def _pair(done: DrainRecord, listed: Snapshot, belief: SearchBelief, scheduler: 
 
 
 def section(pairs: Sequence[LearnedPair]) -> Iterator[str]:
-    """Returns a row for each cluster, the total with an interval, and each miss."""
+    """Returns the lines of one kind of cluster: a row for each cluster, the total with an interval, and each miss."""
     rows = [
         (name, [pair for pair in pairs if pair.cluster == name]) for name in dict.fromkeys(p.cluster for p in pairs)
     ]

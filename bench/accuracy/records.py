@@ -1,5 +1,5 @@
 """Stores recorded drains in files: the cluster, the listed objects, the start of the scheduler's search, and the
-result. A changed model can score the files again without a control plane."""
+result. Such a file can be scored again after a change of the model, without a control plane."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def happened(self) -> Happened:
-        """The events that the drainer observed."""
+        """The listed objects, the events and the times that the drainer recorded."""
         return Happened(
             node=self.node,
             pages=[page.encode() for page in self.pages],

@@ -1,12 +1,13 @@
 """Measures how often forecasts are right if kube-scheduler checks only a part of the nodes: `make
 bench-accuracy-sampled`.
 
-The seeds of the clusters of 200 and 300 nodes are chosen when the bench runs, and printed. The scheduler has its
+The clusters have 200 and 300 nodes. The bench chooses their seeds when it runs, and prints them. The scheduler has its
 default configuration. Its log says how many nodes each cycle evaluated, which gives the start of the next search. The
 same drains are also forecast with that start, to show the value of knowing it.
 
-Each drain is recorded when it is over, with its score in a file beside it. An interrupted bench continues with the same
---record. With --replay, the bench scores the records again with the current model and without a control plane.
+Each drain is recorded when it is over, with its score in a file beside it. An interrupted bench continues if it is
+started with the same --record. With --replay, the bench scores the records again with the current model and without a
+control plane.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One drain: its forecast, and its forecast with the known start."""
+    """Two forecasts of one drain: one without and one with knowledge of where the search starts."""
 
     kind: str
     cluster: str
@@ -52,7 +53,7 @@ class Pair:
 
 
 def main() -> None:
-    """Records missing drains, then prints a table for each kind of cluster."""
+    """Drains clusters for which records are missing. Prints a table for each kind of cluster."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.sampled",
         description=__doc__,
@@ -75,7 +76,8 @@ def main() -> None:
 
 
 def begun(parser: argparse.ArgumentParser, name: str) -> tuple[argparse.Namespace, Path, int]:
-    """Returns the options, together with those of every bench that records drains, the folder, and the seed."""
+    """Parses the options of a bench that records drains. Returns all options, the folder of the records, and the
+    seed."""
     parser.add_argument("--seed", type=int, help="chooses the clusters' seeds; by default random")
     parser.add_argument("--record", type=Path, help="a folder for the records; existing ones are not made again")
     parser.add_argument("--replay", type=Path, help="a folder with what happened: judged, and nothing is drained")
@@ -101,7 +103,7 @@ def record(folder: Path, kind: str, seed: int, clusters: int, drains: int) -> No
 
 
 def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
-    """Returns the scores of all recorded drains. Computes missing scores, or all scores, on every processor."""
+    """Computes missing scores, or with `anew` every score, in parallel. Returns the scores of all recorded drains."""
     chosen = [path for path in paths(folder) if path.parent.name.split("-")[0] in kinds]
     with ProcessPoolExecutor() as processes:
         list(processes.map(judge, [path for path in chosen if anew or not _score_of(path).exists()]))
@@ -126,7 +128,7 @@ def _score_of(path: Path) -> Path:
 
 
 def section(pairs: Sequence[Pair]) -> Iterator[str]:
-    """Returns a row per cluster, the total with an interval, and each miss."""
+    """Returns the lines of one kind of cluster: a row for each cluster, the total with an interval, and each miss."""
     clusters = dict.fromkeys(pair.cluster for pair in pairs)
     rows = [(name, [pair for pair in pairs if pair.cluster == name]) for name in clusters]
     yield f"\n| {' | '.join(HEADER)} |"
@@ -156,8 +158,8 @@ def total(scores: Sequence[Score]) -> Score:
 
 
 def interval(scores: Sequence[Score], chance: random.Random) -> tuple[float, float]:
-    """Returns a confidence interval. Resamples drains instead of landings, because the landings of one drain are not
-    independent."""
+    """Returns a confidence interval of the share of hits. It resamples drains instead of landings, because the landings
+    of one drain depend on each other."""
     shares = []
     for _ in range(_RESAMPLES):
         drawn = chance.choices(scores, k=len(scores))

@@ -1,5 +1,5 @@
-"""Measures one resident agent on the embedded API server: memory, requests when idle, and seconds from the need to the
-taint.
+"""Measures one resident agent on the embedded API server: memory, requests when idle, and the seconds from the need of
+a reboot to the taint.
 
     python -m bench.agent [--idle-seconds 600] [--taints 10]
 
@@ -70,7 +70,7 @@ def memory_of(pid: int) -> AgentMemory:
 
 
 def seed(server: RunningServer) -> None:
-    """Creates a Node, the DaemonSet with the lock, and the ConfigMap that the agent watches."""
+    """Stores a Node, the DaemonSet with the lock, and the ConfigMap that the agent watches, in the API server."""
     server.seed(
         {
             "apiVersion": "v1",
@@ -128,7 +128,7 @@ def compile_as_the_image(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs the agent as a process and ends it by SIGTERM."""
+    """Runs the agent as a process within the block and ends it by SIGTERM."""
     (folder / "var/run").mkdir(parents=True, exist_ok=True)
     (folder / "boot_id").write_text("boot-1\n")
     kubeconfig = server.write_kubeconfig(folder / "kubeconfig", user="agent")
@@ -159,7 +159,7 @@ def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: st
 
 
 def start(server: RunningServer, folder: Path, times: int = 5) -> None:
-    """Returns the processor time from the start of the process to the end of its first turn."""
+    """Prints the processor time of a process from its start to the end of its first turn."""
     seconds = []
     for _ in range(times):
         with an_agent(server, folder) as process:
@@ -174,21 +174,21 @@ def start(server: RunningServer, folder: Path, times: int = 5) -> None:
 
 
 def processor_seconds(pid: int) -> float:
-    """Returns the user and system time of all threads, from /proc/PID/stat. Counts the fields after the process name in
-    parentheses."""
+    """Returns the user and system time of all threads, from /proc/PID/stat. The process name in parentheses may contain
+    spaces, so only the fields after it are counted."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_for_port(log: Path) -> int:
-    """Returns the port of metrics and probes, read from the agent's log."""
+    """Returns the port on which the agent serves metrics and probes. Waits until the agent's log names it."""
     while not (found := re.search(r"on port (\d+)", log.read_text())):
         time.sleep(0.005)
     return int(found[1])
 
 
 def is_ready(port: int) -> bool:
-    """Whether the readiness probe passes. It passes when the agent has completed a turn."""
+    """Whether the agent's readiness probe passes, that is whether the agent has completed a turn."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)
@@ -197,7 +197,7 @@ def is_ready(port: int) -> bool:
 
 
 def idle(server: RunningServer, folder: Path, seconds: float) -> None:
-    """Measures memory and requests of an idle agent."""
+    """Measures the memory and the requests of an idle agent, and prints them."""
     with an_agent(server, folder) as process:
         time.sleep(20)
         before = len(server.api.requests)
@@ -230,8 +230,8 @@ def with_everything(server: RunningServer, folder: Path, seconds: float) -> None
 
 
 def imports(log: str) -> None:
-    """Prints which large packages a running agent has loaded and which it has not, from its PYTHONPROFILEIMPORTTIME
-    lines."""
+    """Prints which of the large packages a running agent has loaded. Reads them from the output of
+    PYTHONPROFILEIMPORTTIME."""
     loaded = {
         line.rsplit("|", 1)[1].strip().split(".")[0]
         for line in log.splitlines()
@@ -246,7 +246,7 @@ def is_tainted(node: dict[str, Any] | None) -> bool:
 
 
 def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60) -> float:
-    """Returns the seconds until the Node has the soft taint, or no longer has it."""
+    """Waits until the Node has the soft taint, or no longer has it. Returns the waited seconds."""
     started = time.monotonic()
     while is_tainted(server.get("nodes", NODE)) is not expected:
         if time.monotonic() - started > limit:
@@ -256,8 +256,8 @@ def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60)
 
 
 def taints(server: RunningServer, folder: Path, times: int) -> None:
-    """Measures the taint while the need appears and ends repeatedly. A manual lock and a closed window block the
-    node."""
+    """Measures how fast the agent sets and removes the taint, while the need of a reboot begins and ends repeatedly. A
+    manual lock and a closed window prevent the reboot."""
     held = {"metadata": {"annotations": {"weave.works/kured-node-lock": '{"nodeID":"manual"}'}}}
     daemonset = server.get("daemonsets", "careen", NAMESPACE)
     assert daemonset is not None

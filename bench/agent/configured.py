@@ -1,6 +1,7 @@
-"""Everything that an agent can be configured with at once, and the servers that it then asks.
+"""Everything that an agent can be configured with at once, and the servers that such an agent queries.
 
-Prometheus has no alert and no sample, so a health query refuses the reboot and the agent keeps waiting."""
+Prometheus has no alert and no sample, so a health query refuses the reboot and the agent keeps waiting.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ WINDOWS = """
 
 
 def everything(folder: Path, server: str) -> tuple[str, ...]:
-    """Return the flags of an agent that uses every feature. `server`: URL of Prometheus, Alertmanager and webhook."""
+    """Return the flags of an agent that uses every feature. `server` is the URL of Prometheus, Alertmanager and the
+    webhook."""
     (folder / "var/run/needs-a-reboot").touch()
     return (
         "--reboot-sentinel=/var/run/reboot-required",

@@ -3,8 +3,9 @@ one trick switched off at a time.
 
 python -m bench.agent.tricks [--times 5]
 
-The figures are private memory and processor time of a process with the agent's imports: the median memory and the least
-time of several processes. Tricks overlap: a module that two tricks leave out is loaded only if both are off.
+The figures are the private memory and the processor time of a process with the agent's imports: the median memory and
+the least time of several processes. The savings of single tricks do not add up, because a module that two tricks leave
+out is loaded only if both are off.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class AgentCost:
 
 
 def cost_without(*tricks: str, times: int) -> AgentCost:
-    """Returns the median memory and the least time of several processes. The least time excludes delays by other
-    work."""
+    """Returns the median memory and the least time of several processes. The least time counts, because other work on
+    the machine only adds time."""
     found = [_measure(*tricks) for _ in range(times)]
     return AgentCost(statistics.median(each.private_kib for each in found), min(each.seconds for each in found))
 
@@ -77,7 +78,7 @@ def _measure(*tricks: str) -> AgentCost:
 
 
 def rows(times: int) -> Iterator[str]:
-    """Yields the lines of the table during the measurement."""
+    """Measures and yields the lines of the table, each as soon as it is measured."""
     _measure()  # writes the bytecode that is missing
     lean, whole = cost_without(times=times), cost_without(*TRICKS, times=times)
     yield "| switched off | private memory, KiB | processor time, ms | the trick |"

@@ -2,12 +2,13 @@
 
     python -m bench.cache [--nodes 5000] [--events 1000000]
 
-The cluster is that of the scheduler's bench, 30 pods a node, read from its list pages. The events are lives of pods:
-one is deleted, another is created, bound and started. Every thousandth pod has a new template with its own labels.
-After every part of the events the bench takes a snapshot and schedules a pod. Times are processor time of one thread;
-they include reading the JSON of the events, but not making the events. Memory is that of the process, including the
-bench itself. Blocks are those that Python's allocator has given out: they show what is in use, without memory that
-Python keeps free.
+The cluster is that of the scheduler's bench, 30 pods a node, read from its list pages. In the events, one pod after
+another is deleted, and a new pod is created, bound and started. Every thousandth pod has a new template with its own
+labels. After every part of the events the bench takes a snapshot and schedules a pod.
+
+Times are the processor time of one thread. They include parsing the JSON of the events, but not making the events.
+Memory is that of the process, including the bench itself. Blocks are those that Python's allocator has given out: they
+show what is in use, without memory that Python keeps free.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def _loaded(folder: Path, nodes: int, seed: int) -> tuple[ClusterCache, float]:
 
 
 def _follow(cache: ClusterCache, given: argparse.Namespace) -> Iterator[list[str]]:
-    """Yields a row before the first event and one after each part of the events."""
+    """Yields a row of the table before the first event, and a row after each part of the events."""
     asked = _asked(cache)
     yield _row(cache, 0, None, asked)
     lives = _lives(cache.snapshot(), given.nodes, random.Random(given.seed))
@@ -116,7 +117,7 @@ def _row(cache: ClusterCache, events: int, speed: float | None, asked: float) ->
 
 
 def _asked(cache: ClusterCache) -> float:
-    """Returns the time of a snapshot and of one scheduling cycle on it."""
+    """Returns the processor time of taking a snapshot and scheduling one pod on it."""
     pod = pod_from_manifest(cluster.pods_to_place(200, 1)[0])
     began = time.process_time()
     Scheduler().schedule(cache.snapshot(), pod)
@@ -124,7 +125,7 @@ def _asked(cache: ClusterCache) -> float:
 
 
 def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
-    """Yields endless events, as lines of a watch."""
+    """Yields watch events without end: each time, one pod is deleted, and another is created, bound and started."""
     numbers, apps, places = (array("l", column) for column in zip(*map(_who, snapshot.placed_pods), strict=True))
     del snapshot  # it would keep every pod of the beginning
     version, number = 10, len(numbers)
@@ -146,7 +147,7 @@ def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
 
 
 def _who(pod: Pod) -> tuple[int, int, int]:
-    """Returns the number at the end of a pod's name, its application and its node."""
+    """Returns the numbers at the ends of three names: the pod's, its application's and its node's."""
     number, app, node = (int(name.rpartition("-")[2]) for name in (pod.name, pod.labels["app"], pod.node_name))
     return number, app, node
 

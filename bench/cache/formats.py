@@ -4,9 +4,9 @@ pods.
     pip install protobuf
     python -m bench.cache.formats [--pods 3000]
 
-The pods are those of the bench's cluster, in both formats as an API server writes them. msgspec reads JSON. Google's
-package (upb, in C) reads protobuf, with messages that have only the fields that scheduling reads. The parsed messages
-must be copied into the same structures, and the bench checks that these are equal. The figures are processor time of
+The pods are those of the scheduler's bench, in both formats as an API server writes them. msgspec reads JSON. Google's
+package (upb, in C) reads protobuf, with messages that have only the fields that scheduling reads. The bench copies the
+parsed messages into the same structures as the JSON, and checks that both are equal. The figures are processor time of
 one thread, the best of five rounds.
 """
 
@@ -204,7 +204,7 @@ PACKAGE = "bench"
 
 
 def _class(*, only_read: bool) -> Any:
-    """Returns the class of Pod, built from the table."""
+    """Returns the protobuf class of a Pod, built from the tables in `MESSAGES`."""
     descriptor_pb2 = importlib.import_module("google.protobuf.descriptor_pb2")
     descriptor_pool = importlib.import_module("google.protobuf.descriptor_pool")
     message_factory = importlib.import_module("google.protobuf.message_factory")
@@ -220,7 +220,8 @@ def _class(*, only_read: bool) -> Any:
 
 
 def _kind(message: Any, field: str, kind: str) -> str:
-    """Returns the type of one element. A map is a list of entries, whose type is built here."""
+    """Returns the protobuf type of the field's elements. For a map, it first adds the type of the map's entries to the
+    message."""
     if not kind.startswith("{}"):
         return kind.removeprefix("[]")
     entry = message.nested_type.add(name=f"{field.capitalize()}Entry")
@@ -240,7 +241,8 @@ def _field(message: Any, name: str, number: int, kind: str, *, is_repeated: bool
 
 
 def _filled(message: Any, name: str, written: Mapping[str, Any]) -> Any:
-    """Fills the message with the content of the JSON. Parts without a table are written as JSON, which is longer."""
+    """Fills the message with the content of the JSON. A part without a table in `MESSAGES` is written as JSON text,
+    which is longer than protobuf."""
     if name == "Volume":
         written = {"name": written["name"], "volumeSource": {k: v for k, v in written.items() if k != "name"}}
     for field, (_, kind) in MESSAGES[name].items():
@@ -274,7 +276,7 @@ def _as_json(value: Any) -> bytes:
 
 
 def _without_time(pod: wire.WirePod) -> wire.WirePod:
-    """Leaves out times, because a time is text in JSON and a number in protobuf."""
+    """Leaves out times, which cannot be compared: a time is text in JSON and a number in protobuf."""
     return msgspec.structs.replace(pod, status=pod.status and msgspec.structs.replace(pod.status, start_time=None))
 
 

@@ -2,8 +2,8 @@
 
 python -m bench.commands [--times 7]
 
-The server runs in the bench's process and is not counted. The least of several runs counts, because other work on the
-machine only adds time. The table also shows the time of a Python process that does nothing.
+The API server runs in the bench's process and is not counted. Of several runs the least counts, because other work on
+the machine only adds time. The table also shows the time of a Python process that does nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def fill(server: RunningServer) -> None:
-    """Creates waiting nodes, and the DaemonSet with the lock."""
+    """Stores 100 waiting Nodes, and the DaemonSet with the lock, in the API server."""
     for number in range(NODES):
         annotations = {keys.PHASE: "Waiting", keys.SINCE: "2026-03-04T12:00:00Z", keys.REASON: "others go first"}
         name = f"n{number:03}"
@@ -67,7 +67,7 @@ def fill(server: RunningServer) -> None:
 
 
 def cost(command: Sequence[str], times: int) -> float:
-    """Returns the processor time of the command's process and its children in seconds, the least of several runs."""
+    """Returns the processor seconds of the command and of the processes that it starts: the least of several runs."""
     return min(_once(command) for _ in range(times + 1))  # one more, for the bytecode that is missing
 
 

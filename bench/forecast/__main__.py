@@ -2,10 +2,11 @@
 
     python -m bench.forecast [--nodes 100 --nodes 5000] [--from files] [--runs 3]
 
-The bench measures the whole command, `careen forecast NODE`, from the start of its process to its end: elapsed seconds,
+The bench measures the whole command `careen forecast NODE`, from the start of its process to its end: elapsed seconds,
 processor seconds of the command and its child together, and the largest resident memory of either. It also measures the
-requests and bytes of the lists, and the memory that two forecasts leave in the agent. Modules have their bytecode, as
-in an installation by pip and in the image. `--without-bytecode` measures a fresh clone that cannot write bytecode.
+requests for the lists and their bytes, and by how much two forecasts increase an agent's memory. Modules have their
+bytecode, as in an installation by pip and in the image. `--without-bytecode` measures a fresh clone that cannot write
+bytecode.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class ForecastCost:
 
 
 def main() -> None:
-    """Prints a row for each cluster and source, then the requests to the server and the memory left in the agent."""
+    """Prints a row for each cluster and source, then the requests to the server, then the agent's memory after
+    forecasts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, action="append", help="repeatable; otherwise 100 and 5000")
     parser.add_argument(
@@ -112,7 +114,7 @@ def _environment(folder: Path, *, has_bytecode: bool) -> dict[str, str]:
 
 
 def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
-    """Runs `careen forecast` once, and measures it by the kernel's accounts of the process and its child."""
+    """Runs `careen forecast` once. Measures it by what the kernel counts for the process and its child."""
     began = time.monotonic()
     command = [sys.executable, "-m", "careen", "forecast", NODE, *arguments, "--timeout=600", "--output=json"]
     with tempfile.TemporaryFile() as output:
@@ -128,7 +130,8 @@ def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
 
 
 def left_behind(arguments: list[str]) -> str:
-    """Returns the agent's resident memory before a forecast and after one and two, and the peak of its children."""
+    """Returns the agent's resident memory before any forecast, after one and after two, and the largest memory of a
+    child."""
     flag, value = arguments[0].removeprefix("--").replace("from", "dump"), arguments[1]
     told = json.loads(
         subprocess.run(
@@ -145,7 +148,8 @@ def left_behind(arguments: list[str]) -> str:
 
 @contextmanager
 def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Returns the cluster as `careen snapshot` writes it."""
+    """Writes the bench's cluster as a dump, as `careen snapshot` does. Yields the options of `careen forecast` that
+    read it."""
     dump = folder / "dump.json.gz"
     if not dump.exists():
         with dump.open("wb") as file:
@@ -155,7 +159,8 @@ def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 
 @contextmanager
 def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Starts a real kube-apiserver on an etcd with the same objects."""
+    """Runs a real kube-apiserver with the bench's cluster. Yields the options of `careen forecast` that read it, and
+    what the reading costs."""
     from bench.forecast.store import FilledControlPlane
     from tests.cluster.harness.machines.control_plane import a_control_plane
 
@@ -167,7 +172,8 @@ def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 
 
 async def asked(kubeconfig: Path) -> str:
-    """Returns the number of requests of a forecast's child, found by making them."""
+    """Reads the cluster as a forecast's child does. Returns the number of requests, their bytes and the time, in a
+    sentence."""
     counted: list[tuple[str, int]] = []
 
     def count(request: Request, response: Response | None) -> None:

@@ -1,8 +1,9 @@
-"""Measures the memory that a forecast leaves in the agent: `python -m bench.forecast.resident NODE --dump FILE |
---kubeconfig FILE`.
+"""Measures by how much forecasts increase the memory of the agent: `python -m bench.forecast.resident NODE --dump FILE
+| --kubeconfig FILE`.
 
-Imports the modules that a resident agent imports for forecasts. Requests two forecasts, each in a child process limited
-to 1 GiB. Prints as JSON the resident memory before and after each forecast, and the peak of the children.
+It imports the modules that a resident agent imports for forecasts, and computes two forecasts, each in a child process
+limited to 1 GiB. It prints as JSON its resident memory before and after each forecast, and the largest memory of a
+child.
 """
 
 from __future__ import annotations

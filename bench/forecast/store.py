@@ -1,7 +1,7 @@
 """Fills an etcd with the bench's cluster before an API server starts on it: 150,000 pods in minutes instead of hours.
 
-Objects are stored as JSON, which an API server reads like its own protobuf; its responses are the same. There are no
-controllers and no scheduler, so nothing changes while lists are read.
+The objects are stored as JSON. An API server reads JSON as well as the protobuf that it writes itself, and its
+responses are the same. There are no controllers and no scheduler, so nothing changes while lists are read.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _PER_REQUEST = 100  # etcd takes at most 128 operations and 1.5 MiB at once
 
 
 class FilledControlPlane(ControlPlane):
-    """A control plane of etcd and kube-apiserver only, with the objects of a folder of list pages."""
+    """A control plane of etcd and kube-apiserver only. etcd contains the objects of a folder of list pages."""
 
     def __init__(self, folder: Path, pages: Iterable[bytes], *, guardian: Guardian) -> None:
         self._pages = pages
         super().__init__(folder, guardian=guardian)
 
     def start_api_server(self) -> None:
-        """Fills etcd first, because the server reads all objects once when it starts."""
+        """Fills etcd, then starts the server, because the server reads all objects once when it starts."""
         fill(f"http://127.0.0.1:{self._etcd_port}", self._pages)
         super().start_api_server()
 

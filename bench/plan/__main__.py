@@ -1,13 +1,13 @@
-"""Measures the plan of a whole roll-out and prints its result, and measures a forecast of one node from the dump.
+"""Measures the plan of a whole roll-out and prints the plan's figures. Also measures a forecast of one node.
 
     make bench-plan
     python -m bench.plan --nodes 1000 [--order oldest] [--concurrency 4]
 
 The first command measures 200 nodes in every order and 5,000 in the first order, and writes results.md. The cluster is
-that of the scheduler's bench (30 pods a node) without cordoned nodes, with few namespaces and with ten old ReplicaSets
-for each application, as Deployments leave them. It is read from a dump, as by `careen plan --from`, and kept in a
-folder for the next run. CPU is the processor time of the process, user and system; other work on the machine adds to
-it, because it shares the processor's caches.
+that of the scheduler's bench (30 pods a node), but without cordoned nodes, with few namespaces, and with ten old
+ReplicaSets for each application, as Deployments leave them. The bench reads it from a dump, as `careen plan --from`
+does, and keeps the dump in a folder for the next run. CPU is the processor time of the process, user and system. Other
+work on the machine increases it, because it shares the processor's caches.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ HEADER = ["ORDER", "SECONDS", "CPU", "REBOOTS", "MOVES", "DOUBLE", "PENDING S"]
 
 
 class Measured(Value, kw_only=True):
-    """The figures for one size of cluster: seconds of processor time to read its dump and to forecast a node from it
-    with `careen forecast`, a row for each order, and the largest resident memory so far in MiB."""
+    """The figures for one size of cluster. `read` and `forecast` are seconds of processor time: to read the dump, and
+    for `careen forecast` of one node. `rows` has a row for each order. `resident` is the largest memory so far, in
+    MiB."""
 
     nodes: int
     pods: int
@@ -92,7 +93,7 @@ def main() -> None:
 
 
 def measured(folder: Path, nodes: int, orders: Sequence[Order], *, seed: int, concurrency: int) -> Measured:
-    """Returns the plans of one cluster, in these orders, and the forecast of its first node."""
+    """Measures the plans of one cluster in these orders, and the forecast of its first node."""
     dump = folder / f"{nodes}-{seed}.json.gz"
     if not dump.exists():
         dump.parent.mkdir(parents=True, exist_ok=True)
@@ -178,7 +179,7 @@ def _row(snapshot: Snapshot, line: Order, concurrency: int) -> list[str]:
 
 
 def dump_of(folder: Path, *, nodes: int, seed: int) -> bytes:
-    """Returns the bench's cluster as `careen snapshot` writes it."""
+    """Returns the dump that `careen snapshot` would write of the bench's cluster."""
     out = io.BytesIO()
     pages = pages_of(folder, nodes=nodes, seed=seed)
     write_dump(Header(kube_version="v1.36.0", taken_at="2026-01-01T00:00:00Z"), pages, out)

@@ -1,10 +1,10 @@
 """Measures a roll-out of any agent over 12 nodes on a real control plane: `make bench-rollout`.
 
-Nodes have 8 cpu and 32 Gi in 3 zones. There are 99 pods of 7 controllers, 5 budgets, zone spread on two controllers,
-required host anti-affinity on two, one StatefulSet, and 2 DaemonSets; 65 % of the cpu is requested. Pods start in 3 s
-and stop in 1 s; a boot takes 5 s (`--boot`). All sentinels appear at t0. The clock stops when every node is back and
-schedulable and the lock has no claim. `--seed` generates another cluster of that kind; the same seed always places the
-pods in the same way.
+The nodes have 8 cpu and 32 Gi, in 3 zones. There are 99 pods of 7 controllers, 5 budgets, zone spread on two
+controllers, required host anti-affinity on two, one StatefulSet, and 2 DaemonSets; the pods request 65 % of the cpu.
+Pods start in 3 s and stop in 1 s; a boot takes 5 s (`--boot`). All sentinels appear at the beginning. The time ends
+when every node is ready and schedulable again and the lock has no claim. `--seed` generates another cluster of that
+kind; the same seed always places the pods in the same way.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def _rows(result: Result) -> list[str]:
 
 
 def _medians(results: Sequence[Result]) -> list[str]:
-    """Returns medians, because single runs differ by chance: ties between nodes, and the times at which each agent
-    takes its turns."""
+    """Returns the median of each figure over several runs. Single runs differ, because the scheduler chooses among
+    equal nodes at random, and agents take their turns at different times."""
     figures = [result.rollout for result in results]
     rows: dict[str, list[float]] = {
         "wall, s": [one.wall for one in figures],

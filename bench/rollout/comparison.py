@@ -1,5 +1,5 @@
-"""Compares roll-outs of several agents over the same clusters: a table, a plot, and the significance of the
-differences. No I/O."""
+"""Compares roll-outs of several agents over the same clusters: makes a table, a plot, and tests whether the differences
+are significant. It does no I/O."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A property of a run that the table compares."""
+    """A row of the table. `of` takes the row's value from a run."""
 
     name: str
     of: Callable[[Run], float | None]
@@ -64,7 +64,7 @@ PANELS = (
 
 
 def tables(runs: Sequence[Run], agents: Mapping[str, str], nodes: int) -> str:
-    """Returns Markdown with a part for each number of `nodes` that need a reboot. `agents` gives the columns in order:
+    """Returns Markdown tables, one for each number of `nodes` that need a reboot. `agents` gives the columns in order:
     the key of the runs, and the heading."""
     parts = []
     for asking in scenarios(runs):
@@ -79,7 +79,7 @@ def scenarios(runs: Sequence[Run]) -> list[int]:
 
 
 def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
-    """Returns the tables without agents that have no runs and figures that have no values."""
+    """Yields the tables. Leaves out agents that have no runs and figures that have no values."""
     shown = {key: heading for key, heading in agents.items() if any(run.agent == key for run in runs)}
     seeds = sorted({run.seed for run in runs})
     rows = [["least / median / greatest", *shown.values()]]
@@ -91,7 +91,7 @@ def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
 
 
 def comparisons(runs: Sequence[Run], agents: Mapping[str, str]) -> list[str]:
-    """Compares the first agent with each other agent, seed by seed."""
+    """Returns a text for each other agent, which compares the first agent with it, seed by seed."""
     first, *others = agents
     return [_compared(runs, first, other, agents) for other in others]
 
@@ -106,7 +106,8 @@ def _compared(runs: Sequence[Run], one: str, other: str, agents: Mapping[str, st
 
 
 def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
-    """Returns the repeat moves of the first agent minus those of the second, for each seed that both have run."""
+    """Returns, for each seed that both agents have run, the repeat moves of the first agent minus those of the
+    second."""
     repeat = {(run.agent, run.seed): run.repeat for run in runs}
     seeds = sorted({run.seed for run in runs})
     return [
@@ -115,8 +116,8 @@ def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
 
 
 def chance_of(pairs: Sequence[int]) -> float:
-    """Returns the probability of a mean at least as far from zero if the two members of each pair were swapped at
-    random. The result is exact, over all signs.
+    """Returns the probability that the mean is at least as far from zero by chance alone, if each difference had a
+    random sign. The result is exact, because every combination of signs is counted.
 
     With n pairs it is never below 2 / 2**n, so five pairs cannot show less than 6 %.
     """
@@ -130,8 +131,8 @@ def chance_of(pairs: Sequence[int]) -> float:
 
 def plot(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
     """Returns an SVG with a row for each figure and a panel for each number of nodes that need a reboot. A panel has a
-    column for each agent, a line for each seed, and a bar at the median. Axes begin at zero and are the same along a
-    row."""
+    column for each agent, a line for each seed, and a bar at the median. All axes begin at zero, and the panels of a
+    row have the same scale."""
     shown = {key: heading for key, heading in agents.items() if any(run.agent == key for run in runs)}
     seeds, asked = sorted({run.seed for run in runs}), scenarios(runs)
     width, height = len(asked) * WIDTH, len(PANELS) * HEIGHT + 30
@@ -203,7 +204,8 @@ def _panel(
 
 
 def _round_up(value: float) -> float:
-    """Returns the next number that can be divided well by four."""
+    """Returns the value rounded up to a multiple of 4, 40, 400 and so on, so that a quarter of an axis is a round
+    number."""
     step = 4
     while step * 10 < value:
         step *= 10

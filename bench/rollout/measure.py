@@ -1,4 +1,5 @@
-"""Measures one roll-out on its own control plane, from the first Node to the figures. Other modules print them."""
+"""Measures one roll-out on a new control plane, from the creation of the Nodes to the figures. Other modules print the
+figures."""
 
 from __future__ import annotations
 

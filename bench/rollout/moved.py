@@ -1,9 +1,10 @@
 """Measures how often pods move in the same roll-outs by careen with and without its early taint, and by kured: `make
 bench-moved`.
 
-Each roll-out has its own control plane. careen's roll-outs run two at a time, the two variants of one seed in parallel.
-kured's roll-outs run five at a time, because kured waits for a minute after each boot. The results are kept in
-bench/rollout/moved.json, a row for each roll-out; `--draw` writes the page's tables and plot from it again.
+Each roll-out has its own control plane. careen's roll-outs run two at a time: one seed with the taint, and the same
+seed without it. kured's roll-outs run five at a time, because kured waits for a minute after each boot. The results are
+kept in bench/rollout/moved.json, a row for each roll-out; `--draw` writes the page's tables and plot again from this
+file.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _SECONDS_BETWEEN_STARTS = 25.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """An agent with its flags. The variants of one group share a queue of `at_once` roll-outs."""
+    """An agent with its flags. The roll-outs of one group share a queue, in which as many run in parallel as `AT_ONCE`
+    says."""
 
     key: str
     heading: str
@@ -117,7 +119,8 @@ def with_tables(page: str, runs: Sequence[Run]) -> str:
 
 
 class _Kept:
-    """The file of results. A row is written as soon as its roll-out ends, and replaces an older row."""
+    """The file of results. It gets a row as soon as a roll-out ends; the row replaces an older row of the same
+    roll-out."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

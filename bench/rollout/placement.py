@@ -1,8 +1,8 @@
 """Chooses the pods' nodes at the beginning of a roll-out with scheduler_core; a seed decides among equally good nodes.
 
-kube-scheduler chooses among equal nodes at random, so the same workloads are placed differently every time, which alone
-makes two roll-outs differ. Here the real scheduler is stopped until every pod is placed. It makes all later placements
-itself.
+kube-scheduler chooses among equal nodes at random, so it places the same workloads differently every time. That alone
+makes two roll-outs differ. So the bench stops the real scheduler until every pod is placed; the real scheduler makes
+all later placements.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _LOOKED_AT = {
 def places(
     objects: Iterable[Mapping[str, Any]], waiting: Sequence[Object], chance: random.Random
 ) -> list[tuple[Object, str]]:
-    """Returns a node for each pending pod, placed one after another. `objects` is the cluster; pods with a node are
-    placed already."""
+    """Places the pending pods of these objects one after another. Returns the node of each pod. Does not move pods that
+    have a node."""
     scheduler, snapshot = Scheduler(), load_objects(objects)
     placed = []
     for manifest in waiting:
@@ -49,7 +49,7 @@ def places(
 
 
 def place_all(cluster: Cluster, workloads: Sequence[Object], seed: int) -> None:
-    """Applies the workloads and places their pods. Waits until all pods are ready."""
+    """Applies the workloads, binds their pods to the chosen nodes, and waits until all pods are ready."""
     chance = random.Random(f"placement {seed}")
     at_once = sum(
         {"Deployment": item["spec"].get("replicas", 0), "StatefulSet": 1}.get(item["kind"], 0) for item in workloads
@@ -80,7 +80,8 @@ def _scheduler_stands_still(cluster: Cluster) -> Iterator[None]:
 
 
 def _waiting(cluster: Cluster, order: Sequence[str]) -> list[Object]:
-    """Returns the pending pods, in the order of workloads. Pods of one workload are interchangeable."""
+    """Returns the pending pods, in the order of their workloads. The order of one workload's pods does not matter,
+    because they are equal."""
     pods = [pod for pod in cluster.admin.list(f"/api/v1/namespaces/{SHOP}/pods") if not pod["spec"].get("nodeName")]
     return sorted(pods, key=lambda pod: order.index(pod["metadata"]["labels"]["app"]))
 

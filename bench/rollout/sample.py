@@ -56,8 +56,7 @@ _APART = {"cache": 10, "db": 4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFleet:
-    """The cluster of one seed, its hosts that need a reboot, and the times of their needs in seconds after the
-    start."""
+    """The cluster of one seed, its hosts that need a reboot, and when each need begins, in seconds after the start."""
 
     seed: int
     sizes: Mapping[str, WorkloadSize]
@@ -103,8 +102,8 @@ class SampleFleet:
 
 
 def sample(seed: int, asking: int = NODES) -> SampleFleet:
-    """Returns the cluster of this seed, always the same for every agent. `asking` is the number of hosts that need a
-    reboot, the first ones in the seed's order."""
+    """Returns the cluster of this seed, which is the same for every agent. The first `asking` hosts in the seed's order
+    need a reboot."""
     names = [name for name, _ in nodes()]
     if seed == 0:
         return SampleFleet(seed=0, sizes=REFERENCE, asks=dict.fromkeys(names[:asking], 0.0))

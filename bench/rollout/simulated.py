@@ -1,12 +1,12 @@
-"""Simulates the roll-outs of `make bench-moved` many times, to measure the effect of the soft taint and of the order
-without chance.
+"""Simulates the roll-outs of `make bench-moved` many times. With so many roll-outs, chance no longer hides the effects
+of the soft taint and of the order.
 
     python -m bench.rollout.simulated [--seeds 0 1 2 3 4 5] [--lots 20] [--asking 12]
 
 Each lot places the seed's pods again and chooses a random order of its nodes. The roll-out is simulated without the
 taint, with the taint, and with the taint in the order of careen's agents. With `--asking 6` only the first six nodes of
-that order need a reboot, and the others can receive their pods. scheduler_core decides every landing as kube-scheduler
-would; budgets, timing and agents are left out.
+the random order need a reboot, so their pods can move to the others. scheduler_core decides every landing as
+kube-scheduler would; budgets, timing and agents are left out.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lot:
-    """Repeat moves from one placement: in a random order without the taint, in this order with the taint, and with the
-    taint in careen's order."""
+    """The repeat moves of three roll-outs from the same placement. `plain`: random order, no taint. `tainted`: the same
+    order, with the taint. `ordered`: careen's order, with the taint."""
 
     plain: int
     tainted: int
@@ -73,7 +73,7 @@ class Lot:
 
 
 def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
-    """Simulates one lot. The same number always gives the same placement and the same random order."""
+    """Simulates one lot. Lots with the same number have the same placement and the same random order."""
     chance = random.Random(f"lot {drawn.seed} {lot}")
     snapshot = placed(drawn, chance)
     names = [name for name, _ in nodes()]
@@ -87,8 +87,8 @@ def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
 
 
 def as_agents_go(snapshot: Snapshot) -> RolloutRules:
-    """Returns the order in which careen's agents reboot the nodes, if all needs begin together and no forecast
-    refuses."""
+    """Returns the rules of careen's agents, which choose the order of the nodes. All needs begin together, and no
+    forecast refuses a node."""
     views = [
         NodeView(name=node.name, uid=node.name, resource_version="", labels=node.labels) for node in snapshot.nodes
     ]
@@ -96,7 +96,7 @@ def as_agents_go(snapshot: Snapshot) -> RolloutRules:
 
 
 def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, taint_key: str | None) -> int:
-    """Returns the repeat moves of one roll-out over these nodes, one after another."""
+    """Simulates a roll-out over these nodes, one node at a time. Returns the number of repeat moves."""
     made = simulate_rollout(
         snapshot, asking, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=taint_key
     )
@@ -105,7 +105,8 @@ def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, tai
 
 
 def row(title: str, lots: Sequence[Lot]) -> str:
-    """Returns means, and each step's difference with its 95 % confidence interval."""
+    """Returns a row of the table: the mean of each kind of roll-out, and the differences between them with 95 %
+    confidence intervals."""
     means = [
         fmean(column)
         for column in ([lot.plain for lot in lots], [lot.tainted for lot in lots], [lot.ordered for lot in lots])
@@ -128,7 +129,7 @@ def difference(differences: Sequence[int]) -> str:
 
 @dataclass(slots=True)
 class InOrder:
-    """The `Rules` of a roll-out with one node at a time, in the given order, and no refusals."""
+    """The `Rules` of a roll-out that reboots one node at a time, in the given order, and refuses none."""
 
     order: tuple[str, ...]
     at_work: str = ""
@@ -149,7 +150,7 @@ class InOrder:
 
 
 def placed(drawn: SampleFleet, chance: random.Random) -> Snapshot:
-    """Returns the seed's cluster with every pod on a node."""
+    """Returns the seed's cluster after the scheduler has placed every pod on a node."""
     objects = [*_nodes(), *(pod for name, _ in nodes() for pod in _daemons(drawn, name)), *_owners(drawn)]
     waiting = [pod for item in drawn.workloads() if item["kind"] != "PodDisruptionBudget" for pod in _pods(item)]
     if not drawn.seed:
@@ -178,8 +179,8 @@ def _nodes() -> list[Object]:
 
 
 def _owners(drawn: SampleFleet) -> list[Object]:
-    """Returns the owners of the pods, as the scheduler reads them for its default spread: a ReplicaSet owns a
-    Deployment's pods."""
+    """Returns the owners of the pods, from which the scheduler makes its default spread. A ReplicaSet stands for each
+    Deployment, because it owns the Deployment's pods."""
     return [
         {
             "kind": _owner_kind(item),

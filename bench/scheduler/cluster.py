@@ -1,9 +1,9 @@
-"""Generates a seeded cluster as an API server would list it: pages of nodes, pods, services and replica sets, and pods
-to place.
+"""Generates a cluster from a seed, as an API server would list it: pages of nodes, pods, services and replica sets.
+Also generates pods to place.
 
 A quarter each of the applications has topology spread over zones and hosts, anti-affinity to itself, a preferred
 affinity to another application, or no rule. Objects have the fields of real ones (managed fields, conditions, volumes
-of the service account), because skipping them is part of loading.
+of the service account), because skipping these fields is part of the cost of loading.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS = ("spread", "anti-affinity", "preferred-affinity", "plain")
 
 def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACES, old_revisions: int = 0) -> None:
     """Writes the list pages of a cluster with `nodes` nodes, unless the directory has them already. Each application
-    gets `old_revisions` ReplicaSets of old revisions beside its current one."""
+    has `old_revisions` old ReplicaSets, as a Deployment keeps them, and a current one."""
     if (directory / "done").exists():
         return
     directory.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACE
 
 
 def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
-    """Returns pending pods, the same number of each kind. Each is a replica of another application."""
+    """Returns pending pods, equally many of each kind. Each is one more replica of a different application."""
     applications = _applications(nodes)
     found = []
     for i in range(count):
@@ -70,8 +70,8 @@ def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
 
 
 def _applications(nodes: int) -> int:
-    """Returns the number of applications: the same for each kind, and so many that an application with anti-affinity to
-    itself finds nodes in a small cluster too."""
+    """Returns the number of applications, a multiple of the number of kinds. There are so many that even in a small
+    cluster an application with anti-affinity to itself finds nodes for its pods."""
     wanted = max(200, nodes * PODS_PER_NODE // REPLICAS)
     return wanted - wanted % len(KINDS)
 
@@ -190,8 +190,8 @@ def _replica_set(app: int, namespaces: int, revision: str) -> dict[str, Any]:
 
 
 def _placed(d: random.Random, nodes: int, applications: int, namespaces: int) -> Iterator[dict[str, Any]]:
-    """Returns the pods of every node. They are of different applications, because some have anti-affinity to
-    themselves."""
+    """Returns the pods of every node. The pods of one node belong to different applications, because some applications
+    have anti-affinity to themselves."""
     number = 0
     for i in range(nodes):
         for app in d.sample(range(applications), PODS_PER_NODE):
@@ -371,7 +371,8 @@ _MANAGED = [
 
 
 def pod_at(node: int | None, *, app: int, suffix: str, is_running: bool) -> dict[str, Any]:
-    """Returns a pod of an application as a watch sends it: pending, on its node, or running there."""
+    """Returns a pod of an application in the form in which a watch sends it. The pod is pending, bound to a node, or
+    running there."""
     pod = {"apiVersion": "v1", "kind": "Pod", **_pod(app, suffix)}
     pod["status"] = {"phase": "Pending"}
     if node is not None:
@@ -381,5 +382,5 @@ def pod_at(node: int | None, *, app: int, suffix: str, is_running: bool) -> dict
 
 
 def node_object(i: int, *, seed: int) -> dict[str, Any]:
-    """Returns a node as a watch sends it."""
+    """Returns a node in the form in which a watch sends it."""
     return {"apiVersion": "v1", "kind": "Node", **_node(random.Random(f"{seed}:{i}"), i)}

@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def cycles(pages: str, pods: str, rounds: str) -> None:
-    """Loads the pages, then judges every pod `rounds` times. Prints one line for the load and one for each pod."""
+    """Loads the pages, then judges every pod `rounds` times. Prints a line about the load and a line for each pod."""
     snapshot = _load(pages)
     scheduler = Scheduler()
     manifests = [json.loads(line) for line in Path(pods).read_text().splitlines()]
@@ -44,8 +44,8 @@ def cycles(pages: str, pods: str, rounds: str) -> None:
 
 
 def _placing(scheduler: Scheduler, snapshot: Snapshot, pending: list[Any]) -> list[float]:
-    """Returns the seconds for judging and placing pods one after another, each in the cluster with the earlier pods
-    placed."""
+    """Places pods one after another, each in the cluster with the pods placed before. Returns the seconds for each
+    pod."""
     took = []
     for pod in pending:
         start = time.process_time()
@@ -74,7 +74,8 @@ def drain(pages: str, node: str, rounds: str) -> None:
 
 
 def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]:
-    """Returns the complete result for the comparison. Its time is not measured."""
+    """Returns the decision about the pod as JSON values, which are compared with kube-scheduler's. Its time is not
+    measured."""
     from scheduler_core.judge.answer import as_answer
 
     found: dict[str, Any] = as_answer(scheduler.schedule(snapshot, pod))
@@ -82,7 +83,8 @@ def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]
 
 
 def _load(pages: str) -> Snapshot:
-    """Loads the pages in a fresh process, like a command that has just started, and returns the cost."""
+    """Loads the pages in a fresh process, as a command does when it starts, and prints what that costs. Returns the
+    snapshot."""
     gc.collect()
     before = _resident()
     start, processor = time.perf_counter(), time.process_time()

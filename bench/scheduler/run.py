@@ -1,7 +1,7 @@
 """Measures the real scheduler's code and scheduler_core side by side: `make bench-scheduler`.
 
-Both get the same pages and the same pods and run on one core; every node is filtered and every feasible node is scored.
-The results are compared node by node. This command prints every published figure: it writes its output to
+Both read the same pages and place the same pods, each on one core; every node is filtered and every feasible node is
+scored. The results are compared node by node. This command prints every published figure, and writes its output to
 bench/scheduler/results.md and growth.svg.
 """
 
@@ -80,7 +80,8 @@ def _options() -> argparse.Namespace:
 def _growth(
     options: argparse.Namespace, sizes: Sequence[int], say: Callable[[str], None]
 ) -> tuple[dict[str, list[tuple[float, float]]], int]:
-    """Returns the table over cluster sizes. At the main size, it also has a row for each kind of pod."""
+    """Measures every size of cluster and prints the table, for the main size with a row for each kind of pod. Returns
+    the points of the plot, and how many results differ."""
     say(
         "## One pod\n\n| nodes | pods | kube-scheduler ms | ours, again ms | ratio | ours, new ms | ours, "
         "placed ms | ours, cold ms | answers |\n|---:|---:|---:|---:|---:|---:|---:|---:|---|"
@@ -138,7 +139,7 @@ def _draining(options: argparse.Namespace, say: Callable[[str], None]) -> None:
 
 
 def _node_to_drain(options: argparse.Namespace) -> str:
-    """Returns the first schedulable node, because a cordoned node would be less work."""
+    """Returns the first node that is not cordoned, because the drain of a cordoned node would be less work."""
     for path in sorted(_pages(options, options.size).glob("0-nodes-*.json")):
         for node in json.loads(path.read_text())["items"]:
             if not node["spec"].get("taints"):
@@ -147,7 +148,8 @@ def _node_to_drain(options: argparse.Namespace) -> str:
 
 
 def _both(options: argparse.Namespace, size: int) -> tuple[Runs, Runs, float]:
-    """Runs both measurements one after the other. In parallel they would share the memory bus."""
+    """Measures kube-scheduler, then scheduler_core. Runs in parallel would slow each other down, because they share the
+    memory bus."""
     pages, pods = _pages(options, size), _pods(options, size)
     theirs = _run([options.oracle, "time", str(pages), str(pods), str(ROUNDS)], options.core)
     _load, *ours, placing = _run(_ours("cycles", pages, pods, ROUNDS), options.core)
@@ -171,7 +173,7 @@ def _ours(what: str, *arguments: object) -> list[str]:
 
 
 def _run(command: list[str], core: int) -> Runs:
-    """Returns the output lines of a measured process, which has one core and one thread."""
+    """Runs a program on one core, with one thread. Returns the lines that it prints."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOMAXPROCS"), "1")
     ran = subprocess.run(
         command,

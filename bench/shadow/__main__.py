@@ -4,8 +4,9 @@
 
 The cluster is that of the scheduler's bench, 30 pods a node; this process serves it as list pages and watches. The
 shadow is a separate process, and only its figures count. While it follows the cluster, `--pods` pods a second are
-created, bound to random nodes, and started. Nearly every binding is a disagreement, which costs more than an agreement.
-Processor time is that of all its threads. "lists" is everything up to the first event, including the start of Python.
+created, bound to random nodes, and started. So nearly every binding is a disagreement, which costs more than an
+agreement. Processor time is that of all the shadow's threads. "lists" is everything up to the first event, including
+the start of Python.
 """
 
 from __future__ import annotations
@@ -190,7 +191,8 @@ class Bench:
     # ---- events ----
 
     async def _lives(self, seconds: int) -> int:
-        """Creates, binds and starts pods."""
+        """Sends the events of new pods, which are created, bound and started one after another. Returns the number of
+        pods."""
         chance, ends, number = random.Random(1), time.monotonic() + seconds, 0
         while time.monotonic() < ends:
             node = chance.randrange(self.nodes)

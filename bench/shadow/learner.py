@@ -1,8 +1,11 @@
-"""What learning alone costs a shadow: `python -m bench.shadow` prints it after its other table.
+"""Measures what it costs a shadow to learn where the scheduler's searches start. `python -m bench.shadow` prints it
+after its other table.
 
-A belief follows bindings of a scheduler with a hidden start. Processor time is that of the prediction and of the
-update, beside that of a single prediction without a belief; memory is what a belief keeps and what one binding needs
-at its peak, both measured by tracemalloc in bindings of their own, because it slows what it measures."""
+A simulated scheduler binds pods, and a belief learns the start of its search from them. Processor time is that of one
+prediction and one update of the belief, and, for comparison, of a prediction without a belief. Memory is what the
+belief keeps, and the most that one binding needs. tracemalloc measures it in separate bindings, because tracemalloc
+slows them down.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ Seen = tuple[Snapshot, Pod, str]
 
 
 def rows(folder: Path, sizes: Sequence[int]) -> Iterator[list[str]]:
-    """A row for each number of nodes."""
+    """Yields a row of the table for each size of cluster."""
     for nodes in sizes:
         place = folder / f"{nodes}-1"
         cluster.write(place, nodes=nodes, seed=1)
@@ -51,7 +54,7 @@ def rows(folder: Path, sizes: Sequence[int]) -> Iterator[list[str]]:
 
 
 def row(snapshot: Snapshot, bindings: int = BINDINGS) -> list[str]:
-    """The cells of one cluster."""
+    """Returns the cells of the table's row for this cluster."""
     scheduler = Scheduler()
     seen = list(_bindings(snapshot, scheduler, bindings + _MEASURED_LAST))
     first = belief = SearchBelief.unknown(snapshot, scheduler)
@@ -79,7 +82,8 @@ def row(snapshot: Snapshot, bindings: int = BINDINGS) -> list[str]:
 
 
 def _bindings(snapshot: Snapshot, scheduler: Scheduler, count: int) -> Iterator[Seen]:
-    """One pod after another of the cluster's applications, from a start that the belief does not know."""
+    """Binds `count` new pods of the cluster's applications, one after another. Yields the cluster before each binding,
+    the pod and its node. The searches begin at a node that the learner does not know."""
     chance, search = random.Random(1), Search(len(snapshot.nodes) // 3)
     for number in range(count):
         pod = pod_from_manifest(cluster.pod_at(None, app=chance.randrange(50), suffix=f"new{number}", is_running=False))
@@ -91,7 +95,8 @@ def _bindings(snapshot: Snapshot, scheduler: Scheduler, count: int) -> Iterator[
 
 
 def _memory(belief: SearchBelief, scheduler: Scheduler, seen: Seen) -> tuple[int, int]:
-    """Bytes that the belief after one more binding keeps, and the peak of that binding."""
+    """Updates the belief with one binding. Returns the bytes that the new belief keeps, and the peak during the
+    update."""
     before, pod, node = seen
     tracemalloc.start()
     try:

@@ -1,10 +1,10 @@
-"""Measures a large fleet on virtual time, with one real agent's shell per node: memory, and requests per second in each
-part of a roll-out. Also measures what 5,000 waiting nodes cost.
+"""Measures a large fleet on virtual time, with a real agent for each node: its memory, and its requests per second in
+each part of a roll-out. Also measures what 5,000 waiting nodes cost.
 
     python -m bench.wide [--nodes 500] [--concurrency 25] [--wait-minutes 60]
 
-The API server, the hosts and the pods' controllers are simulated; the agents are real. Exits with 1 if the roll-out
-breaks a law of the simulation.
+The API server, the hosts and the pods' controllers are simulated. Exits with 1 if the roll-out breaks a law of the
+simulation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SPAN_SECONDS = 10.0
 
 @dataclass
 class Part:
-    """One part of the roll-out: its length, and its requests by kind and by span of ten seconds."""
+    """One part of the roll-out: its length, its requests by kind, and its requests in each span of ten seconds."""
 
     name: str
     began: float

@@ -1,10 +1,10 @@
-"""Measures the longest time for which an agent's event loop is blocked, with 5,000 waiting nodes.
+"""Measures for how long an agent's event loop is blocked at most, with 5,000 waiting nodes.
 
 python -m bench.wide.blocks [--nodes 5000] [--rounds 5]
 
 The agent reads the lists of waiting nodes and of all nodes as an API server sends them, in pages, and decides with
-them. The figure is the processor time of a step of the loop, so that other programs on the machine do not count. The
-best of the rounds is printed.
+them. The figure is the processor time of the longest step of the loop, so that other programs on the machine do not
+count. The bench prints the best of the rounds.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 class Pages:
-    """A transport that answers every list of Nodes with these pages."""
+    """A transport of the client that answers every list of Nodes with these pages."""
 
     def __init__(self, nodes: list[dict[str, Any]]) -> None:
         starts = range(0, len(nodes), PAGE_SIZE)
@@ -79,7 +79,7 @@ class Pages:
 
 
 def a_waiting_node(number: int, chance: random.Random) -> dict[str, Any]:
-    """Returns a Node of about five kilobytes, as large as those of cloud providers."""
+    """Returns a waiting Node of about five kilobytes, which is the size of Nodes at cloud providers."""
     since = rfc3339(NEEDS_BEGAN + timedelta(seconds=chance.randrange(100_000)))
     record = Progress(phase=Phase.WAITING, need_since=since, tainted_at=since, taint_key="careen.dev/reboot-pending")
     annotations = {keys.PROGRESS: to_annotation(record), keys.PHASE: "Waiting", keys.MOVES: str(chance.randrange(60))}
@@ -119,14 +119,14 @@ async def blocks(server: Pages) -> dict[str, float]:
 
 
 async def deciding(waiters: tuple[NodeView, ...], order: Order) -> None:
-    """Runs the turn in which the agent writes its claim into the lock and rewrites the line of waiting nodes."""
+    """Runs the decision by which the agent writes its claim into the lock and chooses the next nodes in line."""
     node = a_marked_node(a_progress(Phase.CLAIMING), name="n1")
     decision = decide(an_observation(node, waiters=waiters), a_policy(order=order))
     assert decision.actions, "the claim enters the lock"
 
 
 async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
-    """Runs the last turn before the cordon, in which the agent reads the budgets."""
+    """Runs the last decision before the cordon, for which the agent checks the budgets."""
     node, budgets = a_marked_node(a_progress(Phase.CLAIMING), name="n1"), (Budget(kind=BudgetKind.ZONE, limit=1),)
     seen = an_observation(
         node, lock=held(an_entry()), waiters=NOT_ASKED, fleet=Fleet(nodes=(*nodes, node), read_at_uptime=UPTIME)
@@ -136,8 +136,8 @@ async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
 
 @contextmanager
 def longest_step() -> Iterator[list[float]]:
-    """Yields a list with one item: the longest step of the event loop so far, in seconds of processor time, including
-    garbage collection."""
+    """Yields a list with one number: the longest step of the event loop so far, in seconds of processor time. The time
+    includes garbage collection."""
     run, longest = asyncio.Handle._run, [0.0]
 
     def timed(handle: asyncio.Handle) -> None:

@@ -36,7 +36,8 @@ def components() -> list[str]:
 
 
 def parts() -> dict[str, Any]:
-    """Returns base, DaemonSets, annotations and additions, with the names that kustomize gives them."""
+    """Returns the objects that the chart's templates read: the base, the DaemonSet with and without each component, its
+    annotations, and the objects that each component adds."""
     base = _labelled(_resources(MANIFESTS))
     agent = _agent(base)
     found: dict[str, Any] = {
@@ -76,7 +77,8 @@ def _kustomization(folder: Path) -> Object:
 
 
 def _labelled(objects: list[Object]) -> list[Object]:
-    """Adds the labels of manifests/kustomization.yaml, which kustomize puts on objects and not on pods."""
+    """Adds the labels of manifests/kustomization.yaml to each object. Leaves pod templates as they are, as kustomize
+    does."""
     labels = _kustomization(MANIFESTS)["labels"]
     for each in objects:
         for row in labels:
@@ -85,8 +87,8 @@ def _labelled(objects: list[Object]) -> list[Object]:
 
 
 def _with_component(agent: Object, folder: Path) -> tuple[list[Object], Object]:
-    """Returns the objects that the component adds, and the DaemonSet after its patches. Supports the two kinds of
-    patches that the components use."""
+    """Returns the objects that the component adds, and the DaemonSet after the component's patches. Supports only JSON
+    patches and strategic merge patches, because the components have no others."""
     for patch in _kustomization(folder).get("patches", ()):
         text = (folder / patch["path"]).read_text() if "path" in patch else patch["patch"]
         content = yaml.safe_load(text)
@@ -98,7 +100,7 @@ def _with_component(agent: Object, folder: Path) -> tuple[list[Object], Object]:
 
 
 def _merge(into: Object, patch: Object) -> None:
-    """Performs a strategic merge: maps merge by key, lists of named things by name."""
+    """Performs a strategic merge: maps merge by key, and lists of items with a name merge by that name."""
     for key, value in patch.items():
         old = into.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
@@ -124,7 +126,7 @@ def _with_places(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _placed(value: Any, *, own: str, names: set[str], key: str) -> Any:
-    """Replaces `own` with the release's name wherever it names an object, and nowhere else."""
+    """Replaces `own` and the other names in `names` by placeholders, from which Helm makes the names of the release."""
     if isinstance(value, dict):
         is_account = value.get("kind") == "ServiceAccount"
         placed = {
@@ -150,7 +152,7 @@ def _placed(value: Any, *, own: str, names: set[str], key: str) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes long texts as blocks, and no anchors."""
+    """Writes texts with several lines as YAML blocks. Writes equal values repeatedly, without YAML anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
         return True

@@ -1,8 +1,9 @@
-"""Generates values.schema.json: the form of every value, so that `helm install` fails at a typing error. Otherwise the
-error could remove a gate.
+"""Generates values.schema.json, which describes the form of every value. With it, `helm install` refuses a misspelled
+value; without it, such a value could silently remove a gate.
 
-The schema contains only forms. The templates, or the agent when it starts, refuse what a form cannot express: a
-selector, an expression, two values that contradict each other."""
+The schema contains only forms. The templates, or the agent when it starts, refuse what a form cannot express: an
+invalid selector, an invalid expression, two values that contradict each other.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ _FORMS: list[tuple[kinds.ValueKind, list[Schema]]] = [
 
 
 def of_setting(name: str) -> Schema:
-    """Returns the form of `configuration.NAME`."""
+    """Returns the JSON schema of the value `configuration.NAME`."""
     kind = SETTINGS[name].kind
     forms = _forms(kind)
     if kind.many:
@@ -96,8 +97,8 @@ def _configuration() -> Schema:
 
 
 def _extra_args() -> Schema:
-    """Returns the form of extra arguments: flags by name, with a list for a repeated flag. The templates refuse flags
-    that the chart or a value already sets."""
+    """Returns the form of extra arguments: a map from flags to values, or to lists of values for repeated flags. The
+    templates, not this form, refuse a flag that the chart already sets."""
     one: list[Schema] = [TEXT, {"type": "number"}, SWITCH, {"type": "null"}]
     some: Schema = {"anyOf": [*one, {"type": "array", "items": {"anyOf": one[:3]}}]}
     return _closed({flag(name): some for name in SETTINGS})

@@ -34,8 +34,8 @@ def key(name: str) -> str:
 
 
 def place(name: str) -> str:
-    """Returns where the chart writes the setting: live settings go into the ConfigMap, and those that the ConfigMap may
-    not set go on the DaemonSet."""
+    """Returns where the chart writes the setting: `configMap`, `secret`, `flag` (of the DaemonSet), or `chart` if the
+    chart itself sets the value."""
     setting = SETTINGS[name]
     if name in OWNED:
         return "chart"
@@ -48,10 +48,11 @@ def place(name: str) -> str:
 
 
 def empty_is_a_value(name: str) -> bool:
-    """Whether an empty text is a value of this setting.
+    """Whether an empty text in values.yaml is a value of this setting, rather than "not given".
 
-    In kured's chart "" always means "not given". kured sets no taint without a key, and here only "" says that.
-    careen's own settings use `null` for "not given"."""
+    kured's chart reads "" as "not given". The taint is an exception, because kured sets no taint if its key is empty.
+    careen's own settings use `null` for "not given".
+    """
     setting = SETTINGS[name]
     if setting.kind.many or (setting.is_kureds and name != "prefer_no_schedule_taint"):
         return False
@@ -102,10 +103,11 @@ def _value(name: str) -> str:
 
 
 def _shown(name: str) -> str:
-    """Returns the default as a comment, in the form that people write.
+    """Returns the default, in the form that people write, for a comment in values.yaml.
 
-    As a value it would be ambiguous: Helm merges values with defaults, so the chart could not see whether a person
-    wrote it."""
+    A default as a value would be ambiguous: Helm merges values with defaults, so the chart could not see whether a
+    person wrote it.
+    """
     kind, value = SETTINGS[name].kind, DEFAULTS[name]
     if name == "host_root":
         return "/proc/1/root, or what the component signal says"

@@ -1,6 +1,8 @@
-"""The checker of a roll-out: the rules in order, each with its name for `--break`, its sentence, and its check.
+"""The checker of a roll-out: a table of the rules. Each rule has a name for `careen demo --break`, a sentence and a
+check.
 
-No rule queries the agents; `evidence.py` describes what the rules read."""
+No rule asks the agents what they did; `evidence.py` describes what the rules read instead.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ class BrokenRule:
 
 
 def judge(evidence: RolloutTrace) -> list[BrokenRule]:
-    """Returns the broken rules in the order of the table; none if every rule held."""
+    """Returns the broken rules in the order of the table; none if no rule was broken."""
     found = [
         BrokenRule(rule=rule, breaches=tuple(sorted(rule.breaches(evidence), key=lambda b: b.at))) for rule in RULES
     ]

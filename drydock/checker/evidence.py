@@ -1,7 +1,9 @@
 """The evidence that the checker reads, and functions that several rules share.
 
 The evidence is the API server's journal and the hosts' log: what agents did, not what they intended. The checker shares
-no code with the agents, their core or their parsers; its own parsers follow the documentation."""
+no code with the agents, so that a bug of their parsers cannot hide in the checker too. Its own parsers follow the
+documentation.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ AGENT_PREFIX = "careen-agent-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """One write in the API server's journal: actor, time (seconds), object, before and after. `before` or `after` is
-    empty if the object did not exist."""
+    """One write in the API server's journal: the actor, the time in seconds, the object before and after. `before` is
+    empty if the write created the object, `after` if it deleted the object."""
 
     at: float
     actor: str
@@ -30,13 +32,14 @@ class Write:
 
     @property
     def cordons(self) -> bool:
-        """Whether this write took the node out of service."""
+        """Whether this write cordoned the node."""
         return self.plural == "nodes" and is_cordoned(self.after) and not is_cordoned(self.before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEvent:
-    """One line of the hosts' log: `need`, `asked`, `down`, `booted` or `ready`, with the boot id at that time."""
+    """One line of the hosts' log: `need`, `asked`, `down`, `booted` or `ready`, with the host's boot id at that
+    time."""
 
     at: float
     host: str
@@ -46,7 +49,7 @@ class HostEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutTrace:
-    """All evidence of a roll-out. `is_complete` is False if the roll-out was stopped on purpose before its end."""
+    """All evidence of a roll-out. `is_complete` is False if the demo stopped the roll-out before its end."""
 
     writes: Sequence[Write]
     host_log: Sequence[HostEvent]
@@ -60,7 +63,7 @@ class RolloutTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
-    """One violation of a rule: when (seconds of the evidence's clock) and how, in a sentence."""
+    """One violation of a rule: the time on the evidence's clock in seconds, and a sentence that says what happened."""
 
     at: float
     sentence: str
@@ -100,7 +103,7 @@ def taints_of(node: Mapping[str, Any]) -> set[tuple[str, str, str]]:
 
 
 def claim_on(node: Mapping[str, Any]) -> str:
-    """Returns the claim id on the Node; empty if there is none."""
+    """Returns the id of the claim that the Node's annotation names; empty if it names none."""
     try:
         record = json.loads(((node.get("metadata") or {}).get("annotations") or {}).get("careen.dev/progress", "{}"))
     except (ValueError, RecursionError):
@@ -109,8 +112,8 @@ def claim_on(node: Mapping[str, Any]) -> str:
 
 
 def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
-    """Returns the claim id of every holder in the lock, by node; empty for a holder without an id. None if the lock is
-    unreadable."""
+    """Returns the claim id of every holder in the lock, by the holder's name. The id is empty if the lock has none for
+    the holder. None if the lock is unreadable."""
     text = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(LOCK_ANNOTATION)
     if not text:
         return {}
@@ -125,8 +128,8 @@ def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def lock_writes(evidence: RolloutTrace) -> Iterator[tuple[Write, dict[str, str], dict[str, str]]]:
-    """Yields every change of the holders: the write, the holders before and after. Skips changes while the lock is
-    unreadable."""
+    """Yields every write that changes the lock's holders, with the holders before and after. Skips writes while the
+    lock is unreadable."""
     known: dict[str, str] = {}
     for write in writes_to(evidence, "daemonsets"):
         if write.key == evidence.daemon_set and (after := claims_in(write.after)) is not None:
@@ -138,5 +141,5 @@ def lock_writes(evidence: RolloutTrace) -> Iterator[tuple[Write, dict[str, str],
 
 
 def given_back(write: Write, before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
-    """Returns the nodes whose claims an agent released with this write. A removal by a person does not count."""
+    """Returns the nodes whose claims an agent released with this write. Leaves out claims that a person removed."""
     return set(before) - set(after) if agent_node(write.actor) else set()

@@ -1,4 +1,4 @@
-"""Rules about hosts: each is tainted in time, reboots once per need, and has rebooted at the end."""
+"""Rules about hosts: a host with a need is tainted in time, reboots once for each need, and has rebooted at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from drydock.checker.evidence import (
 
 
 def every_need_is_tainted_in_time(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that each node's own agent taints it within the limit after its host needs a reboot."""
+    """Checks that each node's own agent taints the node within the time limit after the host needs a reboot."""
     for need in (e for e in evidence.host_log if e.what == "need"):
         times = [
             w.at
@@ -59,7 +59,8 @@ def one_reboot_for_each_need(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def every_node_comes_round(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that each host with a need has a new boot at the end, and that its Node is ready and schedulable."""
+    """Checks that, at the end, each host that needed a reboot has a new boot, and that its Node is ready and
+    schedulable."""
     if not evidence.is_complete:
         return
     latest = {w.key[1]: w.after for w in writes_to(evidence, "nodes")}

@@ -31,7 +31,8 @@ def never_more_claims_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks who removes entries: the node's own agent, or any agent after the Node has lost the claim."""
+    """Checks that only the node's own agent removes its claim from the lock. Another agent may remove the claim only if
+    the Node no longer has it."""
     for write, before, after in lock_writes(evidence):
         taken = [
             node
@@ -47,8 +48,8 @@ def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def claims_are_given_back_only_when_it_is_safe(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that a claim is released only after a new boot and a ready node, or after an agent has undone everything
-    without a reboot request."""
+    """Checks that an agent releases a claim only after a new boot and a ready node, or, if no reboot was requested,
+    after undoing everything."""
     since: dict[str, float] = {}
     for write, before, after in lock_writes(evidence):
         for node in after.keys() - before.keys():
@@ -81,7 +82,7 @@ def _node_at(evidence: RolloutTrace, name: str, at: float) -> Mapping[str, Any]:
 
 
 def _cordoner(evidence: RolloutTrace, name: str, at: float) -> str:
-    """Returns the actor that set the node's cordon, as of that time."""
+    """Returns who had set the node's cordon last at that time; empty if nobody had."""
     cordons = [
         write for write in writes_to(evidence, "nodes") if write.key[1] == name and write.at <= at and write.cordons
     ]
@@ -89,7 +90,8 @@ def _cordoner(evidence: RolloutTrace, name: str, at: float) -> str:
 
 
 def no_reboot_without_its_own_claim(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that the lock contains the node, with the claim id of its Node, when the host is asked to reboot."""
+    """Checks that, when the host is asked to reboot, the lock contains the node's claim, with the claim id on the
+    Node."""
     holders: dict[str, str] = {}
     claims: dict[str, str] = {}
     lock = {id(write): after for write, _, after in lock_writes(evidence)}

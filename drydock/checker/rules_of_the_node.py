@@ -1,4 +1,5 @@
-"""Rules about Nodes and pods: how many nodes are down, who may change what, and what remains at the end."""
+"""Rules about Nodes and pods: how many nodes are down, who may change which fields, and which marks remain at the
+end."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ _CONSUMED = ("careen.dev/retry", "careen.dev/reboot-now")
 
 
 def never_more_nodes_down_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Counts nodes that agents cordoned and hosts that went down at every moment. Nodes that are down for other reasons
-    count at each cordon."""
+    """Checks that, at every moment, no more nodes are cordoned by agents or rebooting than the concurrency allows. At
+    each cordon by an agent, nodes that are down for other reasons count too."""
     ours: set[str] = set()
     down_since: dict[str, float] = {}
     nodes: dict[str, Mapping[str, Any]] = {}
@@ -85,7 +86,8 @@ def _is_cordon_by_agent(event: Write | HostEvent) -> bool:
 
 
 def no_reboot_of_a_node_that_is_not_drained(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that only DaemonSet pods, static pods and finished pods are left when the host is asked to reboot."""
+    """Checks that, when the host is asked to reboot, only DaemonSet pods, static pods and finished pods are on the
+    node."""
     pods: dict[tuple[str, str], Mapping[str, Any]] = {}
     for event in events(evidence):
         if isinstance(event, Write):
@@ -111,7 +113,7 @@ def _must_go(pod: Mapping[str, Any]) -> bool:
 
 
 def what_others_set_stays(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that agents remove only cordons, taints, labels and annotations that agents set."""
+    """Checks that agents remove only those cordons, taints, labels and annotations that agents have set."""
     setters: dict[tuple[str, str], str] = {}
     for write in writes_to(evidence, "nodes"):
         name, before, after = write.key[1], _marks(write.before), _marks(write.after)
@@ -148,7 +150,7 @@ def agents_write_their_own_node_only(evidence: RolloutTrace) -> Iterator[Breach]
 
 
 def pods_leave_by_eviction(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that agents evict pods and never delete them, because a deletion does not check a budget."""
+    """Checks that agents never delete pods but evict them, because a deletion would not check disruption budgets."""
     for write in writes_to(evidence, "pods"):
         if agent_node(write.actor) and write.verb == "delete":
             yield Breach(
@@ -174,7 +176,7 @@ def held_nodes_are_left_alone(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def waiting_nodes_say_why(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that a node with careen's label also has phase, reason and since."""
+    """Checks that a node with careen's label also has annotations with its phase, the reason and the time."""
     for write in writes_to(evidence, "nodes"):
         metadata = write.after.get("metadata") or {}
         annotations = metadata.get("annotations") or {}

@@ -1,4 +1,4 @@
-"""Rules about workloads: those that lost pods to a drain have recovered before the next node may start."""
+"""The rule about workloads: workloads that lost pods to a drain must recover before the next node may start."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _COUNTED_BEFORE_SECONDS = 2.0  # before the cordon, the owners are read; there e
 
 
 def workloads_are_well_before_the_claim_goes_on(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that each owner of displaced pods has as many ready pods at the release as before the node's cordon. Jobs
-    are excluded, because their pods may end."""
+    """Checks that each owner of evicted pods has as many ready pods when the claim is released as before the node's
+    cordon. Jobs are excluded, because their pods may end."""
     ready = _ready_over_time(evidence)
     cordons = [w for w in writes_to(evidence, "nodes") if w.cordons and agent_node(w.actor) == w.key[1]]
     for write, before, after in lock_writes(evidence):
@@ -65,7 +65,7 @@ def _serves(pod: Mapping[str, Any]) -> bool:
 
 
 def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns the controller's uid, and its kind and name for messages."""
+    """Returns the uid of the pod's controller, and the controller's kind and name for messages."""
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             return reference["uid"], f"{reference['kind']} {reference['name']}"
@@ -73,8 +73,8 @@ def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _displaced(evidence: RolloutTrace, node: str, since: float, until: float) -> dict[str, str]:
-    """Returns the owners that have a replica count. The pods of a Job end without a drain too, so fewer of them are no
-    loss."""
+    """Returns the owners of the pods that the node's agent evicted in this time. Leaves out Jobs, because their pods
+    also end without a drain."""
     evicted = [
         w
         for w in writes_to(evidence, "pods")
@@ -89,7 +89,8 @@ def _at(line: Timeline, instant: float) -> int:
 
 
 def _fewest_before(line: Timeline, cordon: float, seconds: float) -> int:
-    """Returns the lowest number that the agent may have counted before the cordon, after all pods had been ready."""
+    """Returns the least number of ready pods that the agent may have counted before the cordon. Ignores the time before
+    all pods were ready for the first time."""
     before = [(at, count) for at, count in line if at <= cordon]
     most = max((count for _, count in before), default=0)
     complete = next((at for at, count in before if count == most), cordon)

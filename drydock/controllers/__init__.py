@@ -1,1 +1,1 @@
-"""A minimal kube-controller-manager that replaces evicted pods, with one file per controller."""
+"""A minimal kube-controller-manager. Its controllers replace evicted pods, for example. Each has its own file."""

@@ -32,7 +32,8 @@ def reconcile(verbs: Verbs) -> float | None:
 
 
 def _reconcile_one(verbs: Verbs, budget: Content) -> bool:
-    """Writes the budget's status. Returns True while it counts granted evictions whose pods still exist."""
+    """Writes the budget's status. Returns True if a pod whose eviction was granted still exists, because the budget
+    must then be checked again later."""
     matches = label_selector_from_object(budget["spec"].get("selector"))
     pods = [
         p.content
@@ -65,8 +66,8 @@ def _reconcile_one(verbs: Verbs, budget: Content) -> bool:
 
 
 def _still_disrupted(verbs: Verbs, budget: Content, pods: list[Content]) -> dict[str, str]:
-    """Returns granted evictions whose pods are not yet marked as deleted. The other evictions show in the pods
-    themselves."""
+    """Returns the granted evictions whose pods are not yet marked as deleted. All other evicted pods are marked as
+    deleted, so the budget does not count them anyway."""
     names = {p["metadata"]["name"] for p in pods if not is_going(p)}
     granted = (budget.get("status") or {}).get("disruptedPods") or {}
     oldest = verbs.wall_clock() - _DELETION_TIMEOUT
@@ -74,7 +75,8 @@ def _still_disrupted(verbs: Verbs, budget: Content, pods: list[Content]) -> dict
 
 
 def _expected_and_desired(verbs: Verbs, budget: Content, pods: list[Content]) -> tuple[int, int]:
-    """Returns the number of expected pods, and how many of them must stay healthy (getExpectedPodCount)."""
+    """Returns the number of pods that the budget expects, and how many of them must stay healthy
+    (getExpectedPodCount)."""
     spec = budget["spec"]
     if "maxUnavailable" in spec:
         expected = _scale(verbs, pods)
@@ -91,7 +93,8 @@ def _amount(value: int | str, of: int) -> int:
 
 
 def _scale(verbs: Verbs, pods: list[Content]) -> int:
-    """Returns the replicas of the pods' controllers, each controller once. A Deployment counts for its ReplicaSets."""
+    """Returns the sum of the replicas of the pods' controllers. Pods of a ReplicaSet count for the Deployment that owns
+    it."""
     owners = {
         uid: content
         for r in _SCALED

@@ -1,7 +1,8 @@
 """Runs a controller after every change of the kinds that it watches.
 
-Each controller is a function that compares the wanted state of all objects with the actual state. The embedded cluster
-is small, so this is fast enough and simpler than queues of keys."""
+Each controller is a function that compares the wanted state of all objects with their actual state. Because the
+embedded cluster is small, this is fast enough, and simpler than queues of keys.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +25,10 @@ Reconcile = Callable[[Verbs], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """A reconciling function, the plurals of the kinds whose changes wake it, and its name in the audit.
+    """A controller. `name` is its name in the audit, `watches` has the plurals of the kinds whose changes start it.
 
-    The function returns after how many seconds it should run again even without a change, or None."""
+    `reconcile` returns after how many seconds it must run again even without a change, or None.
+    """
 
     name: str
     watches: tuple[str, ...]

@@ -52,7 +52,7 @@ def is_going(content: Content) -> bool:
 
 
 def template_hash(template: Mapping[str, Any]) -> str:
-    """Returns a hash of ten letters that changes with the template."""
+    """Returns a hash of the template, as ten letters. Different templates have different hashes."""
     digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).digest()
     return "".join(_SAFE_LETTERS[byte % len(_SAFE_LETTERS)] for byte in digest[:10])
 
@@ -60,7 +60,7 @@ def template_hash(template: Mapping[str, Any]) -> str:
 def pod_from_template(
     owner: Content, template: Mapping[str, Any], *, name: str = "", labels: Mapping[str, str] | None = None
 ) -> Object:
-    """Makes a pod of the owner, with this name or with a name that the server generates from the owner's name."""
+    """Returns a pod of the owner. Without `name`, the server generates the pod's name from the owner's name."""
     given = template.get("metadata") or {}
     metadata: Object = {
         "labels": {**(given.get("labels") or {}), **(labels or {})},
@@ -73,7 +73,7 @@ def pod_from_template(
 
 
 def write_status(verbs: Verbs, kind: str, content: Content, status: Mapping[str, Any], actor: str) -> None:
-    """Merges these fields into the object's status. Writes nothing if the status already has them."""
+    """Sets these fields of the object's status. Writes nothing if they already have these values."""
     now = content.get("status") or {}
     if any(now.get(key) != value for key, value in status.items()):
         metadata = content["metadata"]

@@ -1,4 +1,5 @@
-"""ReplicaSets: keeps the wanted number of pods, with generated names. Source: pkg/controller/replicaset."""
+"""ReplicaSets: creates and deletes pods until their number is the wanted one. The server generates the pods' names.
+Source: pkg/controller/replicaset."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The embedded cluster's scheduler: `scheduler_core` decides, and this loop feeds it and binds pods.
+"""The embedded cluster's scheduler: `scheduler_core` decides, and this loop passes objects to it and binds pods.
 
-scheduler_core's queue gives the order. A seed chooses among nodes of equal score, as chance does in the real
-scheduler."""
+scheduler_core's queue gives the order of the pods. A seed chooses among nodes of equal score, where the real scheduler
+chooses at random.
+"""
 
 from __future__ import annotations
 
@@ -165,7 +166,7 @@ class SchedulerLoop:
                     yield stored.content
 
     def _refuse(self, queued: QueuedPod, result: CycleResult) -> None:
-        """Writes the reason on the pod, preempts other pods if that makes room, and puts the pod back into the
+        """Writes on the pod why no node fits. Preempts other pods if that makes room. Then returns the pod to the
         queue."""
         pod = queued.pod
         nomination = result.preemption

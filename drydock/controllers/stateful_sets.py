@@ -1,7 +1,8 @@
-"""StatefulSets: pods with ordinals, created one after another, and never two with one name. Source:
+"""StatefulSets: pods with ordinals, created one after another. Two pods never have the same name. Source:
 pkg/controller/statefulset.
 
-Volume claim templates are ignored, because the embedded cluster provides no storage."""
+Volume claim templates are ignored, because the embedded cluster provides no storage.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def _names(owner: Content) -> list[str]:
 
 
 def _fill(verbs: Verbs, owner: Content, existing: dict[str, Content], revision: str) -> None:
-    """Creates the missing pods. With OrderedReady, waits until the previous ordinal is healthy."""
+    """Replaces finished pods and creates missing pods, by ordinal. With OrderedReady, stops at the first pod that is
+    not ready."""
     in_order = owner["spec"].get("podManagementPolicy") != "Parallel"
     for name in _names(owner):
         pod = existing.get(name)

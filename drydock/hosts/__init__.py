@@ -1,1 +1,1 @@
-"""Simulated machines, their kubelets and agents, and disturbances."""
+"""Simulated hosts, their kubelets, the agents' processes, and disturbances."""

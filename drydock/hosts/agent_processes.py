@@ -1,5 +1,5 @@
-"""The agents of the demo: one real `careen agent` process per node, which is started, killed with its host, and
-restarted."""
+"""The agents of the demo: one real `careen agent` process for each node. The demo starts it, kills it when its host
+goes down, and starts it again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Agent:
 
 
 class AgentProcesses:
-    """Keeps an agent running on each host that is up. `crashes` counts exits that the demo did not cause."""
+    """Keeps an agent running on each host that is up."""
 
     def __init__(self, folder: Path, server_url: str, *, extra_arguments: Sequence[str] = ()) -> None:
         self._folder = folder
@@ -88,13 +88,13 @@ class AgentProcesses:
         self._agents[host.name] = _Agent(host=host, command=command, log=self._folder / f"{host.name}.log")
 
     def start(self, name: str) -> None:
-        """Runs the node's agent until `kill`. An agent that exits is started again."""
+        """Runs the node's agent until `kill` is called. If the agent exits earlier, it is started again."""
         agent = self._agents[name]
         if agent.supervisor is None or agent.supervisor.done():
             agent.supervisor = asyncio.create_task(self._supervise(agent))
 
     def kill(self, name: str) -> None:
-        """Kills the agent with its host. The agent cannot clean up."""
+        """Kills the agent because its host goes down. The agent has no time to clean up."""
         agent = self._agents[name]
         if agent.supervisor is not None:
             agent.supervisor.cancel()
@@ -103,7 +103,8 @@ class AgentProcesses:
         agent.process = None
 
     def crash(self, name: str) -> None:
-        """Kills only the process, as the kernel does when memory runs out. The agent is then started again."""
+        """Kills the agent's process while its host stays up, as the kernel does when memory runs out. The agent is then
+        started again."""
         _kill_group(self._agents[name].process)
 
     @property
@@ -153,15 +154,15 @@ _UNLESS_ALONE = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
 
 
 def dies_with_us() -> list[str]:
-    """Returns a command prefix with which the kernel ends an agent if the demo is killed. Empty on systems without this
-    feature."""
+    """Returns the beginning of a command line with which the kernel ends an agent if the demo is killed. Empty on
+    systems that cannot do that."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "sh", "-c", _UNLESS_ALONE, "sh", str(os.getpid())] if setpriv else []
 
 
 def _environment() -> dict[str, str]:
-    """Returns this process's environment without variables that would be agent settings, and with the path of the
-    package."""
+    """Returns this process's environment, without the variables that an agent would read as settings. Adds the path of
+    the package."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("CAREEN_", "KURED_", "KUBERNETES_"))}
     roots = [str(Path(package.__path__[0]).resolve().parent) for package in (careen, scheduler_core)]
     kept["PYTHONPATH"] = os.pathsep.join([*roots, *filter(None, [kept.get("PYTHONPATH", "")])])

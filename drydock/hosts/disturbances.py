@@ -1,4 +1,5 @@
-"""Simulates what people and failures do during a roll-out. Agents must cope with it, and the checker verifies that."""
+"""Simulates what people do during a roll-out, and failures. The checker then shows whether the agents cope with
+them."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def with_cordon(node: dict[str, Any], *, cordoned: bool) -> dict[str, Any]:
 
 
 def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
-    """Marks nodes as other people would. The marks must still exist at the end."""
+    """Puts a taint, a label and an annotation on a node, as a person would. They must still exist at the end."""
     name = node_names(count)[-1]
     edit_node(cluster, name, lambda node: with_taint(node, "example.com/spot", "PreferNoSchedule"))
     edit_node(
@@ -58,7 +59,7 @@ def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
 
 
 async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """Holds one node when the hosts need reboots, as a person would, and removes the hold later."""
+    """Holds one node when the hosts need their reboots, as a person would, and ends the hold later."""
     if count < 4:
         return
     held = node_names(count)[count // 2]
@@ -91,8 +92,9 @@ def _is_done(cluster: EmbeddedCluster, name: str) -> bool:
 async def crash_agents(crash: Callable[[str], object], names: list[str], chance: random.Random) -> None:
     """Kills one agent after another, in any phase, until cancelled.
 
-    The pause for each agent doubles. If starting an agent took longer than the pause, a fleet of one node would never
-    finish."""
+    After each crash, an agent is left alone for twice as long as before. Otherwise, if an agent needed longer to start
+    than to be killed again, a fleet of one node would never finish.
+    """
     loop = asyncio.get_running_loop()
     spared_until: dict[str, float] = {}
     spell: dict[str, float] = {}

@@ -1,7 +1,7 @@
-"""The kubelets of all simulated nodes: they start pods, stop them, and report their node.
+"""The kubelets of all simulated nodes: they start and stop pods, and report their node's state.
 
-`machines.py` takes hosts down and brings them back. `controllers/node_lifecycle.py` reacts to a node that is not
-ready."""
+`machines.py` takes hosts down and brings them back. `controllers/node_lifecycle.py` reacts to a node that is not ready.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _ACTOR = "system:kubelet"
 
 
 class Kubelets:
-    """The kubelets of all nodes in one object. Each start and stop of a pod is a timer that checks the pod again when
-    it fires."""
+    """The kubelets of all nodes in one object. A timer starts or stops each pod; it first checks whether the pod has
+    changed in the meantime."""
 
     def __init__(self, verbs: Verbs, timings: Timings, chance: random.Random) -> None:
         self._verbs = verbs
@@ -43,12 +43,12 @@ class Kubelets:
                 self._look_at(stored.content, rebooted=True)
 
     def node_is_down(self, name: str) -> None:
-        """Stops reporting the node. It becomes unready at once, while a real cluster takes 40 s to notice."""
+        """Stops reporting the node. The node becomes unready at once; a real cluster takes 40 s to notice."""
         self._up.discard(name)
         self._report(name, ready=False, boot_id="")
 
     async def run(self) -> None:
-        """Follows the pods until cancelled."""
+        """Starts and stops the pods until cancelled."""
         changed = asyncio.Event()
         changed.set()
         seen = 0

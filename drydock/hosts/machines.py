@@ -1,7 +1,8 @@
-"""Simulated hosts. Each has a directory with a sentinel, a boot id, and a reboot that takes time.
+"""Simulated hosts. Each has a directory with a sentinel and a boot id, and needs some time for a reboot.
 
-An agent requests a reboot with the host's command, which touches a file; the checker uses the file's time. Only this
-module writes the log of the hosts."""
+An agent requests a reboot with the host's command, which touches a file. The checker takes the time of the request from
+that file. Only this module writes the hosts' log.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class HostRecord:
 
 
 class SimulatedHost:
-    """One computer: the files that an agent can read, and whether it is up."""
+    """One host: the files that an agent can read, and whether the host is up."""
 
     def __init__(self, name: str, root: Path, chance: random.Random) -> None:
         self.name = name
@@ -67,14 +68,16 @@ class SimulatedHost:
         return f"/usr/bin/touch {self.asked_file}"
 
     def begin_boot(self) -> None:
-        """Writes a new boot id and removes the sentinel, which is on tmpfs, as on Debian."""
+        """Writes a new boot id and removes the sentinel. As on Debian, the sentinel is on tmpfs and so does not survive
+        a boot."""
         self.boot_id = str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
         self.boot_id_file.write_text(f"{self.boot_id}\n")
         self.sentinel.unlink(missing_ok=True)
         self.asked_file.unlink(missing_ok=True)
 
     def asked_at(self) -> float | None:
-        """Returns when the reboot was requested, in wall clock seconds; None if it was not."""
+        """Returns the time at which the reboot was requested, in seconds of the wall clock; None if it was not
+        requested."""
         try:
             return self.asked_file.stat().st_mtime
         except FileNotFoundError:
@@ -84,7 +87,8 @@ class SimulatedHost:
 class Hosts:
     """All hosts, their log, and the loop that performs requested reboots.
 
-    `on_down` is called with the host when it stops, `on_up` when its kubelet runs again."""
+    `on_down` is called with the host when the host stops, and `on_up` when its kubelet runs again.
+    """
 
     def __init__(
         self,
@@ -106,7 +110,7 @@ class Hosts:
         self._reboots: dict[str, asyncio.Task[None]] = {}
 
     def need_reboot(self, name: str) -> None:
-        """Simulates the installation of a kernel, so that the host needs a reboot."""
+        """Makes the host need a reboot, as the installation of a kernel does."""
         host = self.by_name[name]
         host.sentinel.touch()
         self._record(host, "need")

@@ -1,6 +1,8 @@
-"""Agents that misbehave on purpose, one for each rule of the checker: `careen demo --break RULE` must then exit with 1.
+"""Rogues: agents that misbehave on purpose, one for each rule of the checker. `careen demo --break RULE` runs one of
+them, and must then exit with 1.
 
-A rogue uses an agent's name and accesses hosts as an agent would. It violates its rule and does little else."""
+A rogue uses an agent's name, and accesses hosts as an agent would. It breaks its rule and does little else.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ _LOOK_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What a rogue can access. `agents` is None if no real agents run."""
+    """The parts of the demo that a rogue uses. `agents` is None if no real agents run."""
 
     cluster: EmbeddedCluster
     agents: AgentProcesses | None
@@ -47,9 +49,11 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rogue:
-    """A violation of a rule. `before_the_needs` runs before hosts need reboots, `act` as soon as they do.
+    """What a rogue does to break its rule. `before_the_needs` runs before hosts need reboots, `act` as soon as they do.
 
-    `at_the_end` is for rules about the final state: the roll-out then runs to its end, or until its time limit."""
+    With `at_the_end`, `act` runs when the roll-out has completed or has reached its time limit, because the rule is
+    about the final state.
+    """
 
     act: Callable[[Scene], Awaitable[None]]
     before_the_needs: Callable[[Scene], None] = lambda _scene: None
@@ -57,7 +61,7 @@ class Rogue:
 
 
 def _write_lock(scene: Scene, actor: str, change: Callable[[dict[str, Any]], None]) -> None:
-    """Writes the lock as an agent would, regardless of its content."""
+    """Changes the lock in the name of `actor`, without the checks that a real agent makes."""
 
     def edit(daemon_set: dict[str, Any]) -> dict[str, Any]:
         text = (daemon_set["metadata"].get("annotations") or {}).get(_LOCK)
@@ -75,7 +79,7 @@ def _holders(scene: Scene) -> list[str]:
 
 
 def _claim(scene: Scene, name: str) -> None:
-    """Takes a claim correctly: writes its id first on the Node, then in the lock."""
+    """Takes a claim as a correct agent does: writes the claim's id on the Node, then adds the claim to the lock."""
     edit_node(
         scene.cluster,
         name,
@@ -218,7 +222,7 @@ async def _let_the_time_pass(scene: Scene) -> None:
 
 
 async def _say_nothing(_scene: Scene) -> None:
-    """Does nothing, because here the missing write is the violation."""
+    """Does nothing. The rule requires a write, so the rogue breaks it by not writing."""
 
 
 async def _mark_without_saying_why(scene: Scene) -> None:

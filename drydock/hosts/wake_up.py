@@ -1,7 +1,8 @@
-"""Waits for a change with a time limit.
+"""Waits for an event with a time limit.
 
-`asyncio.wait_for` of Python 3.11 loses a cancellation that arrives in the same loop iteration as the change. A task
-that waits for the cancelled one then never ends. `asyncio.timeout` does not lose it."""
+`asyncio.wait_for` of Python 3.11 loses a cancellation that arrives in the same loop iteration as the event. A task that
+waits for the cancelled one then never ends. `asyncio.timeout` does not lose it.
+"""
 
 from __future__ import annotations
 

@@ -48,13 +48,14 @@ _SETTLE_LOOK_SECONDS = 0.1
 
 
 class PartDied(Exception):
-    """A part of the cluster failed, so the run says nothing about the agents. The message names the part and the
+    """A part of the cluster failed, so the run shows nothing about the agents. The message names the part and the
     cause."""
 
 
 @dataclass(slots=True, kw_only=True)
 class EmbeddedCluster:
-    """A running cluster. Set `on_down` and `on_up` to follow the hosts; the demo kills and starts agents there."""
+    """A running cluster. It calls `on_down` and `on_up` when a host goes down or comes up. The demo sets both, to kill
+    and start the host's agent."""
 
     api: ApiServer
     hosts: Hosts
@@ -65,8 +66,8 @@ class EmbeddedCluster:
     failure: asyncio.Future[None] | None = None
 
     async def wait_until_settled(self, seconds: float) -> None:
-        """Waits until every pod is bound and ready. Raises `GaveUp` with the other pods if nothing progresses within
-        the limit."""
+        """Waits until every pod is bound and ready. Raises `GaveUp`, with the names of the unready pods, if nothing
+        progresses within the limit."""
         patience = TimeLimit(seconds)
         while True:
             self.raise_if_broken_down()
@@ -96,9 +97,10 @@ async def running_cluster(
     port: int = 0,
     agent_arguments: Sequence[str] = (),
 ) -> AsyncIterator[EmbeddedCluster]:
-    """Runs a cluster with the sample's workloads and all hosts up. Leaving the block stops everything.
+    """Runs a cluster with the demo's workloads and with all hosts up, within the block.
 
-    careen's DaemonSet lists `agent_arguments` for its agents, but the agents are not started here."""
+    careen's DaemonSet has `agent_arguments`, but no agents are started.
+    """
     pace, chance = timings or Timings(), random.Random(seed)
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), seed=seed, plan=plan)
     await api.start(port)

@@ -1,8 +1,9 @@
-"""Counts how often the agents' forecasts were right, from outside.
+"""Counts how often the agents' forecasts were right, without asking the agents.
 
-An agent writes with its cordon where it expects each pod to land; the journal shows where the replacements landed.
-Replacements of one owner are interchangeable. They are therefore matched to the owner's evicted pods so that most
-forecasts are right; each replacement counts once."""
+At the cordon, an agent writes on the Node where it expects each pod to land. The journal shows where the replacements
+landed. Replacements of one owner are interchangeable. So they are matched with the owner's evicted pods such that most
+forecasts are right, and each replacement counts once.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class ForecastScore:
 
 
 def score_forecasts(writes: Sequence[Write]) -> ForecastScore | None:
-    """Returns the score over all drains; None if no agent wrote a forecast that names pods."""
+    """Returns the score of all drains together; None if no agent wrote a forecast with pods."""
     scores = [
         score
         for write in writes
@@ -69,7 +70,7 @@ def _score(cordon: Write, writes: Sequence[Write]) -> ForecastScore | None:
 
 
 def _most_matches(said: list[tuple[str, ...]], places: list[str]) -> int:
-    """Returns the largest number of forecasts that can be matched to different replacements (augmenting paths)."""
+    """Returns how many forecasts can be matched at most, each with a different replacement (augmenting paths)."""
     taken: dict[int, int] = {}
 
     def place(forecast: int, seen: set[int]) -> bool:
@@ -89,7 +90,7 @@ def _owner(pod: Mapping[str, Any]) -> str:
 
 
 def _landing(node: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Returns the nodes on which each pod may land, from the annotation careen.dev/forecast."""
+    """Maps each pod in the annotation careen.dev/forecast to the nodes on which it may land."""
     text = (node["metadata"].get("annotations") or {}).get("careen.dev/forecast", "")
     try:
         pods = json.loads(text)["pods"] if text else {}

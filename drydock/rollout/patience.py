@@ -1,8 +1,8 @@
-"""Time limits for a machine of unknown speed: in seconds that the load stretches, restarted after each step of
-progress.
+"""Time limits that allow more time on a loaded machine, and that begin again after each step of progress.
 
-The waits are for other processes of the same machine. While sixty others queue for its two processors, each process
-gets a thirtieth of its usual time, so a wall-clock limit cannot show whether a process hangs."""
+The waits are for other processes of the same machine. If many processes share its processors, each runs much more
+slowly, so a wall-clock limit could not tell a slow process from one that hangs.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from collections.abc import Callable
 
 
 class GaveUp(Exception):
-    """The awaited condition did not become true. The message names it, the time waited, and the known cause."""
+    """What was waited for did not happen. The message names it, the time waited, and the cause if it is known."""
 
 
 def crowding(ours: int = 0) -> float:
-    """Returns the number of runnable processes per processor, by the load average of the last minute; at least 1.
+    """Returns the number of runnable processes per processor, from the load average of the last minute; at least 1.
 
-    `ours` of them are not counted, so that the processes of a demo do not extend its own limits."""
+    `ours` processes are not counted: the processes of a demo must not extend the demo's own limits.
+    """
     try:
         return max(1.0, (os.getloadavg()[0] - ours) / len(os.sched_getaffinity(0)))
     except (OSError, AttributeError):  # a system that counts no load, or has no notion of affinity
@@ -26,10 +27,11 @@ def crowding(ours: int = 0) -> float:
 
 
 class TimeLimit:
-    """A time limit in seconds of an otherwise idle machine.
+    """A time limit, in seconds that an otherwise idle machine would need.
 
-    Call `is_over` at each check: the higher the load, the less the time since the last check counts. A `progress` that
-    differs from the last one restarts the limit."""
+    Call `is_over` at each check. The higher the load, the less the time since the last check counts. The limit begins
+    again when `progress` differs from that of the last check.
+    """
 
     def __init__(
         self, seconds: float, *, clock: Callable[[], float] = time.monotonic, crowding: Callable[[], float] = crowding
@@ -54,7 +56,8 @@ class TimeLimit:
 
     @property
     def waited(self) -> str:
-        """The time waited for the message of `GaveUp`, such as `after 31 s`, with the load if it was high."""
+        """How long the caller waited, for the message of `GaveUp`: for example `after 31 s`, and the load if it was
+        high."""
         crowd = (
             f" on a computer with {self.most_crowded:.0f} processes for each processor"
             if self.most_crowded >= 2

@@ -1,4 +1,4 @@
-"""Reads the state of a roll-out from outside (Nodes, lock, journal and hosts) for tables and lines."""
+"""Reads the state of a roll-out for tables and lines, from Nodes, lock, journal and hosts. It asks no agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PREFIX = "careen.dev/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLine:
-    """The fields of one node that people see."""
+    """What the demo shows about one node."""
 
     name: str
     zone: str
@@ -48,7 +48,7 @@ class RolloutProgress:
 
 
 def read_progress(cluster: EmbeddedCluster, since: float) -> RolloutProgress:
-    """Returns the current state. `since` is a time of the store's clock."""
+    """Returns the current state of the roll-out. `since` is its begin on the store's clock."""
     store = cluster.api.store
     moves = evictions(store.journal, since)
     placed = [s.content["spec"].get("nodeName", "") for s in store.items(PODS.storage)]
@@ -61,7 +61,7 @@ def read_progress(cluster: EmbeddedCluster, since: float) -> RolloutProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionMove:
-    """One pod that an agent evicted. It is a repeat if the pod was created after the roll-out began."""
+    """One pod that an agent evicted. `is_repeat` is true if the pod was created after the roll-out began."""
 
     pod: str
     node: str

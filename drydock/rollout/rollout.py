@@ -1,6 +1,8 @@
-"""One roll-out from set-up to verdict: starts everything, lets every host need a reboot, waits, and checks the rules.
+"""Runs one roll-out from set-up to verdict: starts everything, makes every host need a reboot, waits, and checks the
+rules.
 
-The caller regularly gets a value with the progress, and shows it."""
+The caller passes a function, which is called regularly with the progress and shows it.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,9 @@ _ROGUE_SECONDS = 60.0
 class RolloutPlan:
     """The parameters of a roll-out.
 
-    `patience_seconds` limits the time until the first reboot, and from each reboot to the next, on an otherwise idle
-    machine. With `is_patience_exact` it limits the whole roll-out by the wall clock."""
+    `patience_seconds` limits the time until the first reboot, and from each reboot to the next. It counts seconds of an
+    otherwise idle machine. With `is_patience_exact`, it limits the whole roll-out in seconds of the wall clock.
+    """
 
     nodes: int
     seed: int
@@ -66,8 +69,8 @@ class RolloutPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutVerdict:
-    """The result of a roll-out. `seconds` count from the needs to the last node's return; `requests` are those of
-    agents in that time."""
+    """The result of a roll-out. `seconds` is the time from the needs until the last node was back, and `requests` are
+    those of the agents in that time."""
 
     nodes: int
     rebooted: int
@@ -95,7 +98,7 @@ class RolloutVerdict:
 
 
 class Rollout:
-    """A cluster with its agents. `running_rollout` creates one, and `run` drives it to the verdict."""
+    """A cluster with its agents. `running_rollout` creates one; `set_up` and `run` then bring it to the verdict."""
 
     def __init__(self, plan: RolloutPlan, cluster: EmbeddedCluster, agents: AgentProcesses | None) -> None:
         self.plan = plan
@@ -106,8 +109,8 @@ class Rollout:
         self._crowding = 1.0
 
     async def set_up(self) -> None:
-        """Places and starts workloads and agents. Raises `GaveUp` with the names of those that did not become ready,
-        and why."""
+        """Places the workloads and starts the agents. Raises `GaveUp` if some of them do not become ready, with their
+        names and the reasons."""
         await self.cluster.wait_until_settled(_SETTLE_SECONDS)
         mark_as_a_person_would(self.cluster, self.plan.nodes)
         if self.agents is not None:
@@ -145,7 +148,8 @@ class Rollout:
         return f"the end of the log of {name}:\n{words}" if words else f"the agent on {name} has logged nothing"
 
     async def run(self, show: Callable[[RolloutProgress], None]) -> RolloutVerdict:
-        """Lets every host need a reboot. Follows until all are back, the time limit ends, or a rogue has acted."""
+        """Makes every host need a reboot. Waits until all nodes are back, the time limit ends, or a rogue has acted.
+        Returns the verdict."""
         store = self.cluster.api.store
         rogue = ROGUES.get(self.plan.broken_rule)
         scene = Scene(
@@ -187,8 +191,8 @@ class Rollout:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, show: Callable[[RolloutProgress], None], rogue: Rogue | None, scene: Scene) -> bool:
-        """Returns True if the roll-out completed or reached its time limit, and False if it was stopped after a rogue
-        acted."""
+        """Waits and shows the progress. Returns False if a rogue acted and so ended the roll-out; True if the roll-out
+        completed or reached its time limit."""
         if rogue is not None and not rogue.at_the_end:
             await self._act(rogue, scene)
             await self._show_for(show, _LAST_LOOK_SECONDS)
@@ -225,10 +229,11 @@ class Rollout:
         return read_progress(self.cluster, self.since).rebooted
 
     def _taint_seconds(self) -> float:
-        """Returns the limit for taints, which is longer on a loaded machine because the rule is about agents, not about
-        processors.
+        """Returns the time limit for taints. It is longer on a loaded machine, because the rule is about agents and not
+        about processors.
 
-        It is read while the roll-out runs; later load does not excuse an earlier delay."""
+        The load is measured during the roll-out, because a load after the roll-out would not excuse a late taint.
+        """
         self._crowding = max(self._crowding, crowding(ours=self.plan.nodes))
         return self.plan.taint_seconds * self._crowding
 
@@ -238,7 +243,8 @@ class Rollout:
         await asyncio.sleep(seconds)
 
     def _is_over(self) -> bool:
-        """Whether every host has rebooted, every node is back without careen's marks, and no claim is left."""
+        """Whether every host has rebooted, every node is in service without careen's marks, and the lock has no
+        claim."""
         progress = read_progress(self.cluster, self.since)
         daemon_set = self.cluster.api.verbs.read(resource_named("daemonsets"), NAMESPACE, "careen").content
         marked = [
@@ -299,7 +305,7 @@ class Rollout:
 
 @contextlib.asynccontextmanager
 async def running_rollout(plan: RolloutPlan, folder: Path) -> AsyncIterator[Rollout]:
-    """Prepares a roll-out for `set_up`. Leaving the block ends every process and closes every port."""
+    """Yields a roll-out that is ready for `set_up`. The end of the block ends every process and closes every port."""
     suffers = (lambda user: user.startswith(AGENT_USER)) if plan.has_faults else (lambda _user: False)
     arguments = ["--concurrency", str(plan.concurrency), *plan.agent_arguments]
     async with running_cluster(

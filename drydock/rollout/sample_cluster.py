@@ -15,7 +15,7 @@ _APPS = "shop"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleWorkload:
-    """One Deployment or StatefulSet, small enough to be one row of a table."""
+    """One Deployment or StatefulSet of the demo, described by a few values."""
 
     name: str
     kind: str
@@ -84,10 +84,11 @@ def _node(name: str, index: int, *, is_control_plane: bool) -> Manifest:
 
 
 def sample_workloads(nodes: int) -> list[SampleWorkload]:
-    """Returns workloads with about three pods per node, which request less than half of the cluster's CPU. All pods
+    """Returns workloads with about three pods per node. They request less than half of the cluster's CPU, so all pods
     still fit while two nodes are down.
 
-    Two nodes stay free of replicas with anti-affinity, except in smaller clusters."""
+    Two nodes have no replica of the workloads with anti-affinity, except in smaller clusters.
+    """
     workers = nodes - 1 if nodes >= 4 else nodes
     api, db = max(2, workers // 2), 3 if workers >= 5 else 1
     return [
@@ -164,7 +165,8 @@ def _host_term(app: str) -> Manifest:
 
 
 def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[Manifest]:
-    """Returns all objects except Nodes, in the order of their creation. `arguments` are those in careen's DaemonSet."""
+    """Returns all objects except Nodes, in the order of their creation. `arguments` are those of the agents in careen's
+    DaemonSet."""
     for namespace in (NAMESPACE, _APPS):
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     yield _agents(agent_arguments)
@@ -176,8 +178,8 @@ def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[
 
 
 def _agents(arguments: Sequence[str]) -> Manifest:
-    """Returns careen's DaemonSet with the arguments of its agents, because `careen config` and `careen forecast` read
-    them there."""
+    """Returns careen's DaemonSet with the arguments of its agents. `careen config` and `careen forecast` read the
+    arguments there."""
     manifest = daemon_set("careen", NAMESPACE, "50m")
     (container,) = manifest["spec"]["template"]["spec"]["containers"]
     container |= {

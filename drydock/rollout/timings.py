@@ -1,4 +1,4 @@
-"""The durations of events in the embedded cluster."""
+"""How long events take in the embedded cluster."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """Durations in seconds. They are a tenth of a real cluster's, so that a roll-out can be watched in a minute; their
-    ratios are real."""
+    """Durations in seconds. They are a tenth of those in a real cluster, so that a person can watch a roll-out in a
+    minute."""
 
     pod_start: float = 0.8
     pod_stop: float = 0.4

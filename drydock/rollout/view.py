@@ -1,4 +1,4 @@
-"""The display of a running roll-out: a live table on a terminal, otherwise a line for each change."""
+"""Shows a running roll-out: in a live table on a terminal, otherwise with a line for each change."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _REASON_WIDTH = 70
 
 
 def line_printer(out: TextIO) -> Callable[[RolloutProgress], None]:
-    """Returns a function that prints a line for each node whose phase or service state has changed since its last
-    call."""
+    """Returns a function that shows the progress. Each call prints a line for each node whose phase, readiness or
+    cordon has changed since the last call."""
     last: dict[str, tuple[str, bool, bool]] = {}
 
     def show(progress: RolloutProgress) -> None:

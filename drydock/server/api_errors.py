@@ -1,6 +1,7 @@
-"""The API server's error answers, in the wording of the real one: an HTTP code, a reason and a `Status` object.
+"""The API server's error responses in the wording of the real server: an HTTP code, a reason and a `Status` object.
 
-Clients branch on `reason` and on `details.causes`, so both follow apimachinery's `api/errors/errors.go`."""
+Clients decide by `reason` and `details.causes`, so both follow apimachinery's `api/errors/errors.go`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from drydock.server.kinds.resources import ResourceType
 
 
 class ApiError(Exception):
-    """The server refuses a request. `status()` is the body of the answer, and `headers` are added to its headers."""
+    """The server refuses a request. `status()` is the body of the response; `headers` are added to its headers."""
 
     def __init__(
         self,
@@ -130,5 +131,5 @@ def internal_error(message: str) -> ApiError:
 
 
 def expired(message: str) -> ApiError:
-    """Returns a 410: the requested history is gone, and the client must list again."""
+    """Returns a 410: the server no longer has the requested history, so the client must list again."""
     return ApiError(410, "Expired", message)

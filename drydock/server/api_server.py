@@ -1,7 +1,8 @@
 """The embedded API server over HTTP. Read this file first of the server's files.
 
-Verbs are in `verbs.py`, paths in `request_info.py`, discovery in `discovery.py`. This file handles one request:
-authentication, authorization, faults, execution, audit."""
+Verbs are in `verbs.py`, paths in `requests/info.py`, discovery in `kinds/discovery.py`. This file handles one request:
+authentication, authorization, faults, execution, audit.
+"""
 
 from __future__ import annotations
 
@@ -175,7 +176,8 @@ class ApiServer:
         return None if document is None else self._json(document)
 
     async def _spoil(self, request: web.Request, fault: Fault) -> web.StreamResponse | None:
-        """Returns the answer of a fault, or None if the fault shows only later."""
+        """Performs the part of the fault that comes before the request is executed. Returns a response if the request
+        ends with it, and None if the request is still executed."""
         match fault.kind:
             case FaultKind.SLOW:
                 await asyncio.sleep(fault.seconds)
@@ -204,7 +206,7 @@ class ApiServer:
         return self._json(refusal.status(), refusal.code, refusal.headers)
 
     async def _do_it_later(self, exchange: _Exchange, info: RequestInfo, seconds: float) -> web.StreamResponse:
-        """Closes the connection now, and performs the write after the client has given up."""
+        """Closes the connection now, and performs the write some seconds later, when the client has given up."""
         await exchange.request.read()
 
         async def later() -> None:
@@ -308,7 +310,8 @@ class ApiServer:
         return self._bytes(head[:-1] + b',"items":[' + b",".join(items) + b"]}")
 
     def _version_before(self, info: RequestInfo, seconds: float) -> int | None:
-        """Returns the version that a cache some seconds behind would still serve; None if the history is too short."""
+        """Returns the version that a cache would serve that is this many seconds late; None if the history is too
+        short."""
         horizon = self.store.clock() - seconds
         older = [
             c.version
@@ -480,7 +483,7 @@ class ApiServer:
 
 
 def _cut(request: web.Request) -> web.Response:
-    """Breaks the connection without an answer."""
+    """Closes the connection without a response."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=503)

@@ -1,5 +1,5 @@
-"""Writes the audit as lines of JSON: one line per request (user, request, time, answer) and one line per write (the
-change)."""
+"""Writes the audit as lines of JSON: one line for each request (user, request, time, response), and one line for each
+write (the change)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from drydock.server.store import ObjectChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """A request as the server saw it. `at` and `seconds` use the store's clock; `code` is 0 if no answer was sent."""
+    """A request as the server saw it. `at` and `seconds` are on the store's clock. `code` is 0 if the server sent no
+    response."""
 
     at: float
     user: str
@@ -32,7 +33,7 @@ class RequestRecord:
 
 
 def journal_line(change: ObjectChange) -> str:
-    """Returns the line of a write, with the top-level fields that it changed and their new values."""
+    """Returns the line for a write. It contains the changed top-level fields with their new values."""
     before: Any = {} if change.before is None else change.before.content
     after: Any = {} if change.after is None else change.after.content
     changed = {field: after.get(field) for field in {*before, *after} if before.get(field) != after.get(field)}

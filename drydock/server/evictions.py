@@ -1,7 +1,8 @@
 """Evictions: deletions of pods that check the disruption budgets first.
 
-Source: kube-apiserver `pkg/registry/core/pod/storage/eviction.go`. Messages and causes have the same wording, because
-clients read them."""
+Source: kube-apiserver `pkg/registry/core/pod/storage/eviction.go`. Messages and causes have the real server's wording,
+because clients read them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _MOST_DISRUPTED_PODS = 2000
 
 
 def evict(verbs: Verbs, namespace: str, name: str, options: DeleteOptions, *, actor: str) -> None:
-    """Deletes the pod if its budget allows it. Otherwise raises 429 with the cause DisruptionBudget, 409, 404 or
+    """Deletes the pod if its budget allows it. Otherwise raises 429 (with the cause DisruptionBudget), 409, 404 or
     500."""
     pod = verbs.read(_PODS, namespace, name).content
     _refuse_other_pod(pod, options)
@@ -66,7 +67,8 @@ def _refuse_other_pod(pod: Mapping[str, Any], options: DeleteOptions) -> None:
 
 
 def _needs_no_budget(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod is not in service: finished, not yet running, or terminating (canIgnorePDB)."""
+    """Whether the pod may be evicted without a budget, because it is finished, not yet running, or terminating
+    (canIgnorePDB)."""
     return (
         pod.get("status", {}).get("phase") in ("Succeeded", "Failed", "Pending")
         or "deletionTimestamp" in pod["metadata"]
@@ -80,7 +82,8 @@ def _budgets_of(verbs: Verbs, pod: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
 
 def _unhealthy_may_go(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:
-    """Whether an unready pod may be evicted: if the budget allows it, or if the budget is met without the pod."""
+    """Whether the pod is unready and may therefore be evicted: the budget always allows that, or has enough healthy
+    pods."""
     if pod_is_ready(pod):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -96,7 +99,7 @@ def pod_is_ready(pod: Mapping[str, Any]) -> bool:
 
 
 def _count_disruption(verbs: Verbs, budget: Mapping[str, Any], pod_name: str, *, dry_run: bool, actor: str) -> None:
-    """Uses one of the allowed disruptions, or refuses (checkAndDecrement)."""
+    """Uses up one of the disruptions that the budget allows. Raises if none is left (checkAndDecrement)."""
     name, status = budget["metadata"]["name"], budget.get("status") or {}
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _refused(f"The disruption budget {name} is still being processed by the server.", retry_after_seconds=10)

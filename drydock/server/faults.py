@@ -1,7 +1,8 @@
-"""The faults that the embedded API server injects. The same seed gives the same kinds in the same order.
+"""The faults that the embedded API server injects. The same seed gives the same kinds of faults in the same order.
 
-A real API server or its network is known to have each of these faults. None breaks a guarantee of the API: a consistent
-list is never stale, and a refused write is never made."""
+Real API servers and their networks are known to have these faults. No fault breaks a guarantee of the API: a consistent
+list is never stale, and a refused write is never made.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRates:
-    """The probability of each fault per request, from 0 to 1, and the upper bounds of SLOW and LATE in seconds."""
+    """The probability of each fault in a request, from 0 to 1, and the longest delays of SLOW and LATE in seconds."""
 
     slow: float = 0.05
     slowest_seconds: float = 1.5
@@ -62,7 +63,8 @@ def no_faults(_info: RequestInfo, _user: str, _may_be_stale: bool) -> Fault | No
 
 
 def seeded_faults(seed: int, *, suffers: Callable[[str], bool], rates: FaultRates | None = None) -> FaultPlan:
-    """Returns a plan that decides at random for each request of the affected users. A watch fails only at its start."""
+    """Returns a plan that chooses at random whether a request of the affected users gets a fault, and which one. A
+    watch fails only at its start."""
     chance, rate = random.Random(seed), rates or FaultRates()
 
     def plan(info: RequestInfo, user: str, may_be_stale: bool) -> Fault | None:

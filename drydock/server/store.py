@@ -1,7 +1,8 @@
-"""All objects of the embedded cluster, with versions and history, without rules for single kinds.
+"""All objects of the embedded cluster, with versions and history. Rules about single kinds are elsewhere.
 
-One counter serves all kinds, like etcd's revision. Contents never change in place: a change is a new mapping, so that
-history, watches and the checker may keep references."""
+One counter serves all kinds, like etcd's revision. A change never modifies a stored object but stores a new mapping, so
+that history, watches and the checker may keep references.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ _encoder = msgspec.json.Encoder()
 
 
 class Stored:
-    """One version of one object. Its JSON is encoded at most once, so that large lists need no new encoding.
+    """One version of one object. Its JSON is encoded at most once, so that large lists are fast.
 
-    Items of a list have neither apiVersion nor kind, as from the real server; `whole` has both."""
+    As in the real server, an item of a list has neither apiVersion nor kind; `whole` has both.
+    """
 
     __slots__ = ("_encoded", "content", "key", "version")
 
@@ -96,7 +98,7 @@ class Store:
         return self._objects[storage].get(key)
 
     def items(self, storage: Storage, namespace: str = "") -> list[Stored]:
-        """Returns all objects of a kind in the order of their keys, as etcd does."""
+        """Returns all objects of a kind, sorted by key, as from etcd."""
         found = self._objects[storage]
         return [found[key] for key in sorted(found) if not namespace or key[0] == namespace]
 
@@ -104,7 +106,7 @@ class Store:
         return len(self._objects[storage])
 
     def put(self, storage: Storage, key: Key, content: Content, *, actor: str, verb: str) -> Stored:
-        """Writes a new version. Only this method sets the resourceVersion."""
+        """Writes a new version of an object. No other method sets the resourceVersion."""
         self.version += 1
         stored = Stored(
             key, self.version, {**content, "metadata": {**content["metadata"], "resourceVersion": str(self.version)}}
@@ -146,7 +148,7 @@ class Store:
             wake()
 
     def floor(self, storage: Storage) -> int:
-        """Returns the oldest version from which a kind's changes are still known."""
+        """Returns the oldest version after which the store still knows all changes of the kind."""
         return self._floor[storage]
 
     def forget_history(self) -> None:
@@ -156,8 +158,8 @@ class Store:
             self._floor[storage] = self.version
 
     def changes_after(self, storage: Storage, version: int) -> list[ObjectChange]:
-        """Returns the changes of a kind since a version, oldest first. Raises HistoryGone if they are no longer
-        kept."""
+        """Returns the changes of a kind since a version, oldest first. Raises HistoryGone if the history is too
+        short."""
         if version < self._floor[storage]:
             raise HistoryGone(self._floor[storage])
         history = self._history[storage]
@@ -168,7 +170,8 @@ class Store:
         return history[low:]
 
     def items_at(self, storage: Storage, version: int, namespace: str = "") -> list[Stored]:
-        """Returns the objects of a kind at an older version. Raises HistoryGone if it is no longer kept."""
+        """Returns the objects of a kind as they were at an older version. Raises HistoryGone if the history is too
+        short."""
         state = dict(self._objects[storage])
         for change in reversed(self.changes_after(storage, version)):
             if change.before is None:
@@ -178,7 +181,7 @@ class Store:
         return [state[key] for key in sorted(state) if not namespace or key[0] == namespace]
 
     def listen(self, storages: Iterable[Storage], wake: Callable[[], None]) -> Callable[[], None]:
-        """Calls `wake` after every change of these kinds. Returns a function that stops it."""
+        """Calls `wake` after every change of these kinds. Returns a function that ends these calls."""
         watched = tuple(storages)
         for storage in watched:
             self._listeners[storage].append(wake)

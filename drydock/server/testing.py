@@ -1,6 +1,7 @@
-"""A running API server for tests: `async with running_server() as server: ... server.url, server.store`.
+"""Runs an API server for tests: `async with running_server() as server: ... server.url, server.store`.
 
-It is part of this package because the tests of several packages use it."""
+It is part of this package because the tests of several packages use it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from drydock.server.verbs import DeleteOptions
 
 
 class RunningServer:
-    """A listening server with shortcuts for tests. `api` has everything else."""
+    """A listening server with shortcuts for tests. Its attribute `api` is the whole server."""
 
     def __init__(self, api: ApiServer) -> None:
         self.api = api
@@ -31,8 +32,8 @@ class RunningServer:
         self.url = api.url
 
     def seed(self, *objects: dict[str, Any]) -> list[Stored]:
-        """Stores objects (with apiVersion and kind) unchanged, including their status. Adds the fields that a real
-        server always sets, and creates missing namespaces."""
+        """Stores these objects, which need apiVersion and kind, with their status. Adds the fields that a real server
+        always sets, and creates missing namespaces."""
         return [self._seed(obj) for obj in objects]
 
     def _seed(self, obj: dict[str, Any]) -> Stored:
@@ -53,7 +54,7 @@ class RunningServer:
         )
 
     def get(self, plural: str, name: str, namespace: str = "") -> dict[str, Any] | None:
-        """Returns the current object, or None. The default `namespace` of a namespaced kind is `default`."""
+        """Returns the current object, or None. For namespaced kinds, `namespace` is by default `default`."""
         resource = resource_named(plural)
         found = self.store.get(resource.storage, (namespace or ("default" if resource.namespaced else ""), name))
         return None if found is None else dict(found.content)
@@ -66,9 +67,10 @@ class RunningServer:
 async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any) -> AsyncIterator[RunningServer]:
     """Runs a server on a free loopback port, in this event loop.
 
-    `pod_stop_seconds`: how long a deleted or evicted pod still exists, as if a kubelet stopped it; None keeps it until
-    the test ends. Further options are passed to `embedded_api` (seed, users, authorizer, plan, bookmark_seconds,
-    history_length)."""
+    A deleted or evicted pod exists for another `pod_stop_seconds`, as if a kubelet stopped it; with None, it exists
+    until the test ends. Further options are passed to `embedded_api` (seed, users, authorizer, plan, bookmark_seconds,
+    history_length).
+    """
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), **options)
     await api.start()
     stop = _stop_pods_after(api, pod_stop_seconds) if pod_stop_seconds is not None else (lambda: None)
@@ -80,7 +82,8 @@ async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any
 
 
 def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
-    """Removes pods some time after they were marked as deleted. Every test needs this task of a kubelet."""
+    """Removes each pod this many seconds after it was marked as deleted, because tests have no kubelet that would do
+    it."""
     pods, loop = resource_named("pods"), asyncio.get_running_loop()
     seen: set[str] = set()
 
@@ -103,9 +106,10 @@ def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
 
 @contextlib.contextmanager
 def server_in_thread(**options: Any) -> Iterator[RunningServer]:
-    """Runs the same server with its own event loop in a thread, for tests that call it from blocking code.
+    """Runs a server as `running_server` does, but with its own event loop in a thread, for tests with blocking code.
 
-    Reads are always safe. For writes, the test uses HTTP, or calls `seed` before other clients connect."""
+    A test may read `store` at any time. It writes by HTTP, or calls `seed` before other clients connect.
+    """
     started: threading.Event = threading.Event()
     holder: dict[str, Any] = {}
 

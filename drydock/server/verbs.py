@@ -1,6 +1,7 @@
 """What each verb of the API does to the store, for HTTP requests and for the controllers in this process.
 
-Wire formats are in `api_server.py`, rules of kinds in `object_rules.py`, evictions in `evictions.py`."""
+`api_server.py` reads and writes HTTP, `kinds/object_rules.py` has the rules of kinds, `evictions.py` has evictions.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOptions:
-    """The part of `metav1.DeleteOptions` that changes the effect of a deletion."""
+    """The fields of `metav1.DeleteOptions` that change what a deletion does."""
 
     grace_seconds: int | None = None
     uid: str = ""
@@ -95,7 +96,7 @@ class Verbs:
         token: str = "",
         at_version: int | None = None,
     ) -> Page:
-        """Returns a consistent page. A continue token continues at the version of the first page, as in etcd."""
+        """Returns one page of a list. All pages of the list show the version of the first page, as in etcd."""
         version, after = self._page_start(token, at_version)
         try:
             found = (
@@ -199,8 +200,8 @@ class Verbs:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Stored:
-        """Performs a PUT. Fields that the new object lacks are removed; if it has a resourceVersion, this must be the
-        newest."""
+        """Performs a PUT, which removes fields that the new object lacks. If the new object has a resourceVersion, it
+        must be the newest."""
         if (obj.get("metadata") or {}).get("name") not in (None, "", name):
             raise api_errors.bad_request(
                 f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({name})"
@@ -228,7 +229,7 @@ class Verbs:
         dry_run: bool = False,
         verb: str = "patch",
     ) -> Stored:
-        """Writes the result of `edit` on the current object. Writes nothing if the result is unchanged."""
+        """Applies `edit` to the current object and stores the result. Writes nothing if `edit` changes nothing."""
         stored = self.read(resource, namespace, name)
         old = stored.content
         # A patch that names no version means the one it is applied to; a PUT without one is unconditional here,
@@ -258,8 +259,8 @@ class Verbs:
 
     @staticmethod
     def _still_stopping(resource: ResourceType, obj: Mapping[str, Any]) -> bool:
-        """Whether a deleted object waits for a kubelet. Only a pod with a grace period does; other objects wait only
-        for their finalizers."""
+        """Whether a deleted object waits for its kubelet. Only a pod with a grace period waits for its kubelet; other
+        objects wait only for their finalizers."""
         return resource.plural == "pods" and bool(obj["metadata"].get("deletionGracePeriodSeconds"))
 
     def _put(
@@ -281,10 +282,11 @@ class Verbs:
         actor: str,
         verb: str = "delete",
     ) -> Stored:
-        """Deletes the object, or marks it and leaves it to its kubelet or finalizers. Returns the object after the
-        request.
+        """Deletes the object, or marks it as deleted if a kubelet or finalizers must act first. Returns the object
+        after the request.
 
-        `verb` is the name in the journal, because an eviction is a deletion that has checked budgets first."""
+        `verb` is the name in the journal. It is not always "delete", because an eviction is a deletion too.
+        """
         stored = self.read(resource, namespace, name)
         metadata = stored.content["metadata"]
         if options.uid and options.uid != metadata["uid"]:
@@ -313,7 +315,8 @@ class Verbs:
 
     @staticmethod
     def _grace_seconds(resource: ResourceType, obj: Mapping[str, Any], options: DeleteOptions) -> int:
-        """Returns how long the kubelet may take (pkg/registry/core/pod/strategy.go CheckGracefulDelete)."""
+        """Returns how many seconds the kubelet may take to stop the pod (CheckGracefulDelete in
+        pkg/registry/core/pod/strategy.go)."""
         if resource.plural != "pods":
             return 0
         spec, phase = obj.get("spec", {}), obj.get("status", {}).get("phase")
@@ -359,8 +362,8 @@ class Verbs:
                         yield resource, item
 
     def _empty_namespace(self, namespace: str, actor: str) -> None:
-        """Deletes all objects of the namespace at once, because no controller of the embedded cluster needs to see the
-        namespace terminate."""
+        """Deletes all objects of the namespace at once. The real server does it step by step, but here no controller
+        needs to see the namespace terminate."""
         for resource in RESOURCE_TYPES:
             if resource.namespaced and resource.storage == (resource.group, resource.plural):
                 for item in self.store.items(resource.storage, namespace):
@@ -371,7 +374,7 @@ class Verbs:
     def bind(
         self, namespace: str, name: str, binding: Mapping[str, Any], *, actor: str, dry_run: bool = False
     ) -> Stored:
-        """Binds a pod to a node. Only this sets spec.nodeName (assignPod in pod/storage/storage.go)."""
+        """Binds a pod to a node. No other verb sets spec.nodeName (assignPod in pod/storage/storage.go)."""
         pods = resource_named("pods")
         pod = self.read(pods, namespace, name).content
         target = (binding.get("target") or {}).get("name")
@@ -401,7 +404,8 @@ class Verbs:
 def with_condition(
     conditions: list[Object], kind: str, status: str, now: str, *, reason: str = "", message: str = ""
 ) -> list[Object]:
-    """Returns the conditions with this one set. Its transition time changes only with its status."""
+    """Returns the conditions with this one added or replaced. Its transition time changes only if its status
+    changes."""
     before = next((c for c in conditions if c.get("type") == kind), None)
     since = before.get("lastTransitionTime", now) if before and before.get("status") == status else now
     made: Object = {"type": kind, "status": status, "lastTransitionTime": since}

@@ -1,7 +1,8 @@
-"""The events of a watch: the requested changes of the store, in order, filtered by its selectors.
+"""The events of a watch: the requested changes of the store, in order, filtered by the watch's selectors.
 
-`api_server.py` writes the bytes. Source of the semantics: apiserver `storage/cacher/cache_watcher.go`. An object that
-stops matching a selector is reported as deleted, and one that begins to match as added."""
+`api_server.py` writes the bytes. As in apiserver's `storage/cacher/cache_watcher.go`, an object that stops matching a
+selector is reported as deleted, and an object that begins to match is reported as added.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchRequest:
-    """The client's watch request: start, selectors, duration (seconds), and bookmarks."""
+    """A client's request for a watch: its start, its selectors, its duration in seconds, and whether it wants
+    bookmarks."""
 
     resource: ResourceType
     namespace: str
@@ -41,8 +43,8 @@ class StreamEvent:
 async def watch_events(
     store: Store, request: WatchRequest, *, bookmark_seconds: float, now: Callable[[], float]
 ) -> AsyncIterator[StreamEvent]:
-    """Yields events until the time is over. A start that is too old gives one ERROR event with code 410, as a real
-    stream does."""
+    """Yields events until the time is over. If the start is too old, yields a single ERROR event with code 410, as a
+    real server does."""
     changed = asyncio.Event()
     stop_listening = store.listen([request.resource.storage], changed.set)
     deadline, next_bookmark = now() + request.timeout_seconds, now() + bookmark_seconds

@@ -2,9 +2,9 @@
 FOLDER`.
 
 The agent's modules and their dependencies contain two megabytes of docstrings that no agent reads. `python -OO` would
-remove them, but also the assertions; this script keeps the assertions. `--keep`: modules whose path matches keep their
-docstrings, for example commands, which use them as help. `--skip`: modules whose path matches get no bytecode. It needs
-only the standard library."""
+also remove the assertions; this script keeps them. Modules whose path matches `--keep` keep their docstrings: commands
+print them as help. Modules whose path matches `--skip` get no bytecode. The script needs only the standard library.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionD
 
 
 def without_docstrings(tree: ast.Module) -> ast.Module:
-    """Removes the docstrings from the tree in place. Line numbers stay the same."""
+    """Removes the docstrings from the syntax tree in place, without changing line numbers. Returns the tree."""
     for each in ast.walk(tree):
         if isinstance(each, _WITH_DOCSTRING) and ast.get_docstring(each, clean=False) is not None:
             first = each.body.pop(0)

@@ -1,6 +1,8 @@
-"""Measures what each removal of the Dockerfile saves in the packages that are installed here: `make image-gains`.
+"""Measures how much smaller each removal in the Dockerfile makes the image: `make image-gains`. Uses the packages that
+are installed here.
 
-A removal saves its files and their bytecode. A megabyte is 10⁶ bytes."""
+A removal saves its files and their bytecode. A megabyte is 10⁶ bytes.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,15 @@ def main() -> int:
 
 
 def removals() -> list[str]:
-    """Returns the lines of `rm -rf` in the Dockerfile, each with one or more patterns."""
+    """Returns the arguments of `rm -rf` in the Dockerfile, line by line. A line has one or more patterns."""
     dockerfile = (Path(__file__).resolve().parents[2] / "Dockerfile").read_text()
     (text,) = re.findall(r"site-packages && rm -rf((?: \\\n {6}[^\\\n]*[^\\\s])+)", dockerfile)
     return re.findall(r"^ {6}([^\\\n]*[^\\\s])", text, re.MULTILINE)
 
 
 def installed(site: Path) -> Iterator[Path]:
-    """Returns the files of the locked packages. Packages that only the tests need are not in the image."""
+    """Returns the files of the locked packages. Leaves out packages that only the tests need, because they are not in
+    the image."""
     lock = (Path(__file__).resolve().parents[2] / "requirements.lock").read_text()
     names = {name.replace("-", "_").lower() for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)}
     for top in site.iterdir():
@@ -43,7 +46,7 @@ def installed(site: Path) -> Iterator[Path]:
 
 
 def files(site: Path, line: str) -> Iterator[Path]:
-    """Returns the files that the shell would remove for a pattern."""
+    """Returns the files that the shell would remove for this pattern."""
     for pattern in line.split():
         for top in site.glob(pattern.rstrip("/")):
             if top.is_dir():
@@ -53,7 +56,8 @@ def files(site: Path, line: str) -> Iterator[Path]:
 
 
 def weight(path: Path) -> int:
-    """Returns the bytes of the file and of its bytecode. Existing bytecode is counted with its source."""
+    """Returns the bytes of the file and of the bytecode made from it. Returns 0 for a file with bytecode, because it is
+    counted with its source."""
     if path.suffix == ".pyc":
         return 0
     size = path.stat().st_size

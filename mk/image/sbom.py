@@ -4,7 +4,8 @@ It runs inside the image and needs only Python: `make sbom`, or
 
     docker run --rm --interactive --entrypoint python IMAGE - < mk/image/sbom.py > careen.spdx.json
 
-SOURCE_DATE_EPOCH, if set, is the time of creation. Otherwise the same image gives the same document."""
+If SOURCE_DATE_EPOCH is set, it is the time of creation, and so the same image always gives the same document.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _NAMES = {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "
 
 
 def document(python: list[dict[str, Any]], debian: list[dict[str, Any]], created: datetime) -> dict[str, Any]:
-    """Returns the whole document. `careen` itself must be among the Python packages."""
+    """Returns the whole document. Raises an error if the package `careen` is not installed."""
     (version,) = (each["versionInfo"] for each in python if each["name"] == "careen")
     image = _package("Image", "careen-image", version, f"pkg:oci/careen@{quote(version)}", "Apache-2.0")
     inside = sorted(python + debian, key=lambda each: str(each["SPDXID"]))
@@ -50,7 +51,7 @@ def document(python: list[dict[str, Any]], debian: list[dict[str, Any]], created
 
 
 def python_packages() -> Iterator[dict[str, Any]]:
-    """Returns the packages that `pip list` would show, and the interpreter."""
+    """Returns the Python interpreter, and the packages that `pip list` would show."""
     running = ".".join(map(str, sys.version_info[:3]))
     yield _package("Python", "cpython", running, f"pkg:generic/cpython@{running}", "PSF-2.0")
     for each in metadata.distributions():

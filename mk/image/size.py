@@ -3,8 +3,10 @@ runs it.
 
     size.py IMAGE BASE
 
-Both are OCI layouts on disk. A megabyte is 10⁶ bytes. Uncompressed is what a node stores, as `docker images` counts it;
-compressed is what the registry sends. A layer that the base does not have is careen's own."""
+Both arguments are folders with an OCI image. A megabyte is 10⁶ bytes. The uncompressed size is what a node stores, as
+`docker images` shows it; the compressed size is what the registry sends. careen's own layers are those that the base
+does not have.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,8 @@ def main(image: Path, base: Path) -> int:
 
 
 def layers(layout: Path) -> list[tuple[str, Path, int]]:
-    """Returns, for each layer from the bottom, the digest of its content, its compressed file, and its size on a
-    node."""
+    """Returns the image's layers from the bottom up. Each has the digest of its content, its compressed file, and its
+    size on a node."""
     index = _json(layout / "index.json")
     manifest = _json(_blob(layout, index["manifests"][0]["digest"]))
     diffs = _json(_blob(layout, manifest["config"]["digest"]))["rootfs"]["diff_ids"]
@@ -54,15 +56,15 @@ def layers(layout: Path) -> list[tuple[str, Path, int]]:
 
 
 def say(what: str, some: list[tuple[str, Path, int]]) -> None:
-    """Prints one line."""
+    """Prints a line with the total sizes and the number of these layers."""
     unpacked = sum(size for _, _, size in some) / 1e6
     packed = sum(blob.stat().st_size for _, blob, _ in some) / 1e6
     print(f"{what + ':':<16}{unpacked:6.1f} MB, compressed {packed:5.1f} MB, {len(some)} layers")
 
 
 def packages(blob: Path) -> Counter[str]:
-    """Returns the bytes of files by package: by the folder below site-packages, or otherwise by the first two
-    folders."""
+    """Returns the bytes of a layer's files by package. A package is a folder in site-packages; other files count under
+    their first two folders."""
     found = Counter[str]()
     with tarfile.open(blob, "r:gz") as archive:
         for member in archive:

@@ -1,8 +1,10 @@
 """Removes debug symbols from shared libraries: `strip.py FOLDER` shortens every `*.so*` in the folder.
 
-The loader reads an ELF file by its program headers. Linkers write the section headers, and sections such as `.debug_*`
-and `.symtab`, behind the last loaded segment, so the file can be cut off there. The script needs only the standard
-library, because the slim base image has no binutils. A file that is not 64-bit little-endian ELF is not changed."""
+To load a library, the system reads only the program headers of its ELF file. Linkers write the section headers, and
+sections such as `.debug_*` and `.symtab`, behind the last loaded segment, so the file can be cut off there. The script
+needs only the standard library, because the slim base image has no binutils. It does not change a file that is not
+64-bit little-endian ELF.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Keeps a cluster in memory that follows lists and watches."""
+"""Keeps a cluster in memory and updates it with lists and watches."""

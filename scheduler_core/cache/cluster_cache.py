@@ -1,7 +1,7 @@
-"""Keeps a cluster in memory that follows lists and watches, as kube-scheduler's cache does.
+"""Keeps a cluster in memory and updates it with lists and watches, as kube-scheduler's cache does.
 
-The cost of an event depends on what it changes, not on the size of the cluster. Snapshots are immutable and share all
-unchanged parts.
+The cost of an event does not depend on the size of the cluster, but on what the event changes. Snapshots never change,
+and share all parts that are equal.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 
 class ClusterCache:
-    """A cluster in memory that follows events. Not thread-safe.
+    """A cluster in memory that events update. Not thread-safe.
 
-    Nodes, pods, counts and other objects equal those of a snapshot that is loaded from the same objects. Three things
-    also depend on the history: the order of `pending`, the rows of nodes, and the scheduler's order of nodes, in which
-    later nodes come last.
+    A snapshot of the cache has the same nodes, pods, counts and other objects as a snapshot that is loaded from the
+    same objects. Three things also depend on the earlier events: the order of `pending`, the rows of nodes, and the
+    scheduler's order of nodes, in which later nodes come last.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class ClusterCache:
         return changed
 
     def assume(self, key: str, node_name: str) -> None:
-        """Counts the pending pod "namespace/name" on this node before the cache sees its binding. Raises
+        """Counts the pending pod "namespace/name" on this node, although the cache has not seen its binding yet. Raises
         UnknownPodError if the pod is not pending, UnknownNodeError if there is no such node."""
         self._placed.assume(key, node_name)
         self._snapshot = None
@@ -88,8 +88,8 @@ class ClusterCache:
         self._snapshot = None
 
     def sizes(self) -> Mapping[str, int]:
-        """Returns the number of entries in each part of the cache. These numbers should not grow while objects are
-        created and deleted."""
+        """Returns the number of entries in each part of the cache. Creating and deleting objects again and again should
+        not increase these numbers."""
         table = self._placed.world.placements.table
         return {
             "nodes": len(self._placed.world.columns),
@@ -114,8 +114,8 @@ class ClusterCache:
         return self._drop(kind, key)
 
     def _is_of_another(self, kind: str, key: str, uid: str) -> bool:
-        """Whether the cached object has the same name but another uid. The deletion of a predecessor must not remove
-        it."""
+        """Whether the cached object has the same name but another uid. If so, an event is about an earlier object of
+        this name and must not remove the cached one."""
         if kind == "Pod":
             held = self._placed.find(key)
             return held is not None and bool(uid and held.uid) and held.uid != uid
@@ -168,8 +168,8 @@ class ClusterCache:
         return self._sync_nodes(listing.items) if listing.kind == "Node" else self._sync_each(listing)
 
     def _sync_each(self, listing: Listing) -> bool:
-        """Applies the list page by page, so that only one page is in memory. Removes objects that the list lacks at the
-        end."""
+        """Applies a list page by page, so that only one page is in memory. At the end, removes the objects that are
+        missing from the list."""
         kind, changed = listing.kind, False
         seen: set[str] = set()
         try:
@@ -183,8 +183,8 @@ class ClusterCache:
         return self._drop_all_but(kind, seen) or changed
 
     def _sync_nodes(self, items: Iterator[Item]) -> bool:
-        """Removes missing nodes before it adds new ones, so that a zone without nodes is forgotten, as in client-go's
-        queue (reconcileReplacement in tools/cache/the_real_fifo.go, v0.36)."""
+        """Removes missing nodes before it adds new ones, because a zone without nodes is then forgotten. client-go's
+        queue works in the same order (reconcileReplacement in tools/cache/the_real_fifo.go, v0.36)."""
         listed = {_key("Node", item): item for item in items}
         changed = self._drop_all_but("Node", listed)
         values = {key: self._read("Node", key, item) for key, item in listed.items()}
@@ -204,5 +204,5 @@ class ClusterCache:
 
 
 def _key(kind: str, item: Item) -> str:
-    """Returns the key that the model uses: a pod without a namespace is in "default"."""
+    """Returns the key that the model uses for this object. A pod without a namespace is in "default"."""
     return f"default/{item.key}" if kind == "Pod" and "/" not in item.key else item.key

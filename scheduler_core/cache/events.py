@@ -34,7 +34,7 @@ class WatchEvent(Value):
 
 
 class Listing(Value):
-    """All objects of a kind, from one or more list bodies."""
+    """All objects of a kind, from one list body or several."""
 
     kind: str
     api_version: str
@@ -42,8 +42,8 @@ class Listing(Value):
 
 
 class Sync(Value):
-    """All objects of one kind, as the pages of a list. If `pages` raises an error, the list ends early, and the cache
-    deletes nothing."""
+    """All objects of one kind, as the pages of a list. If reading `pages` raises an error, the list is incomplete, so
+    the cache then deletes nothing."""
 
     kind: str
     pages: Iterable[bytes | Mapping[str, Any]]
@@ -53,7 +53,8 @@ Event = bytes | Mapping[str, Any] | Sync
 
 
 class UnusableEventError(ValueError):
-    """The argument is neither a watch event nor a list body. The cache is unchanged; the caller should list again."""
+    """The argument is neither a watch event nor a list body. The cache has not changed, and the caller should list
+    again."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -70,7 +71,7 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 class _WatchLine(msgspec.Struct):
-    """One line of a watch. If the line is a list body instead, `kind` and `items` are set."""
+    """One line of a watch. If the line contains a list body instead of an event, `kind` and `items` are set."""
 
     type: str = ""
     object: msgspec.Raw = msgspec.Raw(b"{}")
@@ -145,8 +146,8 @@ def _of_head(head: _Head, written: Any) -> Item:
 
 
 def _number(resource_version: str) -> int | None:
-    """Returns a resource version as an integer. Versions of one kind are increasing integers (KEP-5504); other forms
-    cannot be compared."""
+    """Returns a resource version as an integer, for comparison. The versions of a kind are increasing integers
+    (KEP-5504). Returns None for other forms, which cannot be compared."""
     is_number = resource_version.isascii() and resource_version.isdecimal() and len(resource_version) <= _LONGEST
     return int(resource_version) if is_number and resource_version[0] != "0" else None
 

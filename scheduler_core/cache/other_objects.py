@@ -1,4 +1,4 @@
-"""The cache's objects beside nodes and pods, by kind and key."""
+"""The cached objects other than nodes and pods, by kind and key."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OtherObjects:
         return was_there
 
     def values(self) -> Mapping[str, list[Any]]:
-        """Returns the objects by kind. Sorts each kind by key, as an API server does, when it is read."""
+        """Returns the objects by kind. A kind's objects are sorted by key, as in an API server, when they are read."""
         return _Sorted(self._by_kind)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""The nodes and pods of the cache: pods on known nodes, pending pods, and pods on unknown nodes."""
+"""The cached nodes and pods: pods on known nodes, pending pods, and pods on unknown nodes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 class PlacedPods:
-    """The cached nodes and pods. `world` has the nodes, the pods on them and the other objects. Pods without a known
-    node are kept beside it."""
+    """The cached nodes and pods. `world` has the nodes, the pods on them and the other objects. `waiting` has the pods
+    without a node, and `ghosts` the pods on unknown nodes."""
 
     def __init__(self) -> None:
         self.world = Snapshot.of(())
@@ -25,8 +25,8 @@ class PlacedPods:
     # ---- nodes ----
 
     def put_nodes(self, nodes: Iterable[Node]) -> bool:
-        """Adds or replaces these nodes. New nodes join the scheduler's order in this order. Returns whether something
-        changed."""
+        """Adds or replaces these nodes. Appends new nodes to the scheduler's order, in this order. Returns whether
+        something changed."""
         new: dict[str, Node] = {}
         has_changed = False
         for node in nodes:
@@ -42,7 +42,7 @@ class PlacedPods:
         return bool(new) or has_changed
 
     def drop_node(self, name: str) -> bool:
-        """Removes the node. Keeps its pods until they are deleted too. Returns whether the node existed."""
+        """Removes the node. Keeps the node's pods until events delete them. Returns whether the node existed."""
         if not self.world.has_node(name):
             return False
         self.ghosts.update({pod.key: pod for pod in self.world.pods_on(name)})
@@ -52,12 +52,12 @@ class PlacedPods:
     # ---- pods ----
 
     def find(self, key: str) -> Pod | None:
-        """Returns the cached pod, placed or not, or None."""
+        """Returns the cached pod, whether it is on a node or not; None if it is not cached."""
         return self.waiting.get(key) or self.ghosts.get(key) or self.world.placements.find(key)
 
     def put_pod(self, pod: Pod) -> bool:
-        """Adds or replaces the pod. Does not count a finished pod. An assumed pod stays on its node until it is bound
-        to a node. Returns whether something changed."""
+        """Adds or replaces the pod, or removes it if it has finished. A pod that `assume` has placed stays on that node
+        until it is bound. Returns whether something changed."""
         key = pod.key
         if pod.is_finished:
             return self.drop_pod(key)

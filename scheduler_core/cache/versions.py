@@ -42,10 +42,10 @@ class Versions:
             self._deleted[kind, key] = newest
 
     def forget_deletions(self, kind: str) -> None:
-        """Forgets deletions before a list is applied, because the versions in the list always count."""
+        """Forgets the deletions of a kind before a list is applied, because an object in the list exists again."""
         for each in [each for each in self._deleted if each[0] == kind]:
             del self._deleted[each]
 
     def keys(self, kind: str) -> Collection[str]:
-        """Returns the keys of all existing objects of the kind, also of objects that cannot be read."""
+        """Returns the keys of all existing objects of the kind, including objects that cannot be read."""
         return self._held[kind].keys()

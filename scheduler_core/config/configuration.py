@@ -1,6 +1,6 @@
 """Reads KubeSchedulerConfiguration v1 from a parsed mapping into frozen values. Opens no files.
 
-Leader election, client connection and profiling concern only the real scheduler and are skipped. Defaults and
+Skips leader election, client connection and profiling, because they concern only the real scheduler. Defaults and
 validation follow pkg/scheduler/apis/config of kube-scheduler v1.36.
 """
 
@@ -55,7 +55,7 @@ _REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits
 
 
 class ManagedResource(Value, kw_only=True):
-    """An extended resource that an extender manages. If `ignored_by_scheduler`, the built-in filter ignores the
+    """An extended resource that an extender manages. With `ignored_by_scheduler`, NodeResourcesFit does not check this
     resource."""
 
     name: str
@@ -63,7 +63,8 @@ class ManagedResource(Value, kw_only=True):
 
 
 class ExtenderTls(Value, kw_only=True):
-    """How to verify an extender's certificate and how to authenticate. Inline PEM texts take precedence over files."""
+    """How an extender's certificate is verified, and how the client authenticates. If both a PEM text and a file are
+    given, the text is used."""
 
     insecure: bool = False
     server_name: str = ""
@@ -76,7 +77,7 @@ class ExtenderTls(Value, kw_only=True):
 
 
 class ExtenderSettings(Value, kw_only=True):
-    """One HTTP extender. If a verb is empty, the extender does not support that call."""
+    """One HTTP extender. An empty verb means that the extender does not support this call."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -129,8 +130,8 @@ class Configuration(Value, kw_only=True):
     ) -> Configuration:
         """Reads the configuration in `mapping` (parsed YAML or JSON) and adds defaults.
 
-        If `may_name_files` is False, the author of the mapping may not choose which files this process opens: certFile,
-        keyFile and caFile of an extender are problems, but certData, keyData and caData are allowed.
+        If `may_name_files` is False, the author of the mapping must not choose which files this process opens. The
+        fields certFile, keyFile and caFile of an extender are then problems; certData, keyData and caData are allowed.
 
         Raises ConfigurationError with all problems. Each problem begins with the path of its field.
         """
@@ -147,8 +148,8 @@ class Configuration(Value, kw_only=True):
         return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
 
     def nodes_percentage(self, profile: Profile) -> int:
-        """Returns the percentage of nodes to score in this profile: the profile's own value, even an explicit 0, or the
-        configuration's value. 0 means adaptive."""
+        """Returns the percentage of nodes to score in this profile. It is the profile's own value, even if that is 0;
+        without one, it is the configuration's value. 0 means adaptive."""
         return (
             self.percentage_of_nodes_to_score
             if profile.percentage_of_nodes_to_score is None
@@ -389,8 +390,8 @@ def _read_bytes(section: Section, name: str) -> bytes:
 def _with_ignored_resources(
     profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion
 ) -> tuple[Profile, ...]:
-    """Returns the profile in which resources ignored by extenders replace NodeResourcesFit's own list (buildExtenders
-    in pkg/scheduler/scheduler.go)."""
+    """Returns the profile with another list of resources that NodeResourcesFit ignores: those that the extenders tell
+    the scheduler to ignore. They replace the plugin's own list (buildExtenders in pkg/scheduler/scheduler.go)."""
     ignored = tuple(
         resource.name
         for extender in extenders

@@ -27,7 +27,7 @@ _INT64 = 2**63
 
 
 class ConfigurationError(ValueError):
-    """The configuration is invalid. `problems` has one sentence per problem, which begins with the path of the
+    """The configuration is invalid. `problems` has a sentence for each problem. It begins with the path of the
     field."""
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -76,8 +76,8 @@ def kind_of(value: object) -> str:
 class Section:
     """One mapping of the configuration, with its path. All sections share the list of problems.
 
-    The reading methods return the default if a field is absent, null or of the wrong type. They record a wrong type as
-    a problem.
+    If a field is absent, null or of the wrong type, the reading methods return the default. A wrong type is also
+    recorded as a problem.
     """
 
     values: Mapping[str, Any]
@@ -157,7 +157,7 @@ class Section:
         return found
 
     def refuse_unknown(self, *also_known: str) -> None:
-        """Records each field that was not read as a problem, so that a misspelt setting is reported."""
+        """Records a problem for each field that was not read, so that misspelled names are reported."""
         for name in self.values:
             if name not in self._known and name not in also_known:
                 self.refuse(str(name), "unknown field")

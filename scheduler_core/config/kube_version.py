@@ -27,8 +27,8 @@ class UnsupportedKubeVersionError(ValueError):
 class KubeVersion:
     """One minor release of Kubernetes and the behaviour of its scheduler.
 
-    1.32 to 1.36 are reproduced. 1.37 is experimental: its known gate changes are followed, but its decisions were not
-    compared with the real scheduler.
+    Releases 1.32 to 1.36 are reproduced. 1.37 is experimental: the known changes of its feature gates are implemented,
+    but its decisions were not compared with the real scheduler's.
     """
 
     major: int
@@ -64,14 +64,14 @@ class KubeVersion:
 
     @cached_property
     def tie_break(self) -> TieBreak:
-        """How the scheduler chooses among nodes with equal totals: at random until 1.34, by the heap order of the
-        feasible list since 1.35 (#135231)."""
+        """How the scheduler chooses among nodes with equal totals. Until 1.34 it chooses at random; since 1.35 the heap
+        order of the feasible nodes decides (#135231)."""
         return "heap" if self._since(35) else "random"
 
     @cached_property
     def shuffles_first_nodes(self) -> bool:
         """Gate WatchListClient of client-go, on since 1.35: a starting scheduler receives the existing nodes in random
-        order. Until 1.34 it receives them in the order of names."""
+        order, not in the order of names."""
         return self._since(35)
 
     @cached_property
@@ -112,20 +112,19 @@ class KubeVersion:
 
     @cached_property
     def taint_refusal_names_the_taint(self) -> bool:
-        """Whether the refusal is `node(s) had untolerated taint {key: value}`, as until 1.33. Later releases say
-        `…untolerated taint(s)` (#134740, in 1.34 by #135023)."""
+        """True until 1.33: the refusal is `node(s) had untolerated taint {key: value}`. Later releases do not name the
+        taint: `node(s) had untolerated taint(s)` (#134740, in 1.34 by #135023)."""
         return not self._since(34)
 
     @cached_property
     def volume_affinity_refusal_says_conflict(self) -> bool:
-        """Whether the refusal for a volume's node affinity is `node(s) had volume node affinity conflict`, as until
-        1.32."""
+        """True until 1.32: the refusal for a volume's node affinity is `node(s) had volume node affinity conflict`."""
         return not self._since(33)
 
     @cached_property
     def read_write_once_pod_refusal_names_the_node(self) -> bool:
-        """Whether the refusal for a ReadWriteOncePod claim in use is `node has pod using PersistentVolumeClaim with the
-        same name …`, as until 1.33."""
+        """True until 1.33: the refusal for a ReadWriteOncePod claim in use is `node has pod using PersistentVolumeClaim
+        with the same name …`."""
         return not self._since(34)
 
     @cached_property
@@ -148,12 +147,12 @@ class KubeVersion:
 
     @cached_property
     def dynamic_resources(self) -> bool:
-        """Gate DynamicResourceAllocation, on since 1.34: its plugin comes before DefaultPreemption."""
+        """Gate DynamicResourceAllocation, on since 1.34: the plugin DynamicResources runs, before DefaultPreemption."""
         return self._since(34)
 
     @cached_property
     def dynamic_resources_score(self) -> bool:
-        """Since 1.35 DynamicResources scores with weight 2."""
+        """Since 1.35, DynamicResources also scores nodes, with weight 2."""
         return self._since(35)
 
     @cached_property
@@ -164,7 +163,7 @@ class KubeVersion:
 
     @cached_property
     def node_declared_features(self) -> bool:
-        """Gate NodeDeclaredFeatures, on since 1.36."""
+        """Gate NodeDeclaredFeatures, on since 1.36: the plugin of this name runs."""
         return self._since(36)
 
     # ---- request sums ----
@@ -195,6 +194,6 @@ class KubeVersion:
 
     @cached_property
     def async_preemption(self) -> bool:
-        """Gate SchedulerAsyncPreemption, on since 1.33: a pod whose victims are being deleted stays out of the
-        queue."""
+        """Gate SchedulerAsyncPreemption, on since 1.33: a pod does not enter the queue while its victims are being
+        deleted."""
         return self._since(33)

@@ -64,7 +64,7 @@ class NodeAffinityArgs(Value, kw_only=True):
 
 class PodTopologySpreadArgs(Value, kw_only=True):
     """The arguments of PodTopologySpread. `default_constraints` are topologySpreadConstraints in the API's form,
-    without selector; only the defaulting type List uses them."""
+    without selector. They apply only if the defaulting type is List."""
 
     defaulting_type: Literal["System", "List"] = "System"
     default_constraints: tuple[Mapping[str, Any], ...] = ()
@@ -111,7 +111,8 @@ def read_plugin_args(name: str, written: Section, kube_version: KubeVersion) -> 
 
 
 def default_plugin_args(name: str, kube_version: KubeVersion) -> object:
-    """Returns the arguments of plugin `name` if the configuration has none, or None for a plugin without arguments."""
+    """Returns the arguments that plugin `name` has if the configuration gives none. None for a plugin without
+    arguments."""
     reader = _READERS.get(name)
     return None if reader is None else reader(Section(values={}, path="", problems=[]), kube_version)
 

@@ -38,7 +38,7 @@ _HIGHEST_TOTAL = 2**63 - 1
 
 
 class EnabledPlugin(Value, kw_only=True):
-    """A plugin by name. Weight 0 means that the configuration sets none; it counts as 1 for scoring."""
+    """A plugin by name. Weight 0 means that the configuration sets no weight; scoring then uses 1."""
 
     name: str
     weight: int = 0
@@ -54,8 +54,8 @@ class PluginSelection(Value, kw_only=True):
 class EffectivePlugins(Value, kw_only=True):
     """The plugins of one profile after the merge.
 
-    `by_point` has the plugin names of each extension point, in the order in which they run. `weights` has each scorer's
-    weight (at least 1).
+    `by_point` has the names of the plugins of each extension point, in the order in which they run. `weights` has the
+    weight of each score plugin (at least 1).
     """
 
     by_point: Mapping[str, tuple[str, ...]]
@@ -68,7 +68,7 @@ class EffectivePlugins(Value, kw_only=True):
 
 
 class PluginRules(Value, kw_only=True):
-    """A profile's plugin lists as configured: by extension point, and `multiPoint`."""
+    """The plugin lists of a profile as its author wrote them: one for each extension point, and `multiPoint`."""
 
     selections: Mapping[str, PluginSelection] = field(default_factory=dict)
 
@@ -76,15 +76,15 @@ class PluginRules(Value, kw_only=True):
         return self.selections.get(point, PluginSelection())
 
     def needed(self, defaults: Iterable[EnabledPlugin]) -> tuple[str, ...]:
-        """The names of the plugins that must exist before the lists can be expanded, defaults first."""
+        """The names of the plugins that must exist before the lists can be expanded. Default plugins come first."""
         merged = merge_with_defaults(tuple(defaults), self.at(MULTI_POINT))
         everywhere = [*merged, *(plugin for point in EXTENSION_POINTS for plugin in self.at(point).enabled)]
         return tuple(dict.fromkeys(plugin.name for plugin in everywhere))
 
 
 def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelection) -> tuple[EnabledPlugin, ...]:
-    """Returns the defaults without the disabled plugins. An enabled default plugin replaces the default in place; other
-    enabled plugins follow."""
+    """Returns the defaults without the disabled plugins, then the other enabled plugins. A default plugin that the
+    profile also enables keeps its place, with the profile's weight."""
     redefined = {plugin.name: plugin for plugin in own.enabled}
     kept = (
         () if EVERY_PLUGIN in own.disabled else tuple(plugin for plugin in defaults if plugin.name not in own.disabled)

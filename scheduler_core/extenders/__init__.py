@@ -1,1 +1,1 @@
-"""Calls scheduler extenders over HTTP. This is the library's only I/O, and only configured extenders are called."""
+"""Calls scheduler extenders over HTTP. The library does no other I/O, and calls only configured extenders."""

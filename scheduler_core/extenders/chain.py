@@ -40,14 +40,14 @@ _HIGHEST_NODE_SCORE = 100
 
 
 class Renderer(Protocol):
-    """Converts model values into the API objects that are sent."""
+    """Converts pods and nodes into the API objects that are sent to extenders."""
 
     def pod(self, pod: Pod) -> Manifest: ...
     def node(self, node: Node) -> Manifest: ...
 
 
 class FromModel:
-    """Renders the fields that the model keeps."""
+    """Makes API objects that have only the fields that the model keeps."""
 
     def pod(self, pod: Pod) -> Manifest:
         return pod_to_manifest(pod)
@@ -68,8 +68,8 @@ class Extender(Value):
         return self.settings.url_prefix
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether the pod is sent to the extender. An extender that manages resources gets only pods with a container
-        that requests one of them."""
+        """Whether the extender gets this pod. An extender that manages resources gets only the pods with a container
+        that requests one of these resources."""
         managed = {resource.name for resource in self.settings.managed_resources}
         containers = (*pod.spec.containers, *pod.spec.init_containers)
         return not managed or any(
@@ -84,8 +84,8 @@ class Extender(Value):
 
 
 class Survivors(Value, kw_only=True):
-    """The nodes that every interested extender passed, in the order of the last extender, and the refusals of the other
-    nodes.
+    """The nodes that every interested extender passed, in the order in which the last one returned them, and the
+    refusals of the other nodes.
 
     `problem` is the error of an extender that is not ignorable; the cycle fails with this error.
     """
@@ -148,9 +148,10 @@ class ExtenderChain(Value):
         return Survivors(nodes=survivors, refusals=refusals)
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, int]:
-        """Returns what the extenders add to the total of each node that they name. An error adds nothing.
+        """Returns, for each node that an extender scores, the sum that the extenders add to its total. An extender that
+        fails adds nothing.
 
-        An interested extender without the prioritize verb counts as naming every node with 0: this too makes the real
+        An interested extender without the prioritize verb scores every node with 0, because it too makes the real
         scheduler break ties at random.
         """
         totals: dict[str, int] = {}
@@ -170,10 +171,10 @@ class ExtenderChain(Value):
     def narrow_preemption(
         self, pod: Pod, candidates: Mapping[str, Victims], pods_on: Mapping[str, Sequence[Pod]]
     ) -> dict[str, Victims] | Verdict:
-        """Returns the preemption candidates that all extenders with a preempt verb keep. The verdict is the error of an
-        extender that is not ignorable.
+        """Returns the preemption candidates that all extenders with a preempt verb keep. If an extender that is not
+        ignorable fails, returns its error as a verdict.
 
-        `pods_on` has the pods of every node of the cluster by node name, because extenders name victims by uid.
+        `pods_on` maps every node of the cluster to its pods. It is needed to find victims, which extenders name by uid.
         """
         remaining = dict(candidates)
         for extender in self._interested(pod):

@@ -35,8 +35,8 @@ class ExtenderTransport(Protocol):
 
 
 class FilterAnswer(Value, kw_only=True):
-    """An extender's response to filter. `passed` has node names in the extender's order; the two maps have its reasons
-    for refusing the other nodes."""
+    """An extender's response to filter. `passed` has names of nodes in the extender's order. The two maps have the
+    refused nodes with the extender's reasons."""
 
     passed: tuple[str, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -47,15 +47,15 @@ class FilterAnswer(Value, kw_only=True):
 
 
 def nodes_request(pod: Manifest, *, names: Sequence[str], nodes: Sequence[Manifest] | None) -> bytes:
-    """Returns the body of filter and prioritize: whole nodes, or only names for a cache-capable extender (`nodes`
-    None)."""
+    """Returns the body of filter and prioritize. It has whole nodes, or, for a cache-capable extender (`nodes` is
+    None), only their names."""
     node_list = None if nodes is None else {"metadata": {}, "items": list(nodes)}
     return msgspec.json.encode({"Pod": pod, "Nodes": node_list, "NodeNames": list(names) if nodes is None else None})
 
 
 def preemption_request(pod: Manifest, candidates: Mapping[str, Victims], pods: Mapping[str, Manifest] | None) -> bytes:
-    """Returns the body of preempt. With `pods` (uid → manifest), victims are sent as whole pods; otherwise only by
-    uid."""
+    """Returns the body of preempt. If `pods` (uid → manifest) is given, victims are sent as whole pods; otherwise only
+    their uids are sent."""
     if pods is None:
         meta = {
             node: {"Pods": [{"UID": pod.uid} for pod in victims.pods], "NumPDBViolations": victims.budget_violations}
@@ -79,7 +79,7 @@ def binding_request(pod: Pod, node_name: str) -> bytes:
 
 
 def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> FilterAnswer:
-    """Returns the nodes that pass. A response with neither nodes nor names passes none. An unknown name is an error."""
+    """Returns the nodes that pass; none if the response has neither nodes nor names. An unknown name is an error."""
     answer = _fields(body, "filter result")
     if answer.get("error"):
         raise ExtenderError(str(answer["error"]))
@@ -103,8 +103,8 @@ def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> F
 
 
 def read_priorities(body: bytes) -> list[tuple[str, int]]:
-    """Returns (node name, score) pairs. Scores should be 0 to 10, but like the real scheduler this function does not
-    check that."""
+    """Returns (node name, score) pairs. Extenders should return scores from 0 to 10, but like the real scheduler this
+    function does not check that."""
     pairs = []
     for entry in _list(_decode(body), "host priorities"):
         fields = {key.lower(): value for key, value in _mapping(entry, "host priority").items()}
@@ -116,7 +116,7 @@ def read_priorities(body: bytes) -> list[tuple[str, int]]:
 
 
 def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) -> dict[str, Victims]:
-    """Returns the candidates that remain. Victims are found by uid among the pods of each node."""
+    """Returns the candidates that the extender keeps. Finds each victim by its uid among the pods of the node."""
     remaining: dict[str, Victims] = {}
     named = _fields(body, "preemption result").get("nodenametometavictims") or {}
     for node, meta in _mapping(named, "NodeNameToMetaVictims").items():
@@ -137,7 +137,8 @@ def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) ->
 
 
 def read_binding_answer(body: bytes) -> None:
-    """Returns if the pod is bound. Otherwise raises ExtenderError with the extender's message."""
+    """Does nothing if the response says that the pod is bound. Otherwise raises ExtenderError with the extender's
+    message."""
     problem = _fields(body, "binding result").get("error")
     if problem:
         raise ExtenderError(str(problem))

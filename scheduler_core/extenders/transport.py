@@ -1,6 +1,6 @@
-"""Sends one POST to an extender, with a deadline. This is the library's only I/O; tests may replace it.
+"""Sends one POST to an extender, with a deadline. The library does no other I/O; tests may replace this transport.
 
-Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. No proxies are used, and redirects are not followed.
+Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. It uses no proxy and follows no redirect.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _CHUNK = 1 << 16
 
 
 class HttpTransport:
-    """The transport of one extender: its address, its certificates and the total deadline of a call.
+    """The transport of one extender: its address, its certificates, and the time limit of a whole call.
 
-    The constructor reads the certificate files. ExtenderError names a file that cannot be used.
+    The constructor reads the certificate files. It raises ExtenderError if a file cannot be used.
     """
 
     def __init__(self, settings: ExtenderSettings) -> None:
@@ -65,8 +65,8 @@ class HttpTransport:
 
 
 class _NamedHttpsConnection(http.client.HTTPSConnection):
-    """An HTTPS connection that checks the certificate against a separate name. The address of an extender is often not
-    in its certificate."""
+    """An HTTPS connection that checks the server's certificate against another name than the address, because an
+    extender's address is often not in its certificate."""
 
     def __init__(
         self, host: str, port: int | None, server_name: str, context: ssl.SSLContext, timeout_seconds: float
@@ -85,7 +85,7 @@ class _NamedHttpsConnection(http.client.HTTPSConnection):
 
 
 def _read(response: http.client.HTTPResponse, sock: socket.socket, deadline: float) -> bytes:
-    """Reads the whole body. Each read waits only until the deadline, so a slow body cannot delay scheduling."""
+    """Reads the whole body until the deadline of the call. So a server that sends slowly cannot delay scheduling."""
     pieces: list[bytes] = []
     while True:
         left = deadline - time.monotonic()

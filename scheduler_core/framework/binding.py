@@ -1,7 +1,8 @@
 """Binds a pod to its chosen node: Reserve, Permit, PreBind, Bind, PostBind. A failure runs Unreserve.
 
 Source: RunReservePluginsReserve … RunPostBindPlugins in pkg/scheduler/framework/runtime/framework.go and bindingCycle
-in pkg/scheduler/schedule_one.go, v1.36. The caller waits if a Permit plugin says so; this module keeps no time.
+in pkg/scheduler/schedule_one.go, v1.36. If a Permit plugin makes the pod wait, the caller must wait, because this
+module has no clock.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from scheduler_core.values import Value
 
 
 class Stage(StrEnum):
-    """The extension point that the pod reached."""
+    """The extension points of a binding, in order."""
 
     RESERVED = "Reserve"
     PERMITTED = "Permit"
@@ -28,15 +29,15 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingProgress:
-    """How far the binding of a pod came. `stage` is the last point that ran. With a verdict other than SUCCESS or WAIT,
-    the pod stopped there and all reservations were released."""
+    """How far the binding of a pod came. `stage` is the last extension point that ran. A verdict other than SUCCESS or
+    WAIT means that the binding failed there and all reservations were released."""
 
     stage: Stage
     verdict: Verdict = SUCCESS
 
     @property
     def waits(self) -> bool:
-        """Whether a Permit plugin makes the pod wait. The reservation stays, and the caller must call
+        """Whether a Permit plugin makes the pod wait. If so, the reservations remain, and the caller calls
         `BindingCycle.bind` when the pod may continue."""
         return self.verdict.code is VerdictCode.WAIT
 
@@ -50,8 +51,8 @@ def _no_extender(_pod: Pod, _node_name: str) -> None:
 
 
 class BindingCycle(Value):
-    """The binding plugins of one profile, from Reserve on. The object has no state; plugins keep theirs in the
-    CycleState."""
+    """The binding plugins of one profile, from Reserve on. The object has no state of its own, because plugins keep
+    their state in the CycleState."""
 
     plugins: PluginSet
     extender_bind: ExtenderBind = _no_extender
@@ -81,7 +82,7 @@ class BindingCycle(Value):
         return BindingProgress(stage=Stage.PERMITTED)
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> BindingProgress:
-        """Runs PreBind, Bind and PostBind. `reserve` must have succeeded before."""
+        """Runs PreBind, Bind and PostBind. Call it only after `reserve` has succeeded."""
         for plugin in self.plugins.at("preBind"):
             verdict: Verdict = plugin.pre_bind(state, pod, node_name)
             if not verdict.is_success and not verdict.is_skip:
@@ -94,7 +95,8 @@ class BindingCycle(Value):
         return BindingProgress(stage=Stage.BOUND)
 
     def give_up(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Runs Unreserve in reverse order. Like kube-scheduler, also runs it for plugins that reserved nothing."""
+        """Runs Unreserve of all plugins in reverse order, as kube-scheduler does, even of plugins that reserved
+        nothing."""
         for plugin in reversed(self.plugins.at("reserve")):
             plugin.unreserve(state, pod, node_name)
 
@@ -114,7 +116,8 @@ class BindingCycle(Value):
 
 
 def _blamed(verdict: Verdict, plugin: str, point: str) -> Verdict:
-    """Returns a refusal under its plugin's name. Turns any other failure into an error of that plugin."""
+    """Returns the plugin's verdict with the plugin's name. A failure that is not a refusal becomes an error of the
+    plugin."""
     if verdict.is_success or verdict.is_rejection:
         return verdict.by(plugin)
     return Verdict(VerdictCode.ERROR, (f'running {point} plugin "{plugin}": {verdict.message}',), plugin)

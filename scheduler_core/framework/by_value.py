@@ -1,8 +1,8 @@
-"""Filters and scores that read one field of the node. One rule about the field's value serves the per-node and the
+"""Filters and scores by one field of the node. One rule about the field's value serves both the per-node form and the
 all-nodes form.
 
-Many nodes share few values of such a field. The rule is evaluated once per distinct value, and the result for all nodes
-is cached for as long as the nodes stay the same.
+Few different values of such a field exist in a cluster. So the rule is evaluated once for each value, and the result
+for all nodes is cached as long as the nodes do not change.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Distinct = tuple[Sequence[T], NDArray[np.intp]]
 def refusals_by_value(
     nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], Verdict], question: Hashable
 ) -> Refusals:
-    """Returns the refusals of a filter whose verdict depends on this field. `question` has everything else that the
-    rule reads."""
+    """Returns the refusals of a filter that reads one field of the node. `distinct` has the field's values. `question`
+    is the cache's key; it contains everything else that the rule reads."""
     known: tuple[NDArray[Any], Mapping[int, Verdict]] | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct
@@ -37,8 +37,8 @@ def refusals_by_value(
 
 
 def scores_by_value(nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], int], question: Hashable) -> Scores:
-    """Returns the scores of a plugin whose score depends on this field. `question` has everything else that the rule
-    reads."""
+    """Returns the scores of a plugin that reads one field of the node. `question` is the cache's key; it contains
+    everything else that the rule reads."""
     known: Scores | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct

@@ -1,7 +1,7 @@
 """The typed state that plugins keep during one cycle.
 
-State values are immutable and stored under their type; a change writes a new value. So a copy of the state copies only
-references, and preemption can work on a copy without affecting the original.
+Each value is immutable and stored under its type; to change it, a plugin writes a new value. So copying the state
+copies only references, and preemption can work on a copy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class UnpreparedError(LookupError):
 
 
 class CycleState:
-    """The state of one pod's cycle, and which plugins skip Filter and Score."""
+    """The state of the plugins in one pod's cycle, and which plugins skip Filter and Score."""
 
     __slots__ = ("_notes", "skipped_filters", "skipped_scores")
 
@@ -34,8 +34,8 @@ class CycleState:
         self._notes[type(note)] = note
 
     def read(self, kind: type[Note]) -> Note:
-        """Returns the value of this type. Raises UnpreparedError if the plugin's earlier extension point did not
-        run."""
+        """Returns the value of this type. Raises UnpreparedError if no earlier extension point of the plugin has
+        written it."""
         note = self._notes.get(kind)
         if not isinstance(note, kind):
             raise UnpreparedError(kind.__name__)

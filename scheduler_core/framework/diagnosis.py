@@ -1,4 +1,4 @@
-"""Says why no node fits: per node, per plugin, and as the scheduler's message.
+"""Says why no node fits: the verdict of each node, the counts of each plugin, and the scheduler's message.
 
 The message follows FitError in pkg/scheduler/framework/types.go, v1.36.
 """
@@ -20,8 +20,8 @@ from scheduler_core.values import Value
 
 
 class Round(Value, eq=False):
-    """The refusals of one plugin. `refused` has the positions, in the searched list, of the nodes that this plugin
-    refused first. `codes` has a code for every position."""
+    """The refusals of one plugin. Nodes are given by their positions in the searched list. `refused` are the nodes that
+    no earlier plugin had refused. `refusals` has a code for every position."""
 
     plugin: str
     refused: NDArray[np.intp]
@@ -31,11 +31,11 @@ class Round(Value, eq=False):
         return self.refusals.verdict(int(self.refusals.codes[position])).by(self.plugin)
 
     def has(self, code: VerdictCode) -> bool:
-        """Whether one of the refusals has this code."""
+        """Whether a refusal of this plugin has this code."""
         return self.refusals.may_be(code) and any(verdict.code is code for verdict, _ in self.counted())
 
     def counted(self) -> Iterator[tuple[Verdict, int]]:
-        """Returns each distinct verdict with the number of nodes that got it from this plugin."""
+        """Yields each distinct verdict of this plugin with the number of nodes that got it."""
         codes, counts = np.unique(self.refusals.codes[self.refused], return_counts=True)
         for code, count in zip(codes, counts, strict=True):
             yield self.refusals.verdict(int(code)).by(self.plugin), int(count)
@@ -43,7 +43,7 @@ class Round(Value, eq=False):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Diagnosis:
-    """The verdict of every node, stored in columns and built on demand."""
+    """The verdict of every node. Verdicts are stored in columns and built when they are read."""
 
     nodes: NodeList
     prefilter: Verdict | None = None  # refuses all nodes at once
@@ -55,7 +55,7 @@ class Diagnosis:
     """Verdicts, by row, that replace those of the filters: from nominated pods and from extenders."""
 
     def with_replaced(self, verdicts: Mapping[int, Verdict]) -> Diagnosis:
-        """Returns a diagnosis in which these verdicts, by row, replace the verdicts of the filters."""
+        """Returns a diagnosis in which the nodes of these rows have these verdicts instead of those of the filters."""
         return replace(self, replaced={**self.replaced, **verdicts}) if verdicts else self
 
     @property
@@ -76,7 +76,7 @@ class Diagnosis:
 
     @cached_property
     def _who(self) -> NDArray[np.int16]:
-        """For each row, the plugin that refused it first."""
+        """The plugin that refused each row first."""
         who = np.full(len(self.nodes.snapshot.columns), _OUTSIDE, dtype=np.int16)
         who[self.searched] = _PASSED
         for number, each in enumerate(self.rounds):
@@ -85,7 +85,7 @@ class Diagnosis:
 
     @cached_property
     def _where(self) -> NDArray[np.intp]:
-        """For each row, its position in the searched list."""
+        """The position of each row in the searched list."""
         where = np.zeros(len(self.nodes.snapshot.columns), dtype=np.intp)
         where[self.searched] = np.arange(len(self.searched))
         return where
@@ -107,7 +107,7 @@ class Diagnosis:
 
     @property
     def rows_that_may_be_helped(self) -> NDArray[np.intp]:
-        """The rows refused with Unschedulable, where evicting pods may help."""
+        """The rows refused with Unschedulable. Evicting pods may help only there."""
         size = len(self.nodes.snapshot.columns)
         if self.prefilter is not None:
             return np.arange(size if self.prefilter.code is VerdictCode.UNSCHEDULABLE else 0)
@@ -155,7 +155,8 @@ class Diagnosis:
         return +counts
 
     def refusing_plugins(self) -> frozenset[str]:
-        """The plugins that refused at least one node. Events for these plugins may help the pod."""
+        """The plugins that refused at least one node. The pod is tried again after an event for which one of them
+        registered."""
         return frozenset(verdict.plugin for verdict in self.verdict_counts() if verdict.plugin)
 
     def sentence(self, after: str = "") -> str:
@@ -178,7 +179,7 @@ _OUTSIDE = -2
 
 
 class Verdicts(Mapping[str, Verdict]):
-    """Maps each node of the snapshot to its verdict, which is read from the diagnosis on demand."""
+    """Maps each node of the snapshot to its verdict. A verdict is built when it is read."""
 
     def __init__(self, diagnosis: Diagnosis) -> None:
         self._diagnosis = diagnosis

@@ -2,8 +2,8 @@
 next to the per-node forms.
 
 A plugin is a small frozen object with a `name`. It serves an extension point if it has the method of that point's
-Protocol; plugins register nowhere else. Its inputs come from its factory or from the call, not from a handle to
-the whole scheduler.
+Protocol; it need not register. A plugin gets its inputs from its factory or from the call, and never a handle to the
+whole scheduler.
 
 Source of the points and their order: k8s.io/kube-scheduler/framework/interface.go, v1.36.
 """
@@ -60,8 +60,8 @@ class QueuedPodInfo(Protocol):
 
 @runtime_checkable
 class PreEnqueuePlugin(Protocol):
-    """Decides whether the pod may enter the active queue. A refused pod stays gated until one of this plugin's events
-    occurs."""
+    """Decides whether the pod may enter the active queue. A refused pod waits until an event occurs for which the
+    plugin registered."""
 
     @property
     def name(self) -> str: ...
@@ -69,8 +69,8 @@ class PreEnqueuePlugin(Protocol):
 
 
 class PreFilterResult(Value):
-    """The nodes that the search may use: those in `node_names`, or all nodes if it is None. A SKIP verdict skips the
-    plugin's filter for this pod."""
+    """The nodes that the search may use: those in `node_names`, or all nodes if that is None. The verdict SKIP means
+    that the plugin's filter need not run for this pod."""
 
     verdict: Verdict = SUCCESS
     node_names: frozenset[str] | None = None
@@ -87,9 +87,9 @@ class PreFilterPlugin(Protocol):
 
 @runtime_checkable
 class PreFilterExtensions(Protocol):
-    """Updates the state of pre_filter when preemption or nominated pods add pods to one node or remove them.
+    """Updates the state that pre_filter wrote when preemption or nominated pods add pods to one node or remove them.
 
-    `node_info` already contains the change. State values are replaced, not changed.
+    `node_info` already contains the change. Methods write new state values instead of changing the old ones.
     """
 
     @property
@@ -109,7 +109,8 @@ class FilterPlugin(Protocol):
 
 @runtime_checkable
 class FilterAllPlugin(Protocol):
-    """The all-nodes form of a filter, over the snapshot's columns. None means: use the per-node form for this pod."""
+    """The all-nodes form of a filter, over the snapshot's columns. If it returns None, the per-node form is used for
+    this pod."""
 
     @property
     def name(self) -> str: ...
@@ -119,13 +120,13 @@ class FilterAllPlugin(Protocol):
 @runtime_checkable
 class NodeRulePlugin(Protocol):
     """A plugin whose all-nodes results can be cached while the nodes stay the same. `filter_all`, `score_all` and
-    `normalize` depend only on the nodes, the plugin's settings and the pod's `node_key`, not on placed pods, other
-    objects or state."""
+    `normalize` may read only the nodes, the plugin's settings and the pod's `node_key`. They must not read placed pods,
+    other objects or state."""
 
     @property
     def name(self) -> str: ...
     def node_key(self, pod: Pod) -> Hashable:
-        """Returns the same key for pods that get the same results."""
+        """Returns a key that is equal for two pods if they get the same results."""
         ...
 
 
@@ -144,8 +145,8 @@ class PostFilterPlugin(Protocol):
 class Nomination(Value, kw_only=True):
     """The result of preemption: the node, and the pods to evict there ("namespace/name", sorted).
 
-    If `clears`, no node is nominated, and an earlier nomination is removed when the cycle fails. If `is_sampled`,
-    enough nodes were found before all were tried; the real search begins at a random node.
+    With `clears`, no node is nominated, and an earlier nomination is removed when the cycle fails. With `is_sampled`,
+    not all nodes were tried. The real scheduler may then find other candidates, because it begins at a random node.
     """
 
     node: str = ""
@@ -155,7 +156,7 @@ class Nomination(Value, kw_only=True):
 
 
 class PostFilterResult(Value):
-    """The result of PostFilter. With `nomination` None, an earlier nomination stays."""
+    """The result of PostFilter. If `nomination` is None, the pod keeps an earlier nomination."""
 
     verdict: Verdict
     nomination: Nomination | None = None
@@ -182,7 +183,7 @@ class ScorePlugin(Protocol):
 
 @runtime_checkable
 class ScoreAllPlugin(Protocol):
-    """The all-nodes form of a score. None means: use the per-node form for this pod.
+    """The all-nodes form of a score. If it returns None, the per-node form is used for this pod.
 
     As in the per-node form, a node's score depends on the node, the cluster and the state of pre_score, but not on
     other nodes. `nodes` may contain nodes that did not pass the filters.
@@ -195,7 +196,8 @@ class ScoreAllPlugin(Protocol):
 
 @runtime_checkable
 class NormalizePlugin(Protocol):
-    """Scales the scores of all nodes that passed, in the order of `nodes`, to 0 to 100. Returns a new array."""
+    """Scales the scores of all nodes that passed the filters, so that they are between 0 and 100. Returns a new array
+    in the order of `nodes`."""
 
     @property
     def name(self) -> str: ...
@@ -241,7 +243,7 @@ class BindPlugin(Protocol):
 
 @runtime_checkable
 class PostBindPlugin(Protocol):
-    """Called after the pod was bound."""
+    """Is informed after the pod was bound."""
 
     @property
     def name(self) -> str: ...

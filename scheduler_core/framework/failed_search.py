@@ -1,4 +1,4 @@
-"""The input of a PostFilter plugin, after a search that found no node."""
+"""Defines what a PostFilter plugin gets after a search that found no node."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Retrial(Protocol):
 
 
 class FailedSearch(Value, kw_only=True):
-    """The input of a PostFilter plugin: all nodes, their refusals, a way to filter a node again, and the nominated
+    """What a PostFilter plugin gets: all nodes, their refusals, a way to filter a node again, and the nominated
     pods."""
 
     nodes: NodeList

@@ -51,7 +51,8 @@ def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
 
 
 class PluginSet(Value):
-    """The plugins of one profile: `by_point` in the order in which they run, and the `weights` of scorers."""
+    """The plugins of one profile. `by_point` has them for each extension point, in the order in which they run;
+    `weights` has the weights of the score plugins."""
 
     plugins: Mapping[str, Plugin]
     by_point: Mapping[str, tuple[str, ...]]

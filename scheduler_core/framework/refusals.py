@@ -12,11 +12,11 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
 
 
 class Refusals:
-    """The result of a filter for all nodes of a list. Each node has a small code: 0 for a pass, another code for a
-    refusal.
+    """The result of a filter for all nodes of a list. Each node has a small code. 0 means that the node passed; any
+    other code means a refusal.
 
-    `verdicts` maps a code to its verdict. It is a mapping, or a function if there are too many codes to list; the
-    function must return only refusals.
+    `verdicts` maps a code to its verdict. It is a function if there are too many codes for a mapping. The function must
+    return only refusals.
     """
 
     __slots__ = ("_verdicts", "codes", "may_fail")
@@ -34,7 +34,8 @@ class Refusals:
         return cls(*numbered(verdicts))
 
     def may_be(self, code: VerdictCode) -> bool:
-        """Whether a verdict may have this code. False is certain, True is not."""
+        """Whether some verdict may have this code. If this is False, certainly none has it; if True, one may have
+        it."""
         return callable(self._verdicts) or any(verdict.code is code for verdict in self._verdicts.values())
 
     def verdict(self, code: int) -> Verdict:
@@ -45,7 +46,7 @@ class Refusals:
 
 
 def numbered(verdicts: Iterable[Verdict]) -> tuple[NDArray[Any], Mapping[int, Verdict]]:
-    """Gives each distinct verdict a code. Returns the code of each verdict, and the verdicts by code."""
+    """Numbers the distinct verdicts. Returns the number (code) of each verdict, and the verdicts by code."""
     numbers: dict[Verdict, int] = {}
     codes = [0 if each.is_success else numbers.setdefault(each, len(numbers) + 1) for each in verdicts]
     kind = bool if len(numbers) < 2 else np.intp  # a mask is searched several times faster than numbers

@@ -1,6 +1,6 @@
 """Runs one extension point over its plugins: for all nodes at once if a plugin can, otherwise node by node.
 
-The effect of each result on the rest of the point follows pkg/scheduler/framework/runtime/framework.go, v1.36.
+What a plugin's result means for the other plugins follows pkg/scheduler/framework/runtime/framework.go, v1.36.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class CycleError(Exception):
 
 
 class PreFiltered(Value):
-    """The result of PreFilter: a refusal of every node, or the names of the nodes to search (None: all) and the plugins
-    that restricted them."""
+    """The result of PreFilter: a refusal of every node, or the names of the nodes to search and the plugins that chose
+    them. None instead of names means all nodes."""
 
     refusal: Verdict | None = None
     node_names: frozenset[str] | None = None
@@ -63,7 +63,7 @@ class PreFiltered(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTable:
-    """Weighted scores by plugin, one score per scored node, and their sum."""
+    """Weighted scores of each plugin for each scored node, and the sum over the plugins."""
 
     nodes: NodeList
     by_plugin: Mapping[str, Scores]
@@ -72,8 +72,8 @@ class ScoreTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sieved:
-    """The nodes that remain after filters ran: `alive` by position, and `rows` if they are known. If `is_over`, no node
-    remains."""
+    """The nodes that some filters have passed. `alive` marks them by position, `rows` are their rows if known, and
+    `rounds` has the refusals. With `is_over`, no node is left."""
 
     alive: NDArray[np.bool_]
     rounds: tuple[Round, ...] = ()
@@ -128,15 +128,15 @@ class Runner:
     # ---- PreEnqueue ----
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Returns the first refusal to let the pod into the active queue, or SUCCESS."""
+        """Returns the first refusal of a PreEnqueue plugin, or SUCCESS."""
         verdicts = (plugin.pre_enqueue(pod).by(plugin.name) for plugin in self.plugins.at("preEnqueue"))
         return next((verdict for verdict in verdicts if not verdict.is_success), SUCCESS)
 
     # ---- PreFilter ----
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFiltered:
-        """Runs PreFilter. A refusal that eviction cannot change ends the point at once. A refusal that eviction may
-        change is kept while the other plugins still prepare (#119770)."""
+        """Runs PreFilter. If a plugin refuses and evictions cannot help, the other plugins do not run. If evictions may
+        help, they still run, because preemption needs their state (#119770)."""
         skipped: set[str] = set()
         refusal: Verdict | None = None
         names: frozenset[str] | None = None
@@ -169,8 +169,8 @@ class Runner:
     def search(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated = _NOBODY) -> Diagnosis:
         """Runs PreFilter and Filter, and returns every node's verdict. Raises CycleError if a plugin fails.
 
-        `nominated` maps a node to the pods that preemption nominated to it. The pod must fit beside nominated pods of
-        at least its priority.
+        `nominated` maps a node to the pods that preemption nominated to it. The pod must fit even if the nominated pods
+        of at least its priority run there.
         """
         prepared = self.pre_filter(state, pod, nodes)
         if prepared.refusal is not None:
@@ -194,8 +194,8 @@ class Runner:
         return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
 
     def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[tuple[Round, ...], Rows | None]:
-        """Runs the filters and returns the refusals of each filter. If only node rules refused nodes, also returns the
-        rows that passed."""
+        """Runs the filters and returns the refusals of each. If only node rules refused nodes, also returns the rows
+        that passed, which are then in the cache."""
         if not nodes.is_all:
             return self._sift(self._filters, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes).rounds, None
         begun = self._by_node_rules(state, pod, nodes)
@@ -203,7 +203,8 @@ class Runner:
         return done.rounds, begun.rows if done is begun else None
 
     def _by_node_rules(self, state: CycleState, pod: Pod, nodes: NodeList) -> _Sieved:
-        """Returns the nodes that remain after the first filters. Cached while the nodes stay the same."""
+        """Runs the filters that are node rules, which come first, and returns what they leave. The result is cached as
+        long as the nodes do not change."""
         asked = [p for p in self._node_filters if p.name not in state.skipped_filters]
         key = (self, *((p.name, p.node_key(pod)) for p in asked))
         known: _Sieved | None = nodes.snapshot.columns.answers.get(key)
@@ -217,7 +218,7 @@ class Runner:
     def _sift(
         self, filters: Sequence[FilterPlugin], begun: _Sieved, state: CycleState, pod: Pod, nodes: NodeList
     ) -> _Sieved:
-        """Returns the nodes that pass these filters. Returns the same object if the filters refuse none of them."""
+        """Runs these filters on the nodes in `begun`, and returns the nodes that pass; `begun` itself if all pass."""
         left = begun
         for plugin in filters:
             if left.is_over:
@@ -231,7 +232,8 @@ class Runner:
         return left
 
     def _refused_beside(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated) -> dict[int, Verdict]:
-        """Returns, by row, the refusals of nodes where the pod does not fit beside the pods nominated to the node."""
+        """Returns the refusals, by row, of nodes on which the pod does not fit together with the pods nominated
+        there."""
         refused: dict[int, Verdict] = {}
         for node_name, pods in nominated.items():
             row = nodes.snapshot.columns.row_of.get(node_name)
@@ -256,8 +258,8 @@ class Runner:
             raise CycleError(plugin.name, f'running "{plugin.name}" filter plugin: {missing}') from missing
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """Returns the first refusal of the node described by `node_info`, or SUCCESS. PreFilter must have run on this
-        state."""
+        """Returns the first refusal of the node in `node_info`, or SUCCESS. PreFilter must have written `state`
+        before."""
         for plugin in self._filters:
             if plugin.name not in state.skipped_filters:
                 try:
@@ -269,8 +271,8 @@ class Runner:
         return SUCCESS
 
     def every_verdict(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Verdict]:
-        """Returns each filter's verdict on one node, by plugin, also after the first refusal. Leaves out skipped
-        filters. For explanations, not for decisions."""
+        """Returns each filter's verdict on one node, by plugin, even after a refusal. Leaves out skipped filters. It
+        explains a decision and is not used to make one."""
         return {
             plugin.name: plugin.filter(state, pod, node_info)
             for plugin in self._filters
@@ -296,7 +298,7 @@ class Runner:
         return self.filter_node(trial, pod, node_info)
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins with counts that `other` was added to the node, and writes their new state. `node_info`
+        """Tells the plugins that count pods that `other` was added to the node, and writes their new state. `node_info`
         already contains the pod."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
@@ -306,8 +308,8 @@ class Runner:
         return SUCCESS
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins with counts that `other` was removed from the node, and writes their new state. `node_info`
-        no longer contains the pod."""
+        """Tells the plugins that count pods that `other` was removed from the node, and writes their new state.
+        `node_info` no longer contains the pod."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.remove_pod(state, pod, other, node_info)
@@ -318,8 +320,8 @@ class Runner:
     # ---- PostFilter ----
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """Runs PostFilter. The first success or final refusal ends the point. Otherwise returns all reasons together
-        and the last nomination that is not empty."""
+        """Runs the PostFilter plugins until one succeeds or refuses finally. If none does, returns all reasons
+        together, and the last nomination that is not empty."""
         reasons: list[str] = []
         nomination = None
         rejector = ""
@@ -395,8 +397,8 @@ class Runner:
         return scores if weight == 1 else scores * weight
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
-        """Returns the raw scores of `nodes`. An all-nodes form computes the scores of `asked`, which contains all of
-        them."""
+        """Returns the plugin's raw scores of `nodes`. If the plugin has an all-nodes form, that form computes the
+        scores of `asked`, which contains these nodes."""
         if self._late_scores and any(
             plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late_scores
         ):
@@ -425,7 +427,7 @@ def _leaves_the_range(scores: Scores) -> bool:
 def one_by_one(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]
 ) -> Refusals:
-    """Runs the per-node form of a filter over the nodes that are still in the search."""
+    """Runs the per-node form of a filter on each node that no earlier filter has refused."""
     return Refusals.of_each(
         plugin.filter(state, pod, nodes[position]) if is_alive else SUCCESS
         for position, is_alive in enumerate(alive.tolist())
@@ -433,7 +435,7 @@ def one_by_one(
 
 
 def _checked(answers: Round) -> Round:
-    """Returns the refusals. Raises CycleError if one of them is a failure."""
+    """Returns the refusals unchanged. Raises CycleError if one of them means that the plugin failed."""
     for verdict, _ in answers.counted() if answers.refusals.may_fail else ():
         if not verdict.is_rejection:
             raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message}')

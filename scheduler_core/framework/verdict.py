@@ -24,7 +24,7 @@ class VerdictCode(StrEnum):
 
 
 class Verdict(Value):
-    """One plugin's verdict on one pod; at extension points that run per node, on one pod and one node."""
+    """A plugin's verdict on one pod, or, at extension points that run for each node, on one pod and one node."""
 
     code: VerdictCode
     reasons: tuple[str, ...] = ()
@@ -40,8 +40,8 @@ class Verdict(Value):
 
     @property
     def is_rejection(self) -> bool:
-        """Whether the pod is refused, now or permanently: kube-scheduler's IsRejected, and Unknown, which must not
-        count as a pass."""
+        """Whether the pod is refused, now or permanently (IsRejected in kube-scheduler). Also true for Unknown, because
+        Unknown must not count as a pass."""
         return self.code in (
             VerdictCode.UNSCHEDULABLE,
             VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE,
@@ -54,7 +54,7 @@ class Verdict(Value):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Verdict:
-        """Returns the verdict with this plugin name. A verdict that already has a name keeps its name."""
+        """Returns the verdict with this plugin's name, unless it already has a name."""
         return self if self.plugin or self.code is VerdictCode.SUCCESS else Verdict(self.code, self.reasons, plugin)
 
 
@@ -73,7 +73,7 @@ def unresolvable(*reasons: str) -> Verdict:
 
 
 def error(*reasons: str) -> Verdict:
-    """Returns the verdict of a plugin that failed. The cycle ends, and the pod is tried again later."""
+    """Returns the verdict of a plugin that failed. It ends the cycle, and the pod is tried again later."""
     return Verdict(VerdictCode.ERROR, reasons)
 
 

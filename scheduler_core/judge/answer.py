@@ -1,4 +1,5 @@
-"""Decides about each pod of a case: every node's verdict, the scores, the best nodes, the message, and preemption."""
+"""Decides about each pod of a case: every node's verdict, the scores, the best nodes, the scheduler's message, and
+preemption."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 def judge(case: Case) -> dict[str, dict[str, Any]]:
     """Returns the decision about each pod. All pods see the same cluster, but not each other. A pod's own nominated
-    node gets no special treatment.
+    node is tried like any other node.
 
-    A pod that cannot be judged gets `{"error": …}`; the others are still judged.
+    If a pod cannot be judged, its result is `{"error": …}`, and the other pods are still judged.
     """
     everything = load_objects(case.objects)
     asked = {key: _find(everything, key) for key in case.pods}
@@ -41,14 +42,14 @@ def _find(snapshot: Snapshot, key: str) -> Pod | str:
 
 
 def _without(snapshot: Snapshot, pods: list[Pod]) -> Snapshot:
-    """Removes the judged pods from the cluster, also from the nodes that they name."""
+    """Removes the judged pods from the cluster, even if they name a node."""
     for pod in pods:
         snapshot = snapshot.without(pod.key)
     return snapshot
 
 
 def _nominations(snapshot: Snapshot) -> dict[str, tuple[Pod, ...]]:
-    """Returns the other pending pods by their nominated node."""
+    """Maps each node to the pending pods, other than the judged ones, that are nominated to it."""
     promised: dict[str, tuple[Pod, ...]] = {}
     for pod in snapshot.pending:
         if pod.nominated_node_name:

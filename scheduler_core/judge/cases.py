@@ -31,7 +31,7 @@ class _CaseLine(msgspec.Struct, rename="camel"):
 
 
 class Case(Value, kw_only=True):
-    """A frozen cluster and the pods to judge in it, independently of each other."""
+    """A frozen cluster and the pods to judge in it. Each pod is judged as if the others did not exist."""
 
     id: str
     objects: Sequence[Mapping[str, Any]]

@@ -1,1 +1,1 @@
-"""Learns from the bindings of a scheduler at which node its next search starts."""
+"""Learns from the bindings of a scheduler at which node its next search will start."""

@@ -1,5 +1,5 @@
-"""Predicts the node of a pod before its binding is observed. After the binding, rates how well each search predicted
-the node."""
+"""Predicts the node of a pod before its binding is observed. After the binding, computes how probable each search has
+become."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ Foreseen = tuple[Likely, CycleResult]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weighed:
-    """The weights after a binding, which add up to 1. `in_order` and `ahead` have, for each followed search, the
-    probability that it is right and that no worker, or one worker, was ahead. `doubt` is the probability that no
-    followed search is right."""
+    """The probabilities after a binding. All of them together add up to 1.
+
+    For each followed search, `in_order` is the probability that it is right and no worker was ahead, and `ahead` that
+    it is right and a worker was ahead. `doubt` is the probability that no followed search is right.
+    """
 
     in_order: NDArray[np.float64]
     ahead: NDArray[np.float64]
@@ -41,8 +43,9 @@ class Weighed:
 
 
 class Expectation(Value, kw_only=True):
-    """The predicted nodes of one pod: `followed` by the searches that a belief follows, `spread` by searches spread
-    over all possible starts. If the scheduler checks every node, both are empty, and `exact` has the result."""
+    """The nodes that one pod may get. `followed` has the results of the searches that a belief follows, and `spread`
+    those of searches from evenly spread starts. If the scheduler checks every node, both are empty, and `exact` has the
+    result."""
 
     followed: tuple[Foreseen, ...] = ()
     spread: tuple[Foreseen, ...] = ()
@@ -63,7 +66,7 @@ class Expectation(Value, kw_only=True):
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """The probability of each node, the most likely first; the sum is 1, or less if the pod may find no node."""
+        """The probability of each node, the most likely first. The sum is 1, or less if the pod may find no node."""
         if self.exact is not None:
             return _equal(self.exact)
         blind, said = _shares(self.spread), _shares(self.followed)
@@ -87,7 +90,8 @@ class Expectation(Value, kw_only=True):
         return tuple(names)
 
     def weighed(self, node_name: str) -> Weighed:
-        """Returns the weights of the followed searches and the doubt after the pod was bound to this node."""
+        """Returns how probable each followed search is after the pod was bound to this node, and how probable it is
+        that none of them is right (the doubt)."""
         blind = _shares(self.spread).get(node_name, 0.0)
         strange = _STRANGE / max(1, self.nodes)
         doubted = self.doubt * (blind + strange)

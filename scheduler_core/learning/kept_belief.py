@@ -1,5 +1,5 @@
-"""Writes a belief as JSON into a dump and reads it back. The JSON names the node at which a search starts, because
-positions change when nodes are added or removed."""
+"""Writes a belief (what was learned about the scheduler's next search) as JSON into a dump, and reads it back. The JSON
+names the node at which a search starts, because positions change when nodes are added or removed."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def to_mapping(belief: SearchBelief, snapshot: Snapshot) -> Mapping[str, Any]:
 
 
 def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
-    """Reads a stored belief for the cluster of the dump; returns None if it is invalid. If a start's node was deleted,
-    the weight of that start becomes doubt."""
+    """Reads a stored belief for the cluster of the dump; returns None if it is invalid. If the node at which a search
+    starts no longer exists, the weight of this search becomes doubt."""
     try:
         kept = msgspec.convert(written, _StoredBelief)
     except (msgspec.ValidationError, RecursionError):

@@ -2,9 +2,9 @@
 
 If the scheduler checks only a part of the nodes, the start of its search decides which node a pod gets. Every cycle
 moves the start by a number of nodes that can be computed. So each binding shows which of the possible starts predicted
-it: a Bayes filter. A search also has a number of workers and an order of nodes. A part of the weight, `doubt`, always
-belongs to no followed search: the scheduler may have restarted, may use an unknown order of nodes, or may have run
-cycles that were not observed.
+it: a Bayes filter. A search also has a number of workers and an order of nodes. A part of the probability, `doubt`,
+always belongs to no followed search, because the scheduler may have restarted, may use an unknown order of nodes, or
+may have run cycles that were not observed.
 
 The binding of an unknown pod moves the start too. The filter assumes that it moves as far as in the last observed
 cycles, because most cycles of a cluster check about the same number of nodes.
@@ -50,10 +50,12 @@ _Weights = NDArray[np.float64]
 
 
 class SearchBelief(Value, kw_only=True):
-    """The probability that each search is the scheduler's next one, after `bindings` observations. The weights of
-    `followed` and `doubt` add up to 1. `strides` are the numbers of nodes by which the last observed cycles moved the
-    start. `others` is the number of pods per second that are bound outside of drains (0 if nobody counts them). The
-    value is frozen: learning returns a new belief."""
+    """The probability that each search is the scheduler's next one. The value is frozen: learning returns a new belief.
+
+    `bindings` is the number of observed bindings. The weights of `followed` and `doubt` add up to 1. `strides` are the
+    numbers of nodes by which the last observed cycles moved the start. `others` is the number of pods per second that
+    are bound outside of drains (0 if nobody counts them).
+    """
 
     followed: tuple[Likely, ...] = ()
     doubt: float = 1.0
@@ -64,13 +66,14 @@ class SearchBelief(Value, kw_only=True):
     @classmethod
     def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchBelief:
         """Returns the belief before any observation: every start is equally likely. If the scheduler checks every node,
-        there is nothing to learn, and the belief never changes."""
+        the belief never changes, because there is nothing to learn."""
         grid = in_known_orders(snapshot, scheduler, MOST_FOLLOWED)
         return cls(followed=tuple(_scaled(grid, 0.5)), doubt=0.5) if grid else cls()
 
     def expect(self, snapshot: Snapshot, scheduler: Scheduler, pod: Pod) -> Expectation:
         """Predicts the result of this pod's cycle. `snapshot` is the cluster right before the cycle, so the pod is not
-        on a node. Raises NoProfileError for a pod of another scheduler: its binding carries no information."""
+        on a node. Raises NoProfileError if the pod belongs to another scheduler, because its binding then says nothing
+        about the searches."""
         spread = possible_searches(snapshot, scheduler, _SPREAD)
         if not spread:
             return Expectation.of_one(scheduler.schedule(snapshot, pod))
@@ -106,8 +109,8 @@ class SearchBelief(Value, kw_only=True):
         )
 
     def unseen(self, snapshot: Snapshot) -> SearchBelief:
-        """Returns the belief after a binding of an unknown pod. The start moved as far as in one of the observed
-        cycles, or by any number of nodes. The numbers of workers and the node orders keep their probabilities."""
+        """Returns the belief after a binding of an unknown pod. Assumes that the start moved as far as in one of the
+        last observed cycles, or, less likely, by any number of nodes."""
         nodes, found = len(snapshot.nodes), dict[_Kind, _Weights]()
         if not self.followed or not nodes:
             return self
@@ -117,16 +120,16 @@ class SearchBelief(Value, kw_only=True):
         return replace_value(self, followed=kept, doubt=1.0 - sum(each.weight for each in kept))
 
     def starts(self) -> tuple[tuple[int, float], ...]:
-        """Returns the positions in the scheduler's node order at which the next search may start, with their weights,
-        the most likely position first. The weights add up to 1 minus the doubt."""
+        """Returns the positions in the scheduler's node order at which the next search may start, with their
+        probabilities, the most likely position first. The probabilities add up to 1 minus the doubt."""
         weights: dict[int, float] = {}
         for each in self.followed:
             weights[each.search.start] = weights.get(each.search.start, 0.0) + each.weight
         return tuple(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
-        """Returns `most` searches of equal weight for a forecast; a likely search appears several times. Returns no
-        searches if the scheduler checks every node."""
+        """Returns `most` searches of equal weight for a forecast. A search that is more likely appears more often.
+        Returns no searches if the scheduler checks every node."""
         spread = possible_searches(snapshot, scheduler, most)
         if not spread:
             return ()
@@ -170,8 +173,8 @@ def _stride(expected: Expectation, weights: _Weights) -> int:
 
 
 def _strode(line: _Weights, strides: Sequence[int]) -> _Weights:
-    """Returns the weights of the starts after a cycle moved the start by one of these strides, or by any number of
-    nodes."""
+    """Returns the weights of the starts after a cycle moved the start by one of these strides, or, less likely, by any
+    number of nodes."""
     anywhere = np.full(len(line), line.sum() / len(line))
     if not strides:
         return anywhere
@@ -188,13 +191,14 @@ def _of(found: dict[_Kind, _Weights], search: Search, nodes: int) -> _Weights:
 
 
 def _astray(line: _Weights) -> _Weights:
-    """Returns the weights of the starts after each start deviated by one of `STEPS`."""
+    """Returns the weights of the starts after the start deviated by one of the numbers in `STEPS`, with their
+    probabilities."""
     moved: _Weights = sum((share * np.roll(line, step) for step, share in STEPS.items()), np.zeros(len(line)))
     return moved
 
 
 def _likeliest(found: Mapping[_Kind, _Weights], share: float) -> tuple[Likely, ...]:
-    """Drops the least likely searches."""
+    """Returns the most likely searches. Leaves out those that together have almost no weight."""
     if not found:
         return ()
     kinds = list(found)

@@ -1,6 +1,7 @@
-"""Caches results computed from a pod's spec, once per spec and for as long as the spec is in use.
+"""Caches results computed from a pod's spec, once for each spec and as long as the spec is in use.
 
-A bounded cache would keep the specs of deleted pods, and a process that follows a cluster reads many specs.
+The cache forgets a spec when no pod uses it any more. A cache with a limit on its size would keep the specs of deleted
+pods, and a process that follows a cluster reads many specs.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ Others = ParamSpec("Others")
 def kept_with_spec(
     work_out: Callable[Concatenate[PodSpec, Others], Result],
 ) -> Callable[Concatenate[PodSpec, Others], Result]:
-    """Adds a cache to the function. The cache is keyed by the spec and the function's other arguments, which must be
-    hashable."""
+    """Adds a cache to the function. The key of the cache consists of the spec and the function's other arguments, which
+    must be hashable."""
     kept: WeakKeyDictionary[PodSpec, dict[Hashable, Result]] = WeakKeyDictionary()
 
     @wraps(work_out)

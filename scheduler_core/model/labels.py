@@ -1,7 +1,7 @@
-"""Label selectors, and node selector terms with Gt and Lt.
+"""Label selectors, and node selector terms, which also have the operators Gt and Lt.
 
-Both kinds of requirement have the same form but different operators. A label selector that cannot be read fails the
-cycle. An unreadable node selector expression only makes its own term match nothing
+Both consist of similar requirements, but differ if one cannot be read. An unreadable label selector fails the cycle. An
+unreadable node selector expression only makes its own term match nothing
 (component-helpers/scheduling/corev1/nodeaffinity, v1.36).
 """
 
@@ -53,8 +53,8 @@ class Requirement(Value):
 
 
 def parse_int64(text: str | None) -> int | None:
-    """Returns what Go's ParseInt(text, 10, 64) reads: a sign and decimal digits that fit 64 bits. Returns None for any
-    other text."""
+    """Returns the number that Go's ParseInt(text, 10, 64) reads: a sign and decimal digits that fit 64 bits. Returns
+    None for any other text."""
     if text is None or not re.fullmatch(r"[+-]?[0-9]+", text):
         return None
     number = int(text)
@@ -83,7 +83,8 @@ class LabelSelector(Value):
         return self.requirements == ()
 
     def and_labels(self, labels: Iterable[tuple[str, str]]) -> LabelSelector:
-        """Adds `key in (value)` for each pair. A selector that selects nothing stays unchanged."""
+        """Returns the selector with the requirement `key in (value)` added for each pair. A selector that selects
+        nothing does not change."""
         extra = tuple(Requirement(key, "In", (value,)) for key, value in labels)
         if self.requirements is None or not extra:
             return self
@@ -100,14 +101,14 @@ def equality_selector(labels: Mapping[str, str]) -> LabelSelector:
 
 
 class Answering(Protocol[Answer]):
-    """The nodes that a node selector is evaluated on: one node, with results yes or no, or many nodes, with masks."""
+    """What a node selector is evaluated on. For one node, each result is yes or no; for many nodes, it is a mask."""
 
     def meeting(self, expression: Requirement) -> Answer:
         """Whether the labels meet the requirement."""
         ...
 
     def named(self, field: Requirement) -> Answer:
-        """Whether the field metadata.name meets the requirement. Other fields count as empty."""
+        """Whether the field metadata.name meets the requirement. Any other field counts as empty."""
         ...
 
     def all_of(self, answers: Iterable[Answer]) -> Answer: ...
@@ -115,7 +116,7 @@ class Answering(Protocol[Answer]):
 
 
 class OneNode(Value):
-    """One node, reduced to the fields that selectors read."""
+    """The name and the labels of one node, which are all that selectors read."""
 
     labels: Labels
     name: str
@@ -169,7 +170,7 @@ class NodeSelector(Value):
 
 
 def chosen(nodes: Answering[Answer], node_selector: Iterable[tuple[str, str]], required: NodeSelector | None) -> Answer:
-    """Whether the pod's nodeSelector and its required node affinity both match the node."""
+    """Whether the node matches both the pod's nodeSelector and its required node affinity."""
     equal = (nodes.meeting(Requirement(key, "In", (value,))) for key, value in node_selector)
     return nodes.all_of(chain(equal, (each.chosen(nodes) for each in (required,) if each is not None)))
 
@@ -183,8 +184,8 @@ class PreferredNodeTerm(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAffinityRules:
-    """The required and preferred node affinity of a pod. `required` None requires nothing; a selector without terms
-    matches nothing."""
+    """The required and preferred node affinity of a pod. If `required` is None, nothing is required. If `required` is a
+    selector without terms, no node matches."""
 
     required: NodeSelector | None = None
     preferred: tuple[PreferredNodeTerm, ...] = field(default=())

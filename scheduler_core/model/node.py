@@ -17,15 +17,15 @@ ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 
 
 class NodeImage(Value, weakref=True):
-    """One image on a node under all its names, with its size in bytes."""
+    """One image on a node: all its names, and its size in bytes."""
 
     names: tuple[str, ...]
     size_bytes: int
 
 
 class Node(Value, kw_only=True):
-    """A node. `allocatable` counts cpu in millis and other resources in whole units. If it has no `pods`, no pod may
-    run on the node."""
+    """A node. `allocatable` counts cpu in millis and other resources in whole units. If `allocatable` has no `pods`, no
+    pod may run on the node."""
 
     name: str
     uid: str = ""
@@ -39,9 +39,10 @@ class Node(Value, kw_only=True):
     created_at: str = ""  # RFC 3339 as in the API; empty if unknown
 
     def cordoned(self, *, with_taint: bool = True) -> Node:
-        """Returns the node shortly after a cordon: unschedulable, and with the taint of the node lifecycle controller.
+        """Returns the node shortly after a cordon: unschedulable, and with the taint that the node lifecycle controller
+        adds.
 
-        With `with_taint=False`, returns the node before that controller has reacted.
+        With `with_taint=False`, that controller has not added the taint yet.
         """
         taint = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
         taints = self.taints if not with_taint or taint in self.taints else (*self.taints, taint)

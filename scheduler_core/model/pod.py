@@ -1,7 +1,7 @@
 """The fields of a pod that scheduling reads.
 
-A pod is an identity and a spec. Pods of one template share one spec object, so results computed from a spec are
-computed once. requests.py sums requests; from_manifest.py has the JSON names.
+A pod consists of an identity and a spec. Pods of one template share one spec object, so results computed from a spec
+are computed once. requests.py adds up requests; from_manifest.py has the JSON names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scheduler_core.values import Value, replace_value
 
 
 class HostPort(Value):
-    """A host port. Without an IP it means 0.0.0.0, without a protocol TCP."""
+    """A host port. A missing IP means 0.0.0.0, and a missing protocol means TCP."""
 
     ip: str
     protocol: str
@@ -31,8 +31,8 @@ class HostPort(Value):
 
 
 class Container(Value, kw_only=True):
-    """A container. `requests` are in nano-units by resource name. `restarts_always` marks a sidecar among the init
-    containers. `may_restart_all` marks a restart rule with the action RestartAllContainers."""
+    """A container. `requests` maps the names of resources to nano-units. `restarts_always` distinguishes sidecars from
+    other init containers. `may_restart_all`: a restart rule has the action RestartAllContainers."""
 
     name: str
     image: str = ""
@@ -44,10 +44,10 @@ class Container(Value, kw_only=True):
 
 
 class PodAffinityTerm(Value, kw_only=True):
-    """Selects pods by labels, in the named namespaces or in namespaces whose labels match, and counts them per value of
-    `topology_key`.
+    """Selects pods by labels, in the named namespaces or in namespaces whose labels match. The selected pods are
+    counted for each value of `topology_key`.
 
-    A term without namespaces and without a namespace selector has its owner's namespace here.
+    If the API object has neither namespaces nor a namespace selector, the term has its owner's namespace here.
     """
 
     topology_key: str
@@ -104,8 +104,8 @@ class LegacyDisk(Value, kw_only=True):
 
 
 class PodVolume(Value, kw_only=True):
-    """One volume of a pod: a claim by name, a claim made for this pod (`ephemeral`), a legacy disk, or an image. Other
-    volumes have only their `kind`."""
+    """One volume of a pod: a claim by name, a claim made for this pod (`ephemeral`), a legacy disk, or an image. For
+    any other volume, only `kind` is set."""
 
     name: str
     kind: str = ""
@@ -126,8 +126,8 @@ class PodResourceClaim(Value, kw_only=True):
 
 
 class PodSpec(Value, kw_only=True, eq=False, weakref=True):
-    """The part of a pod that all pods of a template share. Compared by identity, because equal specs become the same
-    object when they are read."""
+    """The part of a pod that all pods of a template share. Specs are compared by identity, because the reader makes one
+    object of equal specs."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -151,8 +151,8 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """Returns the host ports of containers and sidecars. Ordinary init containers have ended before ports
-        matter."""
+        """Returns the host ports of containers and sidecars. Other init containers do not count, because they have
+        ended before the pod uses its ports."""
         return tuple(
             port
             for c in (*self.containers, *(c for c in self.init_containers if c.restarts_always))
@@ -175,8 +175,8 @@ class ContainerResize(Value, kw_only=True):
 
 
 class PodResize(Value, kw_only=True, weakref=True):
-    """The state of an in-place resize: per container name, for the whole pod, and whether the node reported the resize
-    as infeasible."""
+    """The state of an in-place resize: the resources of each container and of the whole pod, and whether the node
+    reported the resize as infeasible."""
 
     containers: Mapping[str, ContainerResize]
     pod_level: ContainerResize | None = None

@@ -1,8 +1,8 @@
 """Converts quantities such as "500m", "1Gi" or "1e3" to exact integers.
 
-A quantity is an integer of *nano-units* (10⁻⁹ of one core, byte or device). This is the finest amount that the
-Kubernetes API can express (apimachinery/pkg/api/resource/quantity.go, v1.36); finer amounts are rounded away from zero
-when they are read. Sums are made in nano-units and rounded up once, at the end, to milli-cores or whole units.
+A quantity is an integer of *nano-units* (10⁻⁹ of one core, byte or device), the finest amount that the Kubernetes API
+can express (apimachinery/pkg/api/resource/quantity.go, v1.36). Finer amounts are rounded away from zero when they are
+read. Quantities are added up in nano-units, and the sum is rounded up once, to milli-cores or whole units.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST: Final = 1_000  # letters; Python reads no number of more than 4,300 di
 
 
 class QuantityError(ValueError):
-    """The text is not a quantity; the message quotes the text. The caller cannot use the object that contains it."""
+    """The text is not a quantity; the message quotes the text. The object that contains the text cannot be used."""
 
 
 @lru_cache(maxsize=16384)

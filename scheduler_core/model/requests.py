@@ -1,4 +1,4 @@
-"""Sums the resources that a pod requests: containers, sidecars, init containers, pod-level resources, overhead, and
+"""Adds up the resources that a pod requests: containers, sidecars, init containers, pod-level resources, overhead, and
 resizes in progress.
 
 Source: component-helpers/resource/helpers.go (PodRequests, v1.36) and its use in pkg/scheduler/framework/types.go
@@ -32,7 +32,7 @@ _BOTH_DEFAULTS: Final = {CPU: DEFAULT_CPU_MILLIS * NANOS_PER_MILLI, MEMORY: DEFA
 
 
 class RequestRules(Value, kw_only=True):
-    """Which sources of requests count, by the feature gates of a release. The defaults are those of 1.36."""
+    """Which requests count in a release, according to its feature gates. The defaults are those of 1.36."""
 
     status_resources: bool = True
     pod_level: bool = True
@@ -65,7 +65,8 @@ class Requests(Value, kw_only=True):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the pod names no resource, apart from zeros of cpu, memory and ephemeral storage."""
+        """Whether the pod requests nothing. Requests of 0 for cpu, memory and ephemeral storage do not count, but
+        requests of 0 for other resources do."""
         return not (self.cpu or self.memory or self.ephemeral_storage or self.scalars)
 
 
@@ -76,8 +77,8 @@ def incoming_requests(spec: PodSpec, rules: RequestRules) -> Requests:
 
 
 def running_requests(pod: Pod, rules: RequestRules) -> Requests:
-    """Returns the requests of a pod on a node. During a resize, the largest of wanted, actuated and allocated
-    counts."""
+    """Returns the requests of a pod on a node. During a resize, the largest of three amounts counts: wanted, actuated
+    and allocated."""
     if pod.resize is None or not rules.status_resources:
         return incoming_requests(pod.spec, rules)
     return _requests(pod.spec, pod.resize, rules)
@@ -85,11 +86,11 @@ def running_requests(pod: Pod, rules: RequestRules) -> Requests:
 
 @kept_with_spec
 def scored_requests(spec: PodSpec) -> Mapping[str, int]:
-    """Returns the requests of the incoming pod in NodeResourcesFit's score: with defaults for containers without
-    requests, and without pod-level resources.
+    """Returns the requests of the incoming pod for the score of NodeResourcesFit. A container without requests gets
+    defaults. Pod-level resources do not count.
 
-    The scheduler builds its Fit scorer this way, although it counts the pod-level requests of existing pods
-    (noderesources/fit.go, v1.36).
+    The scheduler ignores them here, although it counts the pod-level requests of existing pods (noderesources/fit.go,
+    v1.36).
     """
     return whole_amounts(_sum(spec, None, RequestRules(pod_level=False), _BOTH_DEFAULTS))
 
@@ -124,8 +125,8 @@ def _sum(spec: PodSpec, resize: PodResize | None, rules: RequestRules, defaults:
 
 
 def _containers(spec: PodSpec, resize: PodResize | None, defaults: Nanos) -> dict[str, int]:
-    """Returns the larger amount: the sum of all containers and sidecars, or an init container with the sidecars started
-    before it."""
+    """Returns the larger of two amounts: the sum of all containers and sidecars, and the most that an init container
+    needs together with the sidecars started before it."""
     running: dict[str, int] = {}
     for container in spec.containers:
         running = _plus(running, _of_container(container, resize, defaults))

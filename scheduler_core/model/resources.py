@@ -40,8 +40,8 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler counts the resource beside cpu, memory, ephemeral storage and pods. It ignores unknown
-    names without a prefix."""
+    """Whether the scheduler counts the resource, in addition to cpu, memory, ephemeral storage and pods. It ignores
+    names without a prefix that it does not know."""
     return is_extended(name) or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
 
 
@@ -50,8 +50,8 @@ def is_counted(name: str) -> bool:
 
 
 def whole_amounts(nanos: Mapping[str, int]) -> dict[str, int]:
-    """Converts amounts to whole units, rounded up. Leaves out resources that the scheduler ignores, but keeps pods,
-    because a node's capacity names them."""
+    """Converts amounts to whole units, rounded up. Leaves out resources that the scheduler ignores. Keeps `pods`,
+    because it is a part of a node's capacity."""
     return {
         name: nanos_to_millis(amount) if name == CPU else nanos_to_units(amount)
         for name, amount in nanos.items()

@@ -1,4 +1,4 @@
-"""Services and controllers, reduced to the fields that say which pods they select."""
+"""Services and controllers, with only the fields that say which pods they select."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from scheduler_core.values import Value
 
 
 class SelectingOwner(Value, kw_only=True):
-    """A Service, ReplicationController, ReplicaSet or StatefulSet. `service_labels` is the plain selector of a Service
-    or ReplicationController, otherwise None.
+    """A Service, ReplicationController, ReplicaSet or StatefulSet. `service_labels` is the selector of a Service or
+    ReplicationController, and None for the other kinds.
 
-    `replicas` is the number in the spec, or None for kinds without one. `bound_to` is the node that the pod template
-    names.
+    `replicas` is the number in the spec, or None for a kind without replicas. `bound_to` is the node that the pod
+    template names.
     """
 
     kind: str

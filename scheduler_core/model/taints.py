@@ -19,7 +19,8 @@ class Taint(Value):
 
     @property
     def keeps_pods_away(self) -> bool:
-        """Whether the taint filters nodes: NoSchedule and NoExecute do, PreferNoSchedule only lowers a score."""
+        """Whether the taint can exclude a node. NoSchedule and NoExecute can; PreferNoSchedule only lowers the node's
+        score."""
         return self.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
@@ -30,11 +31,11 @@ class Toleration(Value):
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether the toleration matches the taint. Effect, key and value are compared independently; an empty effect
-        or key matches any.
+        """Whether the toleration matches the taint. Effect, key and value must all match; an empty effect or key
+        matches any.
 
-        Source: api/core/v1/toleration.go, v1.36. The operators Lt and Gt tolerate nothing: their feature gate is off by
-        default.
+        Source: api/core/v1/toleration.go, v1.36. The operators Lt and Gt tolerate nothing, because their feature gate
+        is off by default.
         """
         if self.effect and self.effect != taint.effect:
             return False
@@ -55,7 +56,7 @@ def first_untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ..
 
 
 def count_unpreferred(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> int:
-    """Returns the number of PreferNoSchedule taints that no toleration matches. Only tolerations for that effect, or
-    for any effect, count."""
+    """Returns the number of PreferNoSchedule taints that no toleration matches. Uses only tolerations for that effect
+    or for any effect."""
     soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
     return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, soft) for taint in taints)

@@ -1,4 +1,5 @@
-"""Scores how evenly the pod would use cpu, memory and other resources of a node, compared with now. Refuses nothing."""
+"""Scores how evenly the pod would use cpu, memory and other resources of a node, compared with the use without the pod.
+Refuses nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 class BalancedShares(Value):
-    """Maps a resource to the exact request of this pod, for the resources that count in the score."""
+    """Maps each resource that counts in the score to this pod's exact request."""
 
     requested: tuple[tuple[str, int], ...]
 
@@ -85,7 +86,8 @@ class NodeResourcesBalancedAllocation(Value):
         return scores
 
     def _of_two_everywhere(self, nodes: NodeList, lines: Sequence[tuple[NDArray[np.int64], int, int]]) -> Scores:
-        """Computes the usual case faster: only cpu and memory, on nodes that all have both."""
+        """Computes the balances faster if only cpu and memory count and all nodes have both, which is the usual
+        case."""
         floats = nodes.snapshot.columns.allocatable_floats
         first, second = (
             np.minimum(np.array([used + amount, used]) / nodes.take(floats[line]), 1.0) for used, amount, line in lines

@@ -1,8 +1,9 @@
 """Makes room for an unschedulable pod by evicting pods of lower priority from one node.
 
-Refuses nothing. Returns the node to nominate and the pods to evict; the caller of the cycle does both. It never changes
-an earlier nomination: the handling of the failed cycle keeps, sets or clears it. The algorithm is in preemption/.
-Source: pkg/scheduler/framework/plugins/defaultpreemption and pkg/scheduler/framework/preemption, v1.36.
+Refuses nothing. Returns the node to nominate and the pods to evict; the caller of the cycle writes both to the cluster.
+The plugin never changes an earlier nomination: the code that handles the failed cycle keeps, sets or clears it. The
+algorithm is in preemption/. Source: pkg/scheduler/framework/plugins/defaultpreemption and
+pkg/scheduler/framework/preemption, v1.36.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def _nobody(_pod: Pod) -> bool:
 
 
 class DefaultPreemption(Value):
-    """Preempts pods for an unschedulable pod. `is_preempting` says whether a pod's evictions are still in progress;
-    such a pod stays out of the queue until they end."""
+    """Preempts pods for an unschedulable pod. `is_preempting` says whether evictions for a pod are still in progress;
+    such a pod must not enter the queue until they end."""
 
     args: DefaultPreemptionArgs = field(default_factory=DefaultPreemptionArgs)
     extenders: ExtenderChain = field(default_factory=ExtenderChain)
@@ -121,7 +122,7 @@ class DefaultPreemption(Value):
 
 
 class Candidates(Value):
-    """Nodes with their victims, and the refusals of the other nodes that were tried. If `is_sampled`, some nodes were
+    """Nodes with their victims, and why the other nodes that were tried do not help. With `is_sampled`, some nodes were
     not tried."""
 
     candidates: dict[str, Victims]
@@ -130,7 +131,8 @@ class Candidates(Value):
 
 
 class _Trial(Value):
-    """Runs the cycle's filters for a node with other pods on it. Pods nominated to the node count as usual."""
+    """Runs the cycle's filters for a node after pods were removed from it or added. The pods nominated to the node
+    count too."""
 
     search: FailedSearch
 
@@ -155,7 +157,8 @@ def _why_ineligible(pod: Pod, search: FailedSearch) -> str:
 
 
 def _sentence(refusals: Sequence[Verdict], node_count: int) -> str:
-    """Returns `0/N nodes are available: …` for the search. Nodes where no eviction was tried are counted together."""
+    """Returns the message of the search, `0/N nodes are available: …`. The nodes on which no eviction was tried are
+    counted together."""
     reasons = Counter(reason for verdict in refusals for reason in verdict.reasons)
     if len(refusals) < node_count:
         reasons[_NOT_HELPFUL] += node_count - len(refusals)

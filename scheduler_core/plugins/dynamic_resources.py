@@ -1,7 +1,7 @@
 """Refuses nodes that cannot reach the devices already allocated to the pod's resource claims.
 
-Allocating devices is not reproduced. A pod gets the verdict *unknown* if one of its claims still needs an allocation,
-or if only a DeviceClass offers an extended resource that it requests. Source:
+The plugin does not reproduce how devices are allocated. So a pod gets the verdict *unknown* if one of its claims still
+needs an allocation, or if it requests an extended resource that only a DeviceClass offers. Source:
 pkg/scheduler/framework/plugins/dynamicresources, v1.36 (KEP-4381, KEP-5004).
 """
 
@@ -34,8 +34,8 @@ _NOT_ON_THIS_NODE: Final = unresolvable("resourceclaim not available on the node
 
 
 class DevicesOfPod(Value):
-    """The pod's claims, which are all allocated, and the extended resources that a DeviceClass would provide on nodes
-    that do not offer them."""
+    """The pod's claims, all of them allocated. Also the extended resources that a DeviceClass would provide on a node
+    that does not offer them itself."""
 
     claims: tuple[ResourceClaim, ...] = ()
     extended: tuple[str, ...] = ()
@@ -88,20 +88,22 @@ class DynamicResources(Value):
         return SUCCESS if all(_is_available(claim, node) for claim in devices.claims) else _NOT_ON_THIS_NODE
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Reserves nothing: a pod that reaches this point already has its devices."""
+        """Does nothing, because the devices of a pod that reaches this point are already allocated."""
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Does nothing, because nothing was reserved."""
+        """Does nothing, because `reserve` reserves nothing."""
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Does nothing. The real plugin adds the pod to its claims' status; here the caller does that."""
+        """Does nothing. The real plugin adds the pod to the status of its claims; callers of this library must do
+        that."""
         return SUCCESS
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """Never makes room, but its message precedes that of preemption.
+        """Never makes room. Its message comes before that of preemption.
 
-        The real plugin deallocates a claim that no other pod uses, so that a later cycle may allocate it again.
+        The real plugin deallocates a claim that no other pod uses, because a later cycle may then allocate it
+        elsewhere.
         """
         devices = state.find(DevicesOfPod)
         if devices is None:
@@ -138,7 +140,8 @@ def _is_offered(name: str, offered: set[str | None], objects: ClusterObjects) ->
 
 
 def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> ResourceClaim | Verdict | None:
-    """Returns the claim of an entry, None if the entry needs no claim, or a verdict if the claim cannot be used."""
+    """Returns the claim for an entry of spec.resourceClaims. None if the entry needs no claim. A verdict if the claim
+    cannot be used."""
     name = _claim_name(pod, entry)
     if name is None or isinstance(name, Verdict):
         return name
@@ -156,7 +159,7 @@ def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> R
 
 
 def _hopeless_request(claim: ResourceClaim, objects: ClusterObjects) -> Verdict | None:
-    """Returns the refusal of a claim with a request that no device could ever satisfy, or None."""
+    """Returns the refusal of a claim if one of its requests can never be satisfied by any device; otherwise None."""
     for request in claim.requests:
         if request.class_name is None:
             return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
@@ -191,8 +194,8 @@ def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:
 class ScoringDynamicResources(DynamicResources):
     """The plugin since 1.35, which also scores nodes by the rank of the allocated alternatives.
 
-    Only the allocation of a prioritized list (`firstAvailable`) distinguishes nodes, and the nodes of such a pod are
-    *unknown* here. So every node gets 0.
+    Every node gets 0 here. Scores differ only for pods with a prioritized list of alternatives (`firstAvailable`) that
+    is not yet allocated, and the nodes of such a pod are *unknown* anyway.
     """
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002

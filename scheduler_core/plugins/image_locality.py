@@ -1,4 +1,5 @@
-"""Scores nodes that already have the pod's images. An image that few nodes have counts less. Refuses nothing."""
+"""Scores nodes that already have the pod's images. An image that few nodes have adds less to the score. Refuses
+nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _MOST_BYTES_PER_CONTAINER: Final = 1000 * 2**20
 
 
 class ImageLocality(Value):
-    """Scores where the bytes of the present images lie between two thresholds."""
+    """Adds up the sizes of the pod's images that the node has. The score is the position of this sum between two
+    thresholds."""
 
     kube_version: KubeVersion
     name: ClassVar[str] = "ImageLocality"

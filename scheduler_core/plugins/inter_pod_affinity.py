@@ -1,7 +1,7 @@
-"""Refuses nodes because of the pods in their domain (zone, host, …): pods that the incoming pod requires or excludes,
-and pods that exclude the incoming pod.
+"""Refuses nodes because of the pods in their domain (zone, host, …). The incoming pod may require or exclude such pods,
+or such pods may exclude the incoming pod.
 
-Scores the preferences of the incoming and of the existing pods. affinity_counts.py counts pods.
+Also scores the preferences of the incoming pod and of the existing pods. affinity_counts.py counts pods.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class InterPodAffinity(Value):
 
 
 def _problem(pod: Pod) -> str:
-    """Returns why the scheduler would fail to parse the pod's terms. Empty if it would succeed."""
+    """Returns why the scheduler could not parse the pod's terms. Empty if it could."""
     both = (pod.spec.pod_affinity, pod.spec.pod_anti_affinity)
     terms = [*(t for a in both for t in a.required), *(w.term for a in both for w in a.preferred)]
     problems = (text for t in terms for text in (t.selector.problem, t.namespace_selector.problem))

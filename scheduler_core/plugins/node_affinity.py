@@ -34,8 +34,8 @@ _CONFLICT: Final = unresolvable("pod affinity terms conflict")
 
 
 class NodeAffinity(Value):
-    """Applies node affinity. Both the pod's own rules and `added`, the profile's addedAffinity, must select the
-    node."""
+    """Applies node affinity. A node must match both the pod's own rules and `added`, the addedAffinity of the
+    profile."""
 
     added: NodeAffinityRules | None = None
     name: ClassVar[str] = "NodeAffinity"
@@ -103,7 +103,7 @@ def _required(pod: Pod) -> NodeSelector | None:
 
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
-    """Returns the node names to which the terms restrict themselves by metadata.name, or None if some term does not."""
+    """Returns the names of the only nodes that the terms allow by metadata.name. None if some term allows any name."""
     union: frozenset[str] = frozenset()
     for term in required.terms:
         names = _names_in_term(term)

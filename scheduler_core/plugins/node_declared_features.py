@@ -39,7 +39,8 @@ class NeededFeatures(Value):
 
 
 class NodeDeclaredFeatures(Value):
-    """Refuses nodes that lack a declared feature of the pod. Skipped for almost every pod, because few require one."""
+    """Refuses nodes that do not declare a feature that the pod needs. Almost every pod skips this plugin, because few
+    pods need such a feature."""
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
 

@@ -1,4 +1,4 @@
-"""Refuses all nodes but the one that the pod names."""
+"""Refuses all nodes except the node that the pod names."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ANOTHER: Final = unresolvable("node(s) didn't match the requested node name")
 
 
 class NodeName(Value):
-    """Applies spec.nodeName. A pod with spec.nodeName normally bypasses the scheduler; this filter handles pods that do
-    not."""
+    """Applies spec.nodeName. Normally a pod with spec.nodeName bypasses the scheduler; this filter is for pods that
+    reach it."""
 
     name: ClassVar[str] = "NodeName"
 

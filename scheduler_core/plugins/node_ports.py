@@ -26,7 +26,8 @@ class WantedPorts(Value):
 
 
 class NodePorts(Value):
-    """Checks the host ports of containers and sidecars. HostPort decides which ports conflict."""
+    """Checks the host ports of containers and sidecars. `HostPort.conflicts_with` decides whether two ports
+    conflict."""
 
     name: ClassVar[str] = "NodePorts"
 

@@ -1,6 +1,6 @@
-"""Refuses nodes without room for the pod's requests, and scores the remaining room by a strategy.
+"""Refuses nodes without room for the pod's requests, and scores nodes by their free resources.
 
-The three strategies are in resource_scoring.py.
+resource_scoring.py has the three scoring strategies.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _TOO_MANY_PODS: Final = "Too many pods"
 
 
 class PodDemand(Value):
-    """The requests to fit, in the order in which shortages are reported, and whether the pod requests anything.
+    """The requests to fit, in the order in which the refusal lists what is missing, and whether the pod requests
+    anything.
 
     `from_devices` are extended resources that a DeviceClass provides. On nodes that do not offer them, DynamicResources
     decides.
@@ -69,8 +70,8 @@ class NodeResourcesFit(Value):
         return tuple((name, amount) for name, amount in (*whole, *scalars) if amount > 0)
 
     def _is_ignored(self, name: str) -> bool:
-        """Whether the plugin ignores the resource. Only extended resources can be ignored: by name, or by the prefix
-        before the slash."""
+        """Whether the plugin ignores the resource. It does so for an extended resource if the plugin's arguments
+        contain its name, or the prefix of its name before the slash."""
         if not is_extended(name):
             return False
         return name in self.args.ignored_resources or name.partition("/")[0] in self.args.ignored_resource_groups
@@ -95,8 +96,8 @@ class NodeResourcesFit(Value):
         return unresolvable(*short) if for_good else unschedulable(*short)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals | None:  # noqa: ARG002
-        """Filters all nodes. In a code, bit 0 stands for the number of pods, bit 1 for an oversized request, and each
-        further bit for one resource."""
+        """Filters all nodes. The bits of a code say what is missing: bit 0 is the number of pods, bit 1 an oversized
+        request, and each further bit is one resource."""
         demand = state.read(PodDemand)
         if demand.from_devices or len(demand.amounts) > 60:
             return None
@@ -142,7 +143,7 @@ class NodeResourcesFit(Value):
 
 
 class FitShares(Value):
-    """The resources of this pod that count in the score."""
+    """The pod's resources that count in the score."""
 
     shares: tuple[ResourceShare, ...]
 

@@ -1,7 +1,7 @@
-"""Refuses nodes whose domain (zone, host, …) would have too many matching pods compared with the domain that has the
-fewest. Scores evenness.
+"""Refuses a node if its domain (zone, host, …) would have too many matching pods compared with the domain that has the
+fewest. Scores nodes in domains with fewer matching pods higher.
 
-spread_counts.py has the counts per domain.
+spread_counts.py counts the pods per domain.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Action = Literal["DoNotSchedule", "ScheduleAnyway"]
 
 
 class PodTopologySpread(Value):
-    """Spreads pods over domains. `defaults` apply to pods without their own constraints. If `defaults_are_systems`,
-    nodes without a zone label are accepted."""
+    """Spreads pods over domains. `defaults` apply to pods without their own constraints. With `defaults_are_systems`,
+    the defaults are Kubernetes' own, which accept nodes without a zone label."""
 
     defaults: tuple[TopologySpreadConstraint, ...] = _SYSTEM_DEFAULTS
     defaults_are_systems: bool = True
@@ -65,8 +65,8 @@ class PodTopologySpread(Value):
         )
 
     def _constraints(self, snapshot: Snapshot, pod: Pod, action: Action) -> tuple[TopologySpreadConstraint, ...]:
-        """Returns the pod's constraints of this kind with their full selectors. Default constraints apply only if the
-        pod has no constraint of any kind."""
+        """Returns the pod's constraints with this `action` (DoNotSchedule or ScheduleAnyway), with their full
+        selectors. Default constraints apply only if the pod has no constraint at all."""
         own = pod.spec.topology_spread
         if own:
             return tuple(with_match_label_keys(c, pod) for c in own if c.when_unsatisfiable == action)
@@ -137,8 +137,8 @@ class PodTopologySpread(Value):
 
 
 def _evened(scores: Scores, ignored: NDArray[np.bool_] | None) -> Scores:
-    """Scales scores: 100 for the fewest pods, lowest for the most pods, 0 for ignored nodes (NormalizeScore in
-    scoring.go, v1.36)."""
+    """Scales raw scores: the node with the fewest pods gets 100, a node with more pods gets less, an ignored node gets
+    0 (NormalizeScore in scoring.go, v1.36)."""
     counted = scores if ignored is None else scores[~ignored]
     most = int(counted.max(initial=0))
     evened: Scores = (

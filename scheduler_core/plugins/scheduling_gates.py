@@ -10,7 +10,7 @@ from scheduler_core.values import Value
 
 
 class SchedulingGates(Value):
-    """A gated pod never enters the active queue until its gates are removed (KEP-3521)."""
+    """Keeps a pod out of the active queue until all its gates are removed (KEP-3521)."""
 
     name: ClassVar[str] = "SchedulingGates"
 

@@ -27,7 +27,7 @@ class SoftTolerations(Value):
 
 
 class TaintToleration(Value):
-    """Filters and scores nodes by their taints. A node without soft taints scores 100, so with the default weight of 3
+    """Filters and scores nodes by their taints. A node without soft taints scores 100. The default weight is 3, so
     nearly every node gets 300."""
 
     kube_version: KubeVersion

@@ -1,8 +1,8 @@
 """Refuses nodes that the pod's bound volumes cannot reach, and nodes where no volume can be found or provisioned for
 its unbound claims.
 
-Source: pkg/scheduler/framework/plugins/volumebinding (v1.36) and component-helpers/storage/volume. The plugin does not
-make the API calls of the real PreBind: Reserve writes a VolumePlan, and the next snapshot is made from the plan.
+Source: pkg/scheduler/framework/plugins/volumebinding (v1.36) and component-helpers/storage/volume. The real PreBind
+calls the API. This plugin does not: Reserve writes a VolumePlan instead, from which the next snapshot is made.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ _NANOS = 10**9
 
 
 class ClaimsOfPod(Value):
-    """The pod's claims, bound and waiting for a node, and the volumes that the waiting claims could use, by class."""
+    """The pod's claims that are bound, and those that wait for a node. Also, by class, the volumes that the waiting
+    claims could use."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     waiting: tuple[PersistentVolumeClaim, ...]
@@ -77,7 +78,8 @@ class Provision(Value):
 
 
 class VolumesOnNode(Value):
-    """The volumes for the waiting claims on one node. `reasons` is empty if there is a volume for each claim."""
+    """The volumes for the waiting claims on one node. If a claim finds no volume, `reasons` says why; otherwise it is
+    empty."""
 
     reasons: tuple[str, ...] = ()
     bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
@@ -85,13 +87,14 @@ class VolumesOnNode(Value):
 
 
 class VolumePlan(Value):
-    """The claims and volumes after the pod is bound: assumed volumes, and claims with their selected node."""
+    """The claims and volumes after the pod is bound. Some volumes are assumed for a claim; other claims have a selected
+    node."""
 
     claims: tuple[PersistentVolumeClaim, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
 
     def applied_to(self, objects: ClusterObjects) -> ClusterObjects:
-        """Returns the cluster's objects after this plan, so that the next pod finds the volumes taken."""
+        """Returns the cluster's objects with this plan, so that the next pod cannot get the same volumes."""
         if not self.claims and not self.volumes:
             return objects
         return replace(
@@ -128,7 +131,8 @@ class VolumeBinding(Value):
         return self._verdict(state.read(ClaimsOfPod), node_info.node)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        """Filters node by node, but without each node's sums, which this plugin does not need."""
+        """Filters node by node. Does not compute the sums over each node's pods, because this plugin does not need
+        them."""
         claims, all_nodes = state.read(ClaimsOfPod), nodes.snapshot.columns.nodes
         return Refusals.of_each(self._verdict(claims, all_nodes[row]) for row in nodes.rows)
 
@@ -136,7 +140,7 @@ class VolumeBinding(Value):
         return SUCCESS if self.kube_version.storage_capacity_scoring else SKIP
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002 -- the point's signature
-        """Scores how full the node's storage would be, through the configured shape. The score is the mean over the
+        """Scores how full the node's storage would be, along the configured shape. The score is the mean over the
         storage classes."""
         claims = state.find(ClaimsOfPod)
         if claims is None:
@@ -150,8 +154,8 @@ class VolumeBinding(Value):
         return int(total / len(storage) + 0.5)  # half away from zero, as Go rounds; scores are not negative
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Assumes volumes for the waiting claims, or selects the node for volumes to be provisioned. Writes the plan to
-        the state."""
+        """Writes the plan for the waiting claims to the state. Each claim gets an existing volume, or the selected node
+        on which a volume will be provisioned."""
         claims = state.find(ClaimsOfPod)
         if claims is None or not claims.waiting:
             state.write(VolumePlan())
@@ -174,7 +178,7 @@ class VolumeBinding(Value):
         state.write(VolumePlan())
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Does nothing. The real plugin writes the plan to the API and waits; here the caller does that."""
+        """Does nothing. The real plugin writes the plan to the API and waits; callers of this library must do that."""
         return SUCCESS
 
     def _verdict(self, claims: ClaimsOfPod, node: Node) -> Verdict:
@@ -252,7 +256,7 @@ def _bound_problem(claims: ClaimsOfPod, node: Node, *, says_conflict: bool) -> t
 
 
 def _serve(claims: ClaimsOfPod, node: Node, *, counts_attributes_class: bool) -> VolumesOnNode:
-    """Finds a volume for each waiting claim: the smallest existing volume that fits, otherwise one to be
+    """Finds a volume for each waiting claim: the smallest existing one that fits, or else a new one that can be
     provisioned."""
     to_make: list[PersistentVolumeClaim] = []
     to_match: list[PersistentVolumeClaim] = []
@@ -289,11 +293,11 @@ def smallest_match(
     *,
     counts_attributes_class: bool = True,
 ) -> PersistentVolume | None:
-    """Returns the volume that is pre-bound to the claim, otherwise the smallest free volume that satisfies the claim;
-    of equal ones the first.
+    """Returns the volume that is pre-bound to the claim, or else the smallest free volume that satisfies the claim. Of
+    volumes of equal size, returns the first.
 
-    Returns None if there is no such volume, or if the node cannot reach the pre-bound one. All volumes must be of the
-    claim's class.
+    Returns None if there is no such volume, or if the node cannot reach the pre-bound volume. All volumes must be of
+    the claim's class.
     """
     smallest: PersistentVolume | None = None
     for volume in volumes:
@@ -312,8 +316,8 @@ def smallest_match(
 
 
 def _may_hold(claim: PersistentVolumeClaim, volume: PersistentVolume, *, counts_attributes_class: bool) -> bool:
-    """Whether the volume may be bound to the claim, pre-bound or not: it is not bound to another claim, is large
-    enough, has the same mode and attributes class, and is not being deleted."""
+    """Whether the volume may be bound to the claim. It must be large enough, have the same mode and attributes class,
+    not be bound to another claim, and not be deleted."""
     if volume.claim is not None and not _is_promised_to(volume.claim, claim):
         return False
     attributes = (claim.attributes_class_name or "") if counts_attributes_class else ""
@@ -378,8 +382,8 @@ def _promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persist
 
 
 def storage_by_class(found: VolumesOnNode) -> Mapping[str, tuple[int, int]]:
-    """Returns (requested, capacity) in bytes per storage class: of the existing volumes to bind, or, if all volumes
-    must be provisioned, of their pools."""
+    """Returns (requested, capacity) in bytes for each storage class. If existing volumes are bound, the capacity is
+    theirs; if all volumes must be provisioned, it is that of their pools."""
     sums: dict[str, tuple[int, int]] = {}
     if found.bindings:
         for claim, volume in found.bindings:

@@ -39,7 +39,7 @@ class ClusterForLimits(Value):
     """The claims and volumes of the cluster, the attachments of each node, and the volumes that the pod itself would
     attach.
 
-    There are two sets of the pod's volumes, because in-tree disks count only on nodes with a CSINode.
+    The pod's volumes are kept in two sets, because in-tree disks count only on nodes that have a CSINode.
     """
 
     objects: ClusterObjects
@@ -49,8 +49,8 @@ class ClusterForLimits(Value):
 
 
 class NodeVolumeLimits(Value):
-    """Limits the number of volumes per driver. Counts the distinct volumes of the pods on the node, of its
-    VolumeAttachments, and of the pod itself."""
+    """Limits how many volumes of a driver a node has. Each volume counts once, whether a pod on the node, a
+    VolumeAttachment or the incoming pod uses it."""
 
     kube_version: KubeVersion
     name: str = "NodeVolumeLimits"
@@ -73,7 +73,7 @@ class NodeVolumeLimits(Value):
         return self._verdict(state.read(ClusterForLimits), node_info.name, node_info.pods)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        """Filters node by node, and reads only the pods that have volumes."""
+        """Filters node by node. Of each node's pods, reads only those with volumes."""
         cluster, names = state.read(ClusterForLimits), nodes.snapshot.columns.names
         users = nodes.snapshot.tally(VOLUME_USERS).by_row
         return Refusals.of_each(self._verdict(cluster, names[row], users.get(int(row), ())) for row in nodes.rows)
@@ -119,8 +119,8 @@ def _fits(new: set[Handle], there: set[Handle], limits: Mapping[str, int]) -> bo
 
 
 def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle] | Verdict:
-    """Returns the volumes that the pod would attach, or a verdict if one of its claims is missing or belongs to another
-    pod."""
+    """Returns the volumes that the pod would attach. Returns a verdict instead if one of its claims does not exist or
+    belongs to another pod."""
     handles = _inline_handles(pod, has_csi_node=has_csi_node)
     for use in claims_used(pod):
         if not use.name:
@@ -137,7 +137,7 @@ def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: boo
 
 
 def _handles_of_running(pods: Iterable[Pod], objects: ClusterObjects) -> set[Handle] | Verdict:
-    """Returns the volumes of the pods on a node with a CSINode. Does not count missing claims."""
+    """Returns the volumes of the pods on a node with a CSINode. Ignores claims that do not exist."""
     handles: set[Handle] = set()
     for pod in pods:
         handles |= _inline_handles(pod, has_csi_node=True)
@@ -169,7 +169,8 @@ def _handle_of_claim(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
 
 
 def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle]:
-    """Returns a volume to be provisioned as a volume of its class's provisioner, named after the claim."""
+    """Returns a volume that is not provisioned yet. Its driver is the provisioner of the claim's class, and its name is
+    the claim's name."""
     storage_class = objects.storage_classes.get(claim_class(claim))
     if storage_class is None:
         return set()
@@ -180,7 +181,7 @@ def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
 
 
 def _must_be_installed(driver: str, csi_node: CSINode | None, objects: ClusterObjects) -> bool:
-    """Whether the driver must be installed on the node and is not."""
+    """Whether the node must have the driver but does not have it."""
     known = objects.csi_drivers.get(driver)
     if known is None or not known.prevent_scheduling_if_missing:
         return False

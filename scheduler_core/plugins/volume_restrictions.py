@@ -1,4 +1,5 @@
-"""Refuses nodes where a disk that cannot be shared is in use, and ReadWriteOncePod claims that another pod uses.
+"""Refuses nodes on which another pod uses a disk that cannot be shared. Also refuses a pod whose ReadWriteOncePod claim
+another pod uses.
 
 Source: pkg/scheduler/framework/plugins/volumerestrictions, v1.36; KEP-2485 for ReadWriteOncePod.
 """
@@ -34,7 +35,7 @@ _CLAIM_IN_USE_UNTIL_1_33: Final = unschedulable(
 
 
 class ExclusiveClaims(Value):
-    """The pod's ReadWriteOncePod claims by name, and how often other pods use them."""
+    """The names of the pod's ReadWriteOncePod claims, and how often other pods use these claims."""
 
     names: frozenset[str]
     conflicts: int
@@ -103,7 +104,7 @@ class VolumeRestrictions(Value):
 
 
 def disks_clash(pod: Pod, other: Pod) -> bool:
-    """Whether both pods name a disk that they cannot share on one node."""
+    """Whether two pods use the same legacy disk in a way that one node does not allow."""
     return any(
         _clash(disk, taken)
         for disk in (volume.legacy_disk for volume in pod.spec.volumes)

@@ -45,8 +45,8 @@ class VolumeTopologies(Value):
 
 
 class VolumeZone(Value):
-    """Checks volumes' zone and region labels. Never refuses a node without any zone or region label: such a cluster has
-    only one zone."""
+    """Checks the zone and region labels of volumes. Never refuses a node without a zone or region label, because the
+    cluster then has only one zone."""
 
     name: str = "VolumeZone"
     prepares_late: ClassVar[tuple[str, ...]] = ("filter",)
@@ -79,7 +79,8 @@ def _verdict(node: Node, wanted: VolumeTopologies) -> Verdict:
 
 
 def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
-    """Returns the volume's zone and region labels. `a__b` means either value; a value with an empty part is ignored."""
+    """Returns the volume's zone and region labels. In such a label, `a__b` means a or b; the whole value is ignored if
+    one part is empty."""
     found = []
     for key in _TOPOLOGY_LABELS:
         values = frozenset(value.strip() for value in volume.labels.get(key, "").split("__"))
@@ -89,8 +90,8 @@ def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
 
 
 def _volume_behind(pod: Pod, claim_name: str, objects: ClusterObjects) -> PersistentVolume | Verdict | None:
-    """Returns the volume to which the claim is bound, None if the binding waits for the pod, or a verdict if the claim
-    cannot be used."""
+    """Returns the volume to which the claim is bound. None if the claim is bound only when its pod has a node. A
+    verdict if the claim cannot be used."""
     if not claim_name:
         return unresolvable("PersistentVolumeClaim had no name")
     claim = find_claim(pod, claim_name, objects.claims)

@@ -12,16 +12,16 @@ from scheduler_core.model.pod import Pod
 
 
 def is_preemptible_by(victim: Pod, pod: Pod) -> bool:
-    """Whether the pod has a higher priority than the victim. A budget can make a preemption costly but never forbids
-    it."""
+    """Whether the pod has a higher priority than the victim. Budgets do not matter here: they never forbid a
+    preemption."""
     return victim.priority < pod.priority
 
 
 def why_ineligible(pod: Pod, nominated_verdict: Verdict | None, pods_on_nominated_node: Iterable[Pod]) -> str:
-    """Returns why the pod may not preempt now. Empty if it may.
+    """Returns why the pod must not preempt now. Empty if it may.
 
-    A pod that has already preempted waits until its victims are gone. If its nominated node has become unresolvable
-    (`nominated_verdict`), the room there is of no use, and the pod may try another node.
+    A pod that has already preempted pods waits until these are gone. It may try another node if `nominated_verdict`
+    says that its nominated node has become unresolvable, because the room there is then of no use.
     """
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."

@@ -1,8 +1,8 @@
 """Sorts as Go's sort.Slice does, including the order of equal items.
 
-Pods of one ReplicaSet often start in the same second; then this order decides which pods preemption spares. Go's sort
-is a pattern-defeating quicksort (Peters 2021, arXiv:2106.05123). It is not stable, but deterministic: the length seeds
-even its shuffles. The parameters below are those of Go's package sort since 1.19.
+Pods of one ReplicaSet often start in the same second, and then this order decides which pods preemption spares. Go's
+sort is a pattern-defeating quicksort (Peters 2021, arXiv:2106.05123). It is not stable, but deterministic: even its
+shuffles depend only on the number of items. The parameters below are those of Go's package sort since 1.19.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ _WORD: Final = 2**64 - 1
 
 
 def go_sorted(items: Iterable[Item], less: Callable[[Item, Item], bool]) -> list[Item]:
-    """Returns the items in Go's order. `less` is called in the same sequence as by Go, so it need not be consistent."""
+    """Returns the items in Go's order. `less` need not be consistent, because it is called with the same pairs, in the
+    same order, as by Go."""
     run = list(items)
     _Sort(run, less).sort(0, len(run), len(run).bit_length())
     return run
 
 
 class _Sort(Generic[Item]):
-    """The state of one sort. A range is half open, from `start` to `end`."""
+    """The state of one sort. A range of items begins at `start` and ends before `end`."""
 
     def __init__(self, run: list[Item], less: Callable[[Item, Item], bool]) -> None:
         self._run = run
@@ -41,8 +42,7 @@ class _Sort(Generic[Item]):
         self._run[one], self._run[other] = self._run[other], self._run[one]
 
     def sort(self, start: int, end: int, patience: int) -> None:
-        """Sorts the range. `patience` is the number of unbalanced partitions before the sort falls back to heap
-        sort."""
+        """Sorts the range. After `patience` unbalanced partitions, heap sort is used instead."""
         balanced = partitioned = True
         while end - start > _INSERTION_AT_MOST:
             if patience == 0:
@@ -81,7 +81,8 @@ class _Sort(Generic[Item]):
     # ---- pivots ----
 
     def _choose_pivot(self, start: int, end: int) -> tuple[int, int]:
-        """Returns a position that is probably near the median, and how many comparisons found a pair out of order."""
+        """Returns the position of an item that is probably near the median, and how many of the compared pairs were out
+        of order."""
         quarter = (end - start) // 4
         places = [start + quarter, start + 2 * quarter, start + 3 * quarter]
         swaps = 0
@@ -106,7 +107,7 @@ class _Sort(Generic[Item]):
 
     def _partition(self, start: int, end: int, pivot: int) -> tuple[int, bool]:
         """Moves smaller items before the pivot and the others after it. Returns the pivot's position, and whether the
-        range was already partitioned."""
+        items were already arranged in this way."""
         self._swap(start, pivot)
         low, high = self._close_in(start, start + 1, end - 1)
         already = low > high
@@ -169,7 +170,8 @@ class _Sort(Generic[Item]):
             place += 1
 
     def _break_pattern(self, start: int, end: int) -> None:
-        """Swaps three items around the middle, chosen by a generator that the length seeds."""
+        """Swaps three items around the middle with others. A generator seeded with the length of the range chooses
+        them."""
         length = number = end - start
         middle = start + length // 4 * 2
         for place in (middle - 1, middle, middle + 1):

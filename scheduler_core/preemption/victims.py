@@ -1,5 +1,5 @@
-"""Selects the victims on one node. Removes all pods of lower priority, then adds them back, the most important first,
-while the preemptor still fits.
+"""Selects the victims on one node. First removes all pods of lower priority. Then adds them back, the most important
+one first, as long as the preemptor still fits.
 
 Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36.
 """
@@ -28,7 +28,7 @@ class Victims(Value, kw_only=True):
 
 
 class NodeTrial(Protocol):
-    """Filters one node on which pods were added or removed, and updates the plugins' state."""
+    """Filters one node again after pods were added or removed, and updates the plugins' state."""
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
         """Returns the verdict of the filters. Pods nominated to the node count too."""
@@ -45,8 +45,8 @@ def select_victims(
 ) -> Victims | Verdict:
     """Returns the victims on this node, or why evictions here do not help. Changes `state`, so pass a copy.
 
-    The set is not always the smallest: more important pods are spared first, even if sparing several small ones would
-    suffice.
+    There may be a smaller set of victims. A more important pod is spared first, even if several less important pods
+    could be spared in its place.
     """
     candidates = [other for other in node_info.pods if is_preemptible_by(other, pod)]
     if not candidates:
@@ -78,10 +78,10 @@ def most_important_first(pods: list[Pod]) -> list[Pod]:
 
 
 def is_more_important(one: Pod, other: Pod) -> bool:
-    """Whether to spare the first pod before the second one.
+    """Whether preemption spares the first pod rather than the second one.
 
-    A pod that has not started counts as starting now. Of two such pods, the first argument counts as older, because it
-    is evaluated first (util.GetPodStartTime).
+    A pod that has not started counts as starting now. If neither has started, the first argument counts as older,
+    because it is evaluated first (util.GetPodStartTime).
     """
     if one.priority != other.priority:
         return one.priority > other.priority
@@ -91,11 +91,11 @@ def is_more_important(one: Pod, other: Pod) -> bool:
 
 
 def split_by_budget(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
-    """Splits the pods into those whose eviction, one after another in this order, would violate a budget, and the
-    others. Each list keeps the order.
+    """Splits the pods into two lists: those whose eviction would violate a budget, and the others. The pods are evicted
+    one after another in this order. Each list keeps the order.
 
-    Here a budget with an empty selector selects nothing, and no budget selects a pod without labels: the eviction API
-    is stricter.
+    As in the scheduler, a budget with an empty selector selects nothing, and no budget selects a pod without labels.
+    The eviction API is stricter.
     """
     left = [budget.disruptions_allowed for budget in budgets]
     violating: list[Pod] = []
@@ -117,7 +117,7 @@ def _counts_against(budget: DisruptionBudget, pod: Pod) -> bool:
 
 
 class _Node:
-    """The node while pods are removed and added again. Keeps the first error of a plugin."""
+    """The node from which pods are removed, and to which some are added back. Keeps the first error of a plugin."""
 
     def __init__(self, trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo) -> None:
         self._trial, self._state, self._pod, self._info = trial, state, pod, node_info

@@ -1,6 +1,6 @@
-"""The active queue: the next pod, and the events since the pods in flight were popped.
+"""The active queue: the pods to try next, and the events that came while popped pods were being tried.
 
-Source: pkg/scheduler/backend/queue/active_queue.go (v1.36), without its locks: here one thread owns a queue.
+Source: pkg/scheduler/backend/queue/active_queue.go (v1.36), without its locks, because one thread owns the queue here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Happening(Value):
 
 
 class ActiveRoom:
-    """The pods that may be tried now, in order, and the pods in flight."""
+    """The pods that may be tried now, in order, and the pods in flight: popped pods whose attempt has not ended."""
 
     def __init__(self, goes_before: QueueOrder) -> None:
         self._heap: KeyedHeap[QueuedPod] = KeyedHeap(lambda queued: queued.key, goes_before)
@@ -62,8 +62,8 @@ class ActiveRoom:
         return self._heap.pop()
 
     def begin(self, queued: QueuedPod) -> bool:
-        """Marks the pod as in flight. Returns False if it already is; then the caller must drop this copy of the
-        pod."""
+        """Marks the pod as in flight. Returns False if it is already in flight; the caller must then drop this copy of
+        the pod."""
         queued.attempts += 1
         if identity(queued.pod) in self._in_flight:
             return False
@@ -71,7 +71,7 @@ class ActiveRoom:
         return True
 
     def done(self, pod: Pod) -> None:
-        """Ends a pod's attempt and forgets the events that no remaining attempt needs."""
+        """Ends a pod's attempt. Forgets the events that came before every other attempt began."""
         self._in_flight.pop(identity(pod), None)
         oldest = min(self._in_flight.values(), default=self._count)
         while self._happenings and self._happenings[0].number < oldest:
@@ -81,13 +81,13 @@ class ActiveRoom:
         return identity(pod) in self._in_flight
 
     def note(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Records an event if pods are in flight."""
+        """Records an event, unless no pod is in flight."""
         if self._in_flight:
             self._happenings.append(Happening(self._count, event, old, new))
             self._count += 1
 
     def happened_since_taken(self, pod: Pod) -> tuple[Happening, ...] | None:
-        """Returns the events since this pod was popped, or None if the pod is not in flight."""
+        """Returns the events since this pod was popped. Returns None if the pod is not in flight."""
         since = self._in_flight.get(identity(pod))
         return (
             None if since is None else tuple(happening for happening in self._happenings if happening.number >= since)

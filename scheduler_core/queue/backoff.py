@@ -1,6 +1,7 @@
-"""The back-off queue: which pods must wait, and until when. `now` is an argument.
+"""The back-off queue: the pods that must wait before the next attempt, and until when each of them waits.
 
-Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times are seconds since the epoch.
+Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times, and the argument `now`, are seconds since the
+epoch.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ WINDOW_SECONDS = 1
 class BackoffPolicy(Value, kw_only=True):
     """A pod's back-off after its n-th failure: initial·2^(n−1), at most the maximum. A maximum of 0 disables it.
 
-    If `aligned`, the end of a back-off is cut to whole seconds. This belongs to early pops from the back-off queue
-    (gate SchedulerPopFromBackoffQ).
+    With `aligned`, the end of a back-off is rounded down to whole seconds, as in releases that pop pods early (gate
+    SchedulerPopFromBackoffQ).
     """
 
     initial_seconds: float = 1
@@ -38,8 +39,8 @@ class BackoffPolicy(Value, kw_only=True):
         return math.floor(instant / WINDOW_SECONDS) * WINDOW_SECONDS if self.aligned else instant
 
     def ends_at(self, queued: QueuedPod) -> float | None:
-        """Returns the end of the pod's back-off, or None if it has none. The end is computed once for each attempt and
-        stored in the pod."""
+        """Returns the end of the pod's back-off, or None if it has none. Computes the end once for each attempt, and
+        stores it in the pod."""
         failures = queued.consecutive_errors or queued.unschedulable_count
         if self.max_seconds == 0 or failures == 0:
             return None
@@ -56,8 +57,8 @@ class BackoffPolicy(Value, kw_only=True):
 class BackoffRoom:
     """The pods in back-off: refused pods, and separately pods that failed with an error.
 
-    Only refused pods may be popped early. After an error (such as an unreachable API server), an immediate attempt
-    would make things worse.
+    Only refused pods may be popped early. After an error, such as an unreachable API server, an early attempt would
+    probably fail again and add load.
     """
 
     def __init__(self, policy: BackoffPolicy, goes_before: QueueOrder) -> None:

@@ -15,7 +15,7 @@ from scheduler_core.values import Value
 
 
 class Action(IntFlag):
-    """What happened to an object. The order of the bits is part of the matching rule."""
+    """What happened to an object, as a set of bits. When events are matched, the order of the bits matters."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -55,7 +55,8 @@ class Resource(StrEnum):
 
 
 class ClusterEvent(Value):
-    """One kind of change. A registration may combine several actions; a real event usually has one."""
+    """One kind of change in the cluster. A plugin may register several actions in one value; a real event usually has
+    one."""
 
     resource: Resource
     action: Action
@@ -85,17 +86,18 @@ Hint = Callable[[Pod, Any, Any], bool]
 
 
 def always(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """The hint of a plugin that cannot decide: every such event may help."""
+    """The hint of a plugin that cannot decide whether an event helps: every such event may help."""
     return True
 
 
 def never(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """The hint of a plugin that registers an event only so that the queue calls its PreEnqueue again."""
+    """A hint that no event helps. A plugin registers it if the queue should only call its PreEnqueue again."""
     return False
 
 
 class EventHint(Value):
-    """An event that a plugin registered, with its hint: whether one such event helps a pod that the plugin refused."""
+    """An event that a plugin registered, and a function that says whether such an event helps a pod that the plugin
+    refused."""
 
     event: ClusterEvent
     helps: Hint = always

@@ -19,11 +19,12 @@ _EVENT_LIMIT = 1024
 
 
 class FailedCycle(Value, kw_only=True):
-    """The queue to which the pod went, and what the caller must write to the pod.
+    """The queue to which the pod returned, and what the caller must write to the pod.
 
     If `nominated_node` is None, the caller does not change the status; if it is empty, the caller clears the nominated
-    node. `reason` and `message` belong to the condition PodScheduled=False. `event` is the message cut to an Event's
-    limit. `displaced` are pods of lower priority that lose their nomination to this pod's node.
+    node. `reason` and `message` belong to the condition PodScheduled=False. `event` is the message, shortened to the
+    limit of an Event. `displaced` are pods of lower priority that lose their nomination, because this pod was nominated
+    to their node.
     """
 
     room: Room
@@ -61,11 +62,10 @@ def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: Cycle
 
 
 def nominated_by(result: CycleResult) -> str | None:
-    """Returns what the cycle's result says about the pod's nominated node: a name, empty to clear it, or None to leave
-    it unchanged.
+    """Returns the node that the cycle's result nominates for the pod; empty to clear the nomination, None to keep it.
 
     An error, a cluster without nodes and a profile without PostFilter clear it. Preemption clears it if it helps on no
-    node, and leaves it while the pod waits for its victims.
+    node, and keeps it while the pod waits for its victims.
     """
     if result.error or not len(result.diagnosis.nodes):
         return ""
@@ -75,7 +75,8 @@ def nominated_by(result: CycleResult) -> str | None:
 
 
 def _displace(queue: SchedulingQueue, pod: Pod, node: str) -> tuple[Pod, ...]:
-    """Removes the nomination of pods of lower priority to this node. The scheduler must try these pods again."""
+    """Removes the nominations of pods of lower priority to this node, because the scheduler must try these pods
+    again."""
     losers = tuple(other for other in queue.nominations.on(node) if other.priority < pod.priority)
     for loser in losers:
         queue.nominations.add(loser, "")

@@ -1,7 +1,7 @@
 """A heap whose items can be found, replaced and removed by key.
 
-It sifts exactly like Go's container/heap (pkg/scheduler/backend/heap, v1.36), because the order of equal items must be
-the same. heapq sifts differently.
+It moves items exactly as Go's container/heap does (pkg/scheduler/backend/heap, v1.36), because equal items must come
+out in the same order. Python's heapq moves them differently.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 
 class KeyedHeap(Generic[Item]):
-    """Items in heap order by `less`, each identified by `key`."""
+    """A heap of items, each identified by `key`. `less` says which of two items comes first."""
 
     __slots__ = ("_items", "_key", "_less", "_position")
 

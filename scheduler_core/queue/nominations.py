@@ -1,4 +1,5 @@
-"""The pods nominated to each node. They have preempted pods there and keep the room until they are placed.
+"""The pods nominated to each node. They have preempted pods on this node, and the room is reserved until they are
+placed.
 
 Source: pkg/scheduler/backend/queue/nominator.go (v1.36).
 """
@@ -10,7 +11,8 @@ from scheduler_core.queue.queued_pod import identity
 
 
 class Nominations:
-    """Nominated pods by node. The scheduler's own decision takes precedence over the pod object, which may be older."""
+    """Nominated pods by node. If the scheduler's own decision and the pod object differ, the decision counts, because
+    the object may be older."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, Pod]] = {}
@@ -38,8 +40,8 @@ class Nominations:
     def update(self, old: Pod, new: Pod) -> None:
         """Replaces a pod that has changed.
 
-        If neither version names a node, an earlier decision stays: the update is older than the patch that will
-        announce the decision.
+        If neither version of the pod names a node, the scheduler's earlier decision still counts: the patch that writes
+        it to the pod comes later than this update.
         """
         standing = (
             self._node_of.get(identity(old)) if not old.nominated_node_name and not new.nominated_node_name else None

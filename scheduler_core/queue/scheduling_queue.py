@@ -1,9 +1,11 @@
 """The scheduling queue with its three parts: active pods, pods in back-off, and pods that wait for an event.
 
-A pod enters the active queue unless a PreEnqueue plugin gates it. A popped and refused pod waits for an event that may
-help. After such an event, it waits until its back-off is over and becomes active again. Source:
-pkg/scheduler/backend/queue/scheduling_queue.go (v1.36). The module reads no clock: `now`, in seconds since the epoch,
-is an argument everywhere, and the owner of the queue calls the two flushes regularly.
+A pod enters the active queue unless a PreEnqueue plugin gates it. After it was popped and refused, it waits for an
+event that may help. After such an event, it waits until its back-off is over, and becomes active again. Source:
+pkg/scheduler/backend/queue/scheduling_queue.go (v1.36).
+
+The module reads no clock: `now`, in seconds since the epoch, is an argument of each call. So the owner of the queue
+must call `flush_backoff` and `flush_waiting` regularly.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ class Gatekeeper(Protocol):
     name: str
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Returns SUCCESS to accept the pod. Any other verdict keeps the pod gated until an event that this plugin
+        """Returns SUCCESS to accept the pod. With any other verdict, the pod waits until an event for which this plugin
         registered."""
 
 
@@ -56,15 +58,15 @@ NamespaceLabels = Callable[[str], Mapping[str, str]]
 
 
 def no_namespace_labels(_namespace: str) -> Mapping[str, str]:
-    """Returns no namespace labels. For clusters whose pods select no namespaces by label."""
+    """Returns no labels. Use it for clusters whose pods select no namespaces by label."""
     return {}
 
 
 class SchedulingQueue:
-    """The pods that need a node, and the nominations of preemption.
+    """The pods that need a node, and the nominations that preemption made.
 
-    `goes_before` is the QueueSort plugin's order. `profiles` are keyed by schedulerName. `namespace_labels` returns a
-    namespace's labels, for the affinity terms of waiting pods.
+    `goes_before` is the order of the QueueSort plugin. `profiles` maps schedulerNames to profiles. `namespace_labels`
+    returns the labels of a namespace; the affinity terms of waiting pods need them.
     """
 
     def __init__(
@@ -89,8 +91,8 @@ class SchedulingQueue:
         return len(self._active) + len(self._backoff) + len(self._waiting)
 
     def pods_in(self, room: Room) -> tuple[Pod, ...]:
-        """Returns the pods of one part of the queue. Active and back-off pods are in heap order: the first one is
-        next."""
+        """Returns the pods of one part of the queue. Of the active pods and of those in back-off, the first one is
+        next; the other ones are in no useful order."""
         rooms: Mapping[Room, ActiveRoom | BackoffRoom | WaitingRoom] = {
             Room.ACTIVE: self._active,
             Room.BACKOFF: self._backoff,
@@ -117,7 +119,7 @@ class SchedulingQueue:
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """The uids of the popped pods whose attempts have not ended."""
+        """The uids of the pods in flight: popped pods whose attempts have not ended."""
         return self._active.in_flight
 
     # ---- coming in, going out ----
@@ -130,7 +132,8 @@ class SchedulingQueue:
         return room
 
     def pop(self) -> QueuedPod | None:
-        """Returns the next pod to try, or None. The caller must then call `add_unschedulable` or `done`.
+        """Returns the next pod to try, or None. When the attempt has ended, the caller must call `add_unschedulable` or
+        `done`.
 
         If the active queue is empty, pops the refused pod whose back-off ends first (gate SchedulerPopFromBackoffQ).
         """
@@ -142,7 +145,7 @@ class SchedulingQueue:
                 return queued
 
     def pop_pod(self, key: str, now: float) -> QueuedPod | None:
-        """Pops this pod, whatever its position. Returns None if it is gated or not in the queue."""
+        """Pops this pod, even if it is not the next one. Returns None if it is gated or not in the queue."""
         self._activate(key, now)
         queued = self._active.remove(key)
         return queued if queued is not None and self._active.begin(queued) else None
@@ -154,11 +157,11 @@ class SchedulingQueue:
     def add_unschedulable(
         self, queued: QueuedPod, now: float, *, refused_by: Iterable[str] = (), pending_for: Iterable[str] = ()
     ) -> Room:
-        """Returns a pod to the queue after a failed attempt. Pass the plugins that refused it (`refused_by`) and those
-        that returned Wait (`pending_for`). After an error, pass neither.
+        """Returns a pod to the queue after a failed attempt. `refused_by` are the plugins that refused it,
+        `pending_for` those that returned Wait. After an error, both are empty.
 
-        Events since the pod was popped are handled as if they came now. Raises ValueError if the pod is already in the
-        queue, which is a bug of the caller.
+        Events that came since the pod was popped are handled now. Raises ValueError if the pod is already in the queue,
+        because that is a bug of the caller.
         """
         if self.find(queued.key) is not None:
             raise ValueError(f"pod {queued.key} is already in the queue")
@@ -180,7 +183,7 @@ class SchedulingQueue:
         """Replaces a pending pod that has changed. `changes` are the events of the change (see
         hints.changes.pod_changes).
 
-        Returns None if the pod is in flight: then the change is handled when the pod returns.
+        Returns None if the pod is in flight, because the change is then handled when the pod returns.
         """
         if self._active.is_in_flight(new):
             for event in changes:
@@ -208,7 +211,7 @@ class SchedulingQueue:
     def move_all(
         self, event: ClusterEvent, old: Any, new: Any, now: float, *, may_move: Callable[[Pod], bool] | None = None
     ) -> None:
-        """Passes an event to every waiting pod. Pods that the event may help become active, or wait until their
+        """Passes an event to every waiting pod. A pod that the event may help becomes active, or waits until its
         back-off is over."""
         if self._is_of_interest(event):
             self._move(
@@ -233,18 +236,19 @@ class SchedulingQueue:
             self._move(self._counting_others(new), event, old, new, now)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
-        """Makes pods active at once. A pod in flight is tried again when it returns; unknown pods are ignored."""
+        """Makes pods active at once. Pods in flight become active when they return. Ignores unknown pods."""
         for pod in pods:
             if not self._activate(pod.key, now) and self._active.is_in_flight(pod):
                 self._active.note(FORCE_ACTIVATE, None, pod)
 
     def flush_backoff(self, now: float) -> None:
-        """Makes pods active whose back-off is over. Call it every second, on the second."""
+        """Makes pods active whose back-off is over. The owner of the queue must call it at the beginning of every
+        second."""
         for queued in self._backoff.take_finished(now):
             self._to_active(queued, now, from_backoff=True)
 
     def flush_waiting(self, now: float) -> None:
-        """Retries pods that have waited for five minutes. Call it every 30 seconds."""
+        """Tries pods again that have waited for five minutes. The owner of the queue must call it every 30 seconds."""
         stale = self._waiting.out_of_patience(now)
         for queued in stale:
             queued.was_flushed = True
@@ -325,7 +329,7 @@ class SchedulingQueue:
         return Room.WAITING
 
     def _judge_missed(self, queued: QueuedPod) -> Requeue:
-        """Returns the combined effect of the events that happened during the pod's attempt."""
+        """Returns what the events during the pod's attempt mean for the pod: the strongest effect of any of them."""
         happenings = self._active.happened_since_taken(queued.pod)
         if not queued.rejectors or happenings is None:
             return Requeue.AFTER_BACKOFF
@@ -334,8 +338,8 @@ class SchedulingQueue:
         return next((answer for answer in (Requeue.AT_ONCE, Requeue.AFTER_BACKOFF) if answer in answers), Requeue.STAY)
 
     def _counting_others(self, pod: Pod) -> list[QueuedPod]:
-        """Returns the waiting pods with a rule about other pods that this pod may fulfil: spreading, or a required
-        affinity term."""
+        """Returns the waiting pods that this pod may help: pods of its namespace that topology spread refused, and pods
+        with a required affinity term that it matches."""
         labels = self._namespace_labels(pod.namespace)
         return [
             queued

@@ -40,7 +40,7 @@ class RegisteredHints(Value, kw_only=True):
         return tuple(hint.event for hint in self.by_plugin.get(plugin, ()))
 
     def judge(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Requeue:
-        """Whether the event may help this pod, according to the plugins that refused it."""
+        """Returns the effect of the event on this pod, according to the hints of the plugins that refused it."""
         if not queued.rejectors:
             return Requeue.AFTER_BACKOFF
         if event.is_wildcard:

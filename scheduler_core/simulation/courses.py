@@ -1,15 +1,15 @@
 """Follows the possible courses of one drain, from the first eviction until no pod moves.
 
-Evictions are requested one after another. A replacement that its controller creates at once is placed before the next
-eviction: on a real cluster an eviction takes a tenth of a second, and a replacement gets its node in a tenth of that.
-The replacement of a StatefulSet's pod appears when the old pod is gone. The replacement of a Job's pod appears still
-later.
+Evictions are requested one after another. If a controller creates a replacement at once, the scheduler places it before
+the next eviction: on a real cluster an eviction takes a tenth of a second, and a replacement gets its node in a tenth
+of that. The replacement of a StatefulSet's pod appears when the old pod is gone. The replacement of a Job's pod appears
+still later.
 
-A course is one possible sequence of events. It divides at a tie, because the scheduler may take any of the equal nodes,
-and when several pods end, because any of them may end first. Courses that have become equivalent are joined again,
-because replicas of one owner are interchangeable. `most` bounds the number of courses. If the bound leaves courses out,
-pods placed later are marked, because a node may be missing from their results. `landings.py` combines the results of
-the courses.
+A course is one possible sequence of events. It divides at a tie, because the scheduler may take any of the equal nodes.
+It also divides when several pods end, because any of them may end first. Two courses that have become equivalent are
+joined again; replicas of one owner are interchangeable. `most` limits the number of courses. If courses are left out
+because of this limit, pods placed later are marked, because a node may be missing from their results. `landings.py`
+combines the results of the courses.
 
 If the scheduler checks only a part of the nodes, a course also has the searches that lead to it, with their weights
 (`searches.py`). It divides where these searches find different nodes.
@@ -45,15 +45,15 @@ _MOST_PREEMPTIONS = 200  # a chain of preemptions always ends, because prioritie
 
 
 class OpenLanding(Value):
-    """A displaced pod for which the scheduler found one node or several; the choice between them is open. `ways` maps
-    each node to the searches that find it, and is empty if the scheduler checks every node."""
+    """A displaced pod for which the scheduler found at least one node but has not chosen yet. `ways` maps each node to
+    the searches that find it; it is empty if the scheduler checks every node."""
 
     each: Displaced
     ways: Mapping[str, Way]
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that the pod may take; the node that the main course takes comes first."""
+        """The nodes that the pod may take. The node that it takes in the main course comes first."""
         if self.ways:
             return tuple(self.ways)
         result = self.each.result
@@ -66,8 +66,8 @@ class OpenLanding(Value):
 
 @dataclass(slots=True)
 class Course:
-    """One course between two steps. Each course has its own rounds and its own queue; all other values are shared with
-    the courses from which it divided."""
+    """One course between two steps. When a course divides, the new courses get their own rounds and queues, and share
+    all other values."""
 
     scheduler: Scheduler
     world: Snapshot
@@ -92,7 +92,7 @@ class Course:
     # ---- one step ----
 
     def go_on(self) -> None:
-        """Runs the course until a choice is open (see `choices`) or the course has ended (`is_over`)."""
+        """Runs the course until it must choose between `choices`, or until it has ended (`is_over`)."""
         while not self.is_over:
             self.choices = self._find_choices()
             if self.choices:
@@ -107,8 +107,8 @@ class Course:
                 self._end_round()
 
     def _find_choices(self) -> tuple[str, ...]:
-        """Returns the options of the open choice: nodes for the pod just tried, or the first pod of each kind in the
-        pool. The option that the main course takes comes first. Returns nothing if no choice is open."""
+        """Returns the options of the next choice: the nodes for the pod just tried, or the first pod of each kind in
+        the pool. The option of the main course comes first. Returns nothing if there is nothing to choose."""
         if self.landing is not None:
             return self.landing.nodes
         if self.queue.line or not self.queue.pool:
@@ -118,14 +118,14 @@ class Course:
 
     @property
     def question(self) -> str:
-        """A text that identifies the open choice."""
+        """A text that identifies the next choice."""
         if self.landing is not None:
             pod = self.landing.each.pod
             return f"{pod.node_name} {pod.key} {len(self.displaced)}"
         return " ".join(self.queue.pool)
 
     def divided(self, ways: int, turn: int) -> list[Course]:
-        """Divides this course into at most `ways` courses, one for each option of the open choice. If there are more
+        """Divides this course into at most `ways` courses, one for each option of the next choice. If there are more
         options, `turn` decides which ones are left out."""
         choices, searches = self.choices, self.searches
         if ways < len(choices):
@@ -166,8 +166,8 @@ class Course:
             self.queue.add_next(pod)
 
     def _end_round(self) -> None:
-        """Removes the evicted pods and adds the replacements that waited for their end. The next round repeats the
-        refused evictions. Ends the course when a round moved no pod."""
+        """Removes the evicted pods, and adds the replacements that appear when these are gone. Begins the next round,
+        or ends the course if this round moved no pod."""
         rounds, queue = self.rounds, self.queue
         rounds.refill()
         if rounds.ending or queue.postponed:
@@ -183,7 +183,8 @@ class Course:
     # ---- cycles ----
 
     def _try(self, each: Displaced) -> None:
-        """Runs one scheduling cycle for the first pod in the line. Opens a choice if the cycle finds nodes."""
+        """Runs one scheduling cycle for the first pod in the line. If the cycle finds nodes, the course must then
+        choose one."""
         result, unknown, found = None, "", {}
         try:
             found = self._search(each)
@@ -204,7 +205,8 @@ class Course:
             self.queue.drop_alike(each)
 
     def _search(self, each: Displaced) -> dict[str, Way]:
-        """Returns the searches by the node that they find. If the scheduler checks every node, there is one entry."""
+        """Returns the searches, grouped by the node that they find. There is one group if the scheduler checks every
+        node."""
         if not self.searches:
             result = self.scheduler.schedule(self.world, each.replacement)
             return {"": Way("", result, (), ())}
@@ -217,8 +219,8 @@ class Course:
         return found
 
     def _any_start(self, each: Displaced, result: CycleResult | None) -> Shares:
-        """Returns the share of each node over all possible searches. Computed only in the main course, whose few
-        followed searches may miss nodes."""
+        """Returns the share of each node over all possible searches, in the main course. Empty in other courses, or if
+        `counts_any_start` is False."""
         if not (self.is_main and self.counts_any_start and result and result.sample):
             return ()
         every = self.scheduler.schedule(self.world, each.replacement)
@@ -226,7 +228,7 @@ class Course:
         return shares_of_any_start(every, result.sample.looked_at, is_order_known=not is_shuffled)
 
     def _follow(self, each: Displaced, way: Way) -> None:
-        """Continues with the searches that found this node. There is no node if an extender refused all nodes that they
+        """Goes on with the searches that found this node. `node` is empty if an extender refused all nodes that they
         found."""
         self.searches = way.searches
         self.displaced[each.pod.key] = each = replace_value(each, result=way.result, shares=way.shares)
@@ -256,8 +258,8 @@ class Course:
             self.rounds.healthy = (*self.rounds.healthy, each.pod)
 
     def _make_room(self, result: CycleResult) -> list[Pod]:
-        """Removes the pods that the placed pod preempts and queues their replacements next. Returns the removed
-        pods."""
+        """Removes the pods that the placed pod preempts. Their replacements are the next pods to try. Returns the
+        removed pods."""
         if result.node is not None or result.preemption is None or self.preemptions >= _MOST_PREEMPTIONS:
             return []
         keys = set(result.preemption.victims)
@@ -272,14 +274,14 @@ class Course:
 
     @property
     def likeness(self) -> Hashable:
-        """A key that is equal for courses that continue in the same way: the same kinds of pods are on the same nodes,
-        and the same kinds wait in the same order."""
+        """A key that is equal for two courses if they go on in the same way. That is so if they have the same kinds of
+        pods on the same nodes, and the same kinds waiting in the same order."""
         return (self.queue.likeness, self.rounds.likeness)
 
     @property
     def most_ways(self) -> int:
-        """The largest number of courses into which this course can divide. If it follows searches, each course needs at
-        least one search."""
+        """The largest number of courses into which this course can divide. If the course follows searches, it is their
+        number, because each new course needs at least one."""
         return len(self.searches) if self.searches else len(self.choices)
 
     @property
@@ -299,8 +301,8 @@ def _told(result: CycleResult) -> dict[str, Any]:
 
 
 def follow(first: Course, most: int, draw: Draw = NOTHING_DRAWN) -> list[Course]:
-    """Follows at most `most` courses from `first` to their ends; the main course comes first in the result. If there
-    are more courses, `draw` chooses which ones to follow."""
+    """Follows at most `most` courses from `first` to their ends. The main course comes first in the result. If there
+    are more courses, `draw` chooses some of them."""
     going: list[Course] = [first]
     over: list[Course] = []
     while going:

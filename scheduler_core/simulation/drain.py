@@ -1,9 +1,9 @@
 """Simulates drains of a snapshot's nodes: cordons, evictions under the budgets, replacements by controllers, and
 scheduling cycles until no pod moves.
 
-A drained node is cordoned, not removed: it stays a topology domain, as on a real cluster. `courses.py` has the steps
-and handles ties, `replacements.py` says when controllers create replacements, and `evictions.py` has the eviction API's
-rules for budgets. Not simulated: an autoscaler, changes by other people, and the time that pods take to start.
+A drained node is cordoned, not removed. So it is still a topology domain, as on a real cluster. `courses.py` has the
+steps and handles ties, `replacements.py` says when controllers create replacements, and `evictions.py` has the eviction
+API's rules for budgets. Not simulated: an autoscaler, changes by other people, and the time that pods take to start.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ def simulate_drain(
     """Forecasts where each pod of the nodes would land if the nodes were drained together now. Returns one forecast per
     node, in the order of `node_names`. The snapshot does not change.
 
-    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_courses` bounds the number of
-    courses: by default `MOST_COURSES`, and fewer in clusters of more than about 800 nodes. `start` is the start of the
-    scheduler's next search, if the caller knows it; it matters only if the scheduler checks a part of the nodes.
-    `searches` are the searches that the caller learned (`SearchBelief.searches`). `stays` is the drain's own rule for
-    pods that it leaves on the node. Raises UnknownNodeError if a node is missing from the snapshot.
+    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_courses` limits the number of
+    courses. By default it is `MOST_COURSES`, and less in clusters of more than about 800 nodes. `start` is the start of
+    the scheduler's next search, if the caller knows it. `searches` are possible searches that the caller learned
+    (`SearchBelief.searches`). Both matter only if the scheduler checks a part of the nodes. `stays` is a rule that says
+    which pods the drain leaves on the node. Raises UnknownNodeError if a node is missing from the snapshot.
     """
     nodes = max(1, len(snapshot.nodes))
     most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // nodes))
@@ -108,11 +108,11 @@ def simulate_drain(
 
 
 class FinishedDrain(Value, kw_only=True):
-    """The forecasts of a drain, and the cluster after it. The drained nodes are cordoned, and the budgets are used up
-    unless replacements refilled them.
+    """The forecasts of a drain, and the cluster after it. The drained nodes are cordoned. The budgets have the
+    evictions left that the drain did not use, and those that replacements gave back.
 
     In `world`, replacements that landed are bound but do not run yet. `displaced` has these replacements and the pods
-    without a node. Both show the main course, in which the scheduler takes its own pick at each tie.
+    without a node. Both show the main course, in which the scheduler breaks each tie by its own rule.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -136,13 +136,13 @@ def run_drain(
     draw: Draw = NOTHING_DRAWN,
     counts_any_start: bool = False,
 ) -> FinishedDrain:
-    """Does the work of `simulate_drain` for callers that continue from its result.
+    """Does the work of `simulate_drain`, for callers that continue with the cluster after the drain.
 
     `with_details` adds the notes, the changes that would place a pending pod, and for each moving pod its sentence,
     scores and all nodes that may take it. (The search for these changes costs more than the drain itself.)
     `with_pending` also places the snapshot's pending pods. `draw` chooses the courses to follow if there are more than
-    `most_courses`. Set `counts_any_start` if nothing is known of the scheduler's search: then the result also names
-    nodes that only other searches find.
+    `most_courses`. `counts_any_start` adds nodes that only other searches find; set it if nothing is known of the
+    scheduler's search.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_course(snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details)
@@ -172,8 +172,8 @@ def run_drain(
 
 
 def _left_by(main: Course, before: Snapshot) -> Snapshot:
-    """Returns the cluster after the course: budgets are used up, Jobs have counted their failures, and all pods of
-    failed Jobs are gone."""
+    """Returns the cluster after the course. The budgets are used up by its evictions, Jobs have counted their failures,
+    and failed Jobs have no pods any more."""
     world, spent = main.world, main.rounds.ledger.budgets()
     if spent != before.objects.budgets:
         world = world.with_objects(budgets=spent)
@@ -185,8 +185,8 @@ def _left_by(main: Course, before: Snapshot) -> Snapshot:
 
 
 def _gone_with_their_jobs(after: JobsAfter, world: Snapshot) -> list[Pod]:
-    """Returns the remaining pods of the Jobs that failed because of the evictions; the Job controller deletes these
-    pods."""
+    """Returns the remaining pods of the Jobs that failed because of the evictions, because the Job controller deletes
+    these pods."""
     if not after.failing:
         return []
     return [
@@ -223,8 +223,8 @@ def _first_course(
 
 
 def _who_waits(snapshot: Snapshot, scheduler: Scheduler) -> list[Pod]:
-    """Returns the pending pods that this scheduler would try, the most important first, limited to a number of
-    kinds."""
+    """Returns the pending pods that this scheduler would try, the most important first. Leaves out pods of further
+    kinds when there are many kinds."""
     kinds: set[Hashable] = set()
     found = []
     for pod in sorted(snapshot.pending, key=lambda pod: (-pod.priority, pod.key)):
@@ -254,8 +254,8 @@ class _Told(Value):
     returning: dict[int, frozenset[str]] = field(default_factory=dict)  # worked out once for a course
 
     def outcomes(self, node_name: str) -> Iterable[PodForecast]:
-        """Returns every pod of the node with its outcome, in eviction order. Leaves out the pods that end without the
-        drain."""
+        """Returns every pod of the node with its outcome, in eviction order. Leaves out the pods that already
+        terminate."""
         return (self._outcome(pod) for pod in _in_order(self.before, node_name) if not ends_already(pod))
 
     def _outcome(self, pod: Pod) -> PodForecast:
@@ -281,8 +281,8 @@ class _Told(Value):
         return self._landing(self.landings[pod.key])
 
     def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
-        """Returns why waiting cannot help: the pods that the budget waits for return only with this node. Empty if
-        waiting can help."""
+        """Returns a sentence if the budget would refuse the eviction for ever, because the pods that it waits for can
+        return only after this drain. Empty if waiting can help."""
         numbers, course = refusal.budget, self.courses[0]
         budget = next(
             (
@@ -382,7 +382,7 @@ class _Told(Value):
             yield f"Job {job} would fail, and its controller would delete {counted(number, 'other pod')}"
 
     def notes(self) -> Iterable[str]:
-        """Returns notes about other pods that the drain affects, and about what the forecast left out."""
+        """Returns notes about other pods that the drain affects, and about what the forecast does not consider."""
         mine, displaced = set(self.node_names), self.courses[0].displaced.values()
         places = [
             f"{each.pod.key} on {each.replacement.node_name}" for each in displaced if each.waited and each.landed
@@ -419,8 +419,8 @@ def _is_ailing_daemon(pod: Pod) -> bool:
 
 
 def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
-    """Names `best`, the nodes with the highest score in the main course, then those of `nodes` with the highest score
-    in other courses."""
+    """Returns a sentence with the nodes on which the pod may land: first `best`, the nodes with the highest score in
+    the main course, then the nodes with the highest score in other courses."""
     equals = set(best)
     others = [name for name in nodes if name not in equals]
     told = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"
@@ -428,14 +428,14 @@ def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
 
 
 def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Returns the nodes to name and their shares. Returns no shares if they are unknown."""
+    """Returns the nodes that the sentence names, and their shares. Returns no shares if they are unknown."""
     named = landing.named
     return tuple(name for name, _ in named), tuple(round(share, 4) for _, share in named if share)
 
 
 def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 6) -> str:
-    """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". The shares of nodes that are not
-    named are left out."""
+    """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". Leaves out the least likely
+    nodes."""
     if len(nodes) > most and shares[0] < 2 * shares[-1]:
         return f"lands on one of {len(nodes)} nodes, each about equally likely"
     told = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]

@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
 
 class UnreadableForecastError(ValueError):
-    """The mapping is not a forecast of this version. The caller treats the forecast as unavailable."""
+    """The mapping is not a forecast of this version. The caller must act as if there were no forecast."""
 
 
 class BudgetNumbers(Value, kw_only=True):
@@ -44,7 +44,7 @@ class BudgetNumbers(Value, kw_only=True):
 
 
 class RunnerUp(Value, kw_only=True):
-    """The best node that the pod would not take, with its score. Of equal nodes, the first by name."""
+    """The best node that the pod would not take, with its score. If several nodes are equal, the first by name."""
 
     node: str
     score: int
@@ -55,10 +55,12 @@ class PodForecast(Value, kw_only=True):
 
     `landing` has the nodes that may take the pod, sorted by name: those with the highest score in some course. If the
     scheduler checks only a part of the nodes, `landing` has the smallest set that takes the pod in 95 of 100 cases, the
-    most likely node first, and `shares` has their probabilities. If `is_cut`, a node may be missing, because not all
-    possible courses were followed. If `loses_data`, the pod's emptyDir is lost, whatever the outcome. `score` is the
-    highest score, or None if only one node could take the pod. `runner_up` is the best node that the pod would not
-    take. `remedies` are single changes that would place a pending pod; each was tried.
+    most likely node first, and `shares` has their probabilities. With `is_cut`, a node may be missing, because not all
+    possible courses were followed.
+
+    With `loses_data`, the data in the pod's emptyDir is lost, whatever the outcome is. `score` is the highest score, or
+    None if only one node could take the pod. `runner_up` is the best node that the pod would not take. `remedies` are
+    changes that would place a pending pod; each was tried and is enough without the others.
     """
 
     namespace: str
@@ -87,9 +89,9 @@ class PodForecast(Value, kw_only=True):
 class NodesAnswer(Value, kw_only=True, rename="camel"):
     """How `count` more nodes of the template would help the `pods` pods that find no room without them.
 
-    `placed` maps a pod to its node. `refused` maps a pod to the reason why neither an empty new node nor the larger
-    cluster takes it. `needed` is the smallest number of nodes that places all pods. It is None if none of the `tried`
-    numbers is enough; then `best_count` nodes place the most pods, `best_placed`.
+    `placed` maps a pod to its node. `refused` maps each other pod to the reason why an empty new node or the larger
+    cluster refuses it. `needed` is the smallest number of nodes that places all pods. It is None if none of the numbers
+    that were `tried` is enough; then `best_count` nodes place the most pods, `best_placed`.
     """
 
     template: str
@@ -105,7 +107,7 @@ class NodesAnswer(Value, kw_only=True, rename="camel"):
 
 class Forecast(Value, kw_only=True):
     """The forecast for one node: the outcome of every pod in eviction order, and notes for the reader. Leaves out pods
-    that end without the drain."""
+    that already terminate."""
 
     node: str
     made_at: str  # RFC 3339: when the lists it rests on were read
@@ -132,7 +134,7 @@ class Forecast(Value, kw_only=True):
 
     @property
     def never(self) -> tuple[PodForecast, ...]:
-        """The pods whose eviction cannot succeed in the current state, however long the drain waits."""
+        """The pods whose eviction cannot succeed, however long the drain waits, unless the cluster changes."""
         return tuple(pod for pod in self.pods if pod.outcome is Outcome.BLOCKED and pod.is_never)
 
     def to_mapping(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Combines the courses of a drain: for each pod, the nodes on which it may land, and whether it may find none.
 
 Replicas of one owner are interchangeable. So the replicas of each course are matched with those of the main course such
-that the courses agree as far as possible. If two replicas land on n1 and n2 in every course, the result places one on
-n1 and the other on n2, whichever of them the scheduler tries first.
+that the courses agree as far as possible. For example, if two replicas land on n1 and n2 in every course, the result
+has one on n1 and the other on n2. It does not matter which of them the scheduler tries first.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ CONFIDENCE = 0.95
 
 @dataclass(slots=True)
 class Landing:
-    """One displaced pod in all courses. `main` is its result in the main course, in which the scheduler takes its own
-    pick at each tie.
+    """One displaced pod in all courses. `main` is its result in the main course, in which the scheduler breaks each tie
+    by its own rule.
 
     `nodes` are the nodes that the pod may take. `homeless` is the first course in which it finds none, with the pod's
-    state there. If `is_cut`, courses were left out, so a node may be missing from `nodes`. `sample` is set if the
-    scheduler checks only a part of the nodes in some course; then `weights` has the probability of each node over the
-    followed `searches`.
+    state there. With `is_cut`, a node may be missing from `nodes`, because courses were left out. `sample` is set if
+    the scheduler checks only a part of the nodes in some course. `weights` then has the probability of each node over
+    the followed `searches`.
     """
 
     main: Displaced
@@ -43,19 +43,22 @@ class Landing:
 
     @property
     def is_open(self) -> bool:
-        """Whether the pod may land on a node that `named` leaves out, with an unknown probability."""
+        """Whether the pod may also land on a node that is not in `named`, with an unknown probability."""
         return self.is_cut or self.preempts_in_part or (self.sample is not None and not self.weights)
 
     @property
     def depends_on_the_start(self) -> bool:
-        """Whether the pod would land on another node, or on none, if the scheduler's search started at another node."""
+        """Whether the pod could land on another node, or on none, if the scheduler's search started at another node."""
         return self.sample is not None and (len(self.weights) > 1 or self.homeless_weight > 0)
 
     @property
     def named(self) -> tuple[tuple[str, float], ...]:
         """The smallest set of nodes that takes the pod in 95 of 100 cases, with their shares, the most likely node
-        first. If the pod often finds no room, the set has all nodes. If the scheduler checks every node, it has all of
-        `nodes`, by name, each with the share 0."""
+        first.
+
+        If the pod often finds no room, the set has all nodes that may take it. If the scheduler checks every node, it
+        has all of `nodes`, sorted by name, and each share is 0.
+        """
         if self.sample is None or not self.weights:
             return tuple((name, 0.0) for name in sorted(self.nodes))
         weights = weighed(self.weights, self.searches, self.main.any_start)
@@ -68,7 +71,7 @@ class Landing:
         return tuple(named)
 
     def add(self, course: Course, each: Displaced) -> None:
-        """Adds the result of the matching pod in one more course."""
+        """Adds the pod's result in one more course."""
         self.nodes.update(each.choices, *(names for names, _ in each.shares))
         self.searches += len(course.searches)
         for names, share in each.shares:
@@ -84,8 +87,8 @@ class Landing:
 
     @property
     def homeless_share(self) -> float:
-        """The share of cases in which the pod finds no room. It is 1 if some course has no room and the probability is
-        unknown."""
+        """The share of cases in which the pod finds no room. If that share is unknown, it is 1 as soon as the pod finds
+        no room in some course."""
         if self.homeless is None:
             return 0.0
         landed = sum(self.weights.values())
@@ -93,7 +96,7 @@ class Landing:
 
 
 def landings(courses: Sequence[Course]) -> dict[str, Landing]:
-    """Returns the landing of every pod that is displaced in the first course, by the key of the evicted pod."""
+    """Returns the landing of every pod that is displaced in the main course, by the key of the evicted pod."""
     main = courses[0]
     said = {key: Landing(each) for key, each in main.displaced.items()}
     for key, each in main.displaced.items():
@@ -118,8 +121,8 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Matches the pods of another course with these pods: first those with the same node, then those that add no new
-    node, then the remaining pods in order."""
+    """Matches the pods of another course with these pods: first those on the same node, then those whose match adds no
+    new node, then the remaining pods in order."""
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):
         for slot in tuple(free):

@@ -1,4 +1,5 @@
-"""Counts the pods that a drain of each node would have to move. The count is made once and updated with every move."""
+"""Counts the pods that a drain of each node would have to move. Counts all pods once, and then only updates the count
+when a pod moves."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from scheduler_core.values import Value
 
 
 class MovableTally(Value):
-    """The number of pods per node, without the pods that a drain with the rule `stays` leaves on the node."""
+    """Counts the pods of each node that a drain with the rule `stays` would have to move."""
 
     stays: StaysBecause = moves_all
 

@@ -16,9 +16,10 @@ from scheduler_core.values import Value
 
 class NodeRecord(Value, kw_only=True):
     """The verdicts on one node. `refusal` is the first refusal, or None if the node passed all filters. `verdicts` has
-    the verdict of every filter, also of those after the first refusal.
+    the verdict of every filter, including the filters after the first refusal.
 
-    `total` and `scores` (weighted, by plugin) exist only if nodes were scored: this node and at least one other passed.
+    The record has a `total` and `scores` (weighted, by plugin) only if the node was scored. A node is scored if it and
+    at least one other node passed the filters.
     """
 
     node: str
@@ -29,7 +30,8 @@ class NodeRecord(Value, kw_only=True):
 
 
 class Record(Value, kw_only=True):
-    """One cycle for one pod: its result, and a record for each node, the preferred nodes first."""
+    """One cycle for one pod: its result, and a record for each node. The nodes that the scheduler prefers come
+    first."""
 
     pod: Pod
     result: CycleResult
@@ -39,9 +41,9 @@ class Record(Value, kw_only=True):
 
 
 def explain(scheduler: Scheduler, snapshot: Snapshot, pod: Pod) -> Record:
-    """Schedules the pod as if it entered the queue now. A pod that is on a node is removed from the snapshot first.
+    """Schedules the pod as if it entered the queue now. If the pod is on a node, it is first removed from the snapshot.
 
-    Raises NoProfileError if another scheduler is responsible for the pod.
+    Raises NoProfileError if the pod belongs to another scheduler.
     """
     world = snapshot.without_pod(pod.key) if pod.node_name else snapshot
     newcomer = pod.on_node("")

@@ -2,8 +2,8 @@
 pod then finds a node.
 
 The cheapest changes come first: more of a missing resource on a node, an uncordon, a removed taint, a spread constraint
-with maxSkew one higher. Each kind of change is tried on at most `_TRIES` nodes, on those that lack the least first,
-because the reader needs one solution and not all.
+with maxSkew one higher. Each kind of change is tried on at most `_TRIES` nodes, because the reader needs one solution
+and not all. The nodes that lack the least are tried first.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Remedy = tuple[str, Snapshot, Pod]  # the sentence, and the world and the pod as
 def remedies(
     scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult, drained: frozenset[str]
 ) -> tuple[str, ...]:
-    """Returns sentences such as "250m more cpu on n3 (zone b)", each proven by another cycle. Returns nothing if no
-    single change is enough."""
+    """Returns sentences such as "250m more cpu on n3 (zone b)". Another cycle has proven each of them. Returns nothing
+    if no single change is enough."""
     refused = {name: verdict for name, verdict in result.statuses.items() if name not in drained}
     kinds: tuple[Callable[[Scheduler, Snapshot, Pod, dict[str, Verdict]], Iterator[Remedy]], ...] = (
         _more_resources,
@@ -41,7 +41,7 @@ def remedies(
 
 
 def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: frozenset[str]) -> tuple[str, ...]:
-    """If no change of a node is enough, tries one more empty node like the drained one."""
+    """Tries one more empty node like the drained one. Called if no change of an existing node is enough."""
     for name in sorted(drained):
         node, fresh = world.node(name), world
         for other in world.pods_on(name):
@@ -89,8 +89,8 @@ def _shortage(scheduler: Scheduler, world: Snapshot, node: Node, pod: Pod) -> di
 
 
 def _weight(lack: dict[str, int]) -> float:
-    """Makes shortages of different resources comparable: one CPU (1000m) counts as much as 4 GiB of memory, the ratio
-    of a common machine."""
+    """Returns a number by which shortages of different resources can be compared. One CPU (1000m) counts as much as 4
+    GiB of memory, which is the ratio in a common machine."""
     return sum(
         amount / (1000 if name == CPU else 4 * 2**30 if name in (MEMORY, EPHEMERAL_STORAGE) else 1)
         for name, amount in lack.items()

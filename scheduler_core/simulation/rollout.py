@@ -1,9 +1,9 @@
 """Simulates a whole roll-out on a frozen cluster. Each node is drained, goes down and comes back; each drain starts
-from the result of the earlier ones.
+with the cluster after the earlier ones.
 
 `Rules` decide which node may start when, as the gates do for the agents. Every node that must reboot has the soft taint
-from the beginning. A node under its claim is cordoned, and comes back without the taint. Displaced pods run on the node
-that the scheduler chose. Pods without room are tried again whenever a node comes back.
+from the beginning. A node that holds a claim is cordoned, and comes back without the taint. Displaced pods run on the
+node that the scheduler chose. Pods without room are tried again whenever a node comes back.
 
 The parts are in `rollout_parts/`: the agenda, the cluster, the permission to claim, the pods without a node, and the
 record of events.
@@ -44,7 +44,7 @@ _MOST_TRIED_IN_VAIN = 5
 
 class Durations(Value, kw_only=True):
     """The duration of each step of a reboot, in seconds. `boot` is the time from the end of the drain until the node is
-    back in service. `boot_of` has the measured boot time of single nodes."""
+    back in service. `boot_of` has this time for the nodes that measured it."""
 
     held_back: float = 0.0
     drain: float = 60.0
@@ -71,11 +71,11 @@ def simulate_rollout(
 ) -> Timeline:
     """Simulates the roll-out over these nodes, from `begins` until no more node can start or `most_days` have passed.
 
-    Without `taint_key`, nodes get no soft taint. `stays` is the drains' own rule for pods that they leave on the node.
-    `on_progress` is called repeatedly with the number of rebooted nodes. `seed` decides random events: which of equal
-    nodes a pod takes, which pod ends first, and where the scheduler's search starts. With seed 0 the scheduler checks
-    every node and takes its own pick at each tie. `possible` are learned searches (`SearchBelief.searches`); one of
-    them is chosen. Raises UnknownNodeError if a node is missing from the snapshot.
+    Without `taint_key`, nodes get no soft taint. `stays` is a rule that says which pods the drains leave on their
+    nodes. `on_progress` is called repeatedly with the number of rebooted nodes. `seed` decides random events: which of
+    equal nodes a pod takes, which pod ends first, and where the scheduler's search starts. With seed 0 the scheduler
+    checks every node and breaks each tie by its own rule. `possible` are learned searches (`SearchBelief.searches`), of
+    which the seed chooses one. Raises UnknownNodeError if a node is missing from the snapshot.
     """
     for name in nodes:
         if name not in snapshot.columns.row_of:
@@ -105,7 +105,7 @@ class _Work:
 
 @dataclass(slots=True)
 class _Rollout:
-    """The state of the roll-out: which nodes wait, which are at work under a claim, and what has happened."""
+    """The state of the roll-out: which nodes wait, which nodes hold a claim, and what has happened."""
 
     nodes: tuple[str, ...]
     rules: Rules
@@ -141,8 +141,8 @@ class _Rollout:
     # ---- nodes that start ----
 
     def _begin_those_who_may(self) -> list[tuple[str, Obstacle]]:
-        """Lets nodes start until concurrency is used up or no node may start. If concurrency remains unused, returns
-        the obstacles of the nodes."""
+        """Lets nodes start until the concurrency is used up or no node may start. If some concurrency remains unused,
+        returns why the other nodes may not start."""
         asked: set[str] = set()
         in_the_way: list[tuple[str, Obstacle]] = []
         tried_in_vain = 0
@@ -180,7 +180,7 @@ class _Rollout:
             self._drain(name)
 
     def _ask_again(self, name: str) -> None:
-        """Asks for permission again after the pause before the drain."""
+        """Asks the rules again after the pause before the drain."""
         obstacle = self.permission.refusal(name, self.now)
         if obstacle is None:
             self._drain(name)
@@ -221,7 +221,7 @@ class _Rollout:
     # ---- the pods ----
 
     def _displace(self, name: str) -> None:
-        """Drains the node: pods that found another node run there, and the other pods wait for a node."""
+        """Drains the node. Pods that found another node run there from then on, and the other pods wait for a node."""
         drain = self.cluster.drained(name)
         self.cluster.take_over(drain)
         (forecast,) = drain.forecasts

@@ -34,7 +34,8 @@ def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
 
 
 def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterable[str]:
-    """Says that the profile places identical pods in batches, if the drain displaces at least two identical pods."""
+    """Says that the profile places identical pods in batches. Returns no note if the drain displaces no two identical
+    pods."""
     kinds = Counter(each.kind for each in displaced if batches(scheduler, each.pod))
     if batched := sum(number for number in kinds.values() if number > 1):
         yield (

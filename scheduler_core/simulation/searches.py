@@ -1,8 +1,8 @@
 """The possible searches of a scheduler that does not check every node, with their probabilities.
 
 Three facts about the scheduler's search cannot be observed: its start, the number of parallel workers, and the order of
-the nodes. So a drain is followed from many starts at once, for several numbers of workers and each possible order. Each
-`Likely` is one of these searches.
+the nodes. So a drain is simulated for many starts at once, for several numbers of workers and for each possible order.
+Each `Likely` is one of these searches.
 """
 
 from __future__ import annotations
@@ -39,22 +39,24 @@ Shares = tuple[tuple[tuple[str, ...], float], ...]
 
 
 class Draw(Value):
-    """Chooses among equal options. The same seed always gives the same choices. Seed 0 takes the first option, which is
-    the scheduler's own choice if that is known."""
+    """Chooses among equal options. The same seed always gives the same choices. With seed 0, the first option is
+    chosen, which is the scheduler's own choice if that is known."""
 
     seed: int = 0
 
     def among(self, number: int, about: str) -> int:
-        """Returns the position of the chosen option among `number` options. `about` identifies the choice."""
+        """Returns the position of the chosen option among `number` options. The same `about` always gives the same
+        choice."""
         return crc32(f"{self.seed} {about}".encode()) % number if self.seed and number else 0
 
 
 class Likely(Value):
     """One way in which the scheduler may search its nodes now. The weights of all searches add up to 1.
 
-    A learned search has a `number` other than 0. It is certain for one cycle only: parallel workers may find equal
-    nodes in another order and move the start by one node more or less, and some cycles may be unobserved. The number
-    seeds these random deviations, and `lost` is the search that replaces this one if a cycle was not observed.
+    A learned search has a `number` other than 0, and is certain for one cycle only. After that cycle it may deviate:
+    parallel workers may have found equal nodes in another order or moved the start by one node more or less, and some
+    cycles may not have been observed. The number seeds these random deviations. If a cycle was not observed, `lost`
+    replaces this search.
 
     `others` is the number of pods per second that are bound outside of a drain. `strides` are the numbers of nodes by
     which the cycle of such a pod may move the start.
@@ -69,8 +71,8 @@ class Likely(Value):
 
 
 class Way(Value):
-    """The searches that find the same node. `shares` gives the probability of that node, or of the equal nodes that it
-    represents. `shares` is empty if the searches find no node."""
+    """The searches that find the same node. `shares` has the probability of that node, or of each of the equal nodes
+    for which it stands. `shares` is empty if the searches find no node."""
 
     node: str  # empty where none fits
     result: CycleResult
@@ -82,7 +84,8 @@ def possible_searches(
     snapshot: Snapshot, scheduler: Scheduler, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
     """Returns at most `most` equally likely searches, with evenly spaced starts, for each number of workers and each
-    order of nodes. Returns none if the scheduler checks every node. A caller that knows the start passes `start`."""
+    order of nodes. Returns none if the scheduler checks every node. A caller that knows where the search starts passes
+    `start`."""
     nodes, configuration = len(snapshot.nodes), scheduler.configuration
     if all(scheduler.nodes_wanted_by(each, nodes) >= nodes for each in configuration.profiles):
         return ()
@@ -104,7 +107,7 @@ def possible_searches(
 
 def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: int = 0) -> tuple[Likely, ...]:
     """Returns at most `most` searches with evenly spaced starts, for each number of workers and each order of nodes
-    that can be known. Another `turn` gives other starts. Returns none if the scheduler checks every node."""
+    that can be known. Each `turn` gives other starts. Returns none if the scheduler checks every node."""
     nodes = len(snapshot.nodes)
     if not possible_searches(snapshot, scheduler, 1):
         return ()
@@ -150,16 +153,16 @@ def drawn_search(
 
 
 def after_others(searches: tuple[Likely, ...], pod: str, seconds: float) -> tuple[Likely, ...]:
-    """Returns the searches after this many seconds, in which the scheduler may have bound pods outside of the drain.
-    `pod` is the pod that is scheduled next."""
+    """Returns the searches that are possible after this many seconds, in which the scheduler may have bound pods
+    outside of the drain. `pod` is the pod that is scheduled next."""
     if not any(each.others for each in searches):
         return searches
     return tuple(_after_others(each, pod, each.others * seconds) for each in searches)
 
 
 def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
-    """Draws the number of other pods. The geometric distribution has a wide tail, because the expected number is
-    uncertain too."""
+    """Moves the start of the search by a random number of other pods. The number has a geometric distribution, whose
+    wide tail is needed because `expected` is only an estimate."""
     if not expected:
         return likely
     chance = max(_drawn(likely.number, f"others {pod}"), 1e-12)
@@ -176,13 +179,13 @@ def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
 
 
 def are_few(searches: Sequence[Likely]) -> bool:
-    """Whether the drain follows so few searches that each has more than a small share."""
+    """Whether a drain follows so few searches that each of them has a large share."""
     return bool(searches) and searches[0].weight > 1.0 / _MANY
 
 
 def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -> dict[str, Way]:
-    """Groups the pod's searches by the node that they find, the most likely node first. The key "" has the searches
-    that find no node."""
+    """Groups the pod's searches by the node that they find, the most likely node first. The searches that find no node
+    have the key ""."""
     # Courses that carry one search each must not all take the same one of equal nodes.
     chance = crc32(f"{pod} {searches[0].search}".encode())
     found: dict[str, list[tuple[Likely, CycleResult, tuple[str, ...]]]] = {}
@@ -199,7 +202,7 @@ def weight_of(searches: Sequence[Likely]) -> float:
 
 
 def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
-    """Combines the shares of several searches by the weights of these searches."""
+    """Combines the shares that several searches give to nodes. Each search counts by its weight."""
     total = sum(weight for weight, _ in parts)
     sums: dict[tuple[str, ...], float] = {}
     for weight, shares in parts:
@@ -209,7 +212,7 @@ def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
 
 
 def _taken(result: CycleResult, turn: int) -> tuple[str, tuple[str, ...]]:
-    """Returns the node that this search takes, and the equal nodes that it represents."""
+    """Returns the node that this search takes, and the equal nodes for which it stands."""
     if result.node is None:
         node = result.preemption.node if result.preemption else ""
         return node, (node,)
@@ -225,15 +228,16 @@ def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]
 
 
 def _as_befalls(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
-    """Returns the result of a search. If a worker of a learned search is ahead, it may take another one of the equal
-    nodes."""
+    """Returns the result of a search. In a learned search a worker may be ahead at random, and then another one of the
+    equal nodes may be taken."""
     if len(result.best) < 2 or not _is_ahead(likely, pod):
         return result
     return replace_value(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])
 
 
 def _after(likely: Likely, result: CycleResult, start: int, pod: str) -> Likely:
-    """Returns the search of the next cycle. `start` is its computed start, from which a learned search may deviate."""
+    """Returns the search of the next cycle. `start` is its computed start. In a learned search, the start may deviate
+    at random."""
     if likely.number == 0:
         return replace_value(likely, search=replace_value(likely.search, start=start))
     drawn = _drawn(likely.number, f"start {pod}")
@@ -248,8 +252,8 @@ def _is_ahead(likely: Likely, pod: str) -> bool:
 
 
 def _step(chance: float, moves: float) -> int:
-    """Returns by how many nodes the start of a learned search deviates: one of `STEPS` with the probability `moves`, or
-    0. `chance` is between 0 and 1."""
+    """Returns by how many nodes the start of a learned search deviates. With the probability `moves` it is one of
+    `STEPS`, otherwise 0. `chance` is a random number between 0 and 1."""
     for step, share in STEPS.items():
         chance -= share * moves
         if chance < 0:

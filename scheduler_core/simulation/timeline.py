@@ -1,7 +1,7 @@
 """The result of a simulated roll-out: when each node was down, which pods moved how often, which pods waited, and which
 obstacles nodes met.
 
-This module has only values and does not import numpy, because the code that prints a roll-out does not compute it.
+This module has only values, and does not import numpy: the code that prints a roll-out does not compute it.
 `rollout.py` computes it.
 """
 
@@ -16,7 +16,7 @@ from scheduler_core.values import Value
 
 
 class Step(StrEnum):
-    """The steps of a node under its claim, in order."""
+    """The steps of a node that holds its claim, in order."""
 
     HELD_BACK = "held back"  # claimed, not yet cordoned: the pause before the drain
     DRAINING = "draining"
@@ -53,7 +53,8 @@ class Visit(Value, kw_only=True):
 class Move(Value, kw_only=True):
     """One move of a pod to another node. `pod` is the pod's original name, `choices` the number of equally good nodes.
 
-    If `is_open`, the scheduler checks only a part of the nodes that fit, so the pod may land on another node.
+    With `is_open`, the pod may land on yet another node, because the scheduler checks only a part of the nodes that
+    fit.
     """
 
     pod: str
@@ -66,8 +67,8 @@ class Move(Value, kw_only=True):
 
 
 class Wait(Value, kw_only=True):
-    """The wait of a displaced pod for a node. `until` is None if the pod still had no node at the end. If `returns`,
-    only the drained node can hold the pod."""
+    """The wait of a displaced pod for a node. `until` is None if the pod had no node at the end of the roll-out. With
+    `returns`, only the drained node can hold the pod."""
 
     pod: str
     node: str
@@ -90,7 +91,8 @@ class Obstacle(Value, kw_only=True):
 
 
 class Hindrance(Value, kw_only=True):
-    """An obstacle that left concurrency unused, with the lost seconds and the affected nodes."""
+    """An obstacle that prevented nodes from starting although concurrency was left. It has the lost seconds and the
+    affected nodes."""
 
     rule: str
     subject: str
@@ -113,8 +115,8 @@ class Left(Value, kw_only=True):
 
 
 class Timeline(Value, kw_only=True):
-    """A whole roll-out. `nodes` are all nodes that had to reboot. `ends` is the last release of a claim, or `begins` if
-    no node started."""
+    """A whole roll-out. `nodes` are all nodes that had to reboot. `ends` is when the last claim was released, or
+    `begins` if no node started."""
 
     begins: datetime
     ends: datetime
@@ -151,12 +153,12 @@ class Timeline(Value, kw_only=True):
 
     @property
     def double_moves(self) -> int:
-        """The number of moves beyond each pod's first move."""
+        """How many moves were not the first move of their pod."""
         return len(self.moves) - len(self.moves_by_pod)
 
     @property
     def pending(self) -> tuple[Wait, ...]:
-        """The waits of pods that found no room. Pods that only the drained node can hold are not counted."""
+        """The waits of pods that found no room. Leaves out pods that only the drained node can hold."""
         return tuple(wait for wait in self.waits if not wait.returns)
 
     @property

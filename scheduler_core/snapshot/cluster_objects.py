@@ -1,4 +1,4 @@
-"""The objects of a cluster beside nodes and pods, under the names that plugins use."""
+"""The objects of a cluster other than nodes and pods, under the names that plugins use."""
 
 from __future__ import annotations
 
@@ -51,12 +51,11 @@ class ClusterObjects(Value, kw_only=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Iterable[Any]]) -> ClusterObjects:
-        """Returns the objects for values read from manifests, by kind. If two objects have the same name, the later one
-        counts."""
+        """Returns the objects, from values by kind. If two objects have the same name, the later one counts."""
         return cls(**parts_of(values))
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """Returns the labels of the namespace. Like the scheduler, returns no labels for an unknown namespace."""
+        """Returns the labels of the namespace. An unknown namespace has no labels, as in the scheduler."""
         return self.namespaces.get(namespace, _NO_LABELS)
 
 
@@ -65,8 +64,8 @@ ByKind = Mapping[str, Iterable[Any]]
 
 
 def parts_of(values: ByKind, changed: Iterable[str] | None = None) -> dict[str, Any]:
-    """Returns the fields of ClusterObjects for these values. With `changed`, returns only the fields that depend on
-    these kinds."""
+    """Returns the fields of ClusterObjects for these values. If `changed` is given, returns only the fields that depend
+    on these kinds."""
     wanted = None if changed is None else set(changed)
     return {
         name: gather(values)

@@ -42,7 +42,7 @@ TreeChange = Callable[[NodeTree], NodeTree]
 
 
 class Columns:
-    """The data of all nodes as columns. Arrays are shared and must not be written to."""
+    """The data of all nodes as columns. Nothing may change the arrays, because other objects share them."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Columns:
         row_of: Mapping[str, int | None],
         of_tree: Sequence[TreeChange],
     ) -> Self:
-        """Returns columns of `length` rows, with these nodes in these rows. Shares all columns that do not change.
+        """Returns columns of `length` rows with these nodes in these rows. Columns that do not change are shared.
         `row_of` maps names to their new rows, and removed nodes to None. `of_tree` has the changes of the scheduler's
         node tree."""
         nodes = _patched(self.nodes, length, rows)
@@ -94,7 +94,8 @@ class Columns:
         return all(getattr(self.nodes[row], attribute) == getattr(node, attribute) for row, node in rows.items())
 
     def _has_same_resources(self, nodes: Sequence[Node], rows: Mapping[int, Node]) -> bool:
-        """Whether the resource names stay the same. The check is cheap and may wrongly say no."""
+        """Whether the names of the resources stay the same. The check is cheap, and may return False although they
+        do."""
         if not nodes:
             return False
         new = {name for node in rows.values() for name in node.allocatable}
@@ -158,16 +159,16 @@ class Columns:
 
     @cached_property
     def tree(self) -> NodeTree:
-        """The scheduler's tree of nodes. Built as if the scheduler got the nodes in the order of rows; later additions
-        and removals update it."""
+        """The scheduler's tree of nodes. It is first built as if the scheduler had received the nodes in the order of
+        rows, and updated when nodes are added or removed."""
         return NodeTree.of(self.nodes)
 
     @cached_property
     def tree_order(self) -> NDArray[np.intp]:
         """All rows in the order in which the scheduler searches its nodes: one node of each zone in turn. Zones, and
-        the nodes of a zone, are in the order in which they appeared.
+        the nodes of a zone, are in the order in which the scheduler first saw them.
 
-        The order only decides ties, and the node at which a search that stops early starts.
+        The order only decides ties, and, if a search stops early, at which node it starts.
         """
         return self.tree.order()
 
@@ -177,16 +178,16 @@ class Columns:
         differs, the order of a scheduler that saw every node being added.
 
         A scheduler reads its first list in the order of names (until 1.34, see `shuffled_order`). Nodes that are added
-        later come last, also a node that is removed and created again. The API does not show when the scheduler
-        started.
+        later come last, and so does a node that is removed and created again. Two orders are possible because the API
+        does not show when the scheduler started.
         """
         aged = sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].created_at)
         by_age = self._one_of_each_zone(np.array(aged, dtype=np.intp))
         return (self.tree_order,) if np.array_equal(by_age, self.tree_order) else (self.tree_order, by_age)
 
     def shuffled_order(self, number: int) -> NDArray[np.intp]:
-        """Returns a random order, determined by this number. It is the order of a scheduler since 1.35 that started
-        when the nodes existed.
+        """Returns the random order with this number. A scheduler since 1.35 has such an order if the nodes existed when
+        it started.
 
         Such a scheduler receives its first nodes as a stream, collects them in a map, and reads them in the map's
         random order (watchList in client-go's tools/cache/reflector.go, gate WatchListClient).
@@ -208,7 +209,7 @@ class Columns:
         return rows[one_of_each_zone(np.arange(len(rows)), firsts[numbers])]
 
     def in_tree_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Returns these rows sorted as in `tree_order`. Neither array may be written to."""
+        """Returns these rows in the order of `tree_order`. The caller must not change the array."""
         known = self._last_in_tree_order
         if known is not None and known[0] is rows:
             return known[1]
@@ -221,8 +222,8 @@ class Columns:
 
     @cached_property
     def resources(self) -> Mapping[str, int]:
-        """Maps each resource name to its row in `allocatable`. cpu, memory and ephemeral-storage are always 0, 1 and
-        2."""
+        """Maps each resource name to its row in `allocatable`. The rows of cpu, memory and ephemeral-storage are always
+        0, 1 and 2."""
         names = dict.fromkeys(_ALWAYS)
         for node in self.nodes:
             names.update(dict.fromkeys(node.allocatable))
@@ -241,7 +242,7 @@ class Columns:
 
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
-        """Whether all nodes have the resource, for each row of `allocatable`."""
+        """For each row of `allocatable`, whether all nodes have the resource."""
         return tuple(bool(least > 0) for least in self.allocatable.min(axis=1, initial=MOST_COUNTED))
 
     @cached_property
@@ -252,15 +253,14 @@ class Columns:
 
     @cached_property
     def is_exact_in_floats(self) -> tuple[bool, ...]:
-        """Whether a hundred times each amount is an exact integer in floating point, for each row of `allocatable`.
-        Then a truncated quotient of two such numbers equals the integer division, because no remainder is lost in
-        rounding."""
+        """For each row of `allocatable`, whether a hundred times each amount is an exact integer in floating point. If
+        so, dividing two such numbers and truncating gives the same result as integer division."""
         return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
 
     @cached_property
     def by_usage(self) -> Remembered[Hashable, tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """A cache of columns that depend on allocatable resources and on the pods' requests. Each column is cached with
-        the stamps of these requests (`Usage.stamps`)."""
+        the stamps of the requests (`Usage.stamps`), which show whether the column is outdated."""
         return Remembered(_BY_USAGE)
 
     @cached_property
@@ -281,7 +281,7 @@ class Columns:
         return tuple(known), codes
 
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.bool_]:
-        """Returns, for each node, whether these tolerations cover all its NoSchedule and NoExecute taints."""
+        """Returns, for each node, whether these tolerations match all its NoSchedule and NoExecute taints."""
         known = self._tolerated.get(tolerations)
         if known is None:
             sets, codes = self.taint_sets
@@ -304,7 +304,7 @@ class Columns:
 
     @cached_property
     def by_value(self) -> Remembered[Hashable, Any]:
-        """A cache of rules about one field of the node, such as its taints (framework/by_value.py)."""
+        """A cache for rules that read one field of the node, such as its taints (framework/by_value.py)."""
         return Remembered()
 
 
@@ -346,7 +346,8 @@ def _patched(known: tuple[Element, ...], length: int, rows: Mapping[int, Element
 
 
 def resized(per_node: NDArray[Number], nodes: int) -> NDArray[Number]:
-    """Returns the column with zeros for added rows, or without the removed rows. Rows are along the last axis."""
+    """Returns the column with zeros for added rows, or without the removed rows. The rows of the cluster are along the
+    last axis."""
     missing = nodes - per_node.shape[-1]
     if missing <= 0:
         return per_node[..., :nodes]

@@ -40,11 +40,11 @@ _KEPT_ANNOTATIONS: Final = frozenset(
 
 
 class UnreadableDumpError(ValueError):
-    """The file is not a complete dump of this version. The message says why; no part of the file is used."""
+    """The file is not a complete dump of this version. The message says why. The reader uses no part of the file."""
 
 
 class Header(Value, kw_only=True):
-    """The version of the cluster, and the time at which it was read (RFC 3339)."""
+    """The Kubernetes version of the cluster, and the time at which the cluster was read (RFC 3339)."""
 
     kube_version: str
     taken_at: str
@@ -145,8 +145,8 @@ def _header(line: bytes) -> Header:
 
 
 def _pages(lines: Iterator[bytes], last: dict[str, Any]) -> Iterator[bytes]:
-    """Yields the pages up to the last line, and puts the content of that line into `last`. The last line must contain
-    the number of pages: otherwise the file was truncated between two lines."""
+    """Yields the pages up to the last line, and puts the content of that line into `last`. The last line has the number
+    of pages. If pages are missing, raises UnreadableDumpError."""
     for count, line in enumerate(lines):
         if line.startswith(b'{"end":'):
             last |= json.loads(line)
@@ -172,8 +172,8 @@ def _page_line(kind: str, api_version: str, items: Iterable[Any]) -> bytes:
 
 
 def _without_bare_volumes(item: Any) -> Any:
-    """Drops volumes of kinds that scheduling does not read. Some of their names are unique per pod. Without these
-    volumes, pods of one template have the same text."""
+    """Drops volumes of kinds that scheduling does not read. Each pod has other names for some of them, so without them
+    pods of one template have the same text."""
     if not isinstance(item, wire.WirePod) or not item.spec.volumes:
         return item
     kept = tuple(volume for volume in item.spec.volumes if volume != wire.WireVolume(volume.name))

@@ -1,7 +1,7 @@
 """Builds a snapshot from API objects: from mappings, or from raw list pages that are decoded and released one by one.
 
-A page of pods becomes pods at once. Equal specs and label sets share one object, so a large cluster needs little
-memory. An object that cannot be read is left out and reported with its name and the field.
+A page of pods is converted to pods at once. Equal specs and label sets become one object, so a large cluster needs
+little memory. An object that cannot be read is left out, and reported with its name and the field.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class _PageHead(msgspec.Struct, rename="camel"):
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Disables the cyclic garbage collector: it doubles the time of a bulk load, which creates no cycles."""
+    """Disables Python's cyclic garbage collector within the block. It would double the time of loading a cluster, but
+    loading creates no cycles."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -91,11 +92,10 @@ def _without_collector() -> Iterator[None]:
 
 
 def load_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
-    """Returns a snapshot of API objects. Each object has its `kind`; a mapping whose kind ends in List stands for its
-    items.
+    """Returns a snapshot of API objects. Each object needs a `kind`. If the kind ends in List, the items are loaded.
 
-    Ignores kinds that scheduling does not read. Leaves out an object that cannot be read and lists it in the snapshot's
-    `problems`, with its name and the field.
+    Ignores kinds that scheduling does not read. Leaves out an object that cannot be read, and lists it in the
+    snapshot's `problems` with its name and the field.
     """
     collector = Collector()
     with _without_collector():
@@ -136,7 +136,8 @@ def _what_is_in(page: bytes) -> tuple[str, str]:
 
 
 class KnownPage(Value):
-    """A list page of a kind that scheduling reads, reduced to the fields that are read. `items` are wire structures."""
+    """A list page of a kind that scheduling reads. `items` are wire structures, which have only the fields that
+    scheduling reads."""
 
     kind: str
     api_version: str
@@ -144,8 +145,8 @@ class KnownPage(Value):
 
 
 def read_known_page(page: bytes) -> KnownPage | None:
-    """Returns the reduced page, without objects that cannot be read. Returns None for a kind that scheduling does not
-    read."""
+    """Returns the page with only the fields that scheduling reads, without objects that cannot be read. Returns None if
+    scheduling does not read the kind."""
     kind, api_version = _what_is_in(page)
     collector = Collector()
     if not collector.knows(kind, api_version):

@@ -1,6 +1,6 @@
 """One node with its pods and sums over them: the input of a plugin's per-node form.
 
-The value is immutable: adding or removing a pod returns a new one, with updated sums. So preemption can try many pods
+The value is immutable: adding or removing a pod returns another value with other sums. So preemption can try many pods
 on one node.
 """
 
@@ -27,8 +27,8 @@ class NodeInfo(Value, kw_only=True):
     """One node with its pods. `row` is the node's position in the snapshot. Requested amounts are in millis for cpu and
     in whole units for other resources.
 
-    `used_ports` are the host ports that the node's pods use. `cluster_images` has every image name of the snapshot;
-    `image_state` returns those that the node has. `cluster_size` is the number of nodes in the snapshot.
+    `used_ports` are the host ports that the node's pods use. `cluster_size` is the number of nodes in the snapshot.
+    `cluster_images` has the images of all nodes; use `image_state`, which returns only images of this node.
     """
 
     node: Node

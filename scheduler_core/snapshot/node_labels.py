@@ -24,7 +24,8 @@ class Topology(Value, eq=False):
     """The values of one label key. `codes` has a small number per node; all nodes without the key have the number
     `missing`.
 
-    So an array per domain has `missing` + 1 elements. The last element belongs to no domain.
+    An array with an element for each domain has `missing` + 1 elements, because the last one is for nodes without the
+    key.
     """
 
     key: str
@@ -53,14 +54,15 @@ class Topology(Value, eq=False):
         return _topology(self.key, code_of, codes)
 
     def sum_by_domain(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sums a column with one number per node over the nodes of each domain."""
+        """Adds up a column, which has one number per node, over the nodes of each domain."""
         if self.missing == len(self.codes):  # as many values as nodes: each node is its own domain, in the same order
             return np.concatenate((per_node, _NOBODY))
         return sum_by_code(self.codes, per_node, self.missing + 1)
 
 
 def sum_by_code(codes: NDArray[np.intp], per_node: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Sums per code of a column with one number per node. Most are 0: few nodes have pods of one application."""
+    """Adds up a column, which has one number per node, for each code. Uses only the numbers that are not 0, because few
+    nodes have pods of one application."""
     rows = (per_node != 0).nonzero()[0]
     return np.bincount(codes.take(rows), weights=per_node.take(rows), minlength=size).astype(np.int64)
 
@@ -92,7 +94,7 @@ class NodeLabels:
         self._selections: Remembered[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = Remembered()
 
     def with_added(self, nodes: tuple[Node, ...]) -> NodeLabels:
-        """Returns the index of these nodes, which begin with the nodes of this index."""
+        """Returns an index of these nodes. The first of them must be the nodes of this index."""
         new = NodeLabels(nodes)
         more = nodes[len(self._nodes) :]
         for key, topology in self._topologies.items():
@@ -119,8 +121,8 @@ class NodeLabels:
         return _topology(key, code_of, codes)
 
     def selected(self, node_selector: tuple[tuple[str, str], ...], required: NodeSelector | None) -> Mask:
-        """Returns, for each node, whether it matches the pod's nodeSelector and required node affinity. The array must
-        not be written to."""
+        """Returns, for each node, whether the node matches the pod's nodeSelector and required node affinity. The
+        caller must not change the array."""
         key = (node_selector, required)
         known = self._selections.get(key)
         if known is None:
@@ -140,7 +142,7 @@ class NodeLabels:
         return found
 
     def meeting(self, expression: Requirement) -> Mask:
-        """Returns, for each node, whether its labels meet the requirement. The array must not be written to."""
+        """Returns, for each node, whether its labels meet the requirement. The caller must not change the array."""
         known = self._requirements.get(expression)
         if known is None:
             topology = self.topology(expression.key)

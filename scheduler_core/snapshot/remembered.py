@@ -1,7 +1,7 @@
-"""A cache with a bounded number of entries that drops the oldest entry first.
+"""A cache with a limited number of entries. When it is full, it drops the oldest entry.
 
-A process that runs for weeks handles many pods that never return. Without a bound, the cache would keep an entry for
-each.
+A process that runs for weeks handles many pods that never return. Without a limit, the cache would keep an entry for
+each of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ENTRIES: Final = 1024
 
 
 class Remembered(dict[Key, Kept]):
-    """A dict that drops its oldest entry for a new one when it is full."""
+    """A dict with a limited size. When it is full, a new entry replaces the oldest one."""
 
     __slots__ = ("_entries",)
 

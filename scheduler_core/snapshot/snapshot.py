@@ -1,4 +1,5 @@
-"""The frozen cluster. Cordoning a node or placing a pod returns another snapshot, which shares all unchanged parts.
+"""The frozen cluster. A change, such as a cordon or a placed pod, returns another snapshot, which shares all parts that
+have not changed.
 
 loading.py builds snapshots from API objects; tallies.py has the counts over pods that plugins need.
 """
@@ -177,8 +178,8 @@ class Snapshot:
         return self.placements.on_node(self.row(node_name))
 
     def pod(self, key: str) -> Pod:
-        """Returns the pod with the key "namespace/name", placed or not. Raises UnknownPodError if there is no such
-        pod."""
+        """Returns the pod with the key "namespace/name", whether it is on a node or not. Raises UnknownPodError if
+        there is no such pod."""
         found = self.placements.find(key) or next(
             (pod for pod in (*self.pending, *self.ghosts) if pod.key == key), None
         )
@@ -192,7 +193,7 @@ class Snapshot:
         return self.placements.all_pods()
 
     def tally(self, tally: Tally[Value]) -> Value:
-        """Returns a count over the placed pods. It is computed once; snapshots that derive from this one update it."""
+        """Returns a count over the placed pods. It is made once; snapshots that derive from this one only update it."""
         return self.placements.tally(tally, self.columns)
 
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
@@ -203,8 +204,8 @@ class Snapshot:
         )
 
     def remember(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
-        """Returns the result of `work_out`, computed once for all snapshots with the same other objects. The result may
-        depend only on the key and on `objects`, but not on budgets and Jobs."""
+        """Returns the result of `work_out`. It is computed once for all snapshots that differ only in nodes and pods.
+        So it may depend only on the key and on `objects`, but not on budgets and Jobs."""
         known = self._remembered.get(key)
         if known is None:
             known = self._remembered[key] = work_out()
@@ -218,8 +219,8 @@ class Snapshot:
         return self.with_pods_placed(((pod, node_name),))
 
     def with_pods_placed(self, pairs: Iterable[tuple[Pod, str]]) -> Snapshot:
-        """Returns the snapshot with each pod on its node, and removes it from where it was before. Raises
-        UnknownNodeError if a node does not exist."""
+        """Returns the snapshot with each pod on its node. A pod that was on another node or pending is no longer there.
+        Raises UnknownNodeError if a node does not exist."""
         coming = {pod.key: pod.on_node(node_name) for pod, node_name in pairs}
         keys = coming.keys()
         leaving = [old for old in map(self.placements.find, keys) if old is not None]
@@ -239,8 +240,8 @@ class Snapshot:
         return self._moved([(-1, self._placed(key)) for key in keys])
 
     def with_pods_exchanged(self, pairs: Iterable[tuple[str, Pod]]) -> Snapshot:
-        """Returns the snapshot in which replacements take the nodes of the pods with these keys. Raises UnknownPodError
-        if a pod is on no node of the snapshot."""
+        """Returns the snapshot in which each replacement is on the node of the pod with this key, which is removed.
+        Raises UnknownPodError if a pod is on no node of the snapshot."""
         moves: list[tuple[int, Pod]] = []
         for key, pod in pairs:
             old = self._placed(key)
@@ -259,8 +260,8 @@ class Snapshot:
     def with_others(
         self, *, pending: tuple[Pod, ...], ghosts: tuple[Pod, ...], problems: tuple[ManifestError, ...]
     ) -> Snapshot:
-        """Returns the snapshot with other pending pods, pods on unknown nodes and unreadable objects. Snapshots that
-        derive from the result do not extend this snapshot's log of changes."""
+        """Returns the snapshot with these pending pods, pods on unknown nodes and unreadable objects instead of its
+        own. Snapshots that derive from the result get a log of changes of their own."""
         return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
@@ -275,8 +276,7 @@ class Snapshot:
         return pod
 
     def with_pod_terminating(self, key: str) -> Snapshot:
-        """Returns the snapshot with this pod terminating. Topology spread then no longer counts the pod; everything
-        else does."""
+        """Returns the snapshot with this pod terminating. Only topology spread then no longer counts the pod."""
         pod = self._placed(key)
         return self if pod.terminating else self._moved(((-1, pod), (1, replace_value(pod, terminating=True))))
 
@@ -286,7 +286,8 @@ class Snapshot:
         return self.with_node_replaced(self.node(node_name).cordoned(with_taint=with_taint))
 
     def without(self, key: str) -> Snapshot:
-        """Returns the snapshot without this pod, placed or not. Returns the same snapshot if there is no such pod."""
+        """Returns the snapshot without this pod, whether it is on a node or not. Returns the same snapshot if there is
+        no such pod."""
         placed = self.placements.find(key)
         rest = self if placed is None else self.without_pod(key)
         return rest._changed(
@@ -309,8 +310,8 @@ class Snapshot:
         return self._changed(nodes=self._nodes.with_replaced(changed), infos=self._infos if keeps_images else {})
 
     def with_node_added(self, node: Node) -> Snapshot:
-        """Returns the snapshot with one more node, the last in the scheduler's order. Pods on this node that were
-        `ghosts` now count. Raises ValueError if a node has that name already."""
+        """Returns the snapshot with one more node, the last in the scheduler's order. Pods in `ghosts` that are on this
+        node count from then on. Raises ValueError if the snapshot has a node with that name."""
         return self.with_nodes_added((node,))
 
     def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:
@@ -327,7 +328,7 @@ class Snapshot:
 
     def without_node(self, node_name: str) -> Snapshot:
         """Returns the snapshot without this node. Its pods become `ghosts`, as in a scheduler that has not yet seen
-        their deletion. The last node moves to its row, and every node keeps its position in the scheduler's order."""
+        their deletion. The last node moves to its row. The scheduler's order of the other nodes stays the same."""
         row, last = self.row(node_name), len(self._nodes) - 1
         gone = self.placements.on_node(row)
         moves = [(-1, row, pod) for pod in gone]
@@ -342,7 +343,7 @@ class Snapshot:
         )
 
     def with_objects(self, **parts: Any) -> Snapshot:
-        """Returns the snapshot with some of its other objects replaced. The keyword arguments are fields of
+        """Returns the snapshot with other objects than nodes and pods replaced. The keyword arguments are fields of
         ClusterObjects."""
         remembered = self._remembered if parts.keys() <= _NOT_SCHEDULED_BY else None
         return self._changed(objects=replace_value(self.objects, **parts), remembered=remembered)

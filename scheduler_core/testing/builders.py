@@ -45,7 +45,7 @@ def a_node(name: str = "node") -> NodeBuilder:
 
 
 def a_budget(name: str = "budget", namespace: str = "default") -> BudgetBuilder:
-    """Returns a PodDisruptionBudget that selects nothing yet and allows no eviction."""
+    """Returns a PodDisruptionBudget without a selector that allows no eviction."""
     meta = {"name": name, "namespace": namespace}
     return BudgetBuilder(
         {
@@ -73,7 +73,8 @@ class _Builder:
         return type(self)(manifest)
 
     def labelled(self, **labels: str) -> Self:
-        """Adds labels. In a name, two underscores stand for a slash and one for a dot: topology_kubernetes_io__zone."""
+        """Adds labels. In the name of an argument, two underscores stand for a slash and one stands for a dot:
+        topology_kubernetes_io__zone."""
         return self.with_labels({key.replace("__", "/").replace("_", "."): value for key, value in labels.items()})
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
@@ -146,13 +147,13 @@ class PodBuilder(_Builder):
         return self.with_field("spec.affinity", {**self.manifest["spec"].get("affinity", {}), **affinity})
 
     def near(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
-        """Adds required affinity to pods with these labels in the same domain."""
+        """Adds required affinity: the pod needs pods with these labels in its domain."""
         return self.with_affinity(
             podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]}
         )
 
     def away_from(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
-        """Adds required anti-affinity to pods with these labels in the same domain."""
+        """Adds required anti-affinity: the pod allows no pods with these labels in its domain."""
         return self.with_affinity(
             podAntiAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]}
         )

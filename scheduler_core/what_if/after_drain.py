@@ -22,8 +22,8 @@ _MOST_TEMPLATES: Final = 4
 
 
 class AfterDrain(Value):
-    """The cluster after the drain, and the pods without a node: replacements and pods that were already pending, each
-    with a readable name."""
+    """The cluster after the drain, and the pods without a node: replacements, and pods that were already pending. Each
+    of these pods has a name for messages."""
 
     world: Snapshot
     homeless: tuple[tuple[str, Pod], ...]
@@ -33,8 +33,8 @@ class AfterDrain(Value):
 def after_drain(
     snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause = moves_all
 ) -> AfterDrain:
-    """Simulates the drain. In the simulated course, the scheduler takes its own pick at each tie. Raises
-    UnknownNodeError."""
+    """Simulates the drain along one course, in which the scheduler breaks each tie by its own rule. Raises
+    UnknownNodeError if a node does not exist."""
     drain = run_drain(snapshot, node_names, scheduler, with_details=False, with_pending=True, stays=stays)
     homeless = tuple((each.pod.key, each.replacement) for each in drain.displaced if not (each.landed or each.unknown))
     return AfterDrain(drain.world, homeless, tuple(node_names))
@@ -60,8 +60,8 @@ def answer(after: AfterDrain, scheduler: Scheduler, template: NodeTemplate, coun
 
 
 def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
-    """Returns, for example, "one more node like node-07 would take all 3 pods that find no room". Names the first kind
-    of node of which a few are enough. Empty if there is none, or if the search would take long."""
+    """Returns, for example, "one more node like node-07 would take all 3 pods that find no room". Uses the first kind
+    of node of which a few are enough. Empty if there is no such kind, or if the search would take long."""
     pods = [pod for _, pod in after.homeless]
     if not 0 < len(pods) <= _MOST_PODS_TIMES_NODES // max(1, len(after.world.nodes)):
         return ""
@@ -75,7 +75,8 @@ def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
 
 
 def _templates(after: AfterDrain) -> Iterator[NodeTemplate]:
-    """Returns templates like the drained nodes, then one of each other size, the most common size first."""
+    """Yields templates of nodes: one like the first drained node, then one of each other size, the most common size
+    first."""
     sizes: dict[object, list[str]] = {}
     for node in after.world.nodes:
         sizes.setdefault((frozenset(node.allocatable.items()), node.taints), []).append(node.name)

@@ -21,7 +21,7 @@ _GATES: Final = SchedulingGates()  # no node helps a pod that its owner holds ba
 
 class MoreNodes(Value, kw_only=True):
     """The cluster with `count` more nodes. `placed` has each pod that gets a node, in the order of placing. `refused`
-    maps each other pod to the refusal by an empty new node, or by all nodes as in the scheduler's message."""
+    maps each other pod to the reason: the refusal by an empty new node, or the scheduler's message for all nodes."""
 
     count: int
     new_names: tuple[str, ...] = ()
@@ -35,8 +35,9 @@ class MoreNodes(Value, kw_only=True):
 
 
 class NodesNeeded(Value, kw_only=True):
-    """How many nodes the pods need. `without` is the cluster as it is. `best` is the smallest number of nodes that
-    places the most pods; `is_enough` says whether it places all. `tried` is the largest number that was tried."""
+    """How many nodes the pods need. `without` is the result with no new node. `best` is the result with the smallest
+    number of nodes that places the most pods; `is_enough` says whether it places all. `tried` is the largest number
+    that was tried."""
 
     without: MoreNodes
     best: MoreNodes
@@ -55,8 +56,8 @@ class NodesNeeded(Value, kw_only=True):
 def with_more_nodes(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, count: int
 ) -> MoreNodes:
-    """Places these pods, one after another by priority, in the cluster with `count` more nodes. Preempts no pod. The
-    snapshot does not change. Raises ValueError if `count` is negative."""
+    """Places these pods one after another, the highest priority first, in the cluster with `count` more nodes. Preempts
+    no pod. The snapshot does not change. Raises ValueError if `count` is negative."""
     if count < 0:
         raise ValueError(f"count is {count}: expected the number of nodes to add, 0 or more")
     made = tuple(new_nodes(template, count, snapshot))
@@ -81,9 +82,9 @@ def nodes_needed(
 ) -> NodesNeeded:
     """Returns the smallest number of such nodes that places every pod, or, if none does, that places the most pods.
 
-    Every number is tried from 0 on, because more nodes may also harm: a spread over hosts counts empty ones. The pods
-    never need more nodes than there are pods. The search ends early when an empty new node refuses every remaining pod
-    for a reason that further nodes do not change.
+    Every number from 0 is tried, because more nodes may also make it worse: a spread over hosts counts empty hosts. The
+    pods never need more nodes than there are pods. The search ends early if an empty new node refuses every remaining
+    pod for a reason that further nodes do not change.
     """
     without = best = found = with_more_nodes(scheduler, snapshot, pods, template, 0)
     while found.refused and found.count < min(most, len(pods)) and not _is_in_vain(found):
@@ -99,7 +100,7 @@ def nodes_needed(
 
 
 def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
-    """Returns the result for the case that no number of nodes helps, with each pod's refusal by a new node."""
+    """Returns the result if no number of nodes helps. Each pod's reason is then the refusal by a new node."""
     refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
     return MoreNodes(count=0, placed=best.placed, refused=refused)
 
@@ -120,8 +121,8 @@ def _place(scheduler: Scheduler, world: Snapshot, pod: Pod) -> str | None:
 
 
 def _refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None) -> Verdict:
-    """Returns why the pod has no node: its scheduling gates, the refusal by an empty new node, or, without a new node,
-    the refusal by all nodes."""
+    """Returns why the pod has no node: its scheduling gates, or the refusal by an empty new node. If there is no new
+    node, it is the refusal by all nodes."""
     if not (gated := _GATES.pre_enqueue(pod)).is_success:
         return gated
     try:

@@ -28,8 +28,8 @@ _WANTED_BY: Final = frozenset({"NodeAffinity", "TaintToleration"})
 
 
 class NodeTemplate(Value):
-    """A node, and the pods that each node of this kind has from the start. `name` is the prefix of the new nodes'
-    names."""
+    """A node that does not exist yet, and the pods that each such node has from the start. `name` is the prefix of the
+    new nodes' names."""
 
     name: str
     node: Node
@@ -37,8 +37,8 @@ class NodeTemplate(Value):
 
 
 def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
-    """Returns a template like this node: new and empty, without its cordon, temporary taints, images and annotations,
-    and only with its DaemonSet pods. Raises UnknownNodeError if the node does not exist."""
+    """Returns a template of new nodes like this one. They have only its DaemonSet pods, and not its cordon, temporary
+    taints, images and annotations. Raises UnknownNodeError if the node does not exist."""
     node = snapshot.node(node_name)
     fresh = replace(
         node,
@@ -52,16 +52,16 @@ def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
 
 
 def of_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:
-    """Returns a template from this manifest of a node that is not in the cluster. Each node gets a pod of every
-    DaemonSet that has a pod in the cluster and matches such a node."""
+    """Returns a template from the manifest of a node that is not in the cluster. Each new node gets a pod of every
+    DaemonSet that matches such a node and already has a pod in the cluster."""
     alone = Snapshot.of((node,), objects=snapshot.objects)
     daemons = tuple(pod for pod in _one_of_each_daemon_set(snapshot) if _wants(scheduler, alone, pod))
     return NodeTemplate(node.name or "node", node, daemons)
 
 
 def new_nodes(template: NodeTemplate, count: int, snapshot: Snapshot) -> Iterator[tuple[Node, tuple[Pod, ...]]]:
-    """Returns `count` nodes of the template with their pods. Names, uids, the host name label and any label that
-    repeats the name are unique per node."""
+    """Yields `count` nodes of the template with their pods. Each node has its own name, uid and host name label. A
+    label whose value is the name of the template's node gets the new node's name."""
     taken = snapshot.columns.row_of
     youngest = max((node.created_at for node in snapshot.nodes), default="")
     made, number = 0, 0
@@ -103,9 +103,8 @@ def _wants(scheduler: Scheduler, alone: Snapshot, pod: Pod) -> bool:
 
 
 def _without_its_node(spec: PodSpec) -> PodSpec:
-    """Returns the spec as in the DaemonSet's template. The DaemonSet controller adds a required affinity that names the
-    node of each pod (replaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util, v1.36); this affinity is
-    removed."""
+    """Returns the spec as in the DaemonSet's template, without the required affinity by which the DaemonSet controller
+    pins each pod to its node (replaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util, v1.36)."""
     affinity = spec.node_affinity
     if affinity is None or affinity.required is None:
         return spec

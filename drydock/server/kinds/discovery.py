@@ -145,10 +145,11 @@ def _open_api_path(group: str, version: str) -> str:
 
 
 def _open_api(group: str, version: str) -> dict[str, Any]:
-    """Returns OpenAPI paths and kinds without schemas.
+    """Returns an OpenAPI document with paths and kinds, without schemas.
 
-    The document says that PATCH takes `fieldValidation`, so that kubectl leaves validation to the server. It also makes
-    kubectl use its own types for strategic merge patches of built-in kinds."""
+    It says that PATCH has a parameter `fieldValidation`, so that kubectl leaves validation to the server. Because it
+    has no schemas, kubectl uses its own types for strategic merge patches of built-in kinds.
+    """
     paths: dict[str, Any] = {}
     for resource in RESOURCE_TYPES:
         if (resource.group, resource.version) == (group, version):

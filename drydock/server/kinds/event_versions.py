@@ -23,12 +23,12 @@ _BACK = {new: old for old, new in _RENAMED.items()}
 
 
 def is_converted(resource: ResourceType) -> bool:
-    """Whether clients of this row see objects in another form than the stored form."""
+    """Whether clients of this resource see objects in another form than the stored form."""
     return resource.group == "events.k8s.io"
 
 
 def to_served(resource: ResourceType, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a stored event in the form that clients of this row expect."""
+    """Returns a stored event in the form that clients of this resource expect."""
     renamed = {_RENAMED.get(key, key): value for key, value in content.items()}
     return {**renamed, "apiVersion": resource.api_version, "kind": resource.kind}
 

@@ -1,8 +1,9 @@
 """Changes and checks an object before it is stored: defaults, identity, generation, and validation.
 
-It copies a small part of kube-apiserver's registry strategies and defaulting functions exactly
-(`pkg/registry/**/strategy.go`, `pkg/apis/**/defaults.go`): the part on which agents, controllers, kubectl and the
-demo's scheduler rely."""
+It copies a small part of kube-apiserver's registry strategies and defaulting functions (`pkg/registry/**/strategy.go`,
+`pkg/apis/**/defaults.go`). It has everything on which agents, controllers, kubectl and the demo's scheduler rely, and
+behaves exactly like the original there.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ _ZERO_STATUS: dict[str, tuple[str, ...]] = {
 
 
 def as_written(resource: ResourceType, obj: Object) -> Object:
-    """Returns the object with the fields that Go always writes: structs that are not pointers, and the numbers of a
-    status."""
+    """Returns the object with the fields that Go always writes, even if they are empty: structs that are not pointers,
+    and the numbers of a status."""
     if not resource.has_status:
         return obj
     zeros = dict.fromkeys(_ZERO_STATUS.get(resource.plural, ()), 0)
@@ -69,7 +70,7 @@ def prepared_for_create(resource: ResourceType, obj: Object) -> Object:
 
 
 def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Object, subresource: str) -> Object:
-    """Returns the object as a PUT or PATCH of the object itself or of its status would store it."""
+    """Returns the object that a PUT or PATCH stores. The request may be for the object itself or for its status."""
     result = {**new, "apiVersion": resource.api_version, "kind": resource.kind}
     if subresource == "status":
         # Only status moves; the real server also takes metadata of a Node's or Pod's status write, which
@@ -89,7 +90,7 @@ def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Obj
 
 
 def _without_empties(resource: ResourceType, obj: Object) -> Object:
-    """Removes the empty fields that the real server leaves out because of Go's omitempty, as far as clients notice."""
+    """Removes empty fields that the real server leaves out because of Go's omitempty, if a client could notice them."""
     metadata = {
         k: v
         for k, v in obj["metadata"].items()
@@ -209,7 +210,7 @@ _POD_MUTABLE = frozenset(
 
 
 def refuse_if_invalid(resource: ResourceType, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> None:
-    """Raises the 422 that the real server would answer, with every wrong field."""
+    """Raises the same 422 as the real server if the object is invalid. The error names every wrong field."""
     metadata = new["metadata"]
     causes = [*_metadata_faults(resource, metadata), *(_taint_faults(new) if resource.plural == "nodes" else [])]
     if resource.plural == "pods" and old is not None:
@@ -306,6 +307,6 @@ def _selector_faults(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> l
 
 
 def refuse_stale(resource: ResourceType, old: Mapping[str, Any], wanted_version: str) -> None:
-    """Raises a 409 if the write has a resourceVersion that is not the newest."""
+    """Raises a 409 if the write names a resourceVersion that is not the newest."""
     if wanted_version and wanted_version != old["metadata"]["resourceVersion"]:
         raise conflict(resource, old["metadata"]["name"], MODIFIED_MEANWHILE)

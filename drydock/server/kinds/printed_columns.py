@@ -31,7 +31,8 @@ def as_table(
     *,
     list_metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Returns a meta.k8s.io/v1 Table. Each row has the object's metadata, from which kubectl reads names and labels."""
+    """Returns a meta.k8s.io/v1 Table. Each row contains the object's metadata, because kubectl reads names and labels
+    there."""
     columns = _COLUMNS.get(resource.storage, _PLAIN)
     definitions = [
         {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceType:
-    """One row of the server's table of kinds, named as discovery names them."""
+    """One kind of object that the server supports, with the names that discovery shows."""
 
     group: str
     version: str
@@ -27,8 +27,8 @@ class ResourceType:
 
     @property
     def storage(self) -> tuple[str, str]:
-        """Group and plural under which the objects of this row are stored. `events` is served in two groups and stored
-        once."""
+        """The group and the plural under which objects are stored. Events are served in two groups, but stored in
+        one."""
         return self.stored_as if self.stored_as != ("", "") else (self.group, self.plural)
 
     @property
@@ -121,8 +121,8 @@ BY_KIND: dict[tuple[str, str], ResourceType] = {(r.api_version, r.kind): r for r
 
 
 def resource_named(plural: str) -> ResourceType:
-    """Returns the row for a plural such as `pods`. If two groups serve it, returns the first. Raises KeyError for an
-    unknown plural."""
+    """Returns the resource with this plural, such as `pods`. If two groups have it, returns the first. Raises KeyError
+    if no group has it."""
     for row in RESOURCE_TYPES:
         if row.plural == plural:
             return row

@@ -1,5 +1,5 @@
-"""Reads method, path and query of a request, and derives its verb and object, as authorizers and the audit name
-them."""
+"""Reads method, path and query of a request. Derives the verb and the object from them, with the names that authorizers
+and the audit use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RequestInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewRequest:
-    """A request that is answered without storing its object, such as an access review."""
+    """A request whose object is answered and not stored, such as an access review."""
 
     kind: str
     api_version: str

@@ -1,6 +1,7 @@
-"""Applies merge patches (RFC 7396) and JSON patches (RFC 6902), whose formats do not depend on the kind.
+"""Applies merge patches (RFC 7396) and JSON patches (RFC 6902), which work in the same way for all kinds of objects.
 
-The third format merges lists in a way that depends on the kind; it is in `strategic_merge.py`."""
+Strategic merge patches merge some lists by rules that depend on the kind; they are in `strategic_merge.py`.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +46,14 @@ def json_patch(target: Any, operations: Any) -> Any:
 
 
 def _with_value(operation: Any) -> Any:
-    """Adds null for a missing value, as the real server's library does; jsonpatch refuses a missing value."""
+    """Adds null as the value if the operation has none. The real server's library does the same, while jsonpatch would
+    fail."""
     return {"value": None, **operation} if isinstance(operation, dict) else operation
 
 
 class _Test(TestOperation):
-    """A `test` that treats a missing member as null, as the real server's library does; in jsonpatch such a test
-    fails."""
+    """A `test` operation to which a missing member equals null, as in the real server's library. In jsonpatch such a
+    test fails."""
 
     def apply(self, obj: Any) -> Any:
         with suppress(JsonPointerException):

@@ -22,7 +22,7 @@ _DEFAULT_WATCH_SECONDS = 1800.0
 
 
 async def body_of(request: web.Request) -> dict[str, Any]:
-    """Returns the object in the body, in whichever format it was sent; empty without a body."""
+    """Returns the object in the body, which may be in any supported format; empty if there is no body."""
     raw = await request.read()
     if not raw:
         return {}
@@ -35,7 +35,7 @@ async def body_of(request: web.Request) -> dict[str, Any]:
 
 
 def decoded(raw: bytes) -> Any:
-    """Returns the body's JSON, of any type: a JSON patch is a list."""
+    """Returns the body's JSON, which need not be an object: a JSON patch is a list."""
     try:
         return msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
@@ -43,7 +43,7 @@ def decoded(raw: bytes) -> Any:
 
 
 def wants_table(request: web.Request) -> bool:
-    """Whether the client wants a table. kubectl then names Table first in its Accept header, and plain JSON second."""
+    """Whether the client wants a table. If so, kubectl names Table before plain JSON in its Accept header."""
     return "as=Table" in request.headers.get("Accept", "")
 
 
@@ -64,12 +64,12 @@ def number(query: Mapping[str, str], name: str) -> int:
 
 
 def selected(query: Mapping[str, str], info: RequestInfo) -> Matches | None:
-    """Returns the label and field selectors of the query as one predicate; None if they select everything."""
+    """Returns one predicate that combines the query's label selector and field selector; None if both are empty."""
     return object_selector(query.get("labelSelector", ""), query.get("fieldSelector", ""), info.resource.storage)
 
 
 def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
-    """Returns the DeleteOptions of the body. Fields in the query replace them."""
+    """Returns the DeleteOptions of the body. Options in the query override those in the body."""
     given = dict(body)
     if "gracePeriodSeconds" in query:
         given["gracePeriodSeconds"] = number(query, "gracePeriodSeconds")

@@ -135,7 +135,8 @@ def _field_text(obj: Mapping[str, Any], path: str) -> str:
 
 
 def object_selector(label_text: str, field_text: str, storage: tuple[str, str]) -> Matches | None:
-    """Returns both selectors of a request as one predicate on an object; None if they select everything."""
+    """Returns one predicate on objects that combines a request's label selector and field selector; None if both are
+    empty."""
     if not label_text.strip() and not field_text.strip():
         return None
     by_label, by_field = label_selector_from_text(label_text), field_selector_from_text(field_text, storage)

@@ -1,7 +1,8 @@
-"""Strategic merge patches: lists of named things merge by name, and all other lists are replaced.
+"""Strategic merge patches: lists of named items merge by name, and all other lists are replaced.
 
-Source: apimachinery `util/strategicpatch/patch.go` and the `patchStrategy` tags of the API types. One table here has
-the tags, by the name of the field. If two fields have one name, the table also has the parent field."""
+Source: apimachinery `util/strategicpatch/patch.go` and the `patchStrategy` tags of the API types. One table in this
+module has the tags, by the name of the field. If two fields have the same name, the table also names their parents.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +121,8 @@ def _merge_named(target: list[Any], patch: list[Any], key: str, field: str) -> l
 
 
 def _ordered(items: list[Any], order: list[Any], key: str | None) -> list[Any]:
-    """Sorts the items in the client's order. Items that the client does not name keep their order at the end."""
+    """Sorts the items in the order of the patch. Items that the patch does not mention come last, in their old
+    order."""
     wanted = [entry[key] if key and isinstance(entry, dict) else entry for entry in order]
 
     def place(item: Any) -> int:

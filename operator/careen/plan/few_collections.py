@@ -14,8 +14,9 @@ _OBJECTS: Final = 100_000  # new ones before the next search; so many in cycles 
 def few_collections() -> Iterator[None]:
     """Makes the garbage collector search for cycles rarely within the block.
 
-    Most objects of a simulation live until its end, and each search visits all of them. With 5,000 nodes this saves one
-    twentieth of the processor time."""
+    Most objects of a simulation live until its end, so most searches would free nothing although they visit every
+    object. With 5,000 nodes this saves one twentieth of the processor time.
+    """
     known = gc.get_threshold()
     if known[0]:
         gc.set_threshold(max(known[0], _OBJECTS), *known[1:])

@@ -1,4 +1,5 @@
-"""Estimates how long each step of a reboot takes in a plan: measured at the nodes' last reboots, otherwise assumed."""
+"""Estimates how long each step of a reboot takes in a plan. Uses the durations of the nodes' last reboots if they were
+measured, and assumptions otherwise."""
 
 from __future__ import annotations
 
@@ -17,16 +18,16 @@ _LONGEST_SECONDS = 86_400  # a report of more than a day is a mistake, not a boo
 
 
 class Typical(Value, kw_only=True):
-    """The usual seconds of a step: the median of `measured` nodes. If `measured` is 0, the seconds are an
-    assumption."""
+    """The usual duration of a step in seconds: the median of `measured` nodes. If `measured` is 0, the duration is
+    assumed."""
 
     seconds: float
     measured: int
 
 
 class Boots(Value, kw_only=True):
-    """The seconds from the end of the drain until the node is back in service. `of` has the measured nodes, and
-    `others` is for all other nodes."""
+    """The seconds from the end of the drain until the node is back in service. `of` has them for each measured node.
+    `others` is the estimate for all nodes that are not in `of`."""
 
     of: Mapping[str, float]
     others: float
@@ -44,10 +45,12 @@ def measured_settling(nodes: Iterable[NodeView]) -> Typical:
 
 
 def measured_boots(nodes: Iterable[NodeView], *, drain_seconds: float, pause_seconds: float = 0.0) -> Boots:
-    """Returns the boot times from `careen.dev/last-reboot`; nodes without one get the median of the others.
+    """Returns the boot times from `careen.dev/last-reboot`. Nodes without that annotation get the median of the other
+    nodes.
 
-    The annotation counts from the beginning of the drain, so the drain and `pause_seconds`, the pause before the
-    reboot, are subtracted. `drain_seconds` is used for a node that did not measure its drain."""
+    The annotation counts from the beginning of the drain. So the drain and `pause_seconds`, the pause before the
+    reboot, are subtracted. A node that did not measure its drain counts as if its drain had taken `drain_seconds`.
+    """
     of: dict[str, float] = {}
     for node in nodes:
         report = object_of(node.annotations.get(keys.LAST_REBOOT))

@@ -24,8 +24,8 @@ from scheduler_core.values import Value
 
 
 class NextLook(Value, kw_only=True):
-    """How many seconds remain. With `is_retry`, exactly until the node tries again; otherwise at most until the agent's
-    next turn."""
+    """When the agent acts next, seen from outside. With `is_retry`, the node tries again in exactly this many seconds.
+    Otherwise the agent takes its next turn within this many seconds."""
 
     seconds: float
     is_retry: bool = False
@@ -47,8 +47,8 @@ def next_look(
     *,
     agents: int | None = None,
 ) -> NextLook:
-    """Estimates the time from outside the agent, and assumes that both clocks agree. `agents` is the number of agents,
-    if known."""
+    """Estimates the time without asking the agent. Assumes that the agent's clock and this computer's clock agree.
+    `agents` is the number of agents, if known."""
     phase = Phase(progress.phase) if progress.phase else Phase.IDLE
     if phase is Phase.WAITING:
         return NextLook(seconds=_of_the_waiting(node, lock, policy, agents))

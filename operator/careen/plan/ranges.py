@@ -1,4 +1,4 @@
-"""The ranges over several simulations of the same roll-out with different seeds."""
+"""Computes the ranges of a plan's figures over several simulations of the same roll-out with different seeds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from scheduler_core.values import Value
 
 
 class Ranges(Value, kw_only=True):
-    """Ranges over all simulated seeds: each pair has the least and the most.
+    """The ranges of a plan's figures over all simulated seeds. Each pair has the least and the most.
 
-    `not_clean`: the number of seeds with which a node does not reboot in one window or a pod finds no room. If nothing
-    depends on chance, one seed is simulated."""
+    `not_clean` counts the seeds with which some node does not reboot in one window, or some pod finds no room. There is
+    only one seed if nothing depends on chance.
+    """
 
     seeds: int
     moves: tuple[int, int]
@@ -29,7 +30,8 @@ class Ranges(Value, kw_only=True):
 
 
 def ranges_of(timelines: Iterable[Timeline]) -> Ranges:
-    """Returns the ranges of the timelines, of which there must be at least one. Does not keep the timelines."""
+    """Returns the ranges over these timelines, of which there must be at least one. Does not keep the timelines in
+    memory."""
     figures = [
         (len(each.moves), each.double_moves, each.ends, each.pending_seconds, each.is_clean) for each in timelines
     ]

@@ -1,7 +1,8 @@
 """Applies the agents' own rules to a simulated roll-out: the gates, the lock and the order, at simulated times.
 
-Each gate declares whether a plan can ask it, and what the plan must know first. The other gates count as a yes;
-`gates.unforeseen` names them."""
+Each gate declares whether a plan can ask it, and what the plan must know first. The plan assumes that all other gates
+say yes; `gates.unforeseen` names them.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ from scheduler_core.simulation.timeline import Obstacle
 
 
 class RolloutRules:
-    """The port `Rules` of scheduler_core's rollout.py: does what the agents with this policy would do, and keeps the
+    """Implements `Rules` of scheduler_core's rollout.py: decides as agents with this policy would, and keeps the
     simulated lock."""
 
     def __init__(
@@ -60,10 +61,12 @@ class RolloutRules:
         moves: Mapping[str, int] | None = None,
         released_at: str = "",
     ) -> None:
-        """Prepares the rules for the nodes of a cluster before the roll-out, none of which holds a claim.
+        """Prepares the rules for the nodes of a cluster. At the beginning of the roll-out, no node holds a claim.
 
-        `named`: the names in the agents' line now. `moves`: how many pods a drain of each node would evict, for nodes
-        without that annotation. `released_at`: when the last reboot of the cluster ended, according to the lock."""
+        `named` are the nodes that the agents' line names now. `moves` says how many pods a drain of each node would
+        evict; it is used for nodes whose annotation does not say it. `released_at` is the end of the cluster's last
+        reboot, as the lock says.
+        """
         # The forecasts already leave out pods that the selector does not match, and their pods have no labels to check
         # again.
         self._policy = replace(policy, drain=replace(policy.drain, selector=None))
@@ -88,8 +91,8 @@ class RolloutRules:
     # ---- the questions of rollout.py ----
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """Returns the next few waiting nodes; none if every claim is taken. Leaves out a node with closed windows,
-        because its agent would not label it ready."""
+        """Returns the waiting nodes that come next; none if every claim is taken. Leaves out a node with closed
+        windows, because its agent would not label it ready."""
         if not lock.free_slots(self._content, self._policy.concurrency):
             return ()
         if self._rests(at):
@@ -99,7 +102,9 @@ class RolloutRules:
     def _first_at_rest(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         """Returns one node while --cluster-minimum-interval refuses all nodes, so that the plan can show the wait.
 
-        Returns none while a node holds a claim, because the next interval begins when its reboot ends."""
+        Returns no node while some node holds a claim, because the next interval begins only when that node's reboot
+        ends.
+        """
         if self._content.holders:
             return ()
         if self._rest is None or self._rest[0] != at:
@@ -134,8 +139,9 @@ class RolloutRules:
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
         """Returns the refusal right before the reboot; None if all gates pass.
 
-        As in `steps/shared/late_gates.py`, a person's hold or pause always refuses; --late-policy decides about other
-        gates."""
+        As in `steps/shared/late_gates.py`, a person's hold or pause always refuses. Whether the other gates may still
+        refuse depends on --late-policy.
+        """
         situation = self._situation(node, at, None)
         for gate in self._gates[Foreseen.WITHOUT_FORECAST]:
             if When.BEFORE_REBOOT not in gate.when or not late_gates.undoes(gate, self._policy):
@@ -155,27 +161,30 @@ class RolloutRules:
         self._content = added
 
     def released(self, node: str, at: datetime) -> None:
-        """Removes the node's claim from the lock. The other nodes of its zone come next."""
+        """Removes the node's claim from the lock. Remembers the node's zone, because the other nodes of this zone come
+        next."""
         self._content = lock.remove(self._content, node, node)
         if self._policy.cluster_interval_seconds:
             self._content = lock.released(self._content, rfc3339(at))
         self._zone = self._waiters[node].zone
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """Returns when the next closed window opens, or when a gate stops refusing a node."""
+        """Returns the next time at which a closed window opens or a gate stops refusing a node."""
         instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at) :][:1]
         again = cluster_interval.ends(self._content, self._policy, at)
         instants += [each for each in (again, self._windows.next_opening(at)) if each is not None and each > at]
         return min(instants, default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """Returns the last second of the windows that are open now, or otherwise of the windows that open next."""
+        """Returns the last second of the windows that are open now. If none is open, returns that of the windows that
+        open next."""
         return self._windows.next_closing(at)
 
     # ---- details ----
 
     def _rests(self, at: datetime) -> bool:
-        """Whether --cluster-minimum-interval holds back the nodes now. False if a person asked a node to reboot now."""
+        """Whether --cluster-minimum-interval forbids nodes to start now. False if a person wants some node to reboot
+        now."""
         if not self._policy.cluster_interval_seconds or self._wanted_now:
             return False
         again = cluster_interval.ends(self._content, self._policy, at)
@@ -221,14 +230,14 @@ class RolloutRules:
 
 
 def _group_sizes(nodes: Iterable[NodeView], policy: Policy) -> dict[str, int]:
-    """Returns the number of nodes in each group, for budgets in percent."""
+    """Returns the number of nodes in each group, which budgets in percent need."""
     shares = [budget for budget in policy.budgets if budget.percent is not None]
     return Counter(group for node in nodes for budget in shares if (group := budget.group_of(node.labels)) is not None)
 
 
 def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:
-    """Returns the node as the order needs it: with the label ready, the number of its pods and the begin of its need.
-    Leaves out the other parts of its record."""
+    """Returns the node with only what the order reads: the label ready, how many pods its drain moves, and since when
+    it needs a reboot."""
     since = order.need_since(node)
     annotations = {key: value for key, value in node.annotations.items() if key != keys.PROGRESS}
     if since[:1] == "2":  # a real year, not the placeholder of an unknown beginning
@@ -239,14 +248,16 @@ def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:
 
 
 def _plain(node: NodeView) -> NodeView:
-    """Returns the node without careen's own marks, so that it counts as down only for other reasons."""
+    """Returns the node without careen's annotations and label, so that the budgets count it as down only for other
+    reasons."""
     return replace(
         node, annotations={}, labels={key: value for key, value in node.labels.items() if key != keys.REBOOT_LABEL}
     )
 
 
 def _counts_for_the_budgets(node: NodeView) -> bool:
-    """Whether the budgets count the Node even without a claim, because it is down or belongs to the control plane."""
+    """Whether the budgets must know the Node although it holds no claim: it is down, or it belongs to the control
+    plane."""
     return node.unschedulable or not node.ready or node.is_control_plane
 
 
@@ -260,7 +271,8 @@ def _pod(pod: PodForecast) -> PodView:
 
 
 def _binding_owner(pod: PodForecast, node: str) -> OwnerHealth:
-    """Returns the controller in the form that the gate needs, from the forecast's text ("ReplicaSet shop/cart-5d9")."""
+    """Parses a controller from the forecast's text, such as "ReplicaSet shop/cart-5d9", into the form that the gate
+    needs."""
     kind, _, rest = pod.owner.partition(" ")
     namespace, _, name = rest.partition("/")
     return OwnerHealth(

@@ -1,7 +1,8 @@
-"""Sorts the waiting nodes of a planned roll-out once, so that the order need not compare thousands of them each time.
+"""Sorts the waiting nodes of a planned roll-out once, because comparing thousands of nodes at every step would be slow.
 
 Only order.py decides which node comes next. This module leaves out nodes that cannot be among the next few, because
-similar nodes come before them."""
+enough nodes of the same kind come before them.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from careen.core.lock.order import among_alike, groups, line_length, need_since
 
 
 class Waiters:
-    """The waiting nodes by name and by kind. Nodes of one kind differ only in the age of their need, their moves and
-    their name."""
+    """The waiting nodes by name and by kind. Two nodes of one kind differ only in how long they have needed a reboot,
+    in the number of their moves, and in their name."""
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
         self._policy = policy
@@ -37,11 +38,12 @@ class Waiters:
     def short_list(
         self, waiting: Collection[str], content: LockContent, movable: Callable[[str], int]
     ) -> list[NodeView]:
-        """Returns a selection of the waiting nodes that gives the same next nodes as all of them: the named nodes and
-        the first of each kind.
+        """Returns enough of the waiting nodes to find the next nodes in line: the nodes that the line names already,
+        and the first few nodes of each kind.
 
-        As many nodes of each kind as the line has names are enough. If they all fit, the line is full before the next
-        node of the kind is considered. If one does not fit, no later node of its kind fits."""
+        The line has room for a certain number of names. So no more nodes of one kind are needed: either they fill the
+        line, or one of them does not fit, and then no later node of its kind fits.
+        """
         here = waiting if isinstance(waiting, AbstractSet) else set(waiting)
         holders = set(content.holders)
         most = line_length(content, self._policy)

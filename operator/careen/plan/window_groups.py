@@ -1,7 +1,8 @@
 """Groups the nodes of a planned roll-out that have the same windows, and finds out when each group's windows are open.
 
-A plan asks thousands of times. Each answer is kept while it is valid, so the calendar is searched only once for each
-change of a group."""
+A plan asks thousands of times whether a node's window is open. The result for a group is kept until its windows open or
+close, so that the calendar is searched only once for each change.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _FAR = timedelta(days=8)  # how far openings.py follows open windows
 
 
 class _Stretch(Value):
-    """The time from one change of a group's windows to the next. `until` is None if they never change again."""
+    """The time between two changes of a group's windows. `until` is None if the windows never change again."""
 
     begin: datetime
     until: datetime | None
@@ -49,13 +50,14 @@ class WindowGroups:
         return all(self._stretch(group, at).is_open for group in range(len(self._windows)))
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """Returns when the first closed group opens; None if no group is closed, or if none opens again."""
+        """Returns when the first of the closed groups opens. None if no group is closed, or if no closed group opens
+        again."""
         shut = (each for group in range(len(self._windows)) if not (each := self._stretch(group, at)).is_open)
         return min((each.until for each in shut if each.until is not None), default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """Returns the last second before all windows are closed. Starts at this time, or at the next opening if all are
-        closed now. None if they do not all close within eight days."""
+        """Returns the last second before all windows are closed, after `at`. If all are closed at `at`, the search
+        begins at the next opening. None if they do not all close within eight days."""
         opened = at if openings.is_open(self._all, at) else openings.change_after(self._all, at)
         shut = None if opened is None else openings.change_after(self._all, opened)
         return None if shut is None else shut - timedelta(seconds=1)

@@ -1,2 +1,2 @@
-"""Turns values into text and JSON. This package uses no server and no command, so tests can compare its whole
-output."""
+"""Turns values into text and JSON. Tests can compare the whole output, because this package calls no server and runs no
+command."""

@@ -1,4 +1,4 @@
-"""Shows the marks that a cleanup removes and keeps, as a table and as JSON."""
+"""Shows which of careen's marks a cleanup removes and which it keeps, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_NOW = 60  # characters shown of a value: a forecast is kilobytes of JSON
 
 
 class Cleaned(Value, kw_only=True):
-    """The marks of one Node or of the lock. `trouble` says why the object could not be changed."""
+    """The marks of one Node or of the lock. `trouble` says why the Node or the lock could not be changed."""
 
     name: str
     goes: tuple[CleanupMark, ...] = ()
@@ -24,8 +24,8 @@ class Cleaned(Value, kw_only=True):
 
 
 class Cleanup(Value, kw_only=True):
-    """The result of a cleanup. `notes` has warnings and sentences about objects that could not be read. `refused` says
-    why the cleanup changed nothing."""
+    """The result of a cleanup. `notes` are warnings, and sentences about objects that could not be read. If the cleanup
+    changed nothing, `refused` says why."""
 
     nodes: tuple[Cleaned, ...]
     lock: Cleaned
@@ -46,7 +46,7 @@ class Cleanup(Value, kw_only=True):
 
 
 def cleanup_text(cleanup: Cleanup, *, width: int | None) -> str:
-    """The removed and the kept marks for a terminal, with a summary in one sentence."""
+    """A summary in one sentence, and the marks that were removed and kept, for a terminal."""
     parts = [
         *(paragraph(f"Note: {note}", width=width) for note in cleanup.notes),
         _marks(cleanup, ("AFTERWARDS", lambda mark: mark.afterwards), width),
@@ -82,7 +82,7 @@ def _marks(cleanup: Cleanup, column: tuple[str, Any], width: int | None) -> str:
 
 
 def _warnings(cleanup: Cleanup, width: int | None) -> list[str]:
-    """Names the nodes that would make --yes refuse. Only a dry run shows this warning."""
+    """Names the nodes because of which a cleanup with --yes would refuse. Only a dry run shows these warnings."""
     if cleanup.is_applied or cleanup.refused:
         return []
     busy = [each for each in cleanup.nodes if each.rebooting]

@@ -12,8 +12,8 @@ from scheduler_core.simulation.record import NodeRecord, Record
 
 
 def explain_text(record: Record, *, node: str | None = None, every_node: bool = False, width: int | None = None) -> str:
-    """The nodes that fit with their scores, and the other nodes by plugin and reason. With `every_node`, one line per
-    node; with `node`, every plugin's verdict on that node."""
+    """The nodes that fit with their scores, and the other nodes grouped by plugin and reason. With `every_node`, each
+    node has a line. With `node`, the verdicts of all plugins on that node."""
     lines = [paragraph(_headline(record), width=width), ""]
     if node is not None:
         return "\n".join([*lines, *_one_node(next(row for row in record.nodes if row.node == node), width)])
@@ -123,7 +123,8 @@ def _one_node(row: NodeRecord, width: int | None) -> list[str]:
 
 
 def _scoring_plugins(record: Record) -> list[str]:
-    """Returns the plugins whose scores differ between nodes, because a column of equal numbers explains nothing."""
+    """Returns the plugins whose scores differ between nodes. The table leaves out the other plugins, because a column
+    of equal numbers explains nothing."""
     scored = [row.scores for row in record.nodes if row.scores]
     return [name for name in (scored[0] if scored else ()) if len({scores[name] for scores in scored}) > 1]
 

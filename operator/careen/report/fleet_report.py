@@ -1,5 +1,5 @@
-"""Shows all nodes as a table below a sentence about the lock: every node's phase, since when, its place in line and the
-reason."""
+"""Shows all nodes as a table below a sentence about the lock. The table has each node's phase, since when it is in that
+phase, its place in line and the reason."""
 
 from __future__ import annotations
 
@@ -126,9 +126,8 @@ def phase_of(node: NodeView) -> str:
 
 
 def place_of(node: NodeView, lock: LockState) -> str:
-    """Returns the node's place in line: `holder`, `next`, `ready` or `required`; empty if it has none.
-
-    `ready` and `required` are for a node that the line does not name; `ready` if its cheap gates pass."""
+    """Returns `holder` for a node with a claim, and `next` for a node that the line names. Other waiting nodes are
+    `ready` if their cheap gates pass, otherwise `required`. Empty if the node does not wait."""
     if isinstance(lock, LockContent) and node.name in lock.holders:
         return "holder"
     if isinstance(lock, LockContent) and node.name in lock.line.names:
@@ -145,7 +144,7 @@ def cordon_of(node: NodeView) -> str:
 
 
 def reason_of(node: NodeView) -> str:
-    """Returns the reason on the Node, with other facts that explain its state."""
+    """Returns the reason on the Node, together with other facts that explain the node's state."""
     parts = [unreadable(node), node.annotations.get(keys.REASON, "")]
     if keys.HOLD in node.annotations and phase_of(node) == Phase.IDLE:
         parts.append(f"held: {node.annotations[keys.HOLD]}")
@@ -153,14 +152,14 @@ def reason_of(node: NodeView) -> str:
 
 
 def unreadable(node: NodeView) -> str:
-    """Returns why even the node's own agent cannot read its record; empty if it can."""
+    """Returns why the node's record cannot be read, not even by the node's own agent; empty if it can be read."""
     record = node.written
     return record.why if isinstance(record, UnreadableProgress) else ""
 
 
 def _warnings(nodes: Sequence[NodeView]) -> list[str]:
-    """Shows each warning about what a reboot would lose once, with its nodes, because most nodes have the same
-    warning."""
+    """Lists the warnings about what a reboot would lose. Most nodes have the same warning, so each warning is shown
+    once, with the names of its nodes."""
     saying: dict[str, list[str]] = {}
     for node in nodes:
         if warning := node.annotations.get(keys.WARNING):

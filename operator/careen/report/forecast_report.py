@@ -18,15 +18,15 @@ CLEAN, SOMETHING_STUCK, NOT_KNOWN = 0, 3, 4
 
 
 def exit_code(forecast: Forecast) -> int:
-    """Returns 3 if a pod would find no room or may not be evicted, 4 if a pod cannot be predicted, 0 otherwise. 3 takes
-    precedence over 4."""
+    """Returns 3 if a pod would find no room or may not be evicted; otherwise 4 if a pod cannot be predicted; otherwise
+    0."""
     if forecast.count(Outcome.PENDING) or forecast.count(Outcome.BLOCKED):
         return SOMETHING_STUCK
     return NOT_KNOWN if forecast.count(Outcome.UNKNOWN) else CLEAN
 
 
 def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
-    """Returns the worst exit code of several forecasts. 3 takes precedence over 4."""
+    """Returns the exit code of several forecasts: 3 if any forecast has 3; otherwise 4 if any has 4; otherwise 0."""
     codes = {exit_code(each) for each in forecasts}
     return next((code for code in (SOMETHING_STUCK, NOT_KNOWN) if code in codes), CLEAN)
 
@@ -34,14 +34,15 @@ def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
 def forecasts_text(
     forecasts: Sequence[Forecast], now: datetime, policy: Policy | None = None, *, width: int | None = None
 ) -> str:
-    """One block per node, and the effect of more nodes if the caller asked for it."""
+    """The forecasts, one block for each node. If the caller asked what more nodes would change, a last paragraph says
+    it."""
     blocks = [forecast_text(each, now, policy, width=width, others=len(forecasts) - 1) for each in forecasts]
     answers = [nodes_text(each.more_nodes) for each in forecasts[:1] if each.more_nodes]
     return "\n\n".join([*blocks, *(paragraph(each, width=width) for each in answers)])
 
 
 def forecasts_json(forecasts: Sequence[Forecast], policy: Policy | None = None) -> dict[str, Any]:
-    """The forecasts as JSON: a single forecast as an object, several as a list under `forecasts`."""
+    """The forecasts as JSON: one forecast as an object, several as a list under the key `forecasts`."""
     each = [forecast_json(forecast, policy) for forecast in forecasts]
     return each[0] if len(each) == 1 else {"forecasts": each}
 
@@ -52,7 +53,8 @@ def forecast_text(
     """The whole forecast for a terminal, with the pods in the order of their evictions. `policy` is None if it is
     unknown.
 
-    `others`: how many other nodes are drained together with this node."""
+    `others` is the number of other nodes that are drained together with this node.
+    """
     beside = f" together with {count_of(others, 'other')}" if others else ""
     lines = [
         paragraph(
@@ -78,7 +80,7 @@ def forecast_text(
 
 
 def nodes_text(answer: NodesAnswer) -> str:
-    """Says whether the added nodes would help, which pods they would not help and why, and how many nodes are
+    """Says how many pods would find a place on the added nodes, why the other pods would not, and how many nodes are
     needed."""
     nodes = f"{count_of(answer.count, 'more node')} like {answer.template}"
     if not answer.pods:
@@ -107,7 +109,7 @@ def _needed(answer: NodesAnswer) -> str:
 
 
 def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
-    """The forecast as JSON with its counts, and the sentence with which the agent would refuse."""
+    """The forecast as JSON, with the number of pods by outcome, and the sentence with which the agent would refuse."""
     known = policy or Policy(node_name=forecast.node)
     objection = "; ".join(each for each in (objection_to_bound(forecast, known), objection_to(forecast, known)) if each)
     mapping = forecast.to_mapping()
@@ -140,7 +142,7 @@ _NOTHING_SAID: Mapping[str, Any] = {
 
 
 def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
-    """Says whether the agent would drain the node. Uses the default settings if the agents' settings are unknown."""
+    """Says whether the agent would drain the node. Assumes the default settings if the agents' settings are unknown."""
     known = policy or Policy(node_name=forecast.node)
     who = "The agent" if policy else "With the default settings the agent"
     bound = bound_in(forecast, known)
@@ -170,14 +172,14 @@ def _row(pod: PodForecast) -> list[str]:
 
 
 def _way_out(pod: PodForecast) -> str:
-    """Names the changes that would allow the eviction or make room. Each change is sufficient without the others."""
+    """Lists the changes that would allow the pod's eviction or make room for it. Any one of them is enough."""
     could = "could be evicted" if pod.outcome is Outcome.BLOCKED else "would find a place"
     return f"{pod.title} {could} with {' or '.join(pod.remedies)}."
 
 
 def _landing(pod: PodForecast) -> str:
-    """Returns the node of a pod, or the equal nodes among which the scheduler would choose at random, or the most
-    likely nodes with their shares. A sign at the end says that other nodes are possible."""
+    """Returns the node of a pod, or the nodes between which the scheduler would choose. Shows shares if the nodes are
+    not equally likely. Adds a sign at the end if other nodes are possible too."""
     shown = [f"{name} {share:.0%}" for name, share in zip(pod.landing, pod.shares, strict=False)] or pod.landing
     named = listed(shown, most=3).replace(", ", "|").replace(" and ", "|+").replace(" more", "")
     return f"{named}|{keys.AND_OTHERS}" if pod.is_cut and named else named

@@ -1,5 +1,5 @@
-"""The headline above the table of nodes. It says why no node can start, and is shown only if nodes wait and none can
-start."""
+"""Writes the headline above the table of nodes, which says why no node can start. There is a headline only if nodes
+wait and none of them can start."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHOWN_CODES = 3  # the rest is in the table, and in `careen why`
 
 
 class Headline(Value, kw_only=True):
-    """Why no node starts, at least since when, and what would change it."""
+    """Why no node starts, and what would change it. `since` is when that began, as far as it is known."""
 
     why: str
     code: str
@@ -41,8 +41,8 @@ class Headline(Value, kw_only=True):
 def headline(
     nodes: Sequence[NodeView], lock: LockState, now: datetime, policy: Policy | None = None
 ) -> Headline | None:
-    """Finds out why no node may start. Returns None if no node waits or if one may start. With the agents' `policy`,
-    the headline says when a window opens."""
+    """Finds out why no node may start. Returns None if no node waits or if one may start. If `policy`, that of the
+    agents, is given, the headline says when a window opens."""
     waiting = [node for node in nodes if phase_of(node) == Phase.WAITING]
     if not waiting:
         return None
@@ -51,7 +51,7 @@ def headline(
 
 
 def asks_for_policy(nodes: Iterable[NodeView]) -> bool:
-    """Whether the headline needs the agents' policy, to say when a window opens."""
+    """Whether the headline needs the agents' policy to say when a window opens."""
     return any(refusal.code is Code.OUTSIDE_WINDOW for node in nodes for refusal in stored_refusals(node))
 
 
@@ -104,8 +104,8 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
 
 
 def _waiting_for_holders(who: str, nodes: Sequence[NodeView], lock: LockContent) -> Headline | None:
-    """Returns the headline if nodes hold every claim that the lock allows. None if a claim has no holder, because the
-    lock's report covers that."""
+    """Returns the headline for a lock whose claims are all held. Returns None if the node of some claim does not exist,
+    because the report about the lock describes such claims."""
     holders = [node for node in nodes if node.name in lock.holders]
     if not holders or len(lock.holders) < max(lock.max_owners, 1) or len(holders) < len(lock.holders):
         return None
@@ -130,8 +130,8 @@ def _said(node: NodeView) -> str:
 def _by_their_refusals(
     waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool
 ) -> Headline | None:
-    """Returns the headline if gates refuse all waiting nodes. If the lock has no claim, it is enough that costly gates
-    refuse the first nodes in line, because the other nodes come only after those."""
+    """Returns the headline if gates refuse all waiting nodes. If the lock has no claim, a refusal by a costly gate is
+    enough, because costly gates are asked only about the first nodes in line, and the other nodes wait for those."""
     everybody = {node.name: _refusals_now(node, now) for node in waiting}
     refused = {name: refusals for name, refusals in everybody.items() if refusals}
     left = sorted(everybody.keys() - refused.keys())
@@ -159,7 +159,7 @@ def _by_their_refusals(
 
 
 def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
-    """Returns the refusals on the Node, and a hold or pause that its agent has not seen yet."""
+    """Returns the refusals on the Node. Adds a person's hold or pause that the node's agent has not seen yet."""
     stored = stored_refusals(node)
     held = hold.held_because(node, now)
     if held and Code.HELD not in {each.code for each in stored}:
@@ -168,7 +168,7 @@ def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
 
 
 def _by_code(refused: dict[str, tuple[Refusal, ...]]) -> dict[Code, dict[str, Refusal]]:
-    """Groups the nodes by the reason that stops them, the most frequent reason first."""
+    """Groups the refused nodes by reason code. The code with the most nodes comes first."""
     found: dict[Code, dict[str, Refusal]] = {}
     for name, refusals in refused.items():
         for each in refusals:
@@ -211,15 +211,15 @@ def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) 
 
 
 def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
-    """Returns the remedies: first those that a simulation has proven for these nodes, then the general remedy of the
-    reason."""
+    """Returns the remedies for this reason: first the remedy that a simulation has proven for one of the nodes, then
+    the general one."""
     name, example = _example(refusals)
     proven = [f"{name}: {example.remedy}."] if example.remedy else []
     return [*proven, _remedy(code, name if len(refusals) == 1 else "NODE")]
 
 
 def _example(refusals: dict[str, Refusal]) -> tuple[str, Refusal]:
-    """Returns the node that has been refused for longest, and prefers nodes with a known remedy."""
+    """Returns the node that has been refused for longest. Nodes with a proven remedy come before other nodes."""
     return min(
         refusals.items(),
         key=lambda row: (not row[1].remedy, row[1].since.timestamp() if row[1].since else float("inf"), row[0]),

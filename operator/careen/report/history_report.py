@@ -57,7 +57,7 @@ def _all(nodes: Sequence[NodeView]) -> list[tuple[str, Reboot]]:
 
 
 class Expected(Value, kw_only=True):
-    """The expected duration of a reboot under way. `basis` says whose reboots were measured."""
+    """When a reboot under way should end. `basis` says whose earlier reboots were measured for this estimate."""
 
     started: datetime
     seconds: int
@@ -72,7 +72,8 @@ class Expected(Value, kw_only=True):
 def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
     """Estimates when each node that is draining, rebooting, verifying or settling should be back in service.
 
-    Uses the last reboot of the node, or else the median of the other nodes' last reboots."""
+    Assumes that the reboot takes as long as the node's last one, or as the median of the other nodes' last reboots.
+    """
     lengths = {node.name: _last_length(node) for node in nodes}
     known = [length for length in lengths.values() if length is not None]
     usual = round(median(known)) if known else None

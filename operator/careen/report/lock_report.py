@@ -50,14 +50,14 @@ def _held(content: LockContent, now: datetime) -> str:
 
 
 class StrayClaim(Value, kw_only=True):
-    """A claim in the lock whose Node does not exist, or was replaced by another Node of the same name."""
+    """A claim of a Node that no longer exists, or that another Node of the same name has replaced."""
 
     node: str
     is_another: bool
 
     @property
     def sentence(self) -> str:
-        """A sentence that describes the claim and says how it is freed."""
+        """A sentence that describes the claim and says how the claim is removed."""
         what = (
             f"the Node {self.node} that took it was replaced by another Node of the same name"
             if self.is_another
@@ -71,7 +71,8 @@ class StrayClaim(Value, kw_only=True):
 
 
 def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClaim, ...]:
-    """Returns the claims that may have no holder. `nodes` are all Nodes, or only those of the holders."""
+    """Returns the claims that may have no holder any more. `nodes` must contain the holders' Nodes, and may contain
+    others."""
     if not isinstance(state, LockContent):
         return ()
     uids = {node.name: node.uid for node in nodes}
@@ -94,7 +95,8 @@ def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
 def lock_text(
     state: LockState, nodes: Mapping[str, NodeView], now: datetime, *, where: str, width: int | None = None
 ) -> str:
-    """The lock for a terminal. `nodes` are the holders' existing Nodes; `where` names the object with the lock."""
+    """The lock for a terminal. `nodes` maps the names of holders to their Nodes, if these exist. `where` names the
+    object whose annotation is the lock."""
     lines = [paragraph(f"Lock on {where}: {lock_sentence(state, now)}")]
     if isinstance(state, LockContent) and state.entries:
         rows = [_row(entry, nodes.get(entry.node), now) for entry in state.entries]
@@ -125,7 +127,7 @@ def _phase(entry: Entry, node: NodeView | None) -> str:
 
 
 def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
-    """The lock as JSON. `state` is held, free, paused, garbage or unknown; `raw` is the annotation as it was read."""
+    """The lock as JSON. `state` is held, free, paused, garbage or unknown. `raw` is the text of the annotation."""
     if not isinstance(state, LockContent):
         is_garbage = isinstance(state, Garbage)
         return {**dict.fromkeys(_KEYS), "state": "garbage" if is_garbage else "unknown", "why": state.why, "raw": raw}

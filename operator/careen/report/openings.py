@@ -1,4 +1,4 @@
-"""Says in words when the windows of waiting nodes open next."""
+"""Says in words when waiting nodes' windows open next."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NEVER_OPENS = "which never opens"
 
 
 def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> datetime | None:
-    """Returns `now` if a window of one of these nodes is open, otherwise the time of the first opening. None if none
-    opens again."""
+    """Returns the time at which the first window of these nodes opens; `now` if one is open. None if none opens
+    again."""
     found = {openings.windows_of(policy, node.labels) for node in nodes}
     if any(openings.is_open(windows, now) for windows in found):
         return now
@@ -24,8 +24,8 @@ def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> da
 
 
 def in_zone(at: datetime, zone: tzinfo) -> str:
-    """Formats a time such as `Fri 2026-03-06 22:00 CET (Europe/Berlin)`. It names the zone because the abbreviation
-    changes with daylight saving."""
+    """Formats a time such as `Fri 2026-03-06 22:00 CET (Europe/Berlin)`. The name of the zone is added because the
+    abbreviation changes with daylight saving time."""
     local = at.astimezone(zone)
     letters, name = local.strftime("%Z"), str(zone)
     shown = f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
@@ -33,7 +33,7 @@ def in_zone(at: datetime, zone: tzinfo) -> str:
 
 
 def opening_told(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> str:
-    """Returns a clause that says when the window opens, for a sentence about closed windows."""
+    """Returns a clause such as "which opens at …, in 2h", to follow the words "closed window" in a sentence."""
     opening = next_opening(policy, nodes, now)
     if opening == now:
         return "which has opened in the meantime"
@@ -43,8 +43,7 @@ def opening_told(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> st
 
 
 def shut_at(policy: Policy, nodes: Sequence[NodeView], begins: datetime) -> list[str]:
-    """Returns a sentence for a plan that begins while all windows of its nodes are closed; nothing if a window is
-    open."""
+    """Returns a sentence if a plan begins while all windows of its nodes are closed; otherwise nothing."""
     opening = next_opening(policy, nodes, begins)
     if not nodes or opening == begins:
         return []

@@ -19,7 +19,7 @@ from scheduler_core.values import Value
 
 
 class Origin(Value, kw_only=True):
-    """The source of a plan. An empty text means unknown."""
+    """Where the data of a plan comes from. An empty text means unknown."""
 
     taken_at: datetime  # of the snapshot
     kubernetes: str = ""  # the Kubernetes release that the simulation reproduces
@@ -54,7 +54,7 @@ class Risk(Value, kw_only=True):
 
 
 def is_clean(plan: Plan) -> bool:
-    """Whether all nodes reboot in one window and every pod finds room, with every seed."""
+    """Whether, with every seed, all nodes reboot in one window and every pod finds room."""
     return plan.timeline.is_clean and not (plan.ranges and plan.ranges.not_clean)
 
 
@@ -85,7 +85,7 @@ def plan_text(plan: Plan, *, width: int | None = None) -> str:
 
 
 def headline(plan: Plan) -> str:
-    """The plan's nodes, begin, concurrency and order in one sentence."""
+    """How many nodes the plan reboots, its begin, the concurrency and the order, in one sentence."""
     marked = f" (the agents use another order: --order={plan.agents_line})" if plan.line is not plan.agents_line else ""
     nodes = count_of(len(plan.timeline.nodes), "node")
     return (
@@ -173,7 +173,7 @@ def _range(least: int, most: int) -> str:
 
 
 def _inside(plan: Plan) -> str:
-    """A clause that says whether the roll-out ends in the window in which it begins."""
+    """A clause that says whether the roll-out ends before the window closes in which it begins."""
     if plan.closes is None:
         return ""
     if plan.timeline.closings:
@@ -258,12 +258,13 @@ def risks(plan: Plan) -> list[Risk]:
 
 
 def comparison(plan: Plan) -> list[tuple[Order, Timeline]]:
-    """The plan and the same roll-out in the other orders."""
+    """The timeline of the plan, and the timelines of the same roll-out in the other orders."""
     return [(plan.line, plan.timeline), *plan.others.items()]
 
 
 def order_note(plan: Plan, line: Order) -> str:
-    """A note on an order: whether the agents follow it; otherwise whether it is the default."""
+    """A note on an order: that the agents follow it, or else that it is the default, or that a person must choose
+    it."""
     if line is plan.agents_line:
         return "the agents' order"
     return "the default" if line is Order.OLDEST else "opt-in"
@@ -322,7 +323,7 @@ def instant(plan: Plan, at: datetime) -> str:
 
 
 def _without_zone(plan: Plan, at: datetime) -> str:
-    """Formats the local time without its zone, for a column whose title has the zone."""
+    """Formats the local time without its zone, for a column whose header names the zone."""
     local = at.astimezone(plan.zone)
     return f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
 

@@ -18,9 +18,10 @@ NARROWEST_LAST = 30  # narrower columns are harder to read than lines that are t
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:
-    """Aligned columns with a header line. The last column is folded to `width`, unless that is None.
+    """Columns with a header line, as text. The text of the last column is wrapped so that the table fits into `width`.
 
-    An empty cell is shown as a dash, so that `awk` finds the same columns in every row, up to the last column."""
+    An empty cell is shown as a dash, so that `awk` finds the same columns in every row, up to the last column.
+    """
     cells = [_fit_row(row) for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header) - 1)]
     left = sum(widths) + len(GAP) * len(widths)
@@ -44,7 +45,8 @@ def as_json(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Converts the value to the types of JSON and YAML. An empty text becomes null, like every other missing value."""
+    """Converts the value to the types that JSON and YAML have. An empty text becomes null, because null stands for
+    every missing value."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -61,7 +63,8 @@ def plain(value: Any) -> Any:
 def age(since: datetime | None, now: datetime) -> str:
     """Returns how long ago something happened, in the two largest units: 4d3h, 3h12m, 12m5s, 5s; a dash if unknown.
 
-    A time in the future is 0s, because clocks may differ."""
+    A time in the future gives 0s, because the clocks of two computers may differ.
+    """
     return "-" if since is None else duration(now - since)
 
 
@@ -87,7 +90,7 @@ def listed(names: Sequence[str], *, most: int = 5) -> str:
 
 
 def _fit_row(row: Sequence[str]) -> list[str]:
-    """Cuts the long cells of a row, so that one long name does not push the columns of all other rows off the
+    """Shortens the long cells of a row, because one long name would push the columns of all other rows off the
     screen."""
     return [*(one_line(text, LONGEST_CELL) or "-" for text in row[:-1]), one_line(row[-1]) or "-"]
 

@@ -1,7 +1,8 @@
 """Shows why a node does not reboot: every gate's answer, since when, and the remedy.
 
-The Node has the answers of the agent's last turn. A hold or a pause that a person set after that turn is read here as
-well, because the agent sees it only in its next turn."""
+The Node has the answers of its agent's last turn. If a person set a hold or a pause after that turn, the agent sees it
+only in its next turn. So this report reads holds and pauses itself.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from scheduler_core.values import Value
 
 
 class Answer(StrEnum):
-    """A gate's answer, as far as it is known outside the agent."""
+    """Whether a gate refuses, as far as the Node shows it."""
 
     YES = "yes"
     REFUSES = "refuses"
@@ -59,7 +60,8 @@ class NodeStory(Value, kw_only=True):
     """The facts about one node.
 
     `agents`: the careen pods on the node. `holders`: the Nodes that hold claims; None if they were not read. `policy`
-    and `fleet_size`, the number of agents, are None if unknown."""
+    and `fleet_size` (the number of agents) are None if unknown.
+    """
 
     node: NodeView
     lock: LockState
@@ -101,8 +103,8 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
 
 
 def _said_since(story: NodeStory) -> list[Refusal]:
-    """Returns the refusals that come from a person's hold or pause, or from other nodes' failures, even if the agent
-    has not seen them yet."""
+    """Returns refusals that may be newer than the agent's last turn: holds, pauses, an unreadable lock, failures of
+    other nodes, and annotations that forbid the reboot."""
     found = []
     gate = hold_gate.GATE.name
     if isinstance(story.lock, LockContent) and story.lock.is_paused:
@@ -129,8 +131,8 @@ def _said_since(story: NodeStory) -> list[Refusal]:
 
 
 def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
-    """Adds when the window opens to the refusal. The sentence on the Node leaves it out, so that it does not change in
-    each turn."""
+    """Adds to the refusal when the window opens. The sentence on the Node does not say it, because the sentence would
+    then change in each turn."""
     if refusal.code is not Code.OUTSIDE_WINDOW or story.policy is None:
         return refusal
     told = opening_told(story.policy, [story.node], story.now)
@@ -151,7 +153,8 @@ def _refusal(refusal: Refusal, story: NodeStory) -> GateAnswer:
 
 
 def _too_long(refusal: Refusal, now: datetime) -> str:
-    """Returns a clause if a refusal has lasted for longer than its setting allows; otherwise empty."""
+    """Returns a clause if the refusal has lasted for longer than the limit in the setting that causes it; otherwise
+    empty."""
     if not refusal.longest_seconds or refusal.since is None:
         return ""
     lasted = (now - refusal.since).total_seconds()
@@ -163,8 +166,8 @@ def _too_long(refusal: Refusal, now: datetime) -> str:
 
 
 def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) -> GateAnswer:
-    """Returns the answer of a gate without a refusal. The agent asks costly gates one after the other, and only after
-    every cheap gate has passed."""
+    """Returns the answer of a gate that does not refuse: yes, or not asked. The agent asks costly gates one after
+    another, and only if every cheap gate has passed."""
     if story.phase == Phase.IDLE:
         return _not_asked(gate, "nothing to decide")
     if story.phase == Phase.FAILED:
@@ -191,7 +194,7 @@ def remedy_for(code: Code, node: str) -> str:
 
 
 def summary(story: NodeStory) -> str:
-    """Describes the node in one sentence."""
+    """Describes the node in one sentence: its phase, since when, and the reason."""
     name, phase, reason = story.node.name, story.phase, story.node.annotations.get(keys.REASON, "")
     if isinstance(story.progress, UnreadableProgress):
         return f"{name} says that it is {phase}, but {story.progress.why}"
@@ -202,7 +205,8 @@ def summary(story: NodeStory) -> str:
 
 
 def remedies(story: NodeStory) -> list[str]:
-    """Returns the remedies for a person, one sentence each. The remedy of the node's own failure comes first."""
+    """Returns what a person can do, one sentence for each remedy. If the node has failed, the remedy of its failure is
+    first."""
     found = []
     progress = story.progress
     if isinstance(progress, UnreadableProgress):
@@ -217,8 +221,8 @@ def remedies(story: NodeStory) -> list[str]:
 
 
 def agent_remark(story: NodeStory) -> str:
-    """Returns a sentence if no agent runs on the node, because its annotations are then outdated. Empty if an agent
-    runs or if that is unknown."""
+    """Returns a sentence if the node has no running agent, because its annotations are then outdated. Empty if an agent
+    runs, or if it is unknown whether one runs."""
     if isinstance(story.agents, Unknown):
         return ""
     if not story.agents:
@@ -286,7 +290,7 @@ def _next_opening(story: NodeStory) -> datetime | None:
 
 
 def strays(story: NodeStory) -> tuple[StrayClaim, ...]:
-    """Returns the claims without a holder for which this node waits."""
+    """Returns the claims without a holder because of which this node must wait."""
     if story.holders is None or story.phase != Phase.WAITING:
         return ()
     return stray_claims(story.lock, [*story.holders, story.node])

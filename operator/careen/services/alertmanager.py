@@ -22,7 +22,7 @@ _MOST_MEBIBYTES = 64
 
 
 class Alertmanager:
-    """A client of one Alertmanager. In an Alertmanager cluster any member is enough, because each has all alerts and
+    """A client of one Alertmanager. If there are several in a cluster, one is enough, because each has all alerts and
     silences."""
 
     def __init__(self, url: str, *, timeout_seconds: float, access: Access | None = None) -> None:
@@ -55,7 +55,7 @@ class Alertmanager:
 
 
 class Several:
-    """Several sources of alerts as one. The alerts are unknown if any source is unknown."""
+    """Several sources of alerts, queried as one source. The alerts are unknown if any source is unknown."""
 
     def __init__(self, sources: Sequence[AlertSource]) -> None:
         self._sources = tuple(sources)
@@ -70,8 +70,8 @@ class Several:
 
 
 def _alerts_of(rows: Any) -> tuple[Alert, ...]:
-    """Parses the answer. Raises `UnusableAnswer`, KeyError or TypeError if any part of it is not an alert, because a
-    partly parsed answer may lack the alert that matters."""
+    """Parses the answer. Raises `UnusableAnswer`, KeyError or TypeError if any part of the answer is not an alert.
+    Without that part, the alert that matters could be missing."""
     if not isinstance(rows, list):
         raise UnusableAnswer("the answer is not a list of alerts")
     found = [_alert(row) for row in rows]

@@ -1,7 +1,8 @@
-"""Reads the API server's own readiness, which includes its etcd: `/readyz?verbose` names every check.
+"""Reads whether the API server and its etcd are ready: `/readyz?verbose` lists every check.
 
-Every account may read this path (ClusterRole system:public-info-viewer); `/readyz/etcd` would need another rule. Behind
-a load balancer, the API server that answers reports only itself and its own etcd member."""
+Every account may read this path (ClusterRole system:public-info-viewer), while `/readyz/etcd` would need another rule.
+If several API servers are behind a load balancer, the one that answers reports only itself and its own etcd member.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """Recognises apprise's own URLs without loading the library.
 
-It does no I/O, and is loaded at the first URL that is not in shoutrrr's form. When the agent starts, `notify.py` also
-asks the library in a child process whether it accepts the whole URL. A test compares these names with the library's."""
+It does no I/O, and is loaded when a URL is not in shoutrrr's form. It knows only the names of apprise's services, and a
+test compares them with the library's. Whether the library accepts a whole URL is checked when the agent starts:
+`notify.py` asks the library in a child process.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ def is_scheme(scheme: str) -> bool:
 
 
 def is_form_of(scheme: str, text: str) -> bool:
-    """Whether the URL has apprise's form rather than shoutrrr's. Meant for services that both support."""
+    """Whether the URL has apprise's form rather than shoutrrr's. For services that both programs support."""
     form = _FORMS.get(scheme)
     return form is not None and re.match(form, text.partition("://")[2]) is not None
 

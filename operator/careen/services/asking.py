@@ -23,7 +23,8 @@ _PIECE = 2**16
 
 
 class Access(Value, kw_only=True):
-    """Credentials and trusted certificates. The files are read again for each query, because secrets rotate."""
+    """Credentials and trusted certificates for a server. The files are read again for each query, because secrets
+    change."""
 
     token_file: str = ""  # a bearer token
     username: str = ""  # with the password: basic authentication
@@ -49,11 +50,12 @@ REJECTIONS = (401, 403)
 
 
 async def answer_of(server: str, url: str, timeout_seconds: float, question: Callable[[], T]) -> T | Unknown:
-    """Calls `question` once in a thread and returns its result. Returns unknown with the reason if it raises or takes
-    too long.
+    """Calls `question` once in a thread and returns its result. If it raises or takes too long, returns unknown with
+    the reason.
 
-    The client applies `timeout_seconds` to each read; the whole query may take twice that. The reason names `server`
-    and shows `url` without its login."""
+    The client applies `timeout_seconds` to each read from the network, so the whole query may take twice that. The
+    reason names `server` and shows `url` without its login.
+    """
     shown = f"{server} at {without_login(url)}"
     try:
         async with asyncio.timeout(2 * timeout_seconds):

@@ -79,7 +79,8 @@ _TRUE, _FALSE = {"1", "true", "yes"}, {"0", "false", "no"}
 
 
 class _Parts:
-    """The parts of a URL. Using a part removes it, so that `refuse_rest` can refuse parts that nothing has used."""
+    """The parts of a URL. Each part is removed when it is read, so that `refuse_rest` can refuse the parts that nothing
+    has read."""
 
     def __init__(self, service: str, text: str, *, over: str = "") -> None:
         self.over = over  # generic+http: the protocol after the plus sign
@@ -98,7 +99,7 @@ class _Parts:
         self._known: set[str] = set()
 
     def taken(self, *names: str) -> str:
-        """Removes a query parameter and returns its value, under the first of `names` that is present. Ignores case."""
+        """Removes the first query parameter whose name is in `names`, and returns its value. Ignores case."""
         self._known.update(names)
         values = [self._query.pop(key) for key in list(self._query) if key.lower() in names]
         return values[0] if values else ""
@@ -111,7 +112,7 @@ class _Parts:
         return default if not text else text in _TRUE
 
     def rest(self) -> dict[str, str]:
-        """Returns all unused parameters and marks them as used."""
+        """Returns all parameters that nothing has read, and marks them as read."""
         found, self._query = self._query, {}
         return found
 
@@ -121,16 +122,17 @@ class _Parts:
             raise ValueError(f"{self.service}: expected {what}")
 
     def at(self) -> str:
-        """Returns `host:port` for use in another URL."""
+        """Returns `host:port`, to be used in another URL."""
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
         return host if self.port is None else f"{host}:{self.port}"
 
     def secure(self, plain: str, secured: str) -> str:
-        """Returns the scheme with TLS, or without TLS if the URL has `disabletls`."""
+        """Returns the scheme with TLS; without TLS if the URL has the parameter `disabletls`."""
         return plain if self.is_set("disabletls", default=False) else secured
 
     def refuse_rest(self) -> None:
-        """Raises ValueError for an unused parameter, except parameters that affect only a message's look."""
+        """Raises ValueError for a parameter that nothing has read. Accepts parameters that change only the look of a
+        message."""
         if any(key.lower() not in _DRESS for key in self._query):
             # A secret with an unquoted `&` ends in a parameter's name, so no name of the URL is shown.
             known = ", ".join(sorted(self._known)) or "none"
@@ -168,8 +170,8 @@ def _is_native(text: str) -> bool:
 
 
 def several(text: str) -> list[str]:
-    """Splits a text into its URLs, which are separated by line breaks or commas. A comma separates only if another URL
-    follows it, because URLs may contain commas."""
+    """Splits a text into its URLs at line breaks and commas. URLs may contain commas, so a comma separates two URLs
+    only if another URL follows it."""
     return [part for part in (each.strip() for each in _BETWEEN.split(text)) if part]
 
 
@@ -181,7 +183,7 @@ def _unknown() -> str:
 
 
 def _shoutrrrs(service: str, text: str, over: str) -> Target:
-    """Returns the target of a URL in shoutrrr's form. Also accepts apprise's form if it differs clearly from
+    """Returns the target of a URL in shoutrrr's form. Also accepts a URL in apprise's form if it cannot be mistaken for
     shoutrrr's."""
     parts = _Parts(service, text, over=over)
     try:
@@ -237,8 +239,8 @@ def slack_hook(text: str) -> Target | None:
 
 
 def secrets_of(target: Target) -> tuple[str, ...]:
-    """Returns the parts of the target's address that are long enough to be a secret, longest first. Messages of other
-    programs are printed without them."""
+    """Returns the parts of the target's address that may be secret, the longest first. The caller removes them from the
+    messages of other programs before it prints these."""
     pieces = {
         each
         for text in (target.url, unquote(target.url), *target.headers.values(), *target.fields.values())
@@ -253,7 +255,8 @@ _SHORTEST_SECRET = 4
 
 
 def _url(scheme: str, login: str, host: str, *path: str, port: int | None = None, **query: str) -> str:
-    """Builds a URL for apprise and quotes all parts except `login`. Switches off apprise's pictures and footers."""
+    """Builds a URL for apprise. Quotes all parts except `login`. Switches off the pictures and footers that apprise
+    would add to messages."""
     tail = "/".join(quote(part, safe="") for part in path if part)
     asked = urlencode({key: value for key, value in query.items() if value})
     place = (f"[{host}]" if ":" in host else quote(host, safe="")) + ("" if port is None else f":{port}")
@@ -290,7 +293,7 @@ def _discord(parts: _Parts) -> Target:
 
 
 def _generic(parts: _Parts) -> Target:
-    """Any web server. Parameters that careen does not know stay in its address, as in shoutrrr."""
+    """Any web server. As in shoutrrr, parameters that careen does not know stay in the server's address."""
     parts.need("generic://HOST/PATH or generic+https://HOST/PATH", parts.host)
     template, key = parts.taken("template").lower(), parts.taken("messagekey") or "message"
     if template not in ("", "json"):
@@ -425,7 +428,7 @@ def _pushover(parts: _Parts) -> Target:
 
 
 def _rocketchat(parts: _Parts) -> Target:
-    """A Rocket.Chat webhook. The channel stands after the tokens, or after a `#` as the URL's fragment."""
+    """A Rocket.Chat webhook. The URL names the channel after the tokens, or as its fragment (after a `#`)."""
     parts.need(
         "rocketchat://[USER@]HOST/TOKEN-A/TOKEN-B[/CHANNEL|/@RECIPIENT]",
         parts.host,
@@ -499,8 +502,8 @@ def _smtp(parts: _Parts) -> Target:
 
 
 def _encryption(parts: _Parts, port: int) -> str:
-    """Returns the encryption that the URL requests. By default a server without encryption is refused, while shoutrrr
-    would send in clear text."""
+    """Returns the encryption that the URL requests. By default, careen refuses a server without encryption; shoutrrr
+    would send the message in clear text."""
     word, starts = parts.taken("encryption").lower(), parts.is_set("usestarttls", default=True)
     found = {"": "", "auto": "", "none": "insecure", "explicittls": "starttls", "implicittls": "ssl"}.get(word)
     if found is None:
@@ -509,8 +512,8 @@ def _encryption(parts: _Parts, port: int) -> str:
 
 
 def _teams(parts: _Parts) -> Target:
-    """A webhook of an Office connector of Teams. apprise no longer supports it; connectors that still work accept plain
-    text."""
+    """A Teams webhook of an Office connector. apprise no longer supports these webhooks, so the message is sent as
+    plain text, which connectors that still work accept."""
     from careen.services import teams  # few agents have one
 
     host = parts.taken("host")

@@ -29,8 +29,8 @@ class Delivery(Value, kw_only=True):
 
 
 async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
-    """Sends the message to all targets at once. Returns one outcome per target, in their order; a failure is an outcome
-    and no exception."""
+    """Sends the message to all targets at once. Returns one outcome per target, in their order. A failure does not
+    raise, but is an outcome."""
     wanted = [target for target in targets if target.way is not DeliveryMethod.LOG]
     if not wanted:
         return ()
@@ -46,8 +46,8 @@ async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple
 
 
 async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
-    """Returns the URLs in apprise's own form that apprise does not accept, each with the reason. A URL without an
-    answer within `seconds` is not refused, because the first message will show the problem."""
+    """Returns the URLs in apprise's own form that apprise does not accept, each with the reason. If apprise does not
+    answer about a URL within `seconds`, the URL is accepted, because the first message will show the problem."""
     asked = [target for target in targets if target.is_native]
     if not asked:
         return ()
@@ -63,7 +63,8 @@ async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delive
 
 
 async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
-    """Runs the child and stores its answers as they arrive. Returns the reason for targets without an answer."""
+    """Runs the child process and stores its answers as they arrive. Returns the reason that applies to all targets
+    without an answer."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -1,8 +1,9 @@
-"""The process that sends one message to people: `python -m careen.services.notify_child`. Reads the request from stdin
-and prints one line to stdout for each target.
+"""The process that sends one message to people: `python -m careen.services.notify_child`. It reads the request from its
+standard input, and prints one line for each target.
 
-Only this module imports apprise. The process ends itself after its deadline, so it may outlive an agent that stops
-while a message is being sent."""
+Only this module imports apprise. The process ends itself after its deadline, because nobody else ends it if the agent
+stops while the message is being sent.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def main() -> int:
 
 
 class _Said(logging.Handler):
-    """Keeps the last warning of apprise in each thread, because apprise itself returns only true or false."""
+    """Keeps the last warning that apprise logged in each thread, because apprise returns no reason, only true or
+    false."""
 
     def __init__(self) -> None:
         super().__init__(level=logging.WARNING)
@@ -117,7 +119,7 @@ def _by_post(text: str, target: Target, seconds: float) -> str:
 
 
 def blotted(sentence: str, target: Target) -> str:
-    """Returns the sentence without any part of the address."""
+    """Returns the sentence with all parts of the address removed."""
     for secret in secrets_of(target):
         sentence = sentence.replace(secret, "…")
     return " ".join(sentence.split())

@@ -115,7 +115,7 @@ class Prometheus:
         return rows
 
     def _credentials(self) -> tuple[dict[str, str] | None, tuple[str, str] | None]:
-        """Returns the header with the token, or the user name and password; nothing without credentials."""
+        """Returns the header with the token, or the user name and password. Returns neither without credentials."""
         access = self._access
         if access.token_file:
             return {"Authorization": f"Bearer {secret_in(access.token_file)}"}, None
@@ -138,8 +138,8 @@ def _alert(row: Mapping[str, Any]) -> Alert:
 
 
 def _reading(row: Mapping[str, Any]) -> tuple[dict[str, str], float, float]:
-    """Returns the labels, the time and the value of a row. Raises for an invalid row: a partly valid answer counts as
-    unknown."""
+    """Returns the labels, the time and the value of a row. Raises if the row is invalid, because the whole answer then
+    counts as unknown."""
     at, value = row["value"]
     return {str(key): str(text) for key, text in row["metric"].items()}, float(at), float(value)
 
@@ -149,11 +149,11 @@ def _identity(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _explained(content: bytes) -> str:
-    """Returns `: ` and the server's explanation of a refused query; empty if its answer has none."""
+    """Returns `: ` and the server's reason for refusing the query; empty if the server gives no reason."""
     why = object_of(content[:LONGEST_TEXT].decode(errors="replace")).get("error")
     return f": {one_line(why, _LONGEST_WHY)}" if isinstance(why, str) and why else ""
 
 
 def _age(taken: tuple[float, float] | None) -> float:
-    """Returns the sample's age by the server's own clock; infinite without a timestamp."""
+    """Returns the age of the sample by the server's clock. It is infinite if the sample has no timestamp."""
     return math.inf if taken is None else taken[0] - taken[1]

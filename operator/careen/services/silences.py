@@ -1,8 +1,9 @@
 """Creates, extends and ends silences of an Alertmanager (API v2) for the alerts of one node.
 
-Each silence has an end time, so it ends even if the agent can no longer reach Alertmanager. The agent finds its
-silences by their creator and comment, so it remembers nothing across a reboot. Source: api/v2/openapi.yaml of
-Alertmanager."""
+Each silence has an end time, so it ends even if the agent can no longer reach Alertmanager. The agent recognises its
+silences by their creator and comment, so it need not remember them across a reboot. Source: api/v2/openapi.yaml of
+Alertmanager.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +46,13 @@ class Silences:
         self._access = access or Access()
 
     async def begin(self, seconds: float, *, now: datetime) -> str | Unknown:
-        """Creates or extends one silence for each set of matchers, so that it lasts `seconds`. Returns an empty text,
-        or why it is unknown whether that worked."""
+        """Creates one silence for each set of matchers, or extends it, so that it lasts `seconds`. If it is unknown
+        whether that worked, returns the reason; otherwise an empty text."""
         return await answer_of("Alertmanager", self._url, self._timeout_seconds, lambda: self._begin(seconds, now))
 
     async def end(self) -> str | Unknown:
-        """Ends every silence that careen created for this node. Returns an empty text, or why it is unknown whether
-        that worked."""
+        """Ends every silence that careen created for this node. If it is unknown whether that worked, returns the
+        reason; otherwise an empty text."""
         return await answer_of("Alertmanager", self._url, self._timeout_seconds, self._end)
 
     @property
@@ -90,8 +91,8 @@ class Silences:
         return ""
 
     def _standing(self) -> tuple[list[dict[str, Any]], datetime | None]:
-        """Returns the active silences of this node, and the time of the server's clock, which decides when silences
-        end."""
+        """Returns the active silences of this node, and the current time of the server's clock. Silences end by that
+        clock."""
         content, date = self._ask("GET", _PATH)
         rows = msgspec.json.decode(content)
         if not isinstance(rows, list):
@@ -99,8 +100,8 @@ class Silences:
         return [row for row in rows if self._is_ours(row)], date
 
     def _is_ours(self, row: Any) -> bool:
-        """Whether this node's careen created the silence. Raises if the row is not a silence, because a partly valid
-        list could lack the silence that matters."""
+        """Whether this node's careen created the silence. Raises if the row is not a silence. Such a row is not
+        skipped, because it could be the silence that matters."""
         is_live = row["status"]["state"] in _LIVE
         is_ours = row["createdBy"] == CREATED_BY and row["comment"] == self._comment
         if is_live and is_ours and not (isinstance(row["id"], str) and _ID.fullmatch(row["id"])):
@@ -121,7 +122,8 @@ class Silences:
 
 
 def _same(one: Any, wanted: list[dict[str, Any]]) -> bool:
-    """Whether the two lists of matchers are equal. Alertmanager sorts matchers, and older releases omit `isEqual`."""
+    """Whether the two lists of matchers are equal. Their order does not matter, because Alertmanager sorts them.
+    `isEqual` may be missing, as in older releases."""
     if not isinstance(one, list) or not all(isinstance(each, dict) for each in one):
         return False
     keys = ("name", "value", "isRegex")

@@ -1,9 +1,10 @@
-"""Microsoft Teams: recognises the URLs of Power Automate workflows, which expect a card, and of connectors, which
-Microsoft has switched off.
+"""Recognises the two kinds of Microsoft Teams URLs: workflows of Power Automate, which expect a card, and connectors,
+which Microsoft has switched off.
 
 Sources: the URLs of "When an HTTP request is received" (Power Automate and Logic Apps, Microsoft Learn), the adaptive
 card that "Post to a channel when a webhook request is received" expects, and the retirement of Office 365 connectors
-within Teams (Microsoft 365 developer blog)."""
+within Teams (Microsoft 365 developer blog).
+"""
 
 from __future__ import annotations
 
@@ -59,8 +60,8 @@ def is_connector(url: str) -> bool:
 
 
 def card(text: str) -> dict[str, Any]:
-    """Returns the message as one adaptive card, which a workflow expects. Doubles line breaks, because Markdown needs
-    an empty line between lines."""
+    """Returns the message as an adaptive card, which a workflow expects. Doubles each line break, because a single one
+    does not begin a new line in Markdown."""
     return {
         "type": "message",
         "attachments": [

@@ -1,2 +1,2 @@
-"""The agent's settings: the tree of all settings, how values are written, where values come from, and what a change
-does."""
+"""The agent's settings: the list of all settings, how people write values, the sources of values, and how the agent
+applies a change."""

@@ -1,7 +1,9 @@
-"""Decides which settings the ConfigMap must not set, because a person who can edit it would become root on every host.
+"""Decides which settings the ConfigMap must not set. Otherwise a person who can edit the ConfigMap could become root on
+every host, because the agent runs commands, opens files and sends secrets as root.
 
-The agent runs commands, opens files and sends secrets as root. The DaemonSet sets these settings, because people who
-can edit it can run anything on the hosts anyway. A switch on the DaemonSet lets the ConfigMap set them too."""
+The DaemonSet may set these settings, because people who can edit it can run anything on the hosts anyway. A switch on
+the DaemonSet lets the ConfigMap set them too.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from careen.settings.tree import SETTINGS, Settings, flag, variable
 
 
 class Power(StrEnum):
-    """The power that a person gains by writing a setting. The value is the switch that lets the ConfigMap write it."""
+    """What a person could do by writing a setting. The value is the switch that lets the ConfigMap write such
+    settings."""
 
     COMMANDS = "config_map_may_run_commands"
     FILES = "config_map_may_name_files"
@@ -55,7 +58,8 @@ it."""
 def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
     """Returns why the ConfigMap must not set this setting, and what to do instead; empty if it may.
 
-    `settings` has the switches, and the secrets that would be sent to another server."""
+    The result depends on the switches in `settings`, and on secrets there that the agent would send to another server.
+    """
     power, why = _needed(name, texts, settings)
     if power is None or getattr(settings, power):
         return ""

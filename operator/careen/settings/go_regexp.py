@@ -1,7 +1,7 @@
 """Translates Go's regular expressions (RE2, https://github.com/google/re2/wiki/Syntax), which kured uses, to Python's.
 
-Go's syntax that Python lacks is an error, and the message names the syntax. Python's own extensions, such as `(?!…)`,
-are kept."""
+Raises an error that names the syntax if Python lacks it. Keeps Python's own extensions, such as `(?!…)`.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +51,11 @@ _REPEAT = re.compile(r"\{\d+(,\d*)?\}")
 
 
 class _Translation:
-    """Translates an expression in one pass from left to right, and applies flags to each piece.
+    """Translates an expression in one pass from left to right, and writes the flags at each piece.
 
-    In Go a flag holds from its position to the end of its group, even across a `|`. Python has no such flags."""
+    In Go a flag holds from its position to the end of its group, even across a `|`. Python's flags cannot begin in the
+    middle of a group.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -186,14 +188,15 @@ def _members(found: re.Match[str]) -> str:
 
 @cache
 def _complement(members: str) -> str:
-    """Returns the characters that are not in this class of ASCII characters, as ranges."""
+    """Returns, as ranges, all characters that are not in this class of ASCII characters."""
     inside = re.compile(f"[{members}]")
     return _ranges([code for code in range(128) if not inside.match(chr(code))] + [128, sys.maxunicode], joins=True)
 
 
 @cache
 def _category(name: str, *, is_without: bool) -> str:
-    """Returns the characters of a general category such as L or Lu, as ranges. Python has no tables of scripts."""
+    """Returns the characters of a general category such as L or Lu, as ranges. Supports no scripts, because Python has
+    no tables of them."""
     if name not in _CATEGORIES:
         raise ValueError(
             f"expected a regular expression without \\p{{{name}}}: only Unicode's general categories "

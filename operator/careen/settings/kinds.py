@@ -30,10 +30,12 @@ from scheduler_core.values import Value
 
 
 class ValueKind(Value, kw_only=True):
-    """How values of a setting are written. With `many`, a person may repeat the flag or give a list in the ConfigMap.
+    """How people write the values of a setting. With `many`, a person may repeat the flag, or write a list in the
+    ConfigMap.
 
-    `split` cuts one text into several values. kured's stringSlice splits at commas. Its stringArray does not, because a
-    label selector contains commas."""
+    `split` cuts one text into several values. As in kured, a stringSlice is split at commas and a stringArray is not,
+    because a label selector contains commas.
+    """
 
     metavar: str
     parse: Callable[[str], Any]
@@ -64,8 +66,8 @@ class ValueKind(Value, kw_only=True):
 
 
 def unquoted(text: str, kind: ValueKind) -> str:
-    """Removes one pair of quotes around the whole text. `- --notify-url=""` in a manifest passes two quotes, and the
-    comments in kured's own manifest show that form."""
+    """Removes one pair of quotes around the whole text. The comments in kured's own manifest show `- --notify-url=""`,
+    and such a line passes the two quotes to the agent."""
     inside = text[1:-1]
     is_pair = len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'" and text[0] not in inside
     return inside if is_pair and not (inside and kind.may_begin_with_a_quote) else text
@@ -94,7 +96,8 @@ def duration(text: str) -> float:
 
 
 def deadline(text: str) -> float:
-    """Parses a duration greater than 0. People write 0 for "no limit", but here 0 would leave no time at all."""
+    """Parses a duration greater than 0. Refuses 0, because people write 0 for "no limit", but it would leave no time at
+    all."""
     seconds = duration(text)
     if seconds <= 0:
         raise ValueError("expected a duration longer than 0; there is no way to switch this limit off")
@@ -177,7 +180,7 @@ def regexp(text: str) -> re.Pattern[str] | None:
 
 
 def go_regexp(text: str) -> GoRegexp | None:
-    """Compiles a regular expression like `regexp`, and keeps its original text."""
+    """Compiles a regular expression as `regexp` does. The result also has the original text."""
     pattern = regexp(text)
     return GoRegexp(text, pattern) if pattern else None
 
@@ -296,8 +299,8 @@ def _is_address(kind: Callable[[str], object], text: str) -> bool:
 
 
 def _is_host_name(text: str) -> bool:
-    """Whether the text is a host name, in small or capital letters. A name that ends in a number is a malformed
-    address."""
+    """Whether the text is a host name, in small or capital letters. A name that ends in a number is refused, because it
+    is probably a malformed address."""
     return (
         len(text) <= 253
         and bool(_DNS_SUBDOMAIN.fullmatch(text.lower()))
@@ -330,13 +333,13 @@ def label(text: str) -> tuple[str, str]:
 
 
 def kureds_label(text: str) -> tuple[str, str]:
-    """Parses a label as kured does. kured cuts off a second `=` and the text after it, which no label value can
-    contain."""
+    """Parses a label as kured does. If the text has a second `=`, that `=` and the text after it are left out, because
+    no label can contain them."""
     return label("=".join(text.split("=")[:2]))
 
 
 def second_equals(text: str) -> str:
-    """Returns a remark that names the labels which kured's rule has cut; empty if there are none."""
+    """Returns a remark on the labels that `kureds_label` has cut at a second `=`; empty if there are none."""
     cut = [part for part in comma_separated(text) if part.count("=") > 1]
     return (
         f"as in kured, the second = of {', '.join(cut)} and the text after it are left out: no label can contain them"
@@ -442,12 +445,14 @@ def url(text: str) -> str:
 
 
 def template(text: str) -> str:
-    """Checks a message template with at most one `%s`, for the node's name. Without a `%s`, Go prints `%!(EXTRA …)`."""
+    """Checks a message template. It may contain one `%s`, for the node's name. Without `%s`, Go prints `%!(EXTRA
+    …)`."""
     return _template(text, templates.FIELDS)
 
 
 def template_of_figures(text: str) -> str:
-    """Checks a template for the message at the end of a roll-out, which has more fields than other messages."""
+    """Checks the template of the message at the end of a roll-out. This template may use more fields than other
+    templates."""
     return _template(text, templates.FIELDS + templates.FIGURES)
 
 

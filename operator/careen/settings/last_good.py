@@ -1,9 +1,11 @@
-"""Keeps the ConfigMap's settings that were in force when the node took its claim. An agent that restarts and cannot use
-the ConfigMap uses them.
+"""Keeps the settings of the ConfigMap that were in force when the node took its claim. An agent uses them if it
+restarts and cannot use the ConfigMap.
 
-They are in an annotation of the Node for as long as the claim exists. The folder of the host's lock would not do,
-because it is in memory and does not survive the reboot. The record would not do either, because an older release
-rejects a record with an unknown field. Secrets are left out, because every reader of Nodes could read them."""
+They are in an annotation of the Node for as long as the claim exists. The folder of the host's lock cannot keep them,
+because it is in memory and does not survive the reboot. The node's record cannot keep them either, because an older
+release rejects a record with an unknown field. Secrets are left out, because everybody who can read Nodes could read
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,10 @@ _NAMES = {flag(name): name for name, setting in SETTINGS.items() if not setting.
 
 
 class LastGood(Value, kw_only=True):
-    """Settings that replace the ConfigMap's, and why.
+    """Settings that the agent uses instead of the ConfigMap's, and why it does.
 
-    `is_whole` is False if some or all of the ConfigMap's settings are unknown."""
+    `is_whole` is False if some or all of the ConfigMap's settings are unknown.
+    """
 
     resolved: Resolved
     is_whole: bool
@@ -33,7 +36,7 @@ class LastGood(Value, kw_only=True):
 
 
 def to_annotation(resolved: Resolved) -> str:
-    """Returns the settings that come from the ConfigMap, as short JSON; empty if they are too long for the
+    """Returns the settings that come from the ConfigMap, as short JSON. Empty if they are too long for an
     annotation."""
     given = {flag(name): each.texts for name, each in resolved.origins.items() if each.source is Source.CONFIG_MAP}
     secret = sorted(name for name, texts in given.items() if _is_secret(name, texts))
@@ -48,7 +51,8 @@ def to_annotation(resolved: Resolved) -> str:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether the annotation contains no setting, or cannot be read, as with the claim of an older release."""
+    """Whether the annotation contains no setting or cannot be read. The annotation of an older release is an
+    example."""
     found = _read(text)
     return found is None or not (found.settings or found.left_out)
 
@@ -64,8 +68,10 @@ def restore(
 ) -> LastGood:
     """Restores the settings from flags, environment and the annotation.
 
-    `lock_annotation`: the annotation that contains the lock with the node's claim, according to the record. Raises
-    `BadSettings` if flags and environment alone are unusable: then the agent has no settings to continue with."""
+    `lock_annotation` is the annotation with the lock in which the node has its claim, according to the node's record.
+    Raises `BadSettings` if flags and environment alone are unusable, because the agent then has no settings to go on
+    with.
+    """
     found = _read(text)
     values: dict[str, Any] = {}
     if found is not None:
@@ -131,5 +137,5 @@ def _is_secret(name: str, texts: Sequence[str]) -> bool:
 
 
 def _matters(name: str) -> bool:
-    """Whether a decision depends on the setting. Settings for messages to people do not count."""
+    """Whether a decision depends on the setting. Decisions do not depend on settings for messages to people."""
     return name not in _NAMES or not SETTINGS[_NAMES[name]].kind.is_secret

@@ -1,8 +1,9 @@
 """The settings in force. A changed ConfigMap takes effect as a whole or not at all.
 
-After a bad edit the old settings stay in force and the agent reports the problem. The same holds if the ConfigMap is
-deleted: `kubectl replace --force` deletes it for a moment, and without its settings every gate in it would open.
-Settings that cannot change while the agent runs take effect at its next start."""
+After a bad edit the old settings stay in force, and the agent reports the problem. The same holds if the ConfigMap is
+deleted, as `kubectl replace --force` does for a moment: without the ConfigMap's settings, the gates that it configures
+would no longer refuse. Settings that cannot change while the agent runs take effect at its next start.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +54,11 @@ class LiveSettings:
         config_map_name: str,
         instead: LastGood | None = None,
     ) -> None:
-        """Resolves the settings of the start. If `instead` is given, its settings are in force until `offer` gets a
-        usable ConfigMap.
+        """Resolves the settings of the start. If `instead` is given, its settings are in force until `offer` gets
+        usable settings from the ConfigMap.
 
-        Raises `BadSettings`, because at the start there are no older settings that could stay in force."""
+        Raises `BadSettings`, because at the start there are no older settings that could stay in force.
+        """
         self._given = given
         self._name = config_map_name
         self._seen = config_map
@@ -82,13 +84,12 @@ class LiveSettings:
 
     @property
     def stands_in(self) -> str:
-        """Why older settings are in force instead of the ConfigMap's; empty if the ConfigMap's settings are in
-        force."""
+        """Why the agent uses older settings instead of the ConfigMap's; empty if it uses the ConfigMap's."""
         return self._instead.why if self._instead else ""
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """The settings that the ConfigMap has changed and that take effect when the agent starts again."""
+        """The changed settings that take effect only when the agent starts again."""
         return self._waiting
 
     @property
@@ -98,7 +99,7 @@ class LiveSettings:
 
     @property
     def scheduler_config(self) -> str | Unknown:
-        """The text of the scheduler's configuration. A text from the ConfigMap is that of the settings in force; a file
+        """The text of the scheduler's configuration. A text in the ConfigMap is part of the settings in force; a file
         is read at each call."""
         where = self.settings.scheduler_config
         if scheduler_config.is_key(where) and self._instead is None:
@@ -110,7 +111,7 @@ class LiveSettings:
 
     @property
     def may_scheduler_config_name_files(self) -> bool:
-        """Whether the text of `scheduler_config` may name files, which the code that reads it then opens."""
+        """Whether the text of `scheduler_config` may name files. The code that reads the text opens these files."""
         return _may_name_files(self.settings)
 
     def offer(self, config_map: SeenConfigMap | None) -> tuple[str, ...]:
@@ -130,7 +131,8 @@ class LiveSettings:
         return ()
 
     def _missed(self) -> tuple[str, ...]:
-        """Returns the problem that the ConfigMap does not exist; nothing if the agent has never seen one."""
+        """Returns the problem that the ConfigMap was deleted. Returns nothing if the agent has never seen a
+        ConfigMap."""
         if self._seen is None and self._instead is None:
             return ()
         remedy = "create it again. To drop the settings, create an empty one or restart the agents"
@@ -149,8 +151,8 @@ class LiveSettings:
         _tell(changed, waiting, resolved)
 
     def _policy_of(self, resolved: Resolved) -> Policy:
-        """Returns the policy of the settings in force. Adds the ConfigMap's settings from `resolved` as
-        `kept_settings`, for an agent that restarts and cannot read the ConfigMap."""
+        """Returns the policy of the settings in force. It contains the ConfigMap's settings from `resolved` as
+        `kept_settings`; the agent needs them if it restarts and cannot read the ConfigMap."""
         policy, instead = policy_of(self.settings), self._instead
         if instead is None:
             return replace(policy, kept_settings=last_good.to_annotation(resolved))
@@ -163,9 +165,10 @@ class LiveSettings:
         return self._seen.data if self._seen else {}
 
     def _read_scheduler_config(self, resolved: Resolved, data: Mapping[str, str], *, is_new: bool) -> str:
-        """Returns the text of the scheduler's configuration.
+        """Returns the text of the scheduler's configuration. Raises `BadSettings`.
 
-        Checks a file when the setting changes; each forecast reads the file again. Raises `BadSettings`."""
+        If the text is in a file, it is checked here when the setting changes, and each forecast reads the file again.
+        """
         where = resolved.settings.scheduler_config
         if not is_new and not scheduler_config.is_key(where):
             return ""

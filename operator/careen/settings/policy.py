@@ -21,7 +21,7 @@ from careen.settings.tree import Settings
 
 
 def policy_of(settings: Settings) -> Policy:
-    """Returns the policy that decisions follow. Pure: the same settings give the same policy."""
+    """Returns the policy that decisions follow. The same settings always give the same policy."""
     return Policy(
         node_name=settings.node_id,
         concurrency=settings.concurrency,
@@ -71,8 +71,8 @@ def policy_of(settings: Settings) -> Policy:
 
 
 def _out_of_balancers(settings: Settings) -> dict[str, str]:
-    """Returns the label that takes the node out of load balancers. The agent sets it with the cordon and restores it
-    like other labels."""
+    """Returns the label that excludes the node from load balancers; none if the setting is off. The agent sets the
+    label with the cordon, and restores it like other labels."""
     return {keys.EXCLUDE_FROM_BALANCERS: "true"} if settings.load_balancer_settle else {}
 
 

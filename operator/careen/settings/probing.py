@@ -1,5 +1,5 @@
-"""Finds probes that cannot work with the agent's access to its host. The agent then refuses to start, because otherwise
-the node would never reboot."""
+"""Finds probes that cannot work with the agent's access to its host. If there is one, the agent refuses to start,
+because otherwise the node would never reboot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _without_a_source(settings: Settings) -> list[str]:
 
 
 def _beside_the_probes(settings: Settings) -> list[str]:
-    """Returns the problems of settings without their probe, and of a probe without its setting."""
+    """Returns the problems of settings whose probe is not used, and of a probe without the setting that it needs."""
     found = []
     if ("uptime" in settings.reboot_probes) is not bool(settings.reboot_max_uptime):
         found.append("--reboot-max-uptime and the probe uptime of --reboot-probes belong together: give both")

@@ -1,8 +1,8 @@
-"""Reads the text that `--scheduler-config` names and checks that it is a KubeSchedulerConfiguration.
+"""Reads the text to which `--scheduler-config` refers, and checks that it is a KubeSchedulerConfiguration.
 
-An invalid text is a bad setting like any other. Some texts cannot be checked within a turn: those that are too long or
-too deep, or that have YAML aliases. The forecast's child process checks them, because it has a deadline and a memory
-limit."""
+An invalid text is a bad setting like any other. A text that is too long or too deep, or that has YAML aliases, cannot
+be checked within a turn. The forecast's child process checks such a text, because it has a deadline and a memory limit.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _LONGEST_SENTENCE = 300
 class Unusable(Exception):
     """The text is missing, or it is not a KubeSchedulerConfiguration.
 
-    The message continues a sentence that begins with the name of the setting."""
+    The message is the end of a sentence that begins with the name of the setting.
+    """
 
 
 def is_key(where: str) -> bool:
@@ -56,7 +57,8 @@ def read_judged(where: str, data: Mapping[str, str], config_map: str, *, may_nam
 
 
 def told(error: ConfigurationError) -> str:
-    """Returns the error in one line. If a file was refused, adds the switch that lets the ConfigMap name files."""
+    """Returns the error in one line. If the error is a file name that is not allowed, adds the switch that allows file
+    names in the ConfigMap."""
     from scheduler_core.config.configuration import NO_FILE
 
     words = str(error)
@@ -65,8 +67,8 @@ def told(error: ConfigurationError) -> str:
 
 
 def may_name_files(where: str, *, is_config_map_trusted: bool) -> bool:
-    """Whether the text may name files of an extender's tlsConfig, which the agent opens as root. A text in the
-    ConfigMap may do so only with --config-map-may-name-files, even if a flag names its key."""
+    """Whether the text may name files for an extender's tlsConfig, which the agent opens as root. A text in the
+    ConfigMap may do so only with --config-map-may-name-files, even if a flag selects the ConfigMap's key."""
     return is_config_map_trusted or not is_key(where)
 
 
@@ -98,7 +100,8 @@ def _of_file(path: str) -> str:
 
 
 def _why_not(text: str, *, may_name_files: bool) -> str:
-    """Returns why the text is not a KubeSchedulerConfiguration; empty if it is one, or if it cannot be checked here."""
+    """Returns why the text is not a KubeSchedulerConfiguration. Empty if it is one, or if this process cannot check
+    it."""
     from scheduler_core.config.configuration import Configuration  # few agents are given one
     from scheduler_core.config.fields import ConfigurationError
 
@@ -127,7 +130,7 @@ _CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndTo
 
 
 def _is_soon_read(text: str) -> bool:
-    """Whether the text can be parsed quickly. Raises `yaml.YAMLError`."""
+    """Whether the text is small and simple enough to be parsed within a turn. Raises `yaml.YAMLError`."""
     levels = 0
     if len(text) > _MOST_JUDGED:
         return False

@@ -1,8 +1,9 @@
 """Combines the sources of settings. The strongest comes first: flag, CAREEN_X, KURED_X, the ConfigMap, the default.
 
-In kured the environment overrides flags. Here the flag overrides the environment; if both are given and differ, the
-agent says so when it starts. The agent rejects unknown, unreadable and contradictory settings, and reports all of them
-at once with setting, source and remedy. Otherwise a typing error could remove a gate, and nodes would reboot."""
+In kured the environment overrides flags. Here the flag overrides the environment, and the agent says so at its start if
+both are given and differ. The agent rejects unknown, unreadable and contradictory settings, because a typing error
+could otherwise remove a gate, and nodes would reboot. It reports all of them at once, with setting, source and remedy.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from scheduler_core.values import Value
 
 
 class Source(StrEnum):
-    """The sources of a value, strongest first."""
+    """The sources of a value. The strongest comes first."""
 
     FLAG = "flag"
     CAREEN_ENVIRONMENT = "CAREEN environment"
@@ -32,7 +33,8 @@ class Source(StrEnum):
 
 
 class Supplied(Value, kw_only=True):
-    """A value as written, with its source. `texts` has several elements only if the setting was repeated."""
+    """A value as a person wrote it, with its source. `texts` has several elements only if the person repeated the
+    setting."""
 
     source: Source
     where: str
@@ -104,8 +106,8 @@ def resolve(
 
 
 def _beyond_the_config_map(given: Mapping[str, Sequence[Supplied]], settings: Settings) -> list[str]:
-    """Returns the problems of settings that the ConfigMap must not set. Reports them even if a flag overrides the
-    setting, because it would take effect as soon as the flag is removed."""
+    """Returns the problems of settings that the ConfigMap must not set. A flag that overrides such a setting does not
+    help, because the setting would take effect as soon as somebody removes the flag."""
     return [
         f"{each.where} {why}"
         for name, values in given.items()
@@ -172,7 +174,7 @@ def _silence(settings: Settings) -> list[str]:
 
 
 def _twice(settings: Settings) -> list[str]:
-    """Returns the problems of settings that give two values for one thing."""
+    """Returns the problems of things that the settings contain twice, such as two entries of one name."""
     found = []
     for name in ("pre_reboot_node_labels", "post_reboot_node_labels"):
         given = [key for key, _ in getattr(settings, name)]
@@ -197,8 +199,8 @@ def _twice(settings: Settings) -> list[str]:
 
 
 def _credentials(settings: Settings) -> list[str]:
-    """Returns the problems of the credentials for Prometheus and Alertmanager. Prometheus takes one kind of
-    credentials, and it must be complete."""
+    """Returns the problems of the credentials for Prometheus and Alertmanager. For Prometheus, there must be only one
+    kind of credentials, and no part of it may be missing."""
     found = []
     given = [
         name
@@ -224,7 +226,7 @@ def _credentials(settings: Settings) -> list[str]:
 
 
 def nobody(settings: Settings) -> list[str]:
-    """Returns the problem that the agent does not know the name of its Node; nothing if it does."""
+    """Returns a problem if the agent does not know the name of its Node; otherwise nothing."""
     if settings.node_id:
         return []
     return [
@@ -419,7 +421,8 @@ def _only(texts: Sequence[str]) -> str:
 
 
 def _differences(given: Mapping[str, Sequence[Supplied]]) -> list[str]:
-    """Returns remarks on flags that override a variable with another value, because kured would use the variable."""
+    """Returns remarks on each flag that overrides a variable with another value. In kured, the variable would override
+    the flag."""
     return [
         f"--{flag(name)} is given as a flag ({_written(name, each[0])}) and as {other.where} "
         f"({_written(name, other)}): the flag is used (kured would use the variable)"
@@ -432,8 +435,8 @@ def _differences(given: Mapping[str, Sequence[Supplied]]) -> list[str]:
 
 
 def _unheard(name: str, parsed: Sequence[tuple[Supplied, Any]]) -> list[str]:
-    """Returns remarks on values in the ConfigMap that a flag or a variable overrides. For example, manifests/signal/
-    sets the sentinel as a flag, so another sentinel in the ConfigMap has no effect."""
+    """Returns remarks on values in the ConfigMap that a flag or a variable overrides. For example, the component
+    manifests/signal/ sets the sentinel by a flag, so a sentinel in the ConfigMap has no effect."""
     (first, value), *others = parsed
     return [
         f"{other.where} ({_written(name, other)}) has no effect: {first.where} ({_written(name, first)}) is used; "
@@ -444,8 +447,8 @@ def _unheard(name: str, parsed: Sequence[tuple[Supplied, Any]]) -> list[str]:
 
 
 def _in_the_open(origins: Mapping[str, Supplied]) -> list[str]:
-    """Returns remarks on secrets on the command line, because everyone on the host can see them in the list of
-    processes."""
+    """Returns remarks on secrets on the command line, because everybody on the host can see command lines in the list
+    of processes."""
     return [
         f"{given.where} contains a secret and is on the command line, where everyone on the host can read "
         f"it: give it as {variable(name, 'CAREEN')}, from a Secret"
@@ -464,7 +467,7 @@ def _taken_otherwise(origins: Mapping[str, Supplied]) -> list[str]:
 
 
 def _written(name: str, given: Supplied) -> str:
-    """Returns the given text without its secrets."""
+    """Returns the text as a person wrote it, but without its secrets."""
     return ", ".join(SETTINGS[name].kind.told(text) for text in given.texts)
 
 

@@ -1,7 +1,8 @@
 """Every setting of an agent: its meaning, its unit, how to switch it off, and the reason for its default.
 
-kured's 43 flags keep their names, types, defaults and meanings (kured 1.23); the text says where a meaning differs.
-`sources.py` defines the sources of values; `policy.py` builds the core's `Policy` from them."""
+kured's 43 flags keep their names, types, defaults and meanings (kured 1.23). If a meaning differs, the setting's text
+says so. `sources.py` defines the sources of values; `policy.py` builds the core's `Policy` from them.
+"""
 
 # ruff: noqa: RUF009 - the two wrappers of dataclasses.field are called once per field, as field itself would be
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Setting(Value, kw_only=True):
-    """The properties of a setting other than its value."""
+    """What a setting needs beside its value: its kind, its meaning and how it may be set."""
 
     kind: kinds.ValueKind
     help: str

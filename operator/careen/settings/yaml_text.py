@@ -1,8 +1,9 @@
-"""Reads YAML that people write, within bounds. Every failure is a `BadYaml` that says where.
+"""Reads YAML that people write, within limits. Every failure is a `BadYaml` that says where the problem is.
 
-PyYAML's safe loader builds only plain values, but it needs guards. Its constructors raise many kinds of errors
-(`2026-13-45`, `!!bool maybe`), and deep nesting ends in a RecursionError. A few aliases of aliases become gigabytes
-when code walks through them."""
+PyYAML's safe loader builds only plain values, but for three reasons that is not enough. Its constructors raise many
+kinds of errors (`2026-13-45`, `!!bool maybe`). Deep nesting ends in a RecursionError. A few aliases of aliases become
+gigabytes when code walks through them.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +97,7 @@ def _load(text: str, keep: Callable[[yaml.SafeLoader, yaml.Node], None]) -> Any:
 
 
 def _refuse_depth(loader: yaml.SafeLoader) -> None:
-    """Checks the depth with the parser alone, which does not recurse, unlike the later steps."""
+    """Refuses deeply nested text. Uses only PyYAML's parser, because the later steps recurse and would fail."""
     depth = 0
     while loader.check_event():
         event = loader.get_event()  # type: ignore[no-untyped-call]
@@ -106,8 +107,8 @@ def _refuse_depth(loader: yaml.SafeLoader) -> None:
 
 
 def _refuse_weight(root: yaml.Node) -> None:
-    """Checks the number and the depth of values. An alias counts at each use, because code that walks through the
-    result visits it each time."""
+    """Refuses too many values and deep nesting. An alias counts each time it is used, because code that walks through
+    the result visits its values each time."""
     known: dict[int, tuple[int, int]] = {}
     above: set[int] = set()
 
@@ -153,7 +154,8 @@ def _refuse_numbers(value: Any, seen: set[int]) -> None:
 
 
 def _words(error: yaml.YAMLError) -> str:
-    """Returns the position and the parser's explanation, without the error's own text, which quotes the line."""
+    """Returns where the error is and the parser's explanation. Does not use the text of the exception, because it
+    quotes the line."""
     if isinstance(error, yaml.reader.ReaderError):
         return f"character {error.position + 1} is not allowed in YAML"
     mark = getattr(error, "problem_mark", None)

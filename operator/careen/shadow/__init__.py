@@ -1,1 +1,1 @@
-"""Compares each binding of kube-scheduler with what scheduler_core would have said a moment before it."""
+"""Compares each binding of kube-scheduler with the node that scheduler_core would have chosen right before it."""

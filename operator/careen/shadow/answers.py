@@ -1,4 +1,4 @@
-"""Compares what scheduler_core says about one pod with the node to which the scheduler bound it."""
+"""Compares the node that scheduler_core expects for one pod with the node to which kube-scheduler bound it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Comparison(Value, kw_only=True):
 
 
 def answer(expected: Expectation, node: str) -> Comparison:
-    """Compares the expectation with the pod's node; an empty node means that the scheduler found none."""
+    """Compares the expectation with the pod's node. `node` is empty if the scheduler found no node."""
     return Comparison(reason=_reason(expected, node), expected=expected)
 
 
@@ -45,7 +45,8 @@ def _reason(expected: Expectation, node: str) -> AgreementReason:
 
 
 def results_of(expected: Expectation) -> Sequence[CycleResult]:
-    """Returns the result of each search. It is a single result if the scheduler examines every node."""
+    """Returns the result of each search that the scheduler may have run. There is only one if it examines every
+    node."""
     if expected.exact is not None:
         return (expected.exact,)
     return [result for _, result in (*expected.followed, *expected.spread)]
@@ -61,7 +62,7 @@ def compared(
     at: str,
     reason: AgreementReason,
 ) -> Compared:
-    """Returns the record of the comparison. Runs another search to explain a disagreement."""
+    """Returns the record of the comparison. If the two disagree, runs another search to explain why."""
     expected = given.expected
     shares = expected.shares
     said = tuple((name, round(shares.get(name, 0.0), 3)) for name in expected.named[:_MOST_SAID])
@@ -91,7 +92,7 @@ def _unknown(expected: Expectation) -> str:
 
 
 def _explained(plain: Compared, whole: CycleResult, node: str) -> Compared:
-    """Adds the reason of a disagreement. `whole` is the result of a search over every node."""
+    """Adds why scheduler_core disagrees with the scheduler. `whole` is the result of a search over every node."""
     status = whole.statuses.get(node)
     if status is not None and not status.is_success:
         return replace_value(plain, why=f"{status.plugin}: {status.message}", plugin=status.plugin)

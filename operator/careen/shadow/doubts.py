@@ -1,11 +1,13 @@
-"""The states of the cluster in which the scheduler may have decided about a pod, as far as events show.
+"""Finds the states of the cluster in which the scheduler may have decided about a pod, as far as events show.
 
-The scheduler decides a moment before its binding is seen, and counts a pod on its node as soon as it has decided. So
-the cluster right before a binding may lack pods that were decided earlier and bound later. It may have pods that were
-decided later and bound earlier, and changes that the scheduler had not seen.
+The scheduler decides a moment before other clients see its binding, and it counts the pod on its node at once. So the
+cluster right before a binding can differ from what the scheduler saw. It may lack pods that the scheduler decided
+earlier but bound later. It may contain pods that the scheduler decided later but bound earlier, and changes that the
+scheduler had not seen.
 
 Pods of equal priority are decided in the order in which they were created. If two pods are bound in another order
-within a short time, or if the cluster changed shortly before, the scheduler may have seen a second state."""
+within a short time, or if the cluster changed shortly before, the scheduler may have seen a second state.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ class ScheduledPod:
     followed_by: int = 0  # so many bindings that cannot be compared
 
     def other_worlds(self) -> Sequence[tuple[AgreementReason, Snapshot]]:
-        """Returns the other states of the cluster in which the scheduler may have decided, each with the reason."""
+        """Returns the other states of the cluster in which the scheduler may have decided about this pod. Each comes
+        with the reason why it is possible."""
         worlds = []
         if self.decided_before or self.decided_after:
             rows = self.before.columns.row_of
@@ -52,7 +55,8 @@ class ScheduledPod:
 
 
 def note_order(landed: ScheduledPod, others: Iterable[ScheduledPod]) -> None:
-    """Records on both pods that they were bound in another order than they were created."""
+    """Records on both pods that the scheduler may have decided them in another order than it bound them. That is likely
+    if the pod bound later was created earlier."""
     for other in others:
         is_close = landed.seen_at - other.seen_at <= CLOSE_SECONDS
         if not (is_close and landed.node and other.node) or landed.turn > other.turn:
@@ -71,24 +75,25 @@ class _Change:
 
 
 class RecentChanges:
-    """The recent changes that a scheduling decision reads. New pods and bindings are recorded elsewhere."""
+    """The recent changes of the cluster that a scheduling decision reads, except new pods and bindings."""
 
     def __init__(self) -> None:
         self._last: deque[_Change] = deque(maxlen=_MOST_CHANGES)
 
     def note(self, turn: int, now: float, before: Snapshot) -> None:
-        """Records a change that is about to happen. The pods that were created before it have turns up to `turn`."""
+        """Records a change that is about to happen. `turn` is that of the newest pod that was created before it."""
         self._drop(now)
         self._last.append(_Change(turn, now, before))
 
     def bound(self, pod: Pod, node: str) -> None:
-        """Adds a binding to every recent state, because the scheduler knew it before any other client."""
+        """Adds a binding to every recent state of the cluster, because the scheduler knows its own bindings before
+        other clients."""
         for each in self._last:
             each.bound.append((pod, node))
 
     def before(self, landed: ScheduledPod) -> Snapshot | None:
-        """Returns the cluster before the changes between the pod's creation and its binding; None if there were none
-        recently."""
+        """Returns the cluster as it was before the recent changes that came after the pod's creation; None if there
+        were none."""
         self._drop(landed.seen_at)
         for each in self._last:
             if each.turn >= landed.turn:

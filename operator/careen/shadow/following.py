@@ -1,4 +1,4 @@
-"""Runs the shadow: follows the cluster and compares, until a person or an option ends it."""
+"""Runs the shadow: follows the cluster and compares bindings, until a person or an option ends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _YIELD_SECONDS = 0.002  # between two comparisons all events that have come are 
 
 
 class Following:
-    """Feeds the shadow with the cluster's events. Calls `look` of the caller between comparisons."""
+    """Passes the cluster's events to the shadow. Calls the caller's `look` between comparisons."""
 
     def __init__(self, feed: ClusterFeed, shadow: Shadow, look: Callable[[], None]) -> None:
         self._feed = feed
@@ -25,7 +25,7 @@ class Following:
 
     async def begin(self, is_given_up: Callable[[], bool]) -> None:
         """Returns when every kind has been listed once, or when `is_given_up` says so. Raises `Forbidden` or
-        `Unauthorized` if a kind may not be listed or watched, because a comparison without it would be wrong."""
+        `Unauthorized` if a kind may not be listed or watched, because comparisons without this kind would be wrong."""
         self._task = asyncio.create_task(self._feed.run())
         complete = asyncio.create_task(self._feed.complete())
         try:
@@ -37,7 +37,7 @@ class Following:
             complete.cancel()
 
     async def go_on(self, is_enough: Callable[[], bool]) -> None:
-        """Compares until `is_enough` says so. Then compares the bindings that are still waiting."""
+        """Compares bindings until `is_enough` says so. Then compares the bindings that are still waiting."""
         while not is_enough():
             if not await self._compare():
                 with suppress(TimeoutError):

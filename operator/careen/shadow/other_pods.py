@@ -1,5 +1,5 @@
-"""Counts the pods per second that are bound and do not replace pods of a drain. A forecast of a drain does not foresee
-them, and each of them moves the start of the scheduler's search."""
+"""Counts how many pods per second are bound that do not replace pods of a drain. A forecast of a drain cannot foresee
+these pods, but each of them moves the start of the scheduler's search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST: Final = 6000
 
 
 class OtherPods:
-    """Counts the bindings of the last ten minutes."""
+    """Counts the bindings of the last ten minutes that do not replace pods of a drain."""
 
     def __init__(self, now: float) -> None:
         """Starts counting at `now`, in seconds of a monotonic clock that all later calls use."""
@@ -24,10 +24,11 @@ class OtherPods:
         self._left: defaultdict[tuple[str, OwnerReference | None], deque[float]] = defaultdict(deque)
 
     def leaves(self, pod: Pod, before: Snapshot, now: float) -> None:
-        """Records that a pod is deleted. `before` is the cluster right before that.
+        """Records that a pod is deleted. `before` is the cluster right before the deletion.
 
-        If the pod's node is cordoned, the next pod of its owner replaces it, even much later: StatefulSets and Jobs
-        create the replacement after the pod is gone."""
+        If the pod's node is cordoned, the next pod of its owner counts as the replacement, even if it comes much later:
+        a StatefulSet or a Job creates the replacement only after the pod is gone.
+        """
         if pod.owner is not None and before.has_node(pod.node_name) and before.node(pod.node_name).unschedulable:
             self._forget(now)
             self._left[pod.namespace, pod.owner].append(now)
@@ -42,13 +43,15 @@ class OtherPods:
             self._bound.append(now)
 
     def per_second(self, now: float) -> float:
-        """Returns the bindings per second; 0 until the first one. In the first minute, divides by a whole minute."""
+        """Returns the bindings per second; 0 until the first one. In the first minute, assumes that a whole minute has
+        passed."""
         _drop_old(self._bound, now)
         began = self._bound[0] if len(self._bound) == _MOST else max(self._began, now - WINDOW_SECONDS)
         return len(self._bound) / max(_LEAST_SECONDS if len(self._bound) < _MOST else 1e-3, now - began)
 
     def _forget(self, now: float) -> None:
-        """Forgets pods that no pod will replace, for example because their Deployment was scaled down."""
+        """Forgets deleted pods that were not replaced within a time limit, for example because their Deployment was
+        scaled down."""
         for owner, left in list(self._left.items()):
             _drop_old(left, now)
             if not left:

@@ -9,7 +9,7 @@ from scheduler_core.values import Value
 
 
 class Agreement(StrEnum):
-    """Whether scheduler_core and the scheduler agree. `CANNOT_SAY` counts as no agreement and as no disagreement."""
+    """Whether scheduler_core and the scheduler agree. `CANNOT_SAY` is neither an agreement nor a disagreement."""
 
     AGREED = "agreed"
     DISAGREED = "disagreed"
@@ -74,8 +74,8 @@ def outcome_of(reason: AgreementReason) -> Agreement:
 
 
 class Compared(Value, kw_only=True):
-    """The record of one comparison. `said` has the nodes that scheduler_core expected with their shares, the most
-    likely first. `node` is empty if the scheduler found no node."""
+    """The record of one comparison. `said` has the nodes that scheduler_core expected, each with its probability, the
+    most likely first. `node` is empty if the scheduler found no node."""
 
     pod: str
     profile: str

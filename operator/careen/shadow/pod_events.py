@@ -67,7 +67,7 @@ _EVENT: Final = msgspec.json.Decoder(_Event)
 
 
 def read_news(line: bytes) -> PodNews | None:
-    """Parses the event in the line; None if it is unreadable, which the cache reports."""
+    """Parses the event in the line. Returns None if the event is unreadable; the cache reports that."""
     try:
         event = _EVENT.decode(line)
     except (ValueError, RecursionError):

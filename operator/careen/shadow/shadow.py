@@ -1,7 +1,9 @@
-"""Follows a cluster in memory beside kube-scheduler, and computes at each binding what scheduler_core would have said.
+"""Follows a cluster in memory beside kube-scheduler, and computes at each binding the node that scheduler_core expects.
 
-It compares a binding one second after it was seen. Until then another binding may show that the scheduler decided the
-two in another order. If several orders are possible and the result depends on the order, the outcome is unknown."""
+It compares a binding one second after it was seen, because another binding may show until then that the scheduler
+decided the two pods in another order. If several orders are possible and lead to different nodes, the outcome is
+unknown.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,8 @@ class Shadow:
         monotonic: Callable[[], float],
         now: Callable[[], datetime],
     ) -> None:
-        """Starts without knowledge. `profiles` are the schedulerNames whose pods are compared; `scheduler` must know
-        all of them."""
+        """Creates a shadow that has seen nothing yet. `profiles` are the schedulerNames whose pods are compared;
+        `scheduler` must have a profile for each of them."""
         self.tally = RunCounts()
         self.belief: SearchBelief | None = None
         """Where the next search may begin. None until the first binding, and after a gap in the watch."""
@@ -66,8 +68,8 @@ class Shadow:
     # ---- what the feed says ----
 
     def before_list(self, kind: str) -> None:
-        """Prepares for a list, which replaces all objects of a kind. After a list of pods, the shadow does not compare
-        the bindings that the list contains."""
+        """Prepares for a list, which replaces all objects of a kind. Forgets which pods wait for a comparison before a
+        list of pods, because the list does not show the order of the bindings."""
         if kind == "Pod":
             if self._is_following:
                 self.tally.gaps += 1
@@ -77,7 +79,7 @@ class Shadow:
             self._is_following, self.belief = True, None
 
     def before(self, kind: str, line: bytes) -> None:
-        """Keeps the cluster as it is before an event changes it."""
+        """Keeps the state of the cluster before the event changes it."""
         self._news = read_news(line) if kind == "Pod" else None
         self._held = self._cache.find_pod(self._news.key) if self._news else None
         self._before = self._cache.snapshot() if self._is_of_interest(kind) else None
@@ -92,8 +94,8 @@ class Shadow:
         self._news = self._held = self._before = None
 
     def _is_of_interest(self, kind: str) -> bool:
-        """Whether the state before the event may be needed. Most events of pods do not need it, so no snapshot is
-        made."""
+        """Whether a comparison may need the state before the event. For most events of pods it does not, and the shadow
+        then makes no snapshot."""
         news, held = self._news, self._held
         if kind != "Pod":
             return True
@@ -163,8 +165,8 @@ class Shadow:
                 self._others.bound(held, self._monotonic())
 
     def _went_by(self, news: PodNews) -> None:
-        """Records a binding that cannot be compared. Its search still moved the start of the next search, which all
-        profiles share."""
+        """Records a binding that cannot be compared. It still counts for the start of the next search, because all
+        profiles of the scheduler share that start."""
         if not news.node or news.scheduler not in self._scheduler.runners:
             return
         if self._landed:
@@ -197,7 +199,8 @@ class Shadow:
 
     @property
     def learnt(self) -> SearchBelief | None:
-        """What a forecast may begin with; None if nothing was learned."""
+        """What was learned about the start of the scheduler's next search, for use by a forecast; None if nothing was
+        learned."""
         if self.belief is None or not self.belief.followed:
             return None
         return replace_value(self.belief, others=self._others.per_second(self._monotonic()))
@@ -210,8 +213,8 @@ class Shadow:
         return len(self._landed)
 
     def compare(self, *, at_last: bool = False) -> bool:
-        """Compares the oldest binding if it is at least a second old, or in any case with `at_last`. Returns whether it
-        compared one."""
+        """Compares the oldest binding if it is at least a second old, or, with `at_last`, even if it is newer. Returns
+        whether it compared one."""
         if not self._landed:
             return False
         landed = self._decided_first()
@@ -224,8 +227,8 @@ class Shadow:
         return True
 
     def _decided_first(self) -> ScheduledPod:
-        """Returns the oldest binding, or one that followed shortly and was decided before it: the start of a search
-        depends on the earlier searches."""
+        """Returns the binding that the scheduler decided first: the oldest one, or one that followed shortly. The order
+        matters, because each search starts where the earlier one ended."""
         oldest = self._landed[0]
         earlier = [each for each in self._landed if any(each is other for other in oldest.decided_before)]
         return min((oldest, *earlier), key=lambda each: each.turn)
@@ -248,8 +251,9 @@ class Shadow:
     def _belief_for(self, landed: ScheduledPod) -> SearchBelief:
         """Returns what is known about the start of the search.
 
-        To learn the start, the first bindings need many searches each. While many bindings wait, every start counts as
-        equally likely; learning begins when few wait."""
+        At the beginning nothing is known, and each binding then costs many searches. So while many bindings wait,
+        learning does not begin, and every start counts as equally likely.
+        """
         if self.belief is not None and len(self.belief.followed) <= _FEW_SEARCHES:
             return self.belief
         if len(self._landed) > _FEW_WAITING:

@@ -17,7 +17,8 @@ often: the expected sets cover 95 of 100 cases, and bindings that events leave u
 
 
 class RunCounts:
-    """The counts of one run. `gaps`: how often an interruption of the watch lost the order of the pods."""
+    """The counts of one run. `gaps` says how often an interruption of the watch lost the order in which pods were
+    created."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, AgreementReason]] = Counter()
@@ -44,7 +45,7 @@ class RunCounts:
         return found
 
     def number(self, outcome: Agreement, profile: str | None = None) -> int:
-        """Returns how many comparisons had this outcome."""
+        """Returns the number of comparisons with this outcome."""
         return sum(
             count
             for (each, reason), count in self.counts.items()
@@ -63,13 +64,14 @@ class RunCounts:
 
     @property
     def mean_set(self) -> float | None:
-        """The average number of nodes in the expected sets, which cover 95 of 100 cases. Counts only the listed nodes
-        of a set."""
+        """The average size of the set of nodes that scheduler_core expects for a pod. The set should contain the pod's
+        node in 95 of 100 cases. A record may list only a part of the set, and only that part counts."""
         return self.set_sizes / self.sets if self.sets else None
 
     @property
     def is_too_low(self) -> bool:
-        """Whether the scheduler probably has a configuration other than the one that careen was given."""
+        """Whether the agreement is so low that the scheduler probably has another configuration than the one given to
+        careen."""
         agreement = self.agreement
         return self.compared >= ENOUGH and agreement is not None and agreement < LEAST_AGREEMENT
 
@@ -81,7 +83,7 @@ class RunCounts:
         }
 
     def causes(self) -> tuple[str, ...]:
-        """Returns the likely causes of the disagreements and of pods of other schedulers, in sentences."""
+        """Returns sentences with the likely causes of disagreements, and about pods of other schedulers."""
         return (*_unknown_profiles(self.other_schedulers), *(_causes(self.disagreements) if self.is_too_low else ()))
 
 

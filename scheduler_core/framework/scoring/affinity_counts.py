@@ -28,17 +28,17 @@ Labels = Mapping[str, str]
 
 
 class Reach(Value):
-    """The namespaces that a term of an incoming pod selects in this snapshot.
+    """Finds the namespaces that a term of an incoming pod selects in this snapshot.
 
     If `negative_selectors_reach_all`, a namespaceSelector that matches a namespace without labels (NotIn, DoesNotExist)
-    selects every namespace. This is the regression of #132457, in the scheduler since 1.34.
+    selects every namespace. The scheduler does this since 1.34, by a regression of #132457.
     """
 
     snapshot: Snapshot
     negative_selectors_reach_all: bool
 
     def namespaces(self, term: PodAffinityTerm) -> frozenset[str] | None:
-        """Returns the names of the namespaces, or None for every namespace."""
+        """Returns the names of the selected namespaces. None means every namespace."""
         selector = term.namespace_selector
         if selector.requirements is None:
             return term.namespaces
@@ -96,10 +96,10 @@ class DomainCount(Value, eq=False):
 
 
 class AffinityCounts(Value, eq=False):
-    """The state of InterPodAffinity's filter. `near` counts, per topology key, the pods that all required affinity
-    terms select. `off` counts the pods that an anti-affinity term selects.
+    """The state of InterPodAffinity's filter, which counts pods in each domain of a topology key.
 
-    `keeps_off` counts, per topology key, the anti-affinity terms of existing pods that select the incoming pod.
+    `near` counts the pods that all required affinity terms select. `off` counts, for each anti-affinity term, the pods
+    that the term selects. `keeps_off` counts the anti-affinity terms of existing pods that select the incoming pod.
     """
 
     reach: Reach
@@ -110,8 +110,8 @@ class AffinityCounts(Value, eq=False):
     is_first_of_its_kind: bool
 
     def near_enough(self, labels: Labels) -> bool:
-        """Whether every required term has a matching pod in the node's domain. The first pod of a group with affinity
-        to itself passes on every node that has all keys."""
+        """Whether, for every required term, the node's domain contains a matching pod. If a pod has affinity to itself
+        and is the first of its group, it passes on every node that has all keys."""
         if any(count.topology.key not in labels for count in self.near):
             return False
         return all(count.at(labels) > 0 for count in self.near) or self._may_be_first
@@ -171,7 +171,7 @@ def _nobody(snapshot: Snapshot, key: str) -> DomainCount:
 
 
 def count_required(reach: Reach, pod: Pod) -> AffinityCounts | None:
-    """Returns the counts for a pod. Returns None if no required term of the pod or of an existing pod applies."""
+    """Returns the counts for a pod; None if neither the pod nor an existing pod has a required term that applies."""
     affinity, anti_affinity = pod.spec.pod_affinity.required, pod.spec.pod_anti_affinity.required
     keeps_off = _kept_off(reach, pod)
     if not affinity and not anti_affinity and not keeps_off:
@@ -206,7 +206,8 @@ def _by_domain(reach: Reach, key: str, per_node: Ints) -> DomainCount:
 
 
 class AffinityPull(Value, eq=False):
-    """The state of InterPodAffinity's score: the summed weights per domain, for each topology key of any term."""
+    """The state of InterPodAffinity's score. For each topology key of any term, it has the sum of the weights in each
+    domain."""
 
     by_key: tuple[tuple[Topology, Ints], ...]
 
@@ -226,8 +227,8 @@ class AffinityPull(Value, eq=False):
 
 
 def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | None:
-    """Returns the weights for a pod. Returns None if no term connects the pod with an existing pod on a labelled
-    node."""
+    """Returns the weights for a pod; None if no term connects the pod with an existing pod on a node that has the
+    term's key."""
     found: dict[str, list[tuple[int, Pull]]] = {}
     weight_of = {"keeps off": 0, "required": hard_weight, "preferred": 1}
     for (kind, key), pull in reach.snapshot.tally(PullTally(reach.newcomer(pod))).items():
@@ -247,7 +248,7 @@ def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | Non
 
 
 def _weighed(pulls: list[tuple[int, Pull]]) -> Ints:
-    """Sums the weights per domain. Nodes without the key get 0."""
+    """Adds up the weights in each domain. The last element, for nodes without the key, gets 0."""
     total = np.zeros(len(pulls[0][1].weights), dtype=np.int64)
     for factor, pull in pulls:
         total += pull.weights if factor == 1 else pull.weights * factor

@@ -1,7 +1,7 @@
 """Caches columns computed from a node's resources and its pods' requests, for filters and scores by resources.
 
-The scheduler sees pods with equal requests repeatedly, and few nodes change between them. In a large cluster, a column
-is cached, and only changed rows are computed again.
+The scheduler sees pods with equal requests repeatedly, and only few nodes change between them. So, in a large cluster,
+only the rows of changed nodes are computed again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _FEWEST_NODES: Final = 1000
 
 
 def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage], Scores]) -> Scores:
-    """Returns the result of `work_out` for these nodes. The result may depend on the key, on each node's allocatable
-    resources, and on its pods' requests, which are the second argument."""
+    """Returns the result of `work_out` for these nodes, partly from the cache. `work_out` may read only what is in the
+    key, the nodes' allocatable resources, and its second argument: the requests of the nodes' pods."""
     columns = nodes.snapshot.columns
     usage = nodes.snapshot.tally(UsageTally(nodes.rules))
     if len(columns) < _FEWEST_NODES:

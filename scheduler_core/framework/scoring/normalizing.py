@@ -8,9 +8,10 @@ from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
 
 
 def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
-    """Returns scores as a percentage of the highest score, rounded down. If reversed, the highest score becomes 0.
+    """Returns scores as a percentage of the highest score, rounded down. With `reverse`, a score of p percent becomes
+    100 − p.
 
-    If no score is above 0, they stay unchanged, or all become 100 if reversed.
+    If no score is above 0, the scores do not change; with `reverse`, all become 100.
     """
     highest = max(int(scores.max(initial=0)), 0)
     if highest == 0:

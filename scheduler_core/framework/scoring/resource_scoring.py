@@ -1,7 +1,7 @@
 """Scores nodes by their resources: least allocated, most allocated, and requested to capacity.
 
 The arithmetic is that of plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go, v1.36:
-integers, divided toward zero. Only the average of requested to capacity is rounded, halves away from zero.
+integers, whose quotients are truncated. Only the average of requested to capacity is rounded, halves away from zero.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
 
 
 def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes: NodeList, usage: Usage) -> Scores:
-    """Returns, for each node, the weighted average over the resources that the node has, or 0 if it has none of
-    them."""
+    """Returns the score of each node: the weighted average over the resources that the node has. It is 0 if the node
+    has none of them."""
     columns = nodes.snapshot.columns
     taken: dict[str, Ints] = {CPU: usage.nonzero_cpu, MEMORY: usage.nonzero_memory}
     lines = [columns.resources.get(share.name) for share in shares]
@@ -86,8 +86,8 @@ def _all_exact(columns: Columns, lines: Sequence[int | None]) -> bool:
 
 
 def _least_allocated_everywhere(parts: Sequence[tuple[int, Ints, Floats]]) -> Scores:
-    """Computes the least-allocated scores of nodes that all have every resource. Floating point divides several times
-    faster than integers do, and is exact here."""
+    """Computes least-allocated scores for nodes that all have every resource. It uses floating point, which divides
+    several times faster than integers do, and is exact for these numbers."""
     total = sum(weight for weight, _, _ in parts)
     rates = (
         (np.maximum(allocatable - used, 0.0) * float(MAX_NODE_SCORE) / allocatable).astype(np.int64) * weight
@@ -139,7 +139,7 @@ def _most_allocated(used: Ints, allocatable: Ints) -> Ints:
 
 
 def _along(scores: Ints, used: Ints, allocatable: Ints) -> Ints:
-    """Interpolates the score. `scores` has one score for each percent."""
+    """Returns the score for each utilization. `scores` has a score for each percent from 0 to 100."""
     utilization = np.clip(used * 100 // allocatable, 0, FULL)  # out of bounds where the product overflows
     found: Ints = scores[np.where(used > allocatable, FULL, utilization)]
     return found

@@ -1,4 +1,4 @@
-"""Scores along a configured shape: a piecewise linear function of utilization.
+"""Computes scores by a configured shape, which is a piecewise linear function of the utilization.
 
 Source: BuildBrokenLinearFunction in plugins/helper/shape_score.go, v1.36.
 """
@@ -19,8 +19,8 @@ _MOST_POINTS = 10  # of a shape's score
 
 @lru_cache(maxsize=64)
 def scores_along(shape: tuple[ShapePoint, ...]) -> tuple[int, ...]:
-    """Returns the score (0 to 100) for each utilization from 0 to `FULL` percent. Between two points, scores are
-    truncated toward zero."""
+    """Returns the score (0 to 100) for each utilization from 0 to `FULL` percent. A score between two points of the
+    shape is truncated."""
     return tuple(_score(shape, utilization) for utilization in range(FULL + 1))
 
 

@@ -1,7 +1,7 @@
 """Counts matching pods per topology domain, for PodTopologySpread.
 
-plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/spread.go, v1.36, define which nodes take
-part, what a domain is, and which pods count.
+Which nodes take part, what a domain is, and which pods count is as in
+plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/spread.go, v1.36.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def with_match_label_keys(constraint: TopologySpreadConstraint, pod: Pod) -> Top
 
 
 def with_selector(constraint: TopologySpreadConstraint, selector: LabelSelector) -> TopologySpreadConstraint:
-    """Returns a default constraint with the selector that was deduced for the pod."""
+    """Returns a default constraint with the selector that was derived from the pod's owners."""
     return replace_value(constraint, selector=selector)
 
 
@@ -51,15 +51,15 @@ _CONTROLLERS: Final = {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"
 
 
 def default_selector(snapshot: Snapshot, pod: Pod) -> LabelSelector:
-    """Joins the selectors of the pod's services and its controller. Empty if there are none; then no default constraint
-    applies."""
+    """Joins the selectors of the pod's services and of its controller. If the result is empty, no default constraint
+    applies to the pod."""
     key = ("default selector", pod.namespace, tuple(pod.labels.items()), pod.owner)
     return snapshot.remember(key, lambda: _deduce_selector(_owners_in(snapshot, pod.namespace), pod))
 
 
 class _Owners(Value):
     """The owners in one namespace that may select a pod: services by their first label, controllers by kind and name.
-    The index matters in a namespace with tens of thousands of old ReplicaSets, of which one owns the pod."""
+    This index makes the search fast in a namespace with tens of thousands of old ReplicaSets."""
 
     services: Mapping[tuple[str, str], Sequence[SelectingOwner]]
     controllers: Mapping[tuple[str, str], SelectingOwner]
@@ -110,8 +110,8 @@ def _query(namespace: str, selector: LabelSelector) -> PodQuery:
 
 
 def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> Ints:
-    """Counts the pods of the namespace that the selector matches and that are not terminating. An empty selector counts
-    none (countPodsMatchSelector in common.go)."""
+    """Counts, on each node, the pods of the namespace that the selector matches. Leaves out terminating pods. An empty
+    selector matches none (countPodsMatchSelector in common.go)."""
     if selector.is_empty or selector.requirements is None:
         return np.zeros(len(snapshot.columns), dtype=np.int64)
     return snapshot.tally(QueryTally(_query(namespace, selector)))
@@ -121,7 +121,8 @@ def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) 
 
 
 def _included(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint) -> Mask | None:
-    """Returns the nodes that the constraint's inclusion policies include; None for all nodes."""
+    """Returns the nodes that count under the constraint's inclusion policies (nodeAffinityPolicy, nodeTaintsPolicy).
+    None means all nodes."""
     mask: Mask | None = None
     if constraint.honors_affinity:
         required = None if pod.spec.node_affinity is None else pod.spec.node_affinity.required
@@ -153,10 +154,10 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
 
 
 class HardConstraint(Value, eq=False):
-    """One DoNotSchedule constraint with its counts. `counts` and `is_domain` have one element per domain,
-    `participating` one per row (None: every node participates).
+    """One DoNotSchedule constraint with its counts. `counts` and `is_domain` have an element for each value of the key.
+    `participating` has an element for each row; None means that every node participates.
 
-    A domain is a value of the key on at least one participating node, also if it has no pods. `own` is 1 if the pod
+    A value of the key is a domain if at least one participating node has it, even without pods. `own` is 1 if the pod
     itself would count. `fewest` is the smallest count of a domain.
     """
 
@@ -169,7 +170,8 @@ class HardConstraint(Value, eq=False):
     fewest: int
 
     def skew_in(self, value: str) -> int:
-        """Returns the skew of a domain: its count with the pod, minus the smallest count of a domain."""
+        """Returns the skew of a domain if the pod ran there: its count with the pod, minus the smallest count of any
+        domain."""
         code = self.topology.code_of.get(value)
         return (0 if code is None else int(self.counts[code])) + self.own - self.fewest
 
@@ -180,8 +182,8 @@ class HardConstraint(Value, eq=False):
         return by_domain[self.topology.codes]
 
     def changed(self, other: Pod, row: int, sign: int) -> HardConstraint:
-        """Returns the counts after another pod was added or removed. Here a terminating pod counts, and so does an
-        empty selector (updateWithPod in filtering.go)."""
+        """Returns the counts after another pod was added or removed. Unlike the first count, this one includes
+        terminating pods and treats an empty selector as matching, as in updateWithPod of filtering.go."""
         if not self.constraint.selector.matches(other.labels) or (
             self.participating is not None and not self.participating[row]
         ):
@@ -192,14 +194,14 @@ class HardConstraint(Value, eq=False):
 
 
 def _fewest(counts: Ints, is_domain: Mask | None, min_domains: int | None) -> int:
-    """Returns the smallest count of a domain. Returns 0 if there are fewer domains than minDomains, or none."""
+    """Returns the smallest count of a domain; 0 if there are no domains or fewer than minDomains."""
     domains = counts[:-1] if is_domain is None else counts[is_domain]
     return 0 if not len(domains) or len(domains) < (min_domains or 1) else int(domains.min())
 
 
 class HardSpread(Value):
-    """The pod's DoNotSchedule constraints. `takes_part` says for each row whether the node has all their keys (None:
-    every node has)."""
+    """The pod's DoNotSchedule constraints. `takes_part` says for each row whether the node has the keys of all
+    constraints. None means that every node has them."""
 
     constraints: tuple[HardConstraint, ...]
     takes_part: Mask | None
@@ -211,7 +213,7 @@ class HardSpread(Value):
 
 
 def count_hard(snapshot: Snapshot, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...]) -> HardSpread:
-    """Counts pods on all nodes of the snapshot, also on cordoned ones."""
+    """Counts the pods on all nodes of the snapshot, even on cordoned ones."""
     complete = _with_all_keys(snapshot, constraints)
     return HardSpread(tuple(_count_hard(snapshot, pod, c, complete) for c in constraints), complete)
 
@@ -244,8 +246,8 @@ def _count_hard(
 
 
 class SoftConstraint(Value, eq=False):
-    """One ScheduleAnyway constraint. `by_node` has the counts for the host name, `by_domain` those for any other key.
-    `weight` compensates for keys with many values."""
+    """One ScheduleAnyway constraint. `by_node` has the counts if the key is the host name, and `by_domain` if it is
+    another key. A key with many values gets a higher `weight`, because each of its domains has fewer pods."""
 
     constraint: TopologySpreadConstraint
     topology: Topology
@@ -268,14 +270,14 @@ class SoftConstraint(Value, eq=False):
 
 
 class SoftSpread(Value):
-    """The pod's ScheduleAnyway constraints. `ignored` marks rows of nodes that lack a key and so score 0 (None: no
-    node)."""
+    """The pod's ScheduleAnyway constraints. `ignored` marks the rows of nodes that lack a key; these nodes score 0.
+    None means that no node lacks a key."""
 
     constraints: tuple[SoftConstraint, ...]
     ignored: Mask | None
 
     def scores(self, nodes: NodeList) -> Scores:
-        """Returns raw scores: more matching pods give a higher score."""
+        """Returns raw scores. A node in domains with more matching pods has a higher raw score."""
         total = np.zeros(len(nodes))
         for soft in self.constraints:
             total += soft.parts(nodes)
@@ -286,7 +288,7 @@ class SoftSpread(Value):
         return rounded if self.ignored is None else np.where(nodes.take(self.ignored), 0, rounded)
 
     def score_of(self, pod: Pod, node_info: NodeInfo) -> int:
-        """Returns the same score as `scores`, for one node, counting its pods."""
+        """Returns the score that `scores` returns, but for one node, whose pods it counts itself."""
         if self.ignored is not None and self.ignored[node_info.row]:
             return 0
         total = 0.0
@@ -319,7 +321,7 @@ def _count_in(soft: SoftConstraint, pod: Pod, node_info: NodeInfo, value: str) -
 def count_soft(
     nodes: NodeList, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...], *, needs_all_keys: bool
 ) -> SoftSpread:
-    """Counts pods on all nodes, and domains among the nodes that passed the filters (`nodes`)."""
+    """Counts the pods on all nodes. Counts as domains only the values that `nodes`, which passed the filters, have."""
     snapshot = nodes.snapshot
     complete = _with_all_keys(snapshot, constraints) if needs_all_keys else None
     ignored = None if complete is None else ~complete
@@ -342,8 +344,8 @@ def _count_soft(
 
 
 def _domains_among(rows: NDArray[np.intp], codes: NDArray[np.intp], topology: Topology) -> int:
-    """Returns the number of distinct values in these rows. If fewer rows are left out than the rarest value has, no
-    value can be missing."""
+    """Returns the number of distinct values in these rows. Need not count if so few rows are missing that even the
+    rarest value must occur in the others."""
     if codes is topology.codes and len(codes) - len(rows) < topology.fewest:
         return topology.used
     return int(np.count_nonzero(np.bincount(codes[rows])))

@@ -19,8 +19,8 @@ class ManifestError(ValueError):
 
 
 class FieldError(ValueError):
-    """A field's value has the right type but cannot be read. A caller that knows the object raises a ManifestError from
-    this error."""
+    """A field's value has the right type but cannot be read. A caller that knows the object raises ManifestError
+    instead, which names the object."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")

@@ -1,5 +1,5 @@
-"""Reads the parts that several kinds of objects share: quantities, times, selectors, node affinity, and the names of
-the in-tree disks.
+"""Reads what several kinds of objects share: quantities, times, selectors, node affinity, and the names of the in-tree
+disks.
 
 from_manifest.py and storage_from_manifest.py read whole objects.
 """
@@ -37,7 +37,8 @@ def amounts_nanos(written: wire.Quantities | None, where: str) -> dict[str, int]
 
 
 def nanos(written: str | float, where: str) -> int:
-    """Converts one quantity to nano-units. Raises FieldError, which names `where`, if the quantity is invalid."""
+    """Converts one quantity to nano-units. Raises FieldError, with `where` as the field's name, if the quantity is
+    invalid."""
     try:
         return parse_nanos(written if type(written) is str else repr(written))
     except QuantityError as trouble:
@@ -78,8 +79,8 @@ def label_selector(written: wire.WireSelector | None) -> LabelSelector:
 
 
 def _requirement_problem(requirement: Requirement, operators: frozenset[str]) -> str:
-    """Returns why the API machinery would refuse the requirement (apimachinery/pkg/labels NewRequirement, v1.36). Empty
-    if it would accept it."""
+    """Returns why the API server would refuse the requirement (apimachinery/pkg/labels NewRequirement, v1.36). Empty if
+    it would accept the requirement."""
     key, operator, values = requirement.key, requirement.operator, requirement.values
     if operator not in operators:
         return f'"{operator}" is not a valid label selector operator'
@@ -146,6 +147,6 @@ API_NAME: Final = {
 
 
 def template_node(template: wire.WireTemplate | None) -> str:
-    """Returns the node that a pod template names, usually empty. Pods of such a template are bound there without a
-    scheduler."""
+    """Returns the node that a pod template names, usually empty. If a template names a node, its pods run there without
+    a scheduler."""
     return template.spec.node_name if template is not None and template.spec is not None else ""

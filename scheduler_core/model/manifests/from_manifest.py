@@ -1,7 +1,7 @@
 """Converts pods, nodes, budgets and controllers to the model, from JSON-like mappings or decoded wire structures.
 
-fields.py reads shared parts, storage_from_manifest.py reads storage. The API server's defaulting is not repeated: live
-objects have been defaulted, and the scheduler adds nothing either.
+fields.py reads shared parts, storage_from_manifest.py reads storage. This module adds no defaults, because the API
+server has already added them to existing objects, and the scheduler adds none either.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
 
 
 def manifest_key(manifest: object) -> str:
-    """Returns the "namespace/name" of any object, as far as the object has them."""
+    """Returns the "namespace/name" of any object; only its name if it has no namespace."""
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     if not isinstance(metadata, Mapping):
         return "without a name"
@@ -136,13 +136,14 @@ _NAMES: Final = 16384  # Enough for the largest supported clusters, 5,000 nodes 
 
 
 class _SharedLabels(dict[str, str]):
-    """A dict of labels that all pods with these labels share. A plain dict cannot have weak references."""
+    """The labels of all pods that have equal labels. It is a class of its own because a plain dict cannot have weak
+    references."""
 
     __slots__ = ("__weakref__",)
 
 
 class ToldByStatus(Value, kw_only=True):
-    """What a pod's status says, without its start time."""
+    """What a pod's status says, except the start time."""
 
     phase: str = "Pending"
     nominated_node_name: str = ""
@@ -164,8 +165,8 @@ class SharedParts(Value, kw_only=True):
 class PodReader:
     """Converts wire pods to pods. Equal specs become one object, and so do equal label sets.
 
-    Most pods of a cluster are copies of a few templates, so each spec is read once per template. Parts that no pod uses
-    any more are forgotten.
+    Most pods of a cluster are copies of a few templates, so each spec is read once for each template. The reader
+    forgets a spec or a label set when no pod uses it any more.
     """
 
     def __init__(self) -> None:
@@ -213,8 +214,7 @@ class PodReader:
         )
 
     def told_by(self, status: wire.WirePodStatus | None, spec: wire.WirePodSpec) -> ToldByStatus:
-        """Reads the state in the pod's status that scheduling uses beside the spec. Raises FieldError for an amount
-        that cannot be read."""
+        """Reads from the pod's status what scheduling uses. Raises FieldError for an amount that cannot be read."""
         if status is None:
             return ToldByStatus()
         is_ready, is_preempted = _what_conditions_tell(status.conditions or ())
@@ -228,8 +228,8 @@ class PodReader:
         )
 
     def _shared_name(self, name: str) -> str:
-        """Returns one string object for all pods with the same node, namespace or phase. Strings cannot have weak
-        references, so all are forgotten from time to time, and later pods share new ones."""
+        """Returns one string object for all pods with the same node, namespace or phase. From time to time all of these
+        strings are forgotten at once, because strings cannot have weak references."""
         known = self._names.get(name)
         if known is None:
             if len(self._names) >= _NAMES:
@@ -248,7 +248,7 @@ class PodReader:
         return known
 
     def controller(self, owners: tuple[wire.WireOwner, ...] | None) -> OwnerReference | None:
-        """Returns the owner that controls the pod: one object for all pods that it controls."""
+        """Returns the owner that controls the pod. All pods of this owner get the same object."""
         found = next((o for o in owners or () if o.controller), None)
         if found is None:
             return None
@@ -258,7 +258,8 @@ class PodReader:
         return known
 
     def _shared_resize(self, status: wire.WirePodStatus, spec: wire.WirePodSpec) -> PodResize | None:
-        """Returns the resize state if it differs from the spec. Nearly every status repeats its spec."""
+        """Returns the resize state. Returns None if the status repeats the spec, as the status of nearly every pod
+        does."""
         if _repeats_spec(status, spec):
             return None
         key = tuple(
@@ -288,7 +289,7 @@ class PodReader:
 
 
 def _what_conditions_tell(conditions: tuple[wire.WireCondition, ...]) -> tuple[bool, bool]:
-    """Returns whether the pod is ready, and whether the scheduler is preempting it."""
+    """Returns whether the pod is ready, and whether preemption is deleting it."""
     ready = preempted = False
     for condition in conditions:
         if condition.status == "True":
@@ -298,8 +299,8 @@ def _what_conditions_tell(conditions: tuple[wire.WireCondition, ...]) -> tuple[b
 
 
 def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
-    """Returns a key that is equal for specs that are equal for scheduling. It leaves out the node, and the volumes that
-    scheduling does not read."""
+    """Returns a key that is equal for two specs if scheduling cannot distinguish them. The key leaves out the node, and
+    volumes that scheduling does not read."""
     volumes = tuple(
         v for v in written.volumes or () if v != wire.WireVolume(v.name)
     )  # an unprefixed name: a kind that scheduling does not read
@@ -344,7 +345,7 @@ def _items(written: Mapping[str, Any] | None) -> object:
 
 
 def pod_spec(written: wire.WirePodSpec, namespace: str) -> PodSpec:
-    """Converts the spec of a pod in this namespace. Affinity terms without namespaces get this one."""
+    """Converts the spec of a pod in this namespace. An affinity term without namespaces gets this namespace."""
     affinity = written.affinity or wire.WireAffinity()
     pod_level = written.resources
     return PodSpec(
@@ -479,7 +480,8 @@ def _resize_is_infeasible(status: wire.WirePodStatus) -> bool:
 
 
 def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
-    """Whether the status of every container, as written, equals the spec, and no resize is refused."""
+    """Whether, for every container, the resources in the status are written as in the spec, and no resize is
+    refused."""
     if status.resources is not None:
         return False
     several = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
@@ -499,7 +501,8 @@ def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
 
 
 def _tells_nothing_new(status: wire.WireContainerStatus, wanted: wire.Quantities | None) -> bool:
-    """Whether a container's current and allocated resources are written as in its spec."""
+    """Whether the status of a container has the same current and allocated resources as its spec, in the same
+    notation."""
     has = status.resources.requests if status.resources else None
     return (has or None) == (wanted or None) and (
         not status.allocated_resources or status.allocated_resources == wanted
@@ -536,7 +539,7 @@ _IMAGES: Final[WeakValueDictionary[tuple[tuple[str, ...], int], NodeImage]] = We
 
 
 def _shared_image(names: tuple[str, ...], size_bytes: int) -> NodeImage:
-    """Returns one object for equal images of several nodes, kept as long as a node has the image."""
+    """Returns one object for equal images of several nodes. It is forgotten when no node has the image any more."""
     known = _IMAGES.get((names, size_bytes))
     if known is None:
         known = _IMAGES[names, size_bytes] = NodeImage(names, size_bytes)

@@ -64,7 +64,7 @@ def _indexes(text: str) -> int:
 
 
 def index_failures(annotations: Mapping[str, str]) -> int:
-    """Reads the number of failures of the pod's index, as the Job controller does: 0 if it is not a number
-    (pkg/controller/job/indexed_job_utils.go)."""
+    """Returns how often the pod's index has failed, as the Job controller reads it from an annotation: 0 if that is not
+    a number (pkg/controller/job/indexed_job_utils.go)."""
     text = annotations.get(INDEX_FAILURES, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

@@ -1,7 +1,8 @@
 """Converts API objects of every kind that scheduling reads to the model: from mappings, from raw JSON, and from list
 bodies.
 
-An object that cannot be read becomes a ManifestError with its name and the field; the other objects are read.
+If an object cannot be read, the result contains a ManifestError instead, with the object's name and the field. The
+other objects are read.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class ObjectReader:
 
 
 class RawPage(msgspec.Struct):
-    """A list body whose items are not decoded."""
+    """A list body whose items are still JSON text."""
 
     items: list[msgspec.Raw] | None = None
 

@@ -1,7 +1,7 @@
-"""Reads pages of pods. Most pods repeat a few templates literally, so equal text is decoded once.
+"""Reads pages of pods. Most pods repeat a few templates word for word, so equal text is decoded once.
 
-Pods of a template differ in `nodeName` and in `startTime`. The rest of the text is compared as written, which costs a
-fraction of decoding it.
+Pods of a template differ in `nodeName` and in `startTime`. The reader compares the other text of a pod without decoding
+it, which costs a fraction of decoding.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Texts(Generic[Written]):
         self._known: dict[object, Written] = {}
 
     def read(self, text: bytes) -> Written:
-        """Returns the structure decoded from an equal text."""
+        """Returns the structure for this text. Decodes the text only if no equal text was decoded before."""
         if text in self._known:
             return self._known[text]
         return self._keep(text, self._decoder.decode(text))
@@ -61,7 +61,8 @@ class _Texts(Generic[Written]):
 
 
 class _TextsButFor(_Texts[Written]):
-    """Decoded structures by their text, in which the value of one field may differ. `own_of` reads that value."""
+    """Decoded structures by their text. Texts that differ only in the value of one field share a structure. `own_of`
+    reads that value."""
 
     def __init__(self, field: bytes, shape: Any, own_of: Callable[[Written], str | None]) -> None:
         super().__init__(shape)
@@ -69,7 +70,8 @@ class _TextsButFor(_Texts[Written]):
         self._own_of = own_of
 
     def read_both(self, text: bytes) -> tuple[Written, str | None]:
-        """Returns a structure whose text differs at most in this field, and the field's value in this text."""
+        """Returns the structure that this text shares with others, and the value that the differing field has in this
+        text."""
         parts = self._cut.split(text, 2)
         if len(parts) != 3:  # without the field, or with several candidates for it
             written = self.read(text)
@@ -85,8 +87,8 @@ class _TextsButFor(_Texts[Written]):
 
 
 class RepeatedPods:
-    """Reads pages of pods for a `PodReader`. Create one for each reading of a cluster, because it keeps the texts of
-    deleted pods."""
+    """Reads pages of pods for a `PodReader`. It remembers the texts of all pods, even of deleted ones, so create a new
+    object whenever the whole cluster is read."""
 
     def __init__(self, reader: PodReader) -> None:
         self._reader = reader

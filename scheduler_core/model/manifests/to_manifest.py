@@ -1,7 +1,7 @@
-"""Converts pods and nodes back to API objects, for extenders: the fields that the model keeps, in the API's form.
+"""Converts pods and nodes back to API objects for extenders. The objects have the fields that the model keeps.
 
-Other fields (image pull policies, probes, managed fields) are missing. A caller that has the original object sends that
-object instead.
+Other fields (image pull policies, probes, managed fields) are missing. A caller that has the original object sends the
+original instead.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The API's JSON, reduced to the fields that scheduling reads. Decoding skips the other fields, which are most of a
 pod.
 
-These structures hold the JSON without interpretation; from_manifest.py converts them to the model. Storage and devices
-are in wire_storage.py. Names are the API's, in snake case. All structures are tuples or frozen structs, so that equal
-parts of different pods compare and hash equal and are converted once.
+These structures contain the JSON as it is; from_manifest.py converts them to the model. Storage and devices are in
+wire_storage.py. Names are the API's, in snake case. All structures are tuples or frozen structs. So equal parts of
+different pods have the same hash, and are converted once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Quantities = dict[str, str | int | float]
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """The base of all wire structures: camelCase names, unknown fields skipped, null read as absent for fields that
-    allow None."""
+    """The base of all wire structures. Names are in camelCase, unknown fields are skipped, and null means absent for
+    fields that allow None."""
 
 
 class WireOwner(Wire, frozen=True):
@@ -157,7 +157,7 @@ class WireClaimSource(Wire, frozen=True):
 
 
 class WireDisk(Wire, frozen=True):
-    """An in-tree disk of any kind; each kind uses a few of the fields."""
+    """An in-tree disk. The structure has the fields of all kinds of disks; each kind uses a few of them."""
 
     pd_name: str = ""
     volume_id: str = msgspec.field(default="", name="volumeID")
@@ -183,7 +183,7 @@ class WireImageSource(Wire, frozen=True):
 
 
 class WireNamedSource(Wire, frozen=True):
-    """A volume source of which only the presence is read."""
+    """A volume source. Only whether it exists is read."""
 
 
 class WireVolume(Wire, frozen=True):

@@ -1,6 +1,6 @@
 """Translates in-tree disks to the CSI drivers that replaced them.
 
-Translates only the fields that scheduling reads: the driver, the volume's handle, and its topology. Source:
+Only the fields that scheduling reads are translated: the driver, the volume's handle, and its topology. Source:
 k8s.io/csi-translation-lib, v0.36, and isCSIMigrationOn in pkg/scheduler/framework/plugins/nodevolumelimits/utils.go
 (v1.36).
 """
@@ -26,8 +26,8 @@ _BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-do
 
 
 class Migration(Value):
-    """An in-tree plugin and the driver that replaced it. `topology_key` is the node label that replaces the zone label,
-    or empty."""
+    """An in-tree plugin and the CSI driver that replaced it. `topology_key` is the node label that the driver uses
+    instead of the zone label, or empty."""
 
     plugin: str
     driver: str
@@ -48,23 +48,23 @@ _NEVER_COUNTED: Final = frozenset(
 
 
 def is_migratable_provisioner(provisioner: str) -> bool:
-    """Whether the name belongs to an in-tree plugin and not to a driver."""
+    """Whether the name is that of an in-tree plugin, rather than that of a CSI driver."""
     return provisioner in _DRIVER_OF_PLUGIN or provisioner in _NEVER_COUNTED
 
 
 def driver_of_provisioner(provisioner: str) -> str | None:
-    """Returns the driver that provisions for this in-tree plugin today, or None if the scheduler does not count its
-    volumes."""
+    """Returns the CSI driver that provisions volumes for this in-tree plugin today. None if the scheduler does not
+    count such volumes."""
     return _DRIVER_OF_PLUGIN.get(provisioner)
 
 
 def migrated_disk(disk: LegacyDisk) -> Handle | None:
-    """Returns a disk named in a pod in the form of its CSI driver, or None if no driver counts it."""
+    """Returns the disk that a pod names directly, as a volume of its CSI driver. None if no driver counts the disk."""
     return _handle(disk.kind, disk.identity, "UNSPECIFIED")
 
 
 def driver_of_volume(volume: PersistentVolume) -> Handle | None:
-    """Returns an in-tree volume in the form of its CSI driver, or None if no driver counts it."""
+    """Returns an in-tree volume as a volume of its CSI driver. None if no driver counts the volume."""
     zones = volume.labels.get(_BETA_ZONE) or volume.labels.get(_ZONE, "")
     return _handle(volume.legacy_kind, volume.legacy_identity, zones or "UNSPECIFIED")
 
@@ -85,8 +85,8 @@ def _handle(kind: str, identity: str, zones: str) -> Handle | None:
 
 
 def required_nodes(volume: PersistentVolume, csi_node: CSINode | None) -> NodeSelector | None:
-    """Returns the nodes that can reach the volume: its node affinity, with the driver's labels on a node that has
-    migrated the plugin."""
+    """Returns the node affinity of the volume, which selects the nodes that can reach it. If a node has migrated the
+    in-tree plugin, the affinity uses the driver's labels."""
     migration = _MIGRATIONS.get(volume.legacy_kind)
     if migration is None or not migration.topology_key or csi_node is None:
         return volume.node_affinity

@@ -1,4 +1,4 @@
-"""Resource claims and device classes, with the fields that matter for an allocated claim."""
+"""Resource claims and device classes, with the fields that scheduling reads of an allocated claim."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ class DeviceRequest(Value):
 
 
 class ResourceClaim(Value, kw_only=True):
-    """A claim for devices. If it is `allocated` and `available_on` is None, every node can reach the devices.
+    """A claim for devices. `available_on` selects the nodes that can reach the allocated devices; None means every
+    node.
 
-    `reserved_for` are the uids of its consumers.
+    `reserved_for` has the uids of the claim's consumers.
     """
 
     name: str

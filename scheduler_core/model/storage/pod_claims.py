@@ -16,8 +16,8 @@ BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 class ClaimUse(Value):
-    """A claim by name in the pod's namespace. If `is_ephemeral`, the claim was made for this pod, and the pod must own
-    it."""
+    """A claim by name in the pod's namespace. With `is_ephemeral`, the claim was made for a pod, and the pod that uses
+    it must own it."""
 
     name: str
     is_ephemeral: bool
@@ -37,7 +37,7 @@ def find_claim(pod: Pod, name: str, claims: Mapping[str, PersistentVolumeClaim])
 
 
 def ownership_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Returns why an ephemeral volume may not use this claim. Empty if the claim was made for the pod."""
+    """Returns why an ephemeral volume must not use this claim. Empty if the claim was made for the pod."""
     if claim.namespace == pod.namespace and claim.owner is not None and claim.owner.uid == pod.uid:
         return ""
     return f"PVC {claim.namespace}/{claim.name} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"

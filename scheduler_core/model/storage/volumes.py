@@ -38,7 +38,8 @@ class PersistentVolumeClaim(Value, kw_only=True):
 
 
 class ClaimReference(Value):
-    """PV.spec.claimRef: the claim to which the volume is bound or pre-bound. An empty uid means pre-bound by name."""
+    """PV.spec.claimRef: the claim to which the volume is bound. If `uid` is empty, the volume is only pre-bound, by the
+    claim's name."""
 
     namespace: str
     name: str
@@ -76,8 +77,8 @@ class TopologyRequirement(Value):
 
 
 class StorageClass(Value, kw_only=True):
-    """A storage class. `binding_mode` is None if the object has none; the scheduler reports that. `allowed_topologies`
-    are terms, at least one of which must match."""
+    """A storage class. If the object has no binding mode, `binding_mode` is None, which the scheduler reports. At least
+    one of the terms in `allowed_topologies` must match."""
 
     name: str
     provisioner: str = ""

@@ -1,7 +1,7 @@
 """The queueing hints of every default plugin: they say which event may help a pod.
 
-They are separate from the plugins, because the queue needs them at another time. A plugin with a method `events` has
-its own hints. A plugin without this method that is not in the table receives every event.
+They are separate from the plugins, because the queue and not the cycle uses them. A plugin can have a method `events`,
+which returns its own hints. If a plugin has no such method and is not in the table, every event counts as help.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def registered_hints(
     *,
     has_extenders: bool = False,
 ) -> RegisteredHints:
-    """Returns the hints of a profile's plugins: the plugin's own hints, otherwise the table's, otherwise a hint for
-    every event. Extenders receive every event."""
+    """Returns the hints of a profile's plugins: the plugin's own hints, or those of the table, or else a hint for every
+    event. Extenders get a hint for every event."""
     table = default_hints(profile, kube_version, rules)
     found: dict[str, tuple[EventHint, ...]] = {EXTENDER_NAME: EVERY_EVENT} if has_extenders else {}
     for plugin in plugins:

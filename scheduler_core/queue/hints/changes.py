@@ -18,7 +18,7 @@ _TODAYS_RULES: Final = RequestRules()
 
 
 def pod_changes(old: Pod, new: Pod, rules: RequestRules = _TODAYS_RULES) -> tuple[ClusterEvent, ...]:
-    """Returns the events of a pod's update, at least one: a change without a specific event is a general update."""
+    """Returns the events of a pod's update, at least one. If no specific event applies, returns the general update."""
     resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULED_POD
     actions = [
         action

@@ -1,4 +1,4 @@
-"""The events that help pods which wait for a change of themselves: gates, claims, their own preemption.
+"""Hints for pods that wait for a change of themselves: of their gates, their claims, or the end of their preemption.
 
 Source: EventsToRegister in plugins/{schedulinggates,dynamicresources,defaultpreemption}, v1.36.
 """

@@ -1,4 +1,5 @@
-"""The changes of nodes that help pods which a node rule refused: name, affinity, taints, cordon, features.
+"""Hints for pods that a rule about nodes refused: which changes of a node's name, affinity, taints, cordon or features
+help.
 
 Source: isSchedulableAfter… in plugins/{nodeaffinity,tainttoleration,nodeunschedulable,nodename,nodedeclaredfeatures},
 v1.36.

@@ -1,8 +1,8 @@
-"""The changes that help pods which a rule about other pods refused: spreading, affinity and anti-affinity.
+"""Hints for pods that a rule about other pods refused: spreading, affinity or anti-affinity.
 
-Source: isSchedulableAfter… in plugins/podtopologyspread/plugin.go and plugins/interpodaffinity/plugin.go, v1.36. A pod
-that a profile's default constraints spread has no selector here, because its selector requires the cluster's Services.
-So every such change counts as help for it.
+Source: isSchedulableAfter… in plugins/podtopologyspread/plugin.go and plugins/interpodaffinity/plugin.go, v1.36. The
+selector of a profile's default constraints depends on the cluster's Services, which hints do not know. So every such
+change counts as help for a pod with default constraints.
 """
 
 from __future__ import annotations

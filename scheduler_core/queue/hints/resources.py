@@ -1,4 +1,4 @@
-"""The changes that help pods without room: resources and host ports.
+"""Hints for pods that a node has no room for: resources and host ports.
 
 Source: isSchedulableAfter… in plugins/noderesources/fit.go and plugins/nodeports, v1.36.
 """

@@ -1,4 +1,4 @@
-"""The changes that help pods without storage.
+"""Hints for pods that a storage plugin refused.
 
 Source: isSchedulableAfter… in plugins/{volumebinding,volumezone,volumerestrictions,nodevolumelimits}, v1.36.
 """

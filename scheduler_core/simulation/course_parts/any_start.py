@@ -1,10 +1,10 @@
 """Computes on which nodes one pod may land if nothing is known of the scheduler's search: any start, any order of
 nodes.
 
-A forecast follows only some of the possible searches through the whole drain. The searches that it does not follow find
-other nodes, and the fewer it follows, the more of these nodes it misses. (If the scheduler checks a tenth of 5,000
-nodes, about thirty nodes may be the best one that a search finds.) For a single pod, all searches can be counted.
-`weighed` adds this count to the followed searches, as far as they confirm it.
+A forecast follows only some of the possible searches through the whole drain. Other searches find other nodes, and the
+forecast misses them. (If the scheduler checks a tenth of 5,000 nodes, about thirty nodes may be the best one that a
+search finds.) But for a single pod, all searches can be counted. `weighed` combines this count with the followed
+searches.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _Weights = NDArray[np.float64]
 
 
 def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: bool) -> Shares:
-    """Returns the share of the searches that choose each node, over all starts, if a search stops after `wanted` nodes
-    that fit. `result` is the cycle that checks every node. Unless the order of nodes is known, random orders have half
-    of the weight. Nodes of equal score have equal shares."""
+    """Returns, for each node, the share of all starts from which the search chooses it, if a search stops after
+    `wanted` nodes that fit. `result` is the cycle that checks every node. Unless the order of nodes is known, random
+    orders count for one half. Nodes of equal score have equal shares."""
     if result.table is None:
         return ((result.best, 1.0),) if result.node else ()
     columns = result.table.nodes.snapshot.columns
@@ -41,10 +41,11 @@ def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: boo
 
 
 def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str, float]:
-    """Combines the nodes that `number` followed searches chose with `prior`, the shares over all searches.
+    """Combines two estimates of where a pod lands: `counts` of the nodes that `number` followed searches chose, and
+    `prior`, the shares over all searches.
 
-    Of several weights for the prior, takes the one that best predicts each followed search from the others. The result
-    adds up to the sum of `counts`.
+    Tries several weights for the prior, and takes the one with which each followed search is best predicted from the
+    others. The result adds up to the sum of `counts`.
     """
     total = sum(counts.values())
     if not prior or total <= 0 or number < 2:
@@ -60,7 +61,7 @@ def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str
 
 
 def _likelihood(told: _Weights, expected: _Weights, number: int, worth: float) -> float:
-    """Returns the log-likelihood of the followed searches: each one is estimated from the other searches and the
+    """Returns the log-likelihood of the followed searches, if each one is predicted from the other searches and the
     prior."""
     seen = told > 0
     others = np.maximum(told[seen] - 1.0, 0.0)
@@ -73,7 +74,7 @@ def _groups(totals: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
 
 
 def _by_rank(totals: NDArray[np.int64], wanted: int) -> _Weights:
-    """Returns the share of each node if the order of nodes is random: the search takes a node if it finds this node and
+    """Returns the share of each node if the order of nodes is random. A search takes a node if it finds this node and
     none with a higher score."""
     fitting = len(totals)
     shares, none_before, better = np.zeros(fitting), 1.0, 0
@@ -88,8 +89,8 @@ def _by_rank(totals: NDArray[np.int64], wanted: int) -> _Weights:
 
 
 def _by_age(totals: NDArray[np.int64], wanted: int) -> _Weights:
-    """Returns the share of each node if the order is known: the share of starts from which the search finds this node
-    and none with a higher score."""
+    """Returns the share of each node if the order of nodes is known: from how many of the starts the search finds this
+    node and none with a higher score."""
     fitting = len(totals)
     shares, is_open = np.zeros(fitting), np.ones(fitting, dtype=bool)
     for places in _groups(totals):
@@ -105,7 +106,7 @@ def _by_age(totals: NDArray[np.int64], wanted: int) -> _Weights:
 
 
 def _sums(line: _Weights, wanted: int) -> _Weights:
-    """For each position, sums the next `wanted` values. After the last value comes the first one."""
+    """Returns, for each position, the sum of the next `wanted` values. The first value follows the last one."""
     wanted = min(wanted, len(line))
     ends = np.concatenate(([0.0], np.cumsum(np.concatenate((line, line[:wanted])))))
     return ends[wanted : wanted + len(line)] - ends[: len(line)]

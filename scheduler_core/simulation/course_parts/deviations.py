@@ -1,9 +1,10 @@
-"""Computes how a real cycle deviates from the computed one, because parallel workers do not proceed at equal speed.
+"""Computes how a real cycle may deviate from the computed one, because parallel workers do not proceed at equal speed.
 
-In some cycles one worker is ahead of another when the search ends. Such a cycle found the nodes in another order, so it
-may take another one of equal nodes. It also processed other nodes than the computed cycle. Both find as many nodes that
-fit as the scheduler wanted, so only refused nodes can change the start of the next search. If all nodes fit, or the
-search processes every node, the start is as computed. A few such cycles miss the best node, or find a better one.
+In some cycles one worker is ahead of another when the search ends. Such a cycle finds the nodes in another order, so it
+may take another one of several equal nodes. It has also processed other nodes than the computed cycle. Both find as
+many fitting nodes as the scheduler wanted, so the next start can differ only if they processed different numbers of
+refused nodes. If all nodes fit, or if the search processes every node, the start is as computed. A few cycles with a
+worker ahead miss the best node or find a better one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ STEPS: Final[Mapping[int, float]] = {
 
 
 def moves_start(result: CycleResult) -> float:
-    """Returns the probability that the next start is not `result.next_start`, if a worker is ahead."""
+    """Returns the probability that the next search does not start at `result.next_start`, if one worker is ahead of
+    another."""
     if result.sample is None or not result.evaluated:
         return 0.0
     fits = min(1.0, result.sample.looked_at / result.evaluated)
@@ -33,17 +35,18 @@ def moves_start(result: CycleResult) -> float:
 
 
 def goes_elsewhere(result: CycleResult) -> float:
-    """Returns the probability that the pod takes none of `result.best`, if a worker is ahead."""
+    """Returns the probability that the pod takes none of the nodes in `result.best`, if one worker is ahead of
+    another."""
     return 0.0 if result.sample is None else _ELSEWHERE
 
 
 def taken_in_order(result: CycleResult, node: str) -> float:
-    """Returns the probability that no worker is ahead and the pod takes this node."""
+    """Returns the probability that no worker is ahead and that the pod takes this node."""
     return 1.0 - AHEAD if node == foretold(result) else 0.0
 
 
 def taken_ahead(result: CycleResult, node: str) -> float:
-    """Returns the probability that a worker is ahead and the pod takes this node as one of the best ones."""
+    """Returns the probability that a worker is ahead and that the pod takes this node as one of the best nodes."""
     equals = equals_of(result)
     return AHEAD * (1.0 - goes_elsewhere(result)) / len(equals) if node in equals else 0.0
 

@@ -18,8 +18,8 @@ _PERSONAL_LABELS = frozenset(
 class Displaced(Value):
     """A displaced pod and its replacement, which needs a node. `arrival` is its position in the queue.
 
-    `choices` are the nodes that the replacement may take in this course: the chosen node, and equally good nodes that
-    no other course follows.
+    `choices` are the nodes that the replacement may take in this course: the chosen node, and equally good nodes for
+    which there is no other course.
     """
 
     pod: Pod
@@ -42,15 +42,15 @@ class Displaced(Value):
 
 
 def kind_of(pod: Pod) -> Hashable:
-    """Returns the same value for interchangeable pods: a controller creates them from one template, and only their
-    names differ."""
+    """Returns a value that is equal for interchangeable pods. Two pods are interchangeable if a controller creates them
+    from one template, so that only their names differ."""
     labels = frozenset(pair for pair in pod.labels.items() if pair[0] not in _PERSONAL_LABELS)
     return (pod.namespace, pod.owner, labels, pod.spec, pod.is_ready) if pod.owner else pod.key
 
 
 def joined(mine: Displaced, my_weight: float, theirs: Displaced, their_weight: float, *, is_theirs: bool) -> Displaced:
-    """Combines the results of two courses for interchangeable pods on the same node. If `is_theirs`, the other course
-    is the main course, so its result and score count."""
+    """Combines the results of two courses for interchangeable pods on the same node. With `is_theirs`, the other course
+    is the main course, and so its result and score are kept."""
     if not (is_theirs or theirs.is_after_cut or (theirs.choices, theirs.shares) != (mine.choices, mine.shares)):
         return mine
     told = theirs if is_theirs else mine

@@ -12,10 +12,10 @@ from scheduler_core.simulation.evicted.replacements import Recreation, recreatio
 
 @dataclass(slots=True)
 class EvictionRounds:
-    """The pods that remain to be evicted, and the evicted and refused pods of this round.
+    """The pods still to be evicted, and the evicted and refused pods of this round.
 
-    In a round, each pod is evicted once. When the evicted pods have ended, the next round repeats the refused
-    evictions.
+    In a round, the eviction of each pod is tried once. When the evicted pods have ended, the next round tries the
+    refused evictions again.
     """
 
     ledger: BudgetLedger
@@ -50,24 +50,24 @@ class EvictionRounds:
 
     @property
     def allows_another(self) -> bool:
-        """Whether the budgets allow the eviction of some remaining pod."""
+        """Whether the budgets allow the eviction of at least one remaining pod."""
         return any(self.ledger.refusal(pod) is None for pod in self.remaining)
 
     def refill(self) -> None:
-        """Adds the replacements that landed in this round to the healthy pods of the budgets."""
+        """Counts the replacements that landed in this round as healthy pods in their budgets."""
         for pod in self.healthy:
             self.ledger.refill(pod)
         self.healthy = ()
 
     def begin_next(self) -> tuple[Pod, ...]:
-        """Starts the next round, in which the refused evictions are repeated. Returns the evicted pods whose
-        replacements appear now."""
+        """Begins the next round, which tries the refused evictions again. Returns the evicted pods whose replacements
+        appear now."""
         gone = self.afterwards
         self.remaining, self.held, self.ending, self.afterwards = self.held, (), (), ()
         return gone
 
     @property
     def likeness(self) -> Hashable:
-        """A key that is equal for two objects whose next rounds proceed in the same way."""
+        """A key that is equal for two objects if their next rounds proceed in the same way."""
         asked, held = (tuple(pod.key for pod in pods) for pods in (self.remaining, self.held))
         return (asked, len(self.ending), held, self.ledger.state)

@@ -16,7 +16,7 @@ class PlacementQueue:
     """Every displaced pod, placed or not, by the key of the evicted pod, and the order in which the scheduler tries
     them.
 
-    The pods in `line` come first, in order. The pods in `pool` come next, in an unknown order.
+    First it tries the pods in `line`, in order. Then it tries the pods in `pool`, in an unknown order.
     """
 
     displaced: dict[str, Displaced] = field(default_factory=dict)
@@ -30,16 +30,16 @@ class PlacementQueue:
     # ---- pods that arrive ----
 
     def add(self, pod: Pod) -> str:
-        """Adds the replacement of the evicted pod. Returns the key of the evicted pod."""
+        """Adds the replacement of the evicted pod to the displaced pods. Returns the key of the evicted pod."""
         self.displaced[pod.key] = Displaced(pod, replacement_of(pod), len(self.displaced))
         return pod.key
 
     def add_next(self, pod: Pod) -> None:
-        """Adds the replacement of the evicted pod as the next pod to try."""
+        """Adds the replacement of the evicted pod. The scheduler tries it next."""
         self.line = (self.add(pod),)
 
     def add_pool(self, pods: Iterable[Pod]) -> None:
-        """Adds the replacements of these evicted pods, which appear in an unknown order."""
+        """Adds the replacements of these evicted pods to the pool, because they appear in an unknown order."""
         self.pool = tuple(self.add(pod) for pod in pods)
 
     def add_waiting(self, pods: Iterable[Pod]) -> None:
@@ -49,8 +49,8 @@ class PlacementQueue:
         self.line = self._who_waited
 
     def add_victim(self, victim: Pod, preemptions: int) -> None:
-        """Adds the replacement of a preempted pod at the end of the line. If the victim is itself a replacement that
-        had landed, the same displaced pod is added again."""
+        """Adds the replacement of a preempted pod at the end of the line. If the victim is itself a displaced pod that
+        had landed, adds this displaced pod again."""
         landed = (each for each in self.displaced.values() if each.landed and each.replacement.key == victim.key)
         known = next(landed, None)
         if known is not None:
@@ -61,8 +61,8 @@ class PlacementQueue:
             self.line = (*self.line, self.add(victim))
 
     def begin_round(self, gone: Iterable[Pod]) -> None:
-        """Begins a round after evicted pods have ended: the scheduler tries the pods without a node again, and the
-        replacements of `gone` appear."""
+        """Begins a round, after the evicted pods `gone` have ended: their replacements appear, and the scheduler tries
+        the pods without a node again."""
         retried = [each.pod.key for each in self.waiting]  # the postponed among them
         self.postponed = ()
         self.pool = (*retried, *(self.add(pod) for pod in gone))
@@ -76,11 +76,11 @@ class PlacementQueue:
         self.line = (key,)
 
     def postpone(self) -> None:
-        """Makes the pods of the pool wait for the evictions of the next round."""
+        """Makes the pods of the pool wait for the next round."""
         self.pool, self.postponed = (), self.pool
 
     def tried(self, each: Displaced) -> None:
-        """Records the outcome of the first pod in the line and removes the pod from the line."""
+        """Removes the first pod from the line, and records where it landed or that it found no node."""
         self.displaced[each.pod.key] = each
         self.line = self.line[1:]
 
@@ -90,7 +90,7 @@ class PlacementQueue:
 
     @property
     def open_kinds(self) -> tuple[str, ...]:
-        """Returns the key of the first pod of each kind in the pool."""
+        """Returns, for each kind of pods in the pool, the key of the first pod."""
         kinds = {self.displaced[key].kind: key for key in reversed(self.pool)}
         return tuple(reversed(kinds.values()))
 
@@ -111,8 +111,8 @@ class PlacementQueue:
 
     @property
     def likeness(self) -> Hashable:
-        """A key that is equal for queues with the same kinds of pods on the same nodes and in the same waiting
-        order."""
+        """A key that is equal for two queues if they have the same kinds of pods on the same nodes, and the same kinds
+        waiting in the same order."""
         landed = Counter((each.kind, each.replacement.node_name) for each in self.displaced.values() if each.landed)
         return (
             frozenset(landed.items()),

@@ -1,1 +1,2 @@
-"""What happens to an evicted pod: the budget's decision, the replacement, the return to the drained node."""
+"""What happens to an evicted pod: whether its budget allows the eviction, how it is replaced, and whether it returns to
+the drained node."""

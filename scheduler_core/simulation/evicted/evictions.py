@@ -1,5 +1,5 @@
-"""Decides as the eviction API does, pod by pod, during a simulated drain. Each accepted eviction uses up a budget, and
-each healthy replacement refills it.
+"""Decides about evictions as the eviction API does, pod by pod, during a simulated drain. Each accepted eviction uses
+up a part of a budget, and each healthy replacement gives it back.
 
 The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36). `drain.py` decides where a pod lands.
 """
@@ -17,8 +17,8 @@ from scheduler_core.values import Value
 
 
 class EvictionRefusal(Value, kw_only=True):
-    """Why the API server would answer 429 or 500 to an eviction. If `is_never`, waiting cannot help in the current
-    state."""
+    """Why the API server would answer an eviction with 429 or 500. With `is_never`, waiting cannot help unless the
+    cluster changes."""
 
     sentence: str
     is_never: bool
@@ -27,8 +27,8 @@ class EvictionRefusal(Value, kw_only=True):
 
 
 class BudgetLedger:
-    """The disruption budgets of a cluster, and how many evictions a drain has used of each. Mutable; each simulated
-    drain has its own ledger."""
+    """The disruption budgets of a cluster, and how many evictions a drain has used of each. The ledger is mutable, so
+    each simulated drain has its own."""
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
         self._given = tuple(budgets)
@@ -62,13 +62,13 @@ class BudgetLedger:
         return _spent(budget)
 
     def spend(self, pod: Pod) -> None:
-        """Counts an accepted eviction in the pod's budgets."""
+        """Subtracts an accepted eviction from the pod's budgets."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] -= 1
 
     def refill(self, pod: Pod) -> None:
-        """Counts a healthy replacement of the evicted pod in the pod's budgets."""
+        """Adds a healthy replacement of the evicted pod to the pod's budgets."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] += 1
@@ -134,7 +134,7 @@ def _spent(budget: DisruptionBudget) -> EvictionRefusal:
 
 
 def _room_for_one(budget: DisruptionBudget) -> str:
-    """Returns the change of the budget's spec that would allow one eviction."""
+    """Returns how the budget's spec would have to change to allow one eviction."""
     if budget.max_unavailable is not None or budget.expected_pods < 2:
         return f"a maxUnavailable of 1 in the disruption budget {budget.key}"
     return f"a minAvailable of {budget.expected_pods - 1} in the disruption budget {budget.key}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Recreation(Enum):
-    """When a pod's controller recreates it after an eviction. STAYS means that a drain does not evict the pod."""
+    """When a controller creates the replacement of an evicted pod. STAYS means that a drain does not evict the pod."""
 
     STAYS = auto()  # a drain leaves it: DaemonSet or static pod
     AT_ONCE = (
@@ -31,8 +31,8 @@ _BY_KIND = {"StatefulSet": Recreation.AFTER_IT_IS_GONE, "Job": Recreation.MUCH_L
 
 
 def recreation_of(pod: Pod) -> Recreation:
-    """Returns whether and when the pod is recreated after an eviction. A pod owned by its Node is a static pod, also
-    without the mirror annotation."""
+    """Returns whether and when the pod is recreated after an eviction. A pod that its Node owns counts as a static pod,
+    even without the mirror annotation."""
     if pod.is_mirror or (pod.owner and pod.owner.kind in ("DaemonSet", "Node")):
         return Recreation.STAYS
     if pod.owner is None:
@@ -45,12 +45,13 @@ StaysBecause = Callable[[Pod], str]
 
 
 def moves_all(_pod: Pod) -> str:
-    """The default rule of a drain: it leaves only pods that belong to the node."""
+    """The default rule of a drain: no pod stays on the node, except pods that belong to the node, such as DaemonSet
+    pods."""
     return ""
 
 
 def why_it_stays(pod: Pod, rule: StaysBecause) -> str:
-    """Returns why a drain with this rule leaves the pod on its node. Empty if the drain evicts the pod."""
+    """Returns why the pod stays on its node in a drain with this rule. Empty if the drain evicts the pod."""
     if recreation_of(pod) is Recreation.STAYS:
         return "stays on the node through the reboot (DaemonSet or static pod)"
     return rule(pod)
@@ -60,7 +61,7 @@ BOUND = "returns to this node after each eviction: its owner's template names th
 
 
 def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
-    """Whether the owner's template names this node, so that the pod always returns to it without a scheduler."""
+    """Whether the owner's template names this node. If so, the pod always returns to the node without a scheduler."""
     owner = pod.owner
     return (
         owner is not None
@@ -70,17 +71,19 @@ def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
 
 
 def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecause:
-    """Extends the rule: a drain also leaves the pods whose owner's template names this node."""
+    """Returns a rule with which a drain leaves more pods on the node: also those whose owner's template names this
+    node."""
     if not objects.bound:
         return rule
     return lambda pod: rule(pod) or (BOUND if is_bound(objects, pod) else "")
 
 
 def replacement_of(pod: Pod) -> Pod:
-    """Returns the pod that its controller would create: same labels and spec, a new identity, no status.
+    """Returns the pod that its controller would create: the same labels and spec, a new identity, no status.
 
-    A StatefulSet's pod keeps its name. A Job's pod has one more failure. In-place resizes are lost, because controllers
-    create pods from their template. Generated claims (ephemeral volumes, resource claim templates) get new names.
+    A StatefulSet's pod keeps its name. The replacement of a Job's pod has one more failure. In-place resizes are lost,
+    because controllers create pods from their template. Generated claims (ephemeral volumes, resource claim templates)
+    get new names.
     """
     keeps_name = recreation_of(pod) is Recreation.AFTER_IT_IS_GONE
     return replace_value(
@@ -101,16 +104,16 @@ def replacement_of(pod: Pod) -> Pod:
 
 
 def ends_already(pod: Pod) -> bool:
-    """Whether the pod already terminates, so that its replacement is no effect of the drain. A StatefulSet's pod does
-    not count: its replacement needs the old pod's name."""
+    """Whether the pod already terminates, so that its replacement is no effect of the drain. False for a StatefulSet's
+    pod, because its replacement needs the old pod's name and so comes later."""
     return pod.terminating and recreation_of(pod) not in (Recreation.STAYS, Recreation.AFTER_IT_IS_GONE)
 
 
 def eviction_order(pod: Pod) -> tuple[bool, int, str, str]:
-    """Sorts pods in the order in which careen's agents evict them: StatefulSets' pods last, then by priority, the
-    lowest first, then by name.
+    """Returns a sort key for the order in which careen's agents evict pods: StatefulSets' pods last, the lowest
+    priority first, then by name.
 
-    The replacement of a StatefulSet's pod appears when the old pod is gone, at an unknown time. If it is evicted last,
-    its replacement comes after all others.
+    StatefulSets' pods are last because their replacements appear when the old pods are gone, at an unknown time. In
+    this order they come after all other replacements.
     """
     return (recreation_of(pod) is Recreation.AFTER_IT_IS_GONE, pod.priority, pod.namespace, pod.name)

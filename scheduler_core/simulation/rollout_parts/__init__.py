@@ -1,1 +1,1 @@
-"""The parts of a simulated roll-out. `rollout.py` combines them."""
+"""The parts of a simulated roll-out. `rollout.py` uses them."""

@@ -31,7 +31,7 @@ class Account:
         self.reboots += not visit.undone
 
     def hindered(self, met: Met, seconds: float = 0.0) -> None:
-        """Records which nodes met which obstacles, and for how many seconds concurrency remained unused because of
+        """Records which nodes met which obstacles. `seconds` says for how long concurrency remained unused because of
         them."""
         for rule, subject in {(obstacle.rule, obstacle.subject) for _, obstacle in met}:
             total, names = self._met.setdefault((rule, subject), (0.0, set()))
@@ -40,7 +40,7 @@ class Account:
 
     @property
     def hindrances(self) -> tuple[Hindrance, ...]:
-        """The obstacles, the one that cost the most time first."""
+        """The obstacles that nodes met. The one that cost the most time comes first."""
         found = (
             Hindrance(rule=rule, subject=subject, seconds=seconds, nodes=tuple(sorted(names)))
             for (rule, subject), (seconds, names) in self._met.items()
@@ -53,7 +53,8 @@ class Account:
         return {visit.node: visit.end for visit in self.visits if not visit.undone}
 
     def closings(self, rules: Rules, nodes: Iterable[str], begins: datetime, ends: datetime) -> tuple[Closing, ...]:
-        """Returns each end of a window, up to the end of the roll-out, at which some nodes had not rebooted."""
+        """Returns the ends of windows, up to the end of the roll-out, at which some nodes had not rebooted. Each comes
+        with the number of these nodes."""
         done, found = self.rebooted, list[Closing]()
         at = rules.next_closing(begins)
         while at is not None and len(found) < _MOST_CLOSINGS:

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 @dataclass(slots=True)
 class Agenda:
-    """The simulated time, and the functions to call later. Functions due at the same time are called in the order in
-    which they were added."""
+    """The simulated time, and the functions to call later. Functions that are due at the same time are called in the
+    order in which they were added."""
 
     now: datetime
     _due: list[tuple[datetime, int, Callable[[], None]]] = field(default_factory=list)
@@ -28,7 +28,8 @@ class Agenda:
         return self._due[0][0] if self._due else None
 
     def advance(self, at: datetime) -> None:
-        """Sets the clock, and calls every function that is due by then, also functions that these calls add."""
+        """Sets the clock, and calls every function that is due by then. These functions may add others; those are
+        called too if they are due."""
         self.now = at
         while self._due and self._due[0][0] <= at:
             _, _, act = heapq.heappop(self._due)

@@ -20,8 +20,8 @@ from scheduler_core.values import replace_value
 
 @dataclass(slots=True)
 class SimulatedCluster:
-    """The cluster after the drains and reboots so far. `returning` maps each node's name to the node as it will be
-    after its reboot."""
+    """The cluster after the drains and reboots so far. `returning` maps each node's name to the state of the node after
+    its reboot."""
 
     world: Snapshot
     returning: dict[str, Node]
@@ -49,7 +49,8 @@ class SimulatedCluster:
         return self._tried[2]
 
     def take_over(self, drain: FinishedDrain) -> None:
-        """Makes the cluster after the drain the current one. Pods that landed run there under their original names."""
+        """Replaces the current cluster by the cluster after the drain. Pods that landed run there under their original
+        names."""
         self.world = drain.world.with_pods_exchanged(
             (each.replacement.key, _as_running(each.pod, each.replacement)) for each in drain.displaced if each.landed
         )
@@ -60,13 +61,13 @@ class SimulatedCluster:
         self.world = self.world.with_node_replaced(self.returning[name])
 
     def undo_drain(self, name: str) -> None:
-        """Makes the node as schedulable as before its drain, with its soft taint."""
+        """Makes the node as schedulable as it was before its drain. The node keeps its soft taint."""
         if not self.returning[name].unschedulable:
             self.world = self.world.with_node_uncordoned(name)
 
     def node_for(self, pod: Pod, now: datetime) -> str | None:
-        """Returns the node to which the scheduler would bind the pod, or None if no node takes the pod or the result is
-        unknown."""
+        """Returns the node to which the scheduler would bind the pod. Returns None if the pod finds no node or if the
+        result is unknown."""
         try:
             result = self.scheduler.schedule(self.world, pod)
         except NoProfileError:
@@ -78,7 +79,8 @@ class SimulatedCluster:
         return equals[self.draw.among(len(equals), f"{pod.key} {now}")]
 
     def run_on(self, pod: Pod, replacement: Pod, node: str) -> None:
-        """Starts the replacement on the node, and adds it to the healthy pods of the budgets that its eviction used."""
+        """Runs the replacement on the node, and counts it as a healthy pod in the budgets that its eviction had
+        used."""
         self.world = self.world.with_pod_placed(_as_running(pod, replacement), node)
         ledger = BudgetLedger(self.world.objects.budgets)
         ledger.refill(pod)
@@ -87,8 +89,8 @@ class SimulatedCluster:
 
 
 def tainted(snapshot: Snapshot, names: Sequence[str], key: str | None) -> tuple[Snapshot, dict[str, Node]]:
-    """Adds the soft taint to these nodes. Returns the new snapshot, and the nodes without the taint, as they will be
-    after their reboot. With `key` None, no node is tainted."""
+    """Adds the soft taint to these nodes, or no taint if `key` is None. Returns the new snapshot, and the nodes without
+    the taint, as they will be after their reboot."""
     nodes = {name: snapshot.node(name) for name in names}
     if key is None:
         return snapshot, nodes

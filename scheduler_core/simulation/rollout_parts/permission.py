@@ -13,9 +13,10 @@ from scheduler_core.simulation.timeline import Obstacle
 
 @dataclass(slots=True)
 class Permission:
-    """Asks the rules about a node, first without a forecast and then with one.
+    """Asks the rules whether a node may take a claim, first without a forecast and then with one.
 
-    A forecast simulates a whole drain, so its refusal is kept until some node comes back: only then is there new room.
+    A forecast simulates a whole drain, which takes time. So a refusal by a forecast is kept until some node comes back,
+    because only then is there new room.
     """
 
     rules: Rules
@@ -37,13 +38,13 @@ class Permission:
         return obstacle
 
     def is_kept(self, name: str) -> bool:
-        """Whether a forecast refused the node and no node has come back since then."""
+        """Whether the refusal by the node's last forecast still applies: no node has come back since then."""
         return self.was_refused(name) and self._refusals[name][0] == self._returns
 
     def was_refused(self, name: str) -> bool:
-        """Whether the last forecast of the node refused it, however long ago."""
+        """Whether the node's last forecast refused it, even if the refusal no longer applies."""
         return name in self._refusals
 
     def node_returned(self) -> None:
-        """Records that a node is back in service, so refused nodes need a new forecast."""
+        """Records that a node is back in service. Nodes that a forecast refused then need a new forecast."""
         self._returns += 1

@@ -11,28 +11,29 @@ from scheduler_core.simulation.timeline import Obstacle
 
 
 class Rules(Protocol):
-    """The rules of a roll-out, beside those of the scheduler. Times are timezone-aware. The simulation calls in the
-    order of the simulated time."""
+    """The rules of a roll-out, in addition to those of the scheduler. Times are timezone-aware. No call has an earlier
+    simulated time than the calls before it."""
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """Returns the waiting nodes that may start now, the next one first; empty if the concurrency is used up.
-        `movable` counts the pods of a node that a drain would have to move."""
+        """Returns the waiting nodes that may start now, the first one to start first; empty if the concurrency is used
+        up. `movable` counts the pods of a node that a drain would have to move."""
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
-        """Returns why the node may not take a claim now, or None. Without a forecast, checks only the rules that need
-        none."""
+        """Returns why the node may not take a claim now, or None if it may. If `forecast` is None, checks only the
+        rules that need no forecast."""
 
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
-        """Returns why the drained node may not reboot now, or None. After a refusal, the drain is undone."""
+        """Returns why the drained node may not reboot now, or None if it may. After a refusal, the drain is undone."""
 
     def claimed(self, node: str, at: datetime) -> None:
-        """Records that the node has a claim from now on."""
+        """Records that the node holds a claim from now on."""
 
     def released(self, node: str, at: datetime) -> None:
         """Records that the node released its claim."""
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """Returns the first time after `at` at which a refusal may end because time passed, or None."""
+        """Returns the first time after `at` at which a refusal may end without any event, for example because a window
+        opens; None if there is none."""
 
     def next_closing(self, at: datetime) -> datetime | None:
         """Returns the last second of the window that is open at `at`, or of the next window. Returns None if the window

@@ -30,7 +30,7 @@ def tried_again(
     waiting: Iterable[Unplaced], cluster: SimulatedCluster, now: datetime
 ) -> Iterator[tuple[Unplaced, str | None]]:
     """Tries to place each pod: the most important first, then the one that has waited longest. Yields the pod with its
-    node, or with None. After one replica did not fit, its identical replicas are not tried."""
+    node, or with None. If a replica does not fit, does not try identical replicas."""
     full: set[Hashable] = set()
     for each in sorted(waiting, key=lambda each: (-each.pod.priority, each.since, each.pod.key)):
         kind = _kind(each.pod)

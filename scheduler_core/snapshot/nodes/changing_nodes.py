@@ -1,7 +1,7 @@
 """The nodes of a snapshot: columns, and the nodes that changed after the columns were made.
 
-The cost of a change does not depend on the number of nodes. New columns are made on first access, for all changes at
-once.
+So the cost of a change does not depend on the number of nodes. All changes together are written into new columns when
+the columns are read again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ChangingNodes:
 
     @classmethod
     def of(cls, nodes: Sequence[Node]) -> ChangingNodes:
-        """Returns these nodes, one row per node."""
+        """Returns a value with these nodes. Each node gets a row, in this order."""
         return cls._unchanged(Columns(tuple(nodes)))
 
     @classmethod
@@ -66,7 +66,7 @@ class ChangingNodes:
         return self._base
 
     def with_replaced(self, rows: Mapping[int, Node]) -> ChangingNodes:
-        """Returns a copy in which these nodes, by row, replace the nodes of the same names."""
+        """Returns a copy in which the nodes in these rows are replaced by nodes of the same names."""
         moved = {row: (self[row], node) for row, node in rows.items() if zone_key(self[row]) != zone_key(node)}
         of_tree = (partial(NodeTree.with_replaced, changes=moved),) if moved else ()
         return self._changed(self._length, rows, {}, of_tree)
@@ -79,8 +79,8 @@ class ChangingNodes:
         return self._changed(self._length + len(nodes), rows, row_of, of_tree)
 
     def without(self, row: int) -> ChangingNodes:
-        """Returns a copy without one node. The last node moves to its row; the other rows and the scheduler's order do
-        not change."""
+        """Returns a copy without one node. The last node moves to its row. All other rows, and the scheduler's order,
+        stay the same."""
         gone, last = self[row], self[self._length - 1]
         row_of = {last.name: row, gone.name: None}
         of_tree = (partial(NodeTree.without, row=row, node=gone),)

@@ -1,7 +1,7 @@
 """The size of each image, and how many nodes have it.
 
-The scheduler keeps one size per image name: the size from the node that reported the name first. Here this is the first
-node in the snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36).
+Nodes may report different sizes under one image name. The scheduler keeps the size that was reported first. Here it is
+that of the first node in the snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class ImageState(Value):
     node_count: int
 
     def spread_bytes(self, total_nodes: int) -> int:
-        """Returns the size, scaled by the share of nodes that have the image. The order of the floating-point
-        operations is the scheduler's."""
+        """Returns the size multiplied by the share of nodes that have the image. The floating-point operations are in
+        the scheduler's order, so that rounding is the same."""
         return int(float(self.size_bytes) * (float(self.node_count) / float(total_nodes)))
 
 
@@ -42,8 +42,8 @@ class NodeImages:
 
     @cached_property
     def _places(self) -> dict[str, tuple[int, list[int]]]:
-        """The size of each image name, and the rows of the nodes that have it. Derived indexes share the lists, so
-        nothing may write to them."""
+        """The size of each image name, and the rows of the nodes that have the image. Nothing may change these lists,
+        because other indexes share them."""
         places: dict[str, tuple[int, list[int]]] = {}
         for row, node in enumerate(self._nodes):
             for image in node.images:
@@ -75,7 +75,8 @@ class NodeImages:
         return {name: ImageState(size, len(rows)) for name, (size, rows) in self._places.items()}
 
     def at_hand(self, names: tuple[str, ...]) -> NDArray[np.int64]:
-        """Returns, for each node, the scaled sizes of these images that the node has; see `spread_bytes`."""
+        """Returns, for each node, the sum of the scaled sizes of those of these images that the node has
+        (`spread_bytes`)."""
         found = np.zeros(len(self._nodes), dtype=np.int64)
         for name in names:
             if name in self._places:
@@ -83,8 +84,8 @@ class NodeImages:
         return found
 
     def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int64]:
-        """Returns, for each node, its image bytes as a position between `least` and `most`, in percent, rounded down.
-        The array must not be written to."""
+        """Returns, for each node, where its image bytes lie between `least` and `most`, in percent, rounded down. The
+        caller must not change the array."""
         key = (names, least, most)
         known = self._shares.get(key)
         if known is None:

@@ -21,9 +21,11 @@ Element = TypeVar("Element", bound=np.generic)
 
 
 class NodeTree(Value, eq=False):
-    """The scheduler's tree of nodes. Times are increasing numbers. `joined` has, for each row, the time at which the
-    node joined its zone's list; `zone_of` has the time at which that zone appeared. `zones` has both that time and the
-    number of nodes for each zone."""
+    """The scheduler's tree of nodes. Times in it are numbers that only increase.
+
+    For each row, `joined` is the time at which the node joined its zone's list, and `zone_of` the time at which that
+    zone appeared. `zones` maps each zone to that time and to its number of nodes.
+    """
 
     zones: Mapping[str, tuple[int, int]]
     zone_of: Ints
@@ -73,8 +75,8 @@ class NodeTree(Value, eq=False):
         )
 
     def with_replaced(self, changes: Mapping[int, tuple[Node, Node]]) -> NodeTree:
-        """Returns the tree after these rows changed, each from its old to its new node. Only a changed zone changes the
-        tree."""
+        """Returns the tree after the nodes in these rows changed. Each item has the old and the new node. Only a change
+        of the zone matters."""
         tree = self
         for row, (old, new) in changes.items():
             tree = tree._with_replaced(row, old, new)
@@ -110,7 +112,7 @@ def one_of_each_zone(rows: NDArray[np.intp], zone_of: Ints) -> NDArray[np.intp]:
 
 
 def last_moved_to(columns: NDArray[Element], row: int) -> NDArray[Element]:
-    """Returns the columns without this row; the last row moves to its position. Rows are along the last axis."""
+    """Returns the columns without this row, to which the last row moves. Rows are along the last axis."""
     moved = columns[..., :-1].copy()
     if row < moved.shape[-1]:
         moved[..., row] = columns[..., -1]
@@ -118,7 +120,7 @@ def last_moved_to(columns: NDArray[Element], row: int) -> NDArray[Element]:
 
 
 def zone_key(node: Node) -> str:
-    """Returns the node's region and zone as one key. The beta labels take precedence over the current ones
+    """Returns the node's region and zone as one key. If a node has beta labels and current ones, the beta labels count
     (component-helpers/node/topology, v1.36)."""
     labels = node.labels
     region, zone = (

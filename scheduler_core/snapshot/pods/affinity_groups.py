@@ -1,8 +1,8 @@
 """Groups pods by their affinity terms, and finds the terms that select a given incoming pod.
 
 Terms of existing pods affect incoming pods: required anti-affinity refuses nodes, and the other terms add to scores.
-Pods with equal terms form a group, so each distinct term is matched once per kind of incoming pod. As in
-pod_classes.py, a register of groups only grows; `only` makes a register without unused groups.
+Pods with equal terms form a group, so each distinct term is matched only once for equal incoming pods. A register only
+gets new groups and never forgets one; `only` makes a register without unused groups.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _NEWCOMERS: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """The properties of an incoming pod that the terms of existing pods read: its namespace, the labels of its
-    namespace, and its own labels. Both label lists are sorted."""
+    """What the terms of existing pods read of an incoming pod: its namespace, the labels of its namespace, and its own
+    labels. Both label lists are sorted."""
 
     namespace: str
     namespace_labels: tuple[tuple[str, str], ...]
@@ -44,7 +44,7 @@ Pulls = Mapping[int, tuple[tuple[Kind, str, int], ...]]
 
 @dataclass(slots=True)
 class _Matched:
-    """The terms that match the incoming pod, among those of the first `seen` groups."""
+    """The terms that match the incoming pod, found so far: only the first `seen` groups were checked."""
 
     seen: int = 0
     pulls: dict[int, tuple[tuple[Kind, str, int], ...]] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class AffinityGroups:
         self._matched: Remembered[Newcomer, _Matched] = Remembered(_NEWCOMERS)
 
     def only(self, numbers: Iterable[int]) -> AffinityGroups:
-        """Returns a register with only these groups, numbered from 0 in this order."""
+        """Returns a register with only these groups. Their new numbers are 0, 1, 2, … in this order."""
         new = AffinityGroups()
         for number in numbers:
             new._number_terms(*self._members[number])
@@ -96,9 +96,9 @@ class AffinityGroups:
         return self._number[key]
 
     def pulls_on(self, newcomer: Newcomer) -> Pulls:
-        """Maps a group to its terms that match the incoming pod. Required anti-affinity ("keeps off") and required
-        affinity have the weight 1, preferred anti-affinity has a negative weight. The scheduler's configuration has the
-        weight of required affinity."""
+        """Maps a group to its terms that match the incoming pod, with their weights. Required terms have the weight 1,
+        because the scheduler's configuration says how much they count. Preferred anti-affinity has a negative
+        weight."""
         matched = self._matched.get(newcomer)
         if matched is None:
             matched = self._matched[newcomer] = _Matched()
@@ -129,8 +129,8 @@ def _weighed_terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterato
 
 
 def _pairs_that_could_match(terms: Iterable[PodAffinityTerm]) -> set[tuple[str, str] | None]:
-    """Returns label pairs such that every incoming pod that a term selects has at least one of them. The set contains
-    None if a term requires no particular value."""
+    """Returns label pairs. Every incoming pod that one of these terms selects has at least one of the pairs. The set
+    contains None if a term requires no particular value."""
     pairs: set[tuple[str, str] | None] = set()
     for term in terms:
         if term.selector.requirements is None:

@@ -1,8 +1,8 @@
 """An indexed log of the changes of placed pods since their table was made.
 
-A log only grows. Several placements share one log, and each reads only its first entries; later entries belong to other
-placements. If two placements derive from the same one, the second continues in a log of its own, which begins with
-these first entries.
+Entries are only added to a log. Several placements share one log; each reads only its first entries, because later
+entries belong to other placements. If two placements derive from the same one, the second gets a new log, which begins
+with these first entries.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class PodChange(Value, eq=False):
-    """A pod that was added to a node (`sign` 1) or removed from it (`sign` −1) since the table was made."""
+    """A pod that was added to a node (`sign` 1) or removed from a node (`sign` −1) since the table was made."""
 
     sign: int
     row: int
@@ -31,9 +31,9 @@ _DEEPEST: Final = 8
 
 
 class ChangeLog:
-    """Changes in order, indexed by pod, row, class and affinity group.
+    """A list of changes, with indexes by pod, row, class and affinity group.
 
-    The first `_start` changes are in the log `_before`.
+    The first `_start` changes are not in this object but in `_before`.
     """
 
     __slots__ = ("_all", "_before", "_depth", "_of_class", "_of_group", "_of_pod", "_of_row", "_start")
@@ -63,7 +63,7 @@ class ChangeLog:
         self._of_group[change.group].append(place)
 
     def up_to(self, length: int) -> ChangeLog:
-        """Returns a log that continues after the first `length` changes. It does not see later entries of this log."""
+        """Returns a new log that begins with the first `length` changes. Later entries of this log are not in it."""
         if self._before is not None and length <= self._start:
             return self._before.up_to(length)
         if self._depth >= _DEEPEST:
@@ -130,7 +130,7 @@ class ChangeLog:
 
 
 class Changes(Value):
-    """The part of a log that a count has not read yet."""
+    """The part of a log that a count has not included yet."""
 
     log: ChangeLog
     start: int

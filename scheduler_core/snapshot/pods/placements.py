@@ -1,8 +1,8 @@
 """The placed pods as a value: a table of pods, the changes since the table was made, and cached counts.
 
 A count over pods (a *tally*) is made once from the table and then updated with every change. Placements that derive
-from one another share table, log and cached counts; no placement sees changes of another. If two derive from the same
-placements, the second gets its own log. Queries change only the cache.
+from one another share table, log and cached counts, but none sees the changes of another. If two derive from the same
+placements, the second gets a log of its own. Queries change only the cache.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ class Tally(Protocol[Value]):
         ...
 
     def basis(self, columns: Columns) -> Hashable:
-        """Returns what the count reads of the nodes, beside their number. If it changes, the count is made again."""
+        """Returns what the count reads of the nodes, apart from their number. If it changes, the count is made
+        again."""
         ...
 
     def over(self, value: Value, rows: int) -> Value:
-        """Returns the same count for a different number of rows. Added or removed rows have no pods."""
+        """Returns the same count for a different number of rows. The added or removed rows must have no pods."""
         ...
 
     def __hash__(self) -> int: ...
@@ -54,7 +55,7 @@ class Tally(Protocol[Value]):
 
 @dataclass(slots=True)
 class _Counted:
-    """A count at a position in the log, with its number of rows."""
+    """A cached count: how many changes of the log it includes, and its number of rows."""
 
     length: int
     basis: Hashable
@@ -73,7 +74,7 @@ _Memo = dict[Hashable, _Counted]
 
 
 class Placements:
-    """The pods on the nodes of a snapshot: a table, and a position in the log of later changes."""
+    """The pods on the nodes of a snapshot: a table of pods, and how many changes of the log they include."""
 
     __slots__ = ("_is_lent", "_length", "_log", "_memo", "_memo_of_table", "_width", "table")
 
@@ -106,7 +107,8 @@ class Placements:
         return cls(table, ChangeLog(), 0, Remembered(_REMEMBERED), memo_of_table, width=table.node_count)
 
     def lent(self) -> Placements:
-        """Returns a copy for a caller that may derive other changes. Only the original adds to the shared log."""
+        """Returns a copy for a caller that may derive other placements from it. Changes of the copy go to a new log,
+        because only the original may add to the shared one."""
         return Placements(
             self.table, self._log, self._length, self._memo, self._memo_of_table, width=self._width, is_lent=True
         )
@@ -144,7 +146,7 @@ class Placements:
         return known.copy()
 
     def _part(self) -> None:
-        """Leaves the shared log to the placements that continued it, and starts a new log here."""
+        """Begins a new log here, because other placements have continued the shared one."""
         self._log = self._log.up_to(self._length)
         memo: _Memo = Remembered(_REMEMBERED)
         memo.update({tally: known.copy() for tally, known in self._memo.items() if known.length <= self._length})
@@ -169,8 +171,8 @@ class Placements:
         return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table, width=width)
 
     def _settle(self, columns: Columns) -> None:
-        """Moves to a new table with all changes. Keeps the counts that were requested since the last table, and forgets
-        the other counts."""
+        """Makes a new table that includes all changes. Keeps the counts that were requested since the last table was
+        made, and forgets the other counts."""
         asked: list[Any] = [tally for tally, known in self._memo.items() if known.length <= self._length]
         counted: _Memo = Remembered(_REMEMBERED)
         for tally in asked:
@@ -191,8 +193,8 @@ class Placements:
         return None if index is None else self.table.pods[index]
 
     def on_node(self, row: int) -> tuple[Pod, ...]:
-        """Returns the pods on one node: first the pods of the table, then later pods in the order in which they were
-        added."""
+        """Returns the pods on one node. Pods of the table come first, then pods that were added later, in that
+        order."""
         pods = {pod.key: pod for pod in self.table.on_node(row)}
         for change in self._log.of_row(row, self._length):
             pods.pop(change.pod.key, None)
@@ -201,8 +203,8 @@ class Placements:
         return tuple(pods.values())
 
     def state_of(self, row: int) -> object:
-        """Returns an object that stays the same as long as the node has the same pods. The caller compares it by
-        identity and must keep it to compare it."""
+        """Returns an object that stays the same as long as the node has the same pods. The caller keeps it and compares
+        it by identity (`is`)."""
         return self._log.last_of_row(row, self._length) or self.table
 
     def all_pods(self) -> Sequence[Pod]:

@@ -1,8 +1,8 @@
 """Groups pods into classes by the properties that selectors read: namespace, labels, and whether the pod terminates.
 
-Most pods are copies, so selectors are matched against classes instead of pods. A register of classes only grows.
-Derived snapshots share it, because it does not depend on where pods are. `only` makes a register without unused
-classes.
+Most pods are copies, so selectors are matched against classes instead of pods. A register only gets new classes and
+never forgets one. Derived snapshots share it, because it does not depend on where pods are. `only` makes a register
+without unused classes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _ANSWERS: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class PodQuery:
-    """A query that selects the pods that match all `parts`. A part is a set of namespaces (None: all namespaces) and a
+    """A query for pods that match all `parts`. A part is a set of namespaces (None means all namespaces) and a
     selector.
 
-    With `live_only`, the query leaves terminating pods out.
+    With `live_only`, terminating pods do not match.
     """
 
     parts: tuple[tuple[frozenset[str] | None, LabelSelector], ...]
@@ -48,7 +48,7 @@ class PodQuery:
 
 @dataclass(slots=True)
 class _Answer:
-    """The classes that a query selects among the first `seen` classes."""
+    """The classes that a query selects, as far as the first `seen` classes were checked."""
 
     seen: int = 0
     found: set[int] = field(default_factory=set)
@@ -68,7 +68,7 @@ class PodClasses:
         self._answers: Remembered[PodQuery, _Answer] = Remembered(_ANSWERS)
 
     def only(self, numbers: Iterable[int]) -> PodClasses:
-        """Returns a register with only these classes, numbered from 0 in this order."""
+        """Returns a register with only these classes. Their new numbers are 0, 1, 2, … in this order."""
         new = PodClasses()
         for number in numbers:
             namespace, labels, terminating = self._members[number]
@@ -109,8 +109,8 @@ class PodClasses:
         return answer.found, answer.ordered
 
     def _candidates(self, query: PodQuery, seen: int) -> list[int]:
-        """Returns classes from `seen` on that the query may select. Uses the part of the query, `key in (…)` or
-        namespaces, that leaves the fewest classes."""
+        """Returns the classes, numbered `seen` or higher, that the query may select. Uses the index for that condition
+        of the query (`key in (…)`, or namespaces) which leaves the fewest classes."""
         best: list[int] | None = None
         for namespaces, selector in query.parts:
             if selector.requirements is None:

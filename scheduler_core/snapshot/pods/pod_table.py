@@ -27,7 +27,7 @@ _SPARE_ENTRIES = 64
 
 
 class Grouped:
-    """The numbers 0 … n, sorted by a key, so that numbers with the same key are adjacent."""
+    """The numbers 0 … n, sorted by a key. Numbers with the same key are next to each other."""
 
     __slots__ = ("_order", "_starts")
 
@@ -42,7 +42,7 @@ class Grouped:
 
 
 class PodTable:
-    """Pods in columns: `rows[i]`, `classes[i]` and `groups[i]` belong to `pods[i]`."""
+    """Pods in columns: `rows[i]`, `classes[i]` and `groups[i]` are those of `pods[i]`."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class PodTable:
         )
 
     def pods_after(self, changes: Iterable[PodChange]) -> list[Pod]:
-        """Returns the pods after these changes, in no particular order."""
+        """Returns the table's pods, changed by these changes, in no particular order."""
         gone, come = self._sorted(changes)
         left = set(gone)
         stayed = [pod for index, pod in enumerate(self.pods) if index not in left] if left else list(self.pods)
         return stayed + [change.pod for change in come]
 
     def _sorted(self, changes: Iterable[PodChange]) -> tuple[list[int], list[PodChange]]:
-        """Returns the positions in the table that become free, and the changes that add a pod."""
+        """Returns the positions in the table whose pods are removed, and the changes that add a pod."""
         gone: set[int] = set()
         come: dict[str, PodChange] = {}
         for change in changes:
@@ -96,7 +96,7 @@ class PodTable:
 
     def with_changes(self, changes: Iterable[PodChange], node_count: int) -> Self:
         """Returns the table after the changes, for `node_count` nodes. Remaining pods keep their position if possible.
-        Rebuilds registers that have many entries without a pod."""
+        If a register has many entries without a pod, a new register is made."""
         gone, come = self._sorted(changes)
         sources = _sources(len(self.pods), gone, len(come))
 
@@ -126,8 +126,8 @@ class PodTable:
         return new
 
     def _places(self, sources: Rows, gone: list[int], come: list[PodChange]) -> tuple[list[Pod], dict[str, int]]:
-        """Returns the pods at their new positions, and the position of each pod's key. Keys of remaining pods are the
-        same strings: new copies would fragment the memory of a long-lived process."""
+        """Returns the pods at their new positions, and the position of each pod's key. For remaining pods, it uses the
+        same key strings again, because new copies would fragment the memory of a long-lived process."""
         index_of = dict(self.index_of)
         for index in gone:
             del index_of[self.pods[index].key]
@@ -184,8 +184,9 @@ class PodTable:
 
 
 def _sources(count: int, gone: list[int], come: int) -> Rows:
-    """Returns, for each position of the new table, the old position of its pod. Added pods have numbers from the end of
-    the old table on. They fill the free positions first; then pods from the end of the table do."""
+    """Returns, for each position of the new table, the old position of its pod. An added pod has a number after the end
+    of the old table. Added pods fill the free positions first. If there are too few, pods from the end of the table
+    fill the rest."""
     length = count - len(gone) + come
     sources = np.arange(length, dtype=np.intp)
     free = [index for index in gone if index < length]

@@ -72,8 +72,8 @@ class UsageTally(Value):
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
-    """Returns what the pod adds to each row of `Usage.sums`: its requests, the two non-zero amounts, and 1 for the pod
-    itself."""
+    """Returns what the pod adds to its node's column of `Usage.sums`: its requests, the two non-zero amounts, and 1 for
+    the pod itself."""
     if pod.resize is None:
         return _line_of_spec(pod.spec, rules, names)
     return _line(running_requests(pod, rules), names)
@@ -161,8 +161,8 @@ HOST_PORTS: Final = HostPortTally()
 
 
 class Pull(Value, eq=False):
-    """The weights of matching terms in each domain of one topology key, and the number of these terms. The last element
-    belongs to nodes without the key."""
+    """For each domain of one topology key, the sum of the weights of matching terms, and the number of these terms. The
+    last element is for nodes without the key."""
 
     weights: Ints
     terms: Ints
@@ -171,7 +171,7 @@ class Pull(Value, eq=False):
         return Pull(self.weights.copy(), self.terms.copy())
 
     def add(self, at: int | slice, weight: int, terms: int | Ints) -> None:
-        """Adds this number of terms with this weight. The pull must not be shared yet."""
+        """Adds this number of terms with this weight. Call it only while no other object has this one."""
         self.weights[at] += weight * terms
         self.terms[at] += terms
 
@@ -180,8 +180,8 @@ PullsByKey = Mapping[tuple[Kind, str], Pull]
 
 
 class PullTally(Value):
-    """Counts how affinity terms of placed pods attract or exclude one kind of incoming pod, by the kind of the term and
-    its topology key. The weights are those of `AffinityGroups.pulls_on`."""
+    """Counts the affinity terms of placed pods that select an incoming pod, by the kind of the term and its topology
+    key. The weights are those of `AffinityGroups.pulls_on`."""
 
     newcomer: Newcomer
 

@@ -1,4 +1,4 @@
-"""The requests of the pods on each node, in columns, and which rows differ between two versions."""
+"""The requests of the pods on each node, in columns. Stamps show which nodes differ between two versions."""
 
 from __future__ import annotations
 
@@ -19,28 +19,31 @@ _STAMPS: Final = count(1)
 
 
 class Usage(Value, eq=False):
-    """The requests on each node. `requested` has a row per resource; the non-zero sums are for scores only. All are
-    rows of `sums`. If two objects have the same stamp for a node, the pods of that node request the same in both.
-    Arrays are shared and must not be written to."""
+    """The requests on each node. `sums` has a column for each node. Its rows are `requested`, with a row per resource,
+    and the non-zero sums, which only scores use.
+
+    If two objects have the same stamp for a node, the pods of that node request the same in both. Arrays are shared and
+    must not be written to.
+    """
 
     sums: Ints  # a column per node
     stamps: Ints
 
     @classmethod
     def of_sums(cls, sums: Ints) -> Self:
-        """Returns these sums with new stamps."""
+        """Returns an object with these sums and with stamps that no other object has."""
         return cls(sums, _new_stamps(sums))
 
     def with_sums(self, sums: Ints) -> Usage:
-        """Returns an object with these sums. They differ from the current sums only in rows that were added or removed
-        at the end."""
+        """Returns an object with these sums for a different number of nodes. Nodes that both have keep their stamps, so
+        their sums must be equal."""
         stamps = _new_stamps(sums)
         known = self.stamps[: len(stamps)]
         stamps[: len(known)] = known
         return Usage(sums, stamps)
 
     def plus(self, more: Iterable[tuple[int, Ints]]) -> Usage:
-        """Returns an object in which these amounts are added to these rows."""
+        """Returns an object with these amounts added to these nodes."""
         sums, stamps, stamp = self.sums.copy(), self.stamps.copy(), next(_STAMPS)
         for row, line in more:
             sums[:, row] += line
@@ -48,7 +51,7 @@ class Usage(Value, eq=False):
         return Usage(sums, stamps)
 
     def of(self, rows: Rows) -> Usage:
-        """Returns an object with only these rows, in this order."""
+        """Returns an object with only these nodes, in this order."""
         return Usage(self.sums.take(rows, axis=1), self.stamps.take(rows))
 
     def __len__(self) -> int:
@@ -79,6 +82,6 @@ def _new_stamps(sums: Ints) -> Ints:
 
 
 def restamped(old: Ints, new: Ints) -> Rows:
-    """Returns the rows whose stamps differ. Both arguments belong to the same nodes."""
+    """Returns the rows of the nodes whose stamps differ. Both arguments are about the same nodes."""
     rows: Rows = (old != new).nonzero()[0]
     return rows

@@ -1,4 +1,5 @@
-"""Finds the placed pods that use claims or legacy disks. Few pods do, so volume plugins can ignore the others."""
+"""Finds the placed pods that use claims or legacy disks. Volume plugins read only these pods, because most pods use
+neither."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from scheduler_core.values import Value
 
 
 class VolumeUsers(Value, eq=False):
-    """The pods with relevant volumes. `by_row` has these pods for each node; `uses` counts how many pods use each claim
-    "namespace/name".
+    """The pods that use claims or legacy disks. `by_row` has them for each node, and `uses` counts how many pods use
+    each claim "namespace/name".
 
     `uses` leaves out claims made for one pod (ephemeral volumes), because no other pod can name them.
     """
@@ -26,7 +27,7 @@ class VolumeUsers(Value, eq=False):
 
 
 class VolumeUsersTally(Value):
-    """Counts the pods with relevant volumes once, and updates the count with each change."""
+    """Finds the pods that use claims or legacy disks, once for a table, and updates the result with each change."""
 
     def count(self, columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002 -- the tally's signature
         concerns: dict[PodSpec, bool] = {}

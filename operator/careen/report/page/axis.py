@@ -1,5 +1,5 @@
-"""The time line of a plan. It shows only the times at which nodes are at work, and cuts out the long pauses between
-them."""
+"""Computes the time line of a plan. It shows only the times at which nodes are at work, because the pauses between them
+can be long."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STEPS = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30, 6
 
 
 class Tick(Value, kw_only=True):
-    """A mark on the time line: its position in percent, its label, and whether a narrow screen leaves it out."""
+    """A mark on the time line, with its position in percent and its label. A narrow screen may leave the mark out."""
 
     percent: float
     label: str
@@ -29,7 +29,7 @@ class Axis(Value):
 
     @classmethod
     def of(cls, visits: Sequence[Visit]) -> Axis:
-        """Returns the time line of these visits."""
+        """Returns the time line for these visits of nodes."""
         pieces: list[tuple[datetime, datetime]] = []
         for visit in sorted(visits, key=lambda visit: visit.start):
             if pieces and visit.start - pieces[-1][1] <= LONGEST_PAUSE:
@@ -40,22 +40,23 @@ class Axis(Value):
 
     @property
     def length(self) -> timedelta:
-        """The total time of work, at least one second."""
+        """The total time in which nodes are at work, at least one second."""
         return sum((end - start for start, end in self.pieces), timedelta()) or timedelta(seconds=1)
 
     @property
     def cuts(self) -> tuple[float, ...]:
-        """The positions in percent at which a pause was cut out."""
+        """The positions in percent at which the time line leaves out a pause."""
         return tuple(self.percent(start) for start, _ in self.pieces[1:])
 
     def percent(self, at: datetime) -> float:
-        """Returns the position of a time in percent. A time within a pause has the position of its cut."""
+        """Returns the position of a time in percent. If the time is within a pause, returns the position where the
+        pause is left out."""
         before = sum((min(end, at) - start for start, end in self.pieces if start < at), timedelta())
         return round(100 * (before / self.length), 3)
 
     def ticks(self, zone: tzinfo) -> list[Tick]:
-        """Returns marks for the beginning of each piece, with its day, and for round times of the zone's clock: 22:00,
-        22:10, …"""
+        """Returns the marks of the time line: one with the day where work begins after a pause, and others at round
+        times of the zone's clock, such as 22:00 and 22:10."""
         step = next((each for each in _STEPS if self.length / each <= MOST_TICKS), _STEPS[-1])
         found: list[Tick] = []
         for start, end in self.pieces:
@@ -74,7 +75,7 @@ def _with_day(at: datetime, zone: tzinfo) -> str:
 
 
 def _round_after(at: datetime, step: timedelta, zone: tzinfo) -> datetime:
-    """Returns the first time from `at` on that is a multiple of `step` after the zone's midnight."""
+    """Returns the first time, not before `at`, whose distance from the zone's midnight is a multiple of `step`."""
     local = at.astimezone(zone)
     midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
     missing = (local - midnight) % step

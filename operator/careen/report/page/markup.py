@@ -45,5 +45,5 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def with_code(text: str) -> str:
-    """One of careen's own sentences as HTML. Shows commands in backticks as code."""
+    """One of careen's own sentences as HTML. Text in backticks becomes code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

@@ -1,6 +1,7 @@
-"""A large roll-out as one picture: how many nodes of each zone are done, and how many pods move, over time.
+"""Draws a large roll-out as one picture: over time, how many nodes of each zone are done, and how many pods move.
 
-The picture is drawn with SVG inside the page; it loads nothing."""
+The picture is SVG inside the page and loads nothing.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def overview(timeline: Timeline, axis: Axis, zone_of: Mapping[str, str], clock: 
 
 
 def _zones(timeline: Timeline, zone_of: Mapping[str, str]) -> dict[str, str]:
-    """Returns the name of each node's stripe: its zone, or a common stripe if there are many zones."""
+    """Maps each node to the stripe in which the picture counts it: its zone, or "others" if there are too many
+    zones."""
     sizes = Counter(zone_of.get(node, "") for node in timeline.nodes)
     if len(sizes) == 1:
         return dict.fromkeys(timeline.nodes, "nodes")
@@ -59,7 +61,7 @@ def _zones(timeline: Timeline, zone_of: Mapping[str, str]) -> dict[str, str]:
 
 
 def _done_by_zone(timeline: Timeline, zones: Mapping[str, str]) -> dict[str, list[datetime]]:
-    """Returns the times at which another node of a stripe is done, by the name of the stripe."""
+    """Maps each stripe to the times at which one more of its nodes is done."""
     found: dict[str, list[datetime]] = defaultdict(list)
     for visit in timeline.reboots:
         found[zones.get(visit.node, "nodes")].append(visit.end)
@@ -74,7 +76,7 @@ def _moves_by_bin(timeline: Timeline, axis: Axis) -> list[int]:
 
 
 def _areas(done: Mapping[str, Sequence[datetime]], axis: Axis, *, total: int) -> list[str]:
-    """Draws the stripes on top of each other. Each stripe rises by a step when a node is done."""
+    """Draws the stripes, one on top of another. A stripe grows by a step whenever one of its nodes is done."""
     instants = sorted({at for ends in done.values() for at in ends})
     below = [0] * len(instants)
     areas = []
@@ -109,7 +111,7 @@ def _bars(counts: Sequence[int]) -> list[str]:
 
 
 def _closings(timeline: Timeline, axis: Axis) -> list[str]:
-    """Draws a dotted line at each end of a window at which nodes are left."""
+    """Draws a dotted line where a window ends before all nodes are done."""
     places = [(axis.percent(closing.at) * _WIDTH / 100, closing.left) for closing in timeline.closings]
     return [
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{_DONE + _GAP + _MOVES}" class="closing">'

@@ -1,6 +1,8 @@
-"""The plan as one self-contained page without scripts, fonts, images or a server, for phones, screens and paper.
+"""Writes the plan as one self-contained page for phones, screens and paper. The page needs no server and contains no
+scripts, fonts or images.
 
-Its content security policy forbids the browser to load anything, so a name that contains markup can do no harm."""
+Its content security policy forbids the browser to load anything, so a name that contains markup can do no harm.
+"""
 
 from __future__ import annotations
 

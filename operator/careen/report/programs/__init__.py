@@ -1,1 +1,1 @@
-"""Machine-readable forms of reports."""
+"""Writes reports in formats for other programs."""

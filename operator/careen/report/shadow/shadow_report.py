@@ -17,7 +17,7 @@ _SHOWN_NODES = 3
 
 
 class Followed(Value, kw_only=True):
-    """The figures of one run."""
+    """What one run of the shadow followed: how long, and how many nodes, pods, events and lists."""
 
     seconds: float
     nodes: int
@@ -28,8 +28,8 @@ class Followed(Value, kw_only=True):
 
 
 def exit_code(tally: RunCounts) -> int:
-    """Returns 0 if they agree, and 4 if no pod was compared. Returns 3 if they agree so rarely that the scheduler
-    probably has another configuration."""
+    """Returns 4 if no pod was compared, 3 if the two agree so rarely that the scheduler probably has another
+    configuration, and 0 otherwise."""
     if tally.is_too_low:
         return DISAGREES
     return AGREES if tally.compared else NOTHING_TO_SAY
@@ -83,7 +83,8 @@ def _rows(tally: RunCounts) -> list[list[str]]:
 
 
 def nodes_said(each: Compared) -> str:
-    """Returns the most likely nodes that scheduler_core expected."""
+    """Returns the names of the nodes that scheduler_core expected, the most likely first. Leaves out the last of many
+    names."""
     if not each.said:
         return "none"
     return first_few([name for name, _ in each.said], _SHOWN_NODES)

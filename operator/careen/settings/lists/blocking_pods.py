@@ -1,4 +1,4 @@
-"""Parses one entry of `--blocking-pods`: which pods forbid a reboot, and which nodes they keep from rebooting."""
+"""Parses one entry of `--blocking-pods`: which pods prevent a reboot, and of which nodes."""
 
 from __future__ import annotations
 

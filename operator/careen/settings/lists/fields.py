@@ -39,7 +39,7 @@ class Fields:
         raise ListFieldError(name, why)
 
     def one(self, name: str, parse: Callable[[str], T], default: T | None = None) -> T:
-        """Returns the parsed value of a field with one text. Without a default the field is required. Raises
+        """Returns the parsed value of a field that has one text. If there is no default, the field is required. Raises
         `ListFieldError`."""
         if name not in self._values:
             if default is None:

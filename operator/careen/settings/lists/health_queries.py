@@ -22,7 +22,7 @@ _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\
 
 
 class ConfiguredQuery(Value, kw_only=True):
-    """A query as written. `of_node` replaces its placeholder `$NODE`."""
+    """A query as a person wrote it. `of_node` replaces its placeholder `$NODE`."""
 
     name: str
     query: str

@@ -1,4 +1,4 @@
-"""One element of a list of mappings, as JSON text with line numbers."""
+"""One element of a list of mappings, as JSON text, with the line numbers of its fields."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Mapping
 
 
 class ListElement(str):
-    """JSON in which every value is a text, a list or a mapping. `22:00` and `2026-12-24` stay texts; YAML would turn
-    them into a number and a date.
+    """JSON in which every value is a text, a list or a mapping. So `22:00` and `2026-12-24` stay texts, while YAML
+    would make a number and a date of them.
 
-    `lines` has the line of each field. The empty name has the line of the element itself."""
+    `lines` has the line of each field. The empty name has the line of the element itself.
+    """
 
     __slots__ = ("lines",)
     lines: Mapping[str, int]
 
     @classmethod
     def of(cls, text: str, lines: Mapping[str, int]) -> ListElement:
-        """Returns the text with the lines of its fields."""
+        """Returns the element with this text and the lines of its fields."""
         item = cls(text)
         item.lines = lines
         return item

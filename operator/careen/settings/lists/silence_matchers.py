@@ -56,8 +56,8 @@ def matchers(text: str) -> Matchers:
 
 
 def _is_of_one(operator: str, value: str) -> bool:
-    """Whether the matcher selects a single node. `$NODE.*` of n1 also selects n10, and `$NODE|` also selects alerts
-    without the label."""
+    """Whether the matcher selects the alerts of a single node. `$NODE.*` does not, because for n1 it also selects n10.
+    `$NODE|` does not either, because it also selects alerts without the label."""
     if NODE not in value or operator.startswith("!"):
         return False
     return operator == "=" or not any(

@@ -20,7 +20,7 @@ _EVERY_DAY = tuple(range(7))
 
 
 class ConfiguredWindow(Value, kw_only=True):
-    """A window as written. If `has_zone` is False, its times are in the zone of --time-zone."""
+    """A window as a person wrote it. If `has_zone` is False, its times are in the zone of --time-zone."""
 
     window: NamedWindow
     has_zone: bool
