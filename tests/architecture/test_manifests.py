@@ -353,7 +353,7 @@ def test_the_signal_component_keeps_only_one_capability(tmp_path: Path) -> None:
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_signal_component_mounts_only_three_folders_without_sockets(tmp_path: Path) -> None:
+def test_the_signal_component_mounts_three_folders_and_none_can_contain_a_socket(tmp_path: Path) -> None:
     pod = with_component(tmp_path, "signal")
     sources = {each["name"]: each["hostPath"] for each in pod["volumes"]}
     container = pod["containers"][0]

@@ -14,7 +14,7 @@ from scheduler_core.simulation.course_parts import any_start
 from scheduler_core.simulation.drain import most_searches
 
 
-def test_the_bench_simulates_a_drain_without_and_with_counting_every_start(
+def test_each_run_simulates_a_drain_without_then_with_the_count_of_every_search_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[bool] = []

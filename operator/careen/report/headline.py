@@ -130,8 +130,9 @@ def _said(node: NodeView) -> str:
 def _by_their_refusals(
     waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool
 ) -> Headline | None:
-    """Returns the headline if gates refuse all waiting nodes. If the lock has no claim, a refusal by a costly gate is
-    enough, because costly gates are asked only about the first nodes in line, and the other nodes wait for those."""
+    """Returns the headline if gates refuse all waiting nodes. If the lock has no claim, it is enough that a costly gate
+    refuses one waiting node: costly gates are asked only about the first nodes in line, and the other nodes wait for
+    these nodes."""
     everybody = {node.name: _refusals_now(node, now) for node in waiting}
     refused = {name: refusals for name, refusals in everybody.items() if refusals}
     left = sorted(everybody.keys() - refused.keys())

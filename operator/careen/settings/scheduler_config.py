@@ -79,8 +79,7 @@ def _what(where: str) -> str:
 def _of_key(key: str, data: Mapping[str, str], config_map: str) -> str:
     if key not in data:
         raise Unusable(
-            f"names the key `{key}`, which ConfigMap {config_map} does not have: add the key, or leave the "
-            "setting out first"
+            f"names the key `{key}`, which ConfigMap {config_map} does not have: add the key, or remove the setting"
         )
     return data[key]
 

@@ -310,8 +310,8 @@ class Settings:
     pods_bound_to_node: str = _ours(
         "refuse",
         kinds.word("refuse", "stay"),
-        "What to do about pods whose owner's template names this node (spec.nodeName), because an evicted pod"
-        " would come back. refuse: do not drain; stay: leave such pods on the node, like DaemonSet pods.",
+        "What to do about pods that would come back to this node after an eviction, because their owner's template"
+        " names it (spec.nodeName). refuse: do not drain; stay: leave such pods on the node, like DaemonSet pods.",
     )
     drain_parallel: int = _ours(
         1,

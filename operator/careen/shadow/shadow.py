@@ -213,8 +213,8 @@ class Shadow:
         return len(self._landed)
 
     def compare(self, *, at_last: bool = False) -> bool:
-        """Compares the oldest binding if it is at least a second old, or, with `at_last`, even if it is newer. Returns
-        whether it compared one."""
+        """Compares the binding or refusal that the scheduler decided first, once a second has passed since it was seen.
+        With `at_last`, does not wait for that second. Returns whether it compared one."""
         if not self._landed:
             return False
         landed = self._decided_first()

@@ -164,7 +164,7 @@ def test_the_scheduler_configuration_comes_from_a_file_or_a_config_map_key(tmp_p
             {},
             (
                 "names the key `scheduler.yaml`, which ConfigMap careen/careen does not have: add the key, or "
-                "leave the setting out first"
+                "remove the setting"
             ),
         ),
         ({"scheduler.yaml": " \n"}, "names the key `scheduler.yaml` of the ConfigMap, which is empty"),

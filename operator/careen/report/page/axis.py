@@ -29,7 +29,7 @@ class Axis(Value):
 
     @classmethod
     def of(cls, visits: Sequence[Visit]) -> Axis:
-        """Returns the time line for these visits of nodes."""
+        """Returns the time line that shows these visits. A visit is the time in which one node holds its claim."""
         pieces: list[tuple[datetime, datetime]] = []
         for visit in sorted(visits, key=lambda visit: visit.start):
             if pieces and visit.start - pieces[-1][1] <= LONGEST_PAUSE:

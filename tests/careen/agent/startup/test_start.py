@@ -267,7 +267,7 @@ async def test_the_first_turn_gets_the_node_that_the_start_read(world: World) ->
 # ---- the lock ----
 
 
-async def test_a_missing_daemonset_stops_the_start_of_a_node_without_a_claim(world: World) -> None:
+async def test_an_agent_without_a_claim_does_not_start_if_the_daemonset_is_missing(world: World) -> None:
     world.put_node(Progress(phase="Waiting"))
     with pytest.raises(BadSettings, match="DaemonSet careen/careen does not exist"):
         await world.start(is_place_given=False).make_sure_of_the_lock()

@@ -496,9 +496,7 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 @pytest.mark.parametrize(
     ("named", "look"), [((), 3), (("n2",), 5), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
 )
-def test_a_refused_node_reads_the_lock_as_often_as_its_next_position_requires(
-    named: tuple[str, ...], look: float
-) -> None:
+def test_a_refused_node_reads_the_lock_less_often_the_more_nodes_are_named(named: tuple[str, ...], look: float) -> None:
     """A refused node leaves the line. The next release can name it again, and it must then start within five
     seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))

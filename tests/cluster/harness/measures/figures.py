@@ -211,7 +211,7 @@ def rollout(
 
 
 def _gaps(locks: Sequence[LockSeen], start: float) -> list[float]:
-    """Return the seconds from each release that leaves no holder to the next claim."""
+    """Return, for each release after which no node holds a claim, the seconds until the next claim."""
     gaps = []
     released: float | None = None
     for before, after in pairwise(one for one in locks if one.at >= start):
