@@ -15,7 +15,8 @@ from typing import Final
 from scheduler_core.cycle import CycleResult
 
 # The part of the cycles in which a worker is ahead, the nodes that it has then processed too early, and the part of
-# these cycles that take a node which the computed one lacks (bench/accuracy/cycles.md).
+# these cycles that take a node which the computed one lacks: round numbers, chosen with all recordings in view. So the
+# judged half in bench/accuracy/cycles.md is no independent proof of them.
 AHEAD: Final = 0.4
 NODES_AHEAD: Final = 8
 _ELSEWHERE: Final = 0.1
