@@ -164,10 +164,10 @@ class BrokenServer:
     def _first(self, fault: str, kind: str, position: int) -> list[bytes]:
         """Return the events that the client has missed. Some faults repeat old events or leave out events."""
         past = self._events(kind, 0)
-        if fault == "empty" or (fault == "older" and not past):
+        if fault == "empty":
             return []
         if fault == "older":
-            return past[:1]
+            return self._first_of_a_present_object(kind)
         return [*(past[-5:] if fault == "again" else ()), *self._events(kind, position)]
 
     def _next(self, fault: str, kind: str, seen: int) -> list[bytes]:
@@ -203,6 +203,12 @@ class BrokenServer:
         if fault == "bookmark":
             meta = {"resourceVersion": str(self.version), "creationTimestamp": None}
             yield _line("BOOKMARK", {"kind": kind, "apiVersion": _API[kind], "metadata": meta})
+
+    def _first_of_a_present_object(self, kind: str) -> list[bytes]:
+        """Return the oldest event of an object that still exists. No API server sends an old event of a deleted object,
+        and a client that has never seen the object could not recognise it."""
+        present = ((event, each) for _, event, each in self.log if (kind, each["metadata"]["name"]) in self.objects)
+        return [_line(event, each) for event, each in present if each["kind"] == kind][:1]
 
     def _events(self, kind: str, after: int) -> list[bytes]:
         return [
