@@ -2,7 +2,8 @@
 follows an identical pod within half a second. If the pod does not fit on the node of the first pod, it gets the next
 node of the first pod's list.
 
-The default profile has no batches, because PodTopologySpread signs no pod while it has default constraints. Sources:
+The scheduler recognizes identical pods by a signature, to which every plugin must contribute. The default profile has
+no batches, because PodTopologySpread contributes to no signature while it has default constraints. Sources:
 computeBatchablePlugins and SignPod in pkg/scheduler/framework/runtime/framework.go, batch.go in the same folder, and
 SignPod of the plugins, v1.36.
 """
@@ -26,7 +27,8 @@ _REFUSES: Final[Mapping[str, Callable[[Any, Pod], bool]]] = {
 
 
 def batches(scheduler: Scheduler, pod: Pod) -> bool:
-    """Whether the scheduler may place pods like this one in batches. Assumes that out-of-tree plugins sign no pod."""
+    """Whether the scheduler may place pods like this one in batches. False if the profile has an out-of-tree plugin,
+    because such plugins are assumed to have no SignPod."""
     if scheduler.extenders or not scheduler.kube_version.opportunistic_batching:
         return False
     try:

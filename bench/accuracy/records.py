@@ -1,5 +1,6 @@
 """Stores recorded drains in files: the cluster, the listed objects, the start of the scheduler's search, and the
-result. Such a file can be scored again after a change of the model, without a control plane."""
+result. After a change of scheduler_core, the drain in such a file can be forecast and scored again without a control
+plane."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def happened(self) -> Happened:
-        """The listed objects, the events and the times that the drainer recorded."""
+        """What is known of the drain: the API objects before it, the events of the pods during it, and how long it
+        lasted."""
         return Happened(
             node=self.node,
             pages=[page.encode() for page in self.pages],

@@ -1,6 +1,7 @@
-"""Everything that an agent can be configured with at once, and the servers that such an agent queries.
+"""Configures an agent with every feature at once, and runs the servers that this agent queries.
 
-Prometheus has no alert and no sample, so a health query refuses the reboot and the agent keeps waiting.
+Prometheus has no alert and no sample, so one of the agent's health queries returns no value, which forbids the reboot,
+and the agent keeps waiting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Measures the cost of a command for people: user and system time of its process, with a cluster of 100 Nodes.
+"""Measures the cost of commands that people run, such as `careen status`: user and system time of the command's
+process, with a cluster of 100 Nodes.
 
 python -m bench.commands [--times 7]
 

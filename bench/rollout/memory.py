@@ -30,8 +30,8 @@ def memory_of(pid: int) -> ProcessMemory | None:
 
 
 def agent_memory(host: Host) -> ProcessMemory | None:
-    """Returns the memory of the largest process below the given one. So a wrapper such as unshare or a shell does not
-    count."""
+    """Returns the memory of the host's agent: of the largest process among the started process and its descendants. So
+    a wrapper such as unshare or a shell does not count."""
     if host.agent is None:
         return None
     found = [memory for pid in descendants(host.agent.pid) if (memory := memory_of(pid)) is not None]
@@ -39,8 +39,8 @@ def agent_memory(host: Host) -> ProcessMemory | None:
 
 
 class Sampler:
-    """Measures the agents' memory every few seconds and keeps the largest value of each host. Child processes, such as
-    a forecast, count too."""
+    """Measures the agents' memory every few seconds and keeps the largest value of each host. An agent's child
+    processes, such as a forecast, count too."""
 
     def __init__(self, hosts: Mapping[str, Host], every_seconds: float = 3.0) -> None:
         self.greatest: dict[str, ProcessMemory] = {}

@@ -1,8 +1,8 @@
 """Generates the cluster of the roll-out: 12 nodes in 3 zones, 7 controllers, 5 budgets. A seed determines the details.
 
 Seed 0 is the reference: 99 pods, 65 % of the cpu requested, and every host needs a reboot at the same time. Any other
-seed varies the replicas, the requests and the order of the needs, within bounds that leave room for one node to be
-down.
+seed varies the replicas, the requests and the order in which the hosts begin to need a reboot, within bounds that leave
+room for one node to be down.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ _APART = {"cache": 10, "db": 4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFleet:
-    """The cluster of one seed, its hosts that need a reboot, and when each need begins, in seconds after the start."""
+    """The cluster of one seed, its hosts that need a reboot, and when each of them begins to need it, in seconds after
+    the start."""
 
     seed: int
     sizes: Mapping[str, WorkloadSize]

@@ -25,7 +25,8 @@ def main() -> None:
 
 
 def cycles(pages: str, pods: str, rounds: str) -> None:
-    """Loads the pages, then judges every pod `rounds` times. Prints a line about the load and a line for each pod."""
+    """Loads the pages, then chooses a node for every pod `rounds` times, each time in the same cluster. Prints a line
+    about the load and a line for each pod."""
     snapshot = _load(pages)
     scheduler = Scheduler()
     manifests = [json.loads(line) for line in Path(pods).read_text().splitlines()]

@@ -66,8 +66,8 @@ def _reconcile_one(verbs: Verbs, budget: Content) -> bool:
 
 
 def _still_disrupted(verbs: Verbs, budget: Content, pods: list[Content]) -> dict[str, str]:
-    """Returns the granted evictions whose pods are not yet marked as deleted. All other evicted pods are marked as
-    deleted, so the budget does not count them anyway."""
+    """Returns the granted evictions whose pods are not yet marked as deleted. Pods that are marked as deleted no longer
+    count for the budget in any case."""
     names = {p["metadata"]["name"] for p in pods if not is_going(p)}
     granted = (budget.get("status") or {}).get("disruptedPods") or {}
     oldest = verbs.wall_clock() - _DELETION_TIMEOUT

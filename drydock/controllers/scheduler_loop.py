@@ -61,7 +61,7 @@ _SCHEDULER_NAME = "default-scheduler"
 
 
 class SchedulerLoop:
-    """Binds pods that name the default scheduler, until cancelled. `decisions` counts its cycles."""
+    """Binds pods that name the default scheduler, until cancelled. `decisions` counts the scheduling cycles."""
 
     def __init__(self, verbs: Verbs, *, seed: int) -> None:
         self.decisions = 0
@@ -166,7 +166,7 @@ class SchedulerLoop:
                     yield stored.content
 
     def _refuse(self, queued: QueuedPod, result: CycleResult) -> None:
-        """Writes on the pod why no node fits. Preempts other pods if that makes room. Then returns the pod to the
+        """Writes on the pod why no node fits. Preempts other pods if that makes room. Then puts the pod back into the
         queue."""
         pod = queued.pod
         nomination = result.preemption

@@ -59,7 +59,9 @@ def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
 
 
 async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """Holds one node when the hosts need their reboots, as a person would, and ends the hold later."""
+    """Puts a hold on one node when the hosts need their reboots, and removes it later. A hold is an annotation by which
+    a person keeps the node from rebooting.
+    """
     if count < 4:
         return
     held = node_names(count)[count // 2]
@@ -69,7 +71,9 @@ async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds:
 
 
 async def cordon_a_finished_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """Cordons the first node that is done, as a person would. The node counts as down until it is uncordoned."""
+    """Cordons the first node that is back in service after its reboot, as a person would. The node counts as down until
+    it is uncordoned.
+    """
     if count < 4:
         return
     while not (done := [name for name in node_names(count) if _is_done(cluster, name)]):
@@ -92,8 +96,8 @@ def _is_done(cluster: EmbeddedCluster, name: str) -> bool:
 async def crash_agents(crash: Callable[[str], object], names: list[str], chance: random.Random) -> None:
     """Kills one agent after another, in any phase, until cancelled.
 
-    After each crash, an agent is left alone for twice as long as before. Otherwise, if an agent needed longer to start
-    than to be killed again, a fleet of one node would never finish.
+    After each crash, an agent is left alone for twice as long as before. Otherwise the only agent of a fleet of one
+    node might be killed again and again before it is ready, and the roll-out would never finish.
     """
     loop = asyncio.get_running_loop()
     spared_until: dict[str, float] = {}

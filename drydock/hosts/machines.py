@@ -1,4 +1,5 @@
-"""Simulated hosts. Each has a directory with a sentinel and a boot id, and needs some time for a reboot.
+"""Simulated hosts. Each has a directory with a boot id and, while the host needs a reboot, a sentinel file. A reboot
+takes some time.
 
 An agent requests a reboot with the host's command, which touches a file. The checker takes the time of the request from
 that file. Only this module writes the hosts' log.
@@ -76,8 +77,7 @@ class SimulatedHost:
         self.asked_file.unlink(missing_ok=True)
 
     def asked_at(self) -> float | None:
-        """Returns the time at which the reboot was requested, in seconds of the wall clock; None if it was not
-        requested."""
+        """Returns when the reboot was requested, in seconds of the wall clock; None if it was not requested."""
         try:
             return self.asked_file.stat().st_mtime
         except FileNotFoundError:

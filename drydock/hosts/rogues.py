@@ -49,7 +49,8 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rogue:
-    """What a rogue does to break its rule. `before_the_needs` runs before hosts need reboots, `act` as soon as they do.
+    """What a rogue (an agent that misbehaves on purpose) does to break one rule of the checker. `before_the_needs` runs
+    before hosts need reboots, `act` as soon as they do.
 
     With `at_the_end`, `act` runs when the roll-out has completed or has reached its time limit, because the rule is
     about the final state.
@@ -222,7 +223,7 @@ async def _let_the_time_pass(scene: Scene) -> None:
 
 
 async def _say_nothing(_scene: Scene) -> None:
-    """Does nothing. The rule requires a write, so the rogue breaks it by not writing."""
+    """Does nothing. The agent of one node (`Scene.victim`) is stopped, so this node never reboots."""
 
 
 async def _mark_without_saying_why(scene: Scene) -> None:

@@ -70,7 +70,7 @@ def _score(cordon: Write, writes: Sequence[Write]) -> ForecastScore | None:
 
 
 def _most_matches(said: list[tuple[str, ...]], places: list[str]) -> int:
-    """Returns how many forecasts can be matched at most, each with a different replacement (augmenting paths)."""
+    """Returns the largest number of forecasts that can be matched with different replacements (augmenting paths)."""
     taken: dict[int, int] = {}
 
     def place(forecast: int, seen: set[int]) -> bool:

@@ -48,7 +48,7 @@ class RolloutProgress:
 
 
 def read_progress(cluster: EmbeddedCluster, since: float) -> RolloutProgress:
-    """Returns the current state of the roll-out. `since` is its begin on the store's clock."""
+    """Returns the current state of the roll-out. `since` is the beginning of the roll-out on the store's clock."""
     store = cluster.api.store
     moves = evictions(store.journal, since)
     placed = [s.content["spec"].get("nodeName", "") for s in store.items(PODS.storage)]

@@ -165,8 +165,8 @@ def _host_term(app: str) -> Manifest:
 
 
 def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[Manifest]:
-    """Returns all objects except Nodes, in the order of their creation. `arguments` are those of the agents in careen's
-    DaemonSet."""
+    """Returns all objects except Nodes, in the order of their creation. `agent_arguments` are the arguments of the
+    agents in careen's DaemonSet."""
     for namespace in (NAMESPACE, _APPS):
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     yield _agents(agent_arguments)

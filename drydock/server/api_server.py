@@ -176,8 +176,8 @@ class ApiServer:
         return None if document is None else self._json(document)
 
     async def _spoil(self, request: web.Request, fault: Fault) -> web.StreamResponse | None:
-        """Performs the part of the fault that comes before the request is executed. Returns a response if the request
-        ends with it, and None if the request is still executed."""
+        """Applies the fault up to the point at which the server would execute the request. Returns the response if the
+        server does not execute the request, otherwise None."""
         match fault.kind:
             case FaultKind.SLOW:
                 await asyncio.sleep(fault.seconds)
@@ -310,8 +310,8 @@ class ApiServer:
         return self._bytes(head[:-1] + b',"items":[' + b",".join(items) + b"]}")
 
     def _version_before(self, info: RequestInfo, seconds: float) -> int | None:
-        """Returns the version that a cache would serve that is this many seconds late; None if the history is too
-        short."""
+        """Returns the resourceVersion that was the newest `seconds` ago, which a late cache would serve. Returns None
+        if the history is too short."""
         horizon = self.store.clock() - seconds
         older = [
             c.version

@@ -15,7 +15,7 @@ from drydock.server.requests.info import RequestInfo
 
 
 class FaultKind(StrEnum):
-    """The fault as the client sees it."""
+    """A kind of fault, as the client sees it."""
 
     SLOW = "slow"  # the answer takes its time
     LOST_BEFORE = "lost-before"  # the connection breaks and nothing was done

@@ -1,7 +1,7 @@
 """Measures how much smaller each removal in the Dockerfile makes the image: `make image-gains`. Uses the packages that
 are installed here.
 
-A removal saves its files and their bytecode. A megabyte is 10⁶ bytes.
+The gain of a removal is the size of the removed files and of their bytecode. A megabyte is 10⁶ bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _HEADER = 16  # bytes before the code in a .pyc
 
 
 def main() -> int:
-    """Prints a row for each line of the Dockerfile's list, the largest first, and a row for the type stubs."""
+    """Prints a row for each line of the Dockerfile's list of removed paths, the largest first, and a row for the type
+    stubs."""
     site = Path(sysconfig.get_paths()["purelib"])
     rows = {line: sum(map(weight, files(site, line))) for line in removals()}
     rows["*.pyi, wherever they are"] = sum(path.stat().st_size for path in installed(site) if path.suffix == ".pyi")
@@ -46,7 +47,7 @@ def installed(site: Path) -> Iterator[Path]:
 
 
 def files(site: Path, line: str) -> Iterator[Path]:
-    """Returns the files that the shell would remove for this pattern."""
+    """Returns the files that the shell would remove for the patterns of this line of the Dockerfile's `rm`."""
     for pattern in line.split():
         for top in site.glob(pattern.rstrip("/")):
             if top.is_dir():

@@ -26,8 +26,8 @@ class ClusterCache:
     """A cluster in memory that events update. Not thread-safe.
 
     A snapshot of the cache has the same nodes, pods, counts and other objects as a snapshot that is loaded from the
-    same objects. Three things also depend on the earlier events: the order of `pending`, the rows of nodes, and the
-    scheduler's order of nodes, in which later nodes come last.
+    same objects. Three things may differ, because they depend on the order of the events: the order of the pods in
+    `pending`, the number (row) of each node, and the order in which the scheduler searches the nodes.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The cached nodes and pods: pods on known nodes, pending pods, and pods on unknown nodes."""
+"""The cached nodes and pods: pods on cached nodes, pending pods, and pods whose node is not in the cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 class PlacedPods:
     """The cached nodes and pods. `world` has the nodes, the pods on them and the other objects. `waiting` has the pods
-    without a node, and `ghosts` the pods on unknown nodes."""
+    without a node, and `ghosts` the pods whose node is not in the cache."""
 
     def __init__(self) -> None:
         self.world = Snapshot.of(())
@@ -25,8 +25,8 @@ class PlacedPods:
     # ---- nodes ----
 
     def put_nodes(self, nodes: Iterable[Node]) -> bool:
-        """Adds or replaces these nodes. Appends new nodes to the scheduler's order, in this order. Returns whether
-        something changed."""
+        """Adds or replaces these nodes. New nodes come last in the order in which the scheduler searches its nodes;
+        among themselves they keep the given order. Returns whether something changed."""
         new: dict[str, Node] = {}
         has_changed = False
         for node in nodes:

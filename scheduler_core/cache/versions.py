@@ -30,7 +30,7 @@ class Versions:
         return version < held
 
     def keep(self, kind: str, key: str, version: int | None) -> None:
-        """Records that the object exists with this version."""
+        """Records that the object exists with this resource version."""
         self._held[kind][key] = version or _UNKNOWN
         self._deleted.pop((kind, key), None)
 

@@ -77,7 +77,8 @@ class ExtenderTls(Value, kw_only=True):
 
 
 class ExtenderSettings(Value, kw_only=True):
-    """One HTTP extender. An empty verb means that the extender does not support this call."""
+    """One HTTP extender. The extender supports a call (filter, prioritize, preempt, bind) if the verb of that call is
+    not empty."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -130,10 +131,9 @@ class Configuration(Value, kw_only=True):
     ) -> Configuration:
         """Reads the configuration in `mapping` (parsed YAML or JSON) and adds defaults.
 
-        If `may_name_files` is False, the author of the mapping must not choose which files this process opens. The
-        fields certFile, keyFile and caFile of an extender are then problems; certData, keyData and caData are allowed.
-
-        Raises ConfigurationError with all problems. Each problem begins with the path of its field.
+        With `may_name_files=False`, the mapping must not name files that this process would open. The fields certFile,
+        keyFile and caFile of an extender are then problems; certData, keyData and caData are allowed. Raises
+        ConfigurationError with all problems. Each problem begins with the path of its field.
         """
         if not isinstance(mapping, Mapping):
             raise ConfigurationError([f"a KubeSchedulerConfiguration must be a mapping, not {kind_of(mapping)}"])
@@ -390,8 +390,8 @@ def _read_bytes(section: Section, name: str) -> bytes:
 def _with_ignored_resources(
     profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion
 ) -> tuple[Profile, ...]:
-    """Returns the profile with another list of resources that NodeResourcesFit ignores: those that the extenders tell
-    the scheduler to ignore. They replace the plugin's own list (buildExtenders in pkg/scheduler/scheduler.go)."""
+    """Returns the profile with the extenders' ignored resources (`ignoredByScheduler`) as the list that
+    NodeResourcesFit ignores. They replace the plugin's own list (buildExtenders in pkg/scheduler/scheduler.go)."""
     ignored = tuple(
         resource.name
         for extender in extenders

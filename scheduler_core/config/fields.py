@@ -27,8 +27,8 @@ _INT64 = 2**63
 
 
 class ConfigurationError(ValueError):
-    """The configuration is invalid. `problems` has a sentence for each problem. It begins with the path of the
-    field."""
+    """The configuration is invalid. `problems` has a sentence for each problem. Each sentence begins with the path of
+    the field."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))

@@ -88,8 +88,8 @@ class KubeVersion:
 
     @cached_property
     def balanced_allocation_compares_without_pod(self) -> bool:
-        """Since 1.36 NodeResourcesBalancedAllocation compares the balance with the pod to the balance without it
-        (#135573)."""
+        """Since 1.36 NodeResourcesBalancedAllocation compares how evenly the node's resources are used with the pod and
+        without it (#135573)."""
         return self._since(36)
 
     @cached_property
@@ -163,7 +163,7 @@ class KubeVersion:
 
     @cached_property
     def node_declared_features(self) -> bool:
-        """Gate NodeDeclaredFeatures, on since 1.36: the plugin of this name runs."""
+        """Gate NodeDeclaredFeatures, on since 1.36: the plugin NodeDeclaredFeatures runs."""
         return self._since(36)
 
     # ---- request sums ----

@@ -76,7 +76,7 @@ class PluginRules(Value, kw_only=True):
         return self.selections.get(point, PluginSelection())
 
     def needed(self, defaults: Iterable[EnabledPlugin]) -> tuple[str, ...]:
-        """The names of the plugins that must exist before the lists can be expanded. Default plugins come first."""
+        """The names of all plugins that the profile may use, each once. Default plugins come first."""
         merged = merge_with_defaults(tuple(defaults), self.at(MULTI_POINT))
         everywhere = [*merged, *(plugin for point in EXTENSION_POINTS for plugin in self.at(point).enabled)]
         return tuple(dict.fromkeys(plugin.name for plugin in everywhere))

@@ -47,15 +47,15 @@ class FilterAnswer(Value, kw_only=True):
 
 
 def nodes_request(pod: Manifest, *, names: Sequence[str], nodes: Sequence[Manifest] | None) -> bytes:
-    """Returns the body of filter and prioritize. It has whole nodes, or, for a cache-capable extender (`nodes` is
-    None), only their names."""
+    """Returns the request body for the calls filter and prioritize. The body has whole nodes, or, for a cache-capable
+    extender (`nodes` is None), only their names."""
     node_list = None if nodes is None else {"metadata": {}, "items": list(nodes)}
     return msgspec.json.encode({"Pod": pod, "Nodes": node_list, "NodeNames": list(names) if nodes is None else None})
 
 
 def preemption_request(pod: Manifest, candidates: Mapping[str, Victims], pods: Mapping[str, Manifest] | None) -> bytes:
-    """Returns the body of preempt. If `pods` (uid → manifest) is given, victims are sent as whole pods; otherwise only
-    their uids are sent."""
+    """Returns the request body for the call preempt. If `pods` (uid → manifest) is given, victims are sent as whole
+    pods; otherwise only their uids are sent."""
     if pods is None:
         meta = {
             node: {"Pods": [{"UID": pod.uid} for pod in victims.pods], "NumPDBViolations": victims.budget_violations}

@@ -1,6 +1,6 @@
 """Sends one POST to an extender, with a deadline. The library does no other I/O; tests may replace this transport.
 
-Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. It uses no proxy and follows no redirect.
+Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. The transport uses no proxy and follows no redirect.
 """
 
 from __future__ import annotations

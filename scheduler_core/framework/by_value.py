@@ -1,8 +1,8 @@
-"""Filters and scores by one field of the node. One rule about the field's value serves both the per-node form and the
-all-nodes form.
+"""Runs rules that read one field of the node, such as its taints. The rule decides about a value of the field, so the
+same rule serves a single node and all nodes at once.
 
-Few different values of such a field exist in a cluster. So the rule is evaluated once for each value, and the result
-for all nodes is cached as long as the nodes do not change.
+A cluster has few different values of such a field. So the rule is evaluated once for each value, and the result for all
+nodes is cached as long as the nodes do not change.
 """
 
 from __future__ import annotations

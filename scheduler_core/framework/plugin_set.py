@@ -40,7 +40,7 @@ def serves(plugin: Plugin, point: str) -> bool:
 
 
 def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
-    """Joins several lists of factories. Raises DuplicatePluginError if a name occurs in two lists."""
+    """Joins several maps of plugin names to factories. Raises DuplicatePluginError if a name occurs in two maps."""
     together: dict[str, Factory] = {}
     for factories in lists:
         twice = sorted(together.keys() & factories.keys())

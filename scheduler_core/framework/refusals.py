@@ -1,4 +1,4 @@
-"""The result of a filter's all-nodes form: one small code per node, and the verdict of each code."""
+"""The result of a filter that checks all nodes in one call: one small code per node, and the verdict of each code."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Refusals:
     """The result of a filter for all nodes of a list. Each node has a small code. 0 means that the node passed; any
     other code means a refusal.
 
-    `verdicts` maps a code to its verdict. It is a function if there are too many codes for a mapping. The function must
-    return only refusals.
+    `verdicts` maps a code to its verdict. If there are too many codes for a mapping, `verdicts` is a function, which
+    must return only refusals.
     """
 
     __slots__ = ("_verdicts", "codes", "may_fail")
@@ -34,8 +34,7 @@ class Refusals:
         return cls(*numbered(verdicts))
 
     def may_be(self, code: VerdictCode) -> bool:
-        """Whether some verdict may have this code. If this is False, certainly none has it; if True, one may have
-        it."""
+        """Returns False only if certainly none of the verdicts has this code."""
         return callable(self._verdicts) or any(verdict.code is code for verdict in self._verdicts.values())
 
     def verdict(self, code: int) -> Verdict:

@@ -73,7 +73,7 @@ def unresolvable(*reasons: str) -> Verdict:
 
 
 def error(*reasons: str) -> Verdict:
-    """Returns the verdict of a plugin that failed. It ends the cycle, and the pod is tried again later."""
+    """Returns the verdict of a plugin that failed. Such a verdict ends the cycle, and the pod is tried again later."""
     return Verdict(VerdictCode.ERROR, reasons)
 
 

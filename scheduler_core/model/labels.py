@@ -101,7 +101,7 @@ def equality_selector(labels: Mapping[str, str]) -> LabelSelector:
 
 
 class Answering(Protocol[Answer]):
-    """What a node selector is evaluated on. For one node, each result is yes or no; for many nodes, it is a mask."""
+    """Evaluates the requirements of a node selector: for one node as a bool, or for many nodes as a mask."""
 
     def meeting(self, expression: Requirement) -> Answer:
         """Whether the labels meet the requirement."""

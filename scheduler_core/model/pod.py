@@ -23,8 +23,8 @@ class HostPort(Value):
     port: int
 
     def conflicts_with(self, other: HostPort) -> bool:
-        """Whether both have the same protocol and port, and their IPs are equal or one is 0.0.0.0. "::" is an ordinary
-        address (v1.36)."""
+        """Whether both have the same protocol and port, and their IPs are equal or one is 0.0.0.0. "::" conflicts only
+        with "::" and 0.0.0.0 (v1.36)."""
         if self.port != other.port or self.protocol != other.protocol:
             return False
         return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)  # noqa: S104 -- compared, never bound
@@ -47,7 +47,8 @@ class PodAffinityTerm(Value, kw_only=True):
     """Selects pods by labels, in the named namespaces or in namespaces whose labels match. The selected pods are
     counted for each value of `topology_key`.
 
-    If the API object has neither namespaces nor a namespace selector, the term has its owner's namespace here.
+    If the API object has neither namespaces nor a namespace selector, `namespaces` has the namespace of the pod that
+    owns the term.
     """
 
     topology_key: str

@@ -40,8 +40,8 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler counts the resource, in addition to cpu, memory, ephemeral storage and pods. It ignores
-    names without a prefix that it does not know."""
+    """Whether the scheduler counts the resource, in addition to cpu, memory, ephemeral storage and pods. The scheduler
+    ignores unknown names without a prefix."""
     return is_extended(name) or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
 
 

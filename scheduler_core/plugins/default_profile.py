@@ -1,4 +1,4 @@
-"""Lists the plugins that run by default, in order, with their weights and the reasons for them.
+"""Lists the plugins that run by default, with their weights. Comments give the reasons.
 
 The order within every extension point is the order of this list (pkg/scheduler/apis/config/v1/default_plugins.go,
 v1.36).

@@ -192,7 +192,7 @@ def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 class ScoringDynamicResources(DynamicResources):
-    """The plugin since 1.35, which also scores nodes by the rank of the allocated alternatives.
+    """DynamicResources as it is since 1.35, when it also scores nodes by the rank of the allocated alternatives.
 
     Every node gets 0 here. Scores differ only for pods with a prioritized list of alternatives (`firstAvailable`) that
     is not yet allocated, and the nodes of such a pod are *unknown* anyway.

@@ -112,7 +112,7 @@ class InterPodAffinity(Value):
 
 
 def _problem(pod: Pod) -> str:
-    """Returns why the scheduler could not parse the pod's terms. Empty if it could."""
+    """Returns why the scheduler could not parse the pod's affinity terms. Empty if it could."""
     both = (pod.spec.pod_affinity, pod.spec.pod_anti_affinity)
     terms = [*(t for a in both for t in a.required), *(w.term for a in both for w in a.preferred)]
     problems = (text for t in terms for text in (t.selector.problem, t.namespace_selector.problem))

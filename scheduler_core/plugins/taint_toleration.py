@@ -1,5 +1,5 @@
-"""Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate. Scores nodes with fewer soft
-taints higher."""
+"""Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate. The fewer PreferNoSchedule taints
+of a node the pod does not tolerate, the higher is the node's score."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from scheduler_core.values import Value
 
 
 class SoftTolerations(Value):
-    """The pod's tolerations. Those for PreferNoSchedule count in the score."""
+    """The pod's tolerations. The score reads only the tolerations for PreferNoSchedule or for any effect."""
 
     tolerations: tuple[Toleration, ...]
 
 
 class TaintToleration(Value):
-    """Filters and scores nodes by their taints. A node without soft taints scores 100. The default weight is 3, so
-    nearly every node gets 300."""
+    """Filters and scores nodes by their taints. A node without untolerated PreferNoSchedule taints scores 100. The
+    plugin's default weight is 3, so nearly every node gets 300."""
 
     kube_version: KubeVersion
     name: ClassVar[str] = "TaintToleration"

@@ -20,8 +20,8 @@ def is_preemptible_by(victim: Pod, pod: Pod) -> bool:
 def why_ineligible(pod: Pod, nominated_verdict: Verdict | None, pods_on_nominated_node: Iterable[Pod]) -> str:
     """Returns why the pod must not preempt now. Empty if it may.
 
-    A pod that has already preempted pods waits until these are gone. It may try another node if `nominated_verdict`
-    says that its nominated node has become unresolvable, because the room there is then of no use.
+    A pod that has already preempted pods waits until these are gone. Such a pod may try another node if
+    `nominated_verdict` says that its nominated node has become unresolvable, because the room there is then of no use.
     """
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."

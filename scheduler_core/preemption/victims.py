@@ -92,7 +92,7 @@ def is_more_important(one: Pod, other: Pod) -> bool:
 
 def split_by_budget(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
     """Splits the pods into two lists: those whose eviction would violate a budget, and the others. The pods are evicted
-    one after another in this order. Each list keeps the order.
+    one after another in the given order. Each list keeps this order.
 
     As in the scheduler, a budget with an empty selector selects nothing, and no budget selects a pod without labels.
     The eviction API is stricter.
@@ -128,7 +128,7 @@ class _Node:
         self._note(self._trial.pod_removed(self._state, self._pod, other, self._info))
 
     def spare(self, other: Pod) -> bool:
-        """Adds the pod back if the preemptor still fits. Returns whether it did."""
+        """Puts the pod back on the node if the preemptor then still fits. Returns whether the pod could stay."""
         self._info = self._info.with_pod(other)
         self._note(self._trial.pod_added(self._state, self._pod, other, self._info))
         if self.verdict().is_success:

@@ -62,8 +62,8 @@ class ActiveRoom:
         return self._heap.pop()
 
     def begin(self, queued: QueuedPod) -> bool:
-        """Marks the pod as in flight. Returns False if it is already in flight; the caller must then drop this copy of
-        the pod."""
+        """Marks the pod as in flight: popped, and its attempt has not ended. Returns False if the pod is already in
+        flight; the caller must then drop this copy of the pod."""
         queued.attempts += 1
         if identity(queued.pod) in self._in_flight:
             return False
@@ -71,7 +71,7 @@ class ActiveRoom:
         return True
 
     def done(self, pod: Pod) -> None:
-        """Ends a pod's attempt. Forgets the events that came before every other attempt began."""
+        """Ends a pod's attempt. Forgets the events that are older than every attempt that still runs."""
         self._in_flight.pop(identity(pod), None)
         oldest = min(self._in_flight.values(), default=self._count)
         while self._happenings and self._happenings[0].number < oldest:
@@ -81,13 +81,13 @@ class ActiveRoom:
         return identity(pod) in self._in_flight
 
     def note(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Records an event, unless no pod is in flight."""
+        """Records an event if some pod is in flight (popped, and its attempt has not ended)."""
         if self._in_flight:
             self._happenings.append(Happening(self._count, event, old, new))
             self._count += 1
 
     def happened_since_taken(self, pod: Pod) -> tuple[Happening, ...] | None:
-        """Returns the events since this pod was popped. Returns None if the pod is not in flight."""
+        """Returns the events since this pod was popped. Returns None if no attempt to schedule the pod is running."""
         since = self._in_flight.get(identity(pod))
         return (
             None if since is None else tuple(happening for happening in self._happenings if happening.number >= since)

@@ -15,7 +15,8 @@ from scheduler_core.values import Value
 
 
 class Action(IntFlag):
-    """What happened to an object, as a set of bits. When events are matched, the order of the bits matters."""
+    """What happened to an object, as a set of bits. Matching compares these values also as numbers, so the order of the
+    bits matters."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -91,7 +92,8 @@ def always(_pod: Pod, _old: Any, _new: Any) -> bool:
 
 
 def never(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """A hint that no event helps. A plugin registers it if the queue should only call its PreEnqueue again."""
+    """A hint that no event helps. A plugin registers it if the event should only make the queue call the plugin's
+    PreEnqueue again."""
     return False
 
 

@@ -1,6 +1,6 @@
-"""Returns a pod whose cycle failed to the queue, and keeps, sets or clears its nomination.
+"""Puts a pod back into the queue after its scheduling cycle failed, and keeps, sets or clears the pod's nomination.
 
-Only this module clears a nomination. Until 1.33 kube-scheduler also cleared it inside preemption's search for
+Only this module clears a nomination. Until 1.33 kube-scheduler also cleared nominations inside preemption's search for
 candidates, where a concurrent update could be lost (kubernetes/kubernetes#131239). Source: handleSchedulingFailure and
 schedulingAlgorithm in pkg/scheduler/schedule_one.go, v1.36.
 """
@@ -19,7 +19,7 @@ _EVENT_LIMIT = 1024
 
 
 class FailedCycle(Value, kw_only=True):
-    """The queue to which the pod returned, and what the caller must write to the pod.
+    """The part of the queue into which the pod was put back, and what the caller must write to the pod.
 
     If `nominated_node` is None, the caller does not change the status; if it is empty, the caller clears the nominated
     node. `reason` and `message` belong to the condition PodScheduled=False. `event` is the message, shortened to the
@@ -41,7 +41,8 @@ class FailedCycle(Value, kw_only=True):
 
 
 def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: CycleResult, now: float) -> FailedCycle:
-    """Returns the pod to the queue and updates its nomination. `result` is the result of a cycle without a node."""
+    """Puts the pod back into the queue and updates the pod's nomination. `result` is the result of a cycle without a
+    node."""
     is_answer = not result.error and len(result.diagnosis.nodes) > 0
     verdicts = result.diagnosis.verdict_counts() if is_answer else ()
     room = queue.add_unschedulable(
@@ -64,8 +65,8 @@ def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: Cycle
 def nominated_by(result: CycleResult) -> str | None:
     """Returns the node that the cycle's result nominates for the pod; empty to clear the nomination, None to keep it.
 
-    An error, a cluster without nodes and a profile without PostFilter clear it. Preemption clears it if it helps on no
-    node, and keeps it while the pod waits for its victims.
+    The nomination is cleared after an error, in a cluster without nodes, and in a profile without PostFilter.
+    Preemption clears the nomination if it can make room on no node, and keeps it while the pod waits for its victims.
     """
     if result.error or not len(result.diagnosis.nodes):
         return ""

@@ -1,5 +1,5 @@
-"""The pods nominated to each node. They have preempted pods on this node, and the room is reserved until they are
-placed.
+"""The pods nominated to each node. A nominated pod has preempted pods on the node, and the room that they leave is
+reserved for the nominated pod until it is placed.
 
 Source: pkg/scheduler/backend/queue/nominator.go (v1.36).
 """
@@ -11,8 +11,8 @@ from scheduler_core.queue.queued_pod import identity
 
 
 class Nominations:
-    """Nominated pods by node. If the scheduler's own decision and the pod object differ, the decision counts, because
-    the object may be older."""
+    """Nominated pods by node. If the node that the scheduler chose differs from the nominated node in the pod object,
+    the scheduler's choice counts, because the object may be older."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, Pod]] = {}
@@ -30,7 +30,8 @@ class Nominations:
         return tuple((pod, node) for node, pods in self._pods.items() for pod in pods.values())
 
     def add(self, pod: Pod, node_name: str | None = None) -> None:
-        """Nominates the pod to `node_name`, or to the node in its status. An empty name withdraws the nomination."""
+        """Nominates the pod to `node_name`, or, if that is None, to the nominated node in the pod's status. If the name
+        is empty, the pod is no longer nominated."""
         self.remove(pod)
         node = pod.nominated_node_name if node_name is None else node_name
         if node:

@@ -18,9 +18,10 @@ def identity(pod: Pod) -> str:
 class QueuedPod:
     """One pod in the queue; times are seconds since the epoch.
 
-    `timestamp` is when the pod last entered the queue. It is set again when the pod returns as unschedulable, because
-    it orders pods of equal priority. `unschedulable_count` counts refusals, and `consecutive_errors` the errors since
-    the last result. The back-off depends on only one of these two numbers.
+    `timestamp` is when the pod last entered the queue. `timestamp` is set again when the pod is put back as
+    unschedulable, because it orders pods of equal priority. `unschedulable_count` counts refusals, and
+    `consecutive_errors` the errors since the last result. The back-off depends on the errors, and only without errors
+    on the refusals.
     """
 
     pod: Pod

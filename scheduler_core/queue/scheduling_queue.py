@@ -38,7 +38,7 @@ class Room(Enum):
 
 
 class Gatekeeper(Protocol):
-    """A PreEnqueue plugin: decides whether this pod may enter the active and back-off queues."""
+    """A PreEnqueue plugin: decides whether a pod may enter the active and back-off queues."""
 
     name: str
 
@@ -101,8 +101,8 @@ class SchedulingQueue:
         return tuple(queued.pod for queued in rooms[room].pods)
 
     def find(self, key: str) -> tuple[Room, QueuedPod] | None:
-        """Returns the part of the queue that contains the pod "namespace/name". Returns None if no part does, for
-        example because the pod is in flight."""
+        """Returns the pod "namespace/name" and the part of the queue that contains it. Returns None if no part does,
+        for example because the pod is in flight (popped, and its attempt has not ended)."""
         for room, queued in (
             (Room.ACTIVE, self._active.get(key)),
             (Room.BACKOFF, self._backoff.get(key)),
@@ -125,7 +125,7 @@ class SchedulingQueue:
     # ---- coming in, going out ----
 
     def add(self, pod: Pod, now: float) -> Room:
-        """Adds a new pod. A gated pod waits outside of the active queue."""
+        """Adds a new pod. A pod that a PreEnqueue plugin refuses (a gated pod) waits outside of the active queue."""
         room = self._to_active(QueuedPod(pod=pod, timestamp=now), now)
         if room is Room.ACTIVE:
             self.nominations.add(pod)
@@ -145,7 +145,8 @@ class SchedulingQueue:
                 return queued
 
     def pop_pod(self, key: str, now: float) -> QueuedPod | None:
-        """Pops this pod, even if it is not the next one. Returns None if it is gated or not in the queue."""
+        """Pops this pod, even if it is not the next one. Returns None if a PreEnqueue plugin refuses the pod, or if the
+        pod is not in the queue."""
         self._activate(key, now)
         queued = self._active.remove(key)
         return queued if queued is not None and self._active.begin(queued) else None
@@ -157,8 +158,9 @@ class SchedulingQueue:
     def add_unschedulable(
         self, queued: QueuedPod, now: float, *, refused_by: Iterable[str] = (), pending_for: Iterable[str] = ()
     ) -> Room:
-        """Returns a pod to the queue after a failed attempt. `refused_by` are the plugins that refused it,
-        `pending_for` those that returned Wait. After an error, both are empty.
+        """Puts a pod back into the queue after a failed attempt. `refused_by` are the plugins that refused the pod,
+        `pending_for` those that returned Wait. After an error, both are empty. Returns the part of the queue that has
+        the pod now.
 
         Events that came since the pod was popped are handled now. Raises ValueError if the pod is already in the queue,
         because that is a bug of the caller.
@@ -183,7 +185,8 @@ class SchedulingQueue:
         """Replaces a pending pod that has changed. `changes` are the events of the change (see
         hints.changes.pod_changes).
 
-        Returns None if the pod is in flight, because the change is then handled when the pod returns.
+        Returns None if the pod is in flight, because the change is then handled when the pod is put back into the
+        queue.
         """
         if self._active.is_in_flight(new):
             for event in changes:
@@ -223,7 +226,7 @@ class SchedulingQueue:
             )
 
     def assigned_pod_added(self, pod: Pod, now: float) -> None:
-        """Handles the binding of a pod. It helps only pods whose rules count other pods."""
+        """Handles the binding of a pod, which helps only waiting pods whose rules count other pods."""
         self._move(self._counting_others(pod), ASSIGNED_POD_ADDED, None, pod, now)
 
     def assigned_pod_updated(
@@ -236,7 +239,8 @@ class SchedulingQueue:
             self._move(self._counting_others(new), event, old, new, now)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
-        """Makes pods active at once. Pods in flight become active when they return. Ignores unknown pods."""
+        """Makes pods active at once. Pods in flight become active when they are put back into the queue. Ignores
+        unknown pods."""
         for pod in pods:
             if not self._activate(pod.key, now) and self._active.is_in_flight(pod):
                 self._active.note(FORCE_ACTIVATE, None, pod)
@@ -339,7 +343,7 @@ class SchedulingQueue:
 
     def _counting_others(self, pod: Pod) -> list[QueuedPod]:
         """Returns the waiting pods that this pod may help: pods of its namespace that topology spread refused, and pods
-        with a required affinity term that it matches."""
+        with a required affinity term that selects this pod."""
         labels = self._namespace_labels(pod.namespace)
         return [
             queued

@@ -27,8 +27,8 @@ Remedy = tuple[str, Snapshot, Pod]  # the sentence, and the world and the pod as
 def remedies(
     scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult, drained: frozenset[str]
 ) -> tuple[str, ...]:
-    """Returns sentences such as "250m more cpu on n3 (zone b)". Another cycle has proven each of them. Returns nothing
-    if no single change is enough."""
+    """Returns sentences such as "250m more cpu on n3 (zone b)". A scheduling cycle has confirmed each of them. Returns
+    nothing if no single change is enough."""
     refused = {name: verdict for name, verdict in result.statuses.items() if name not in drained}
     kinds: tuple[Callable[[Scheduler, Snapshot, Pod, dict[str, Verdict]], Iterator[Remedy]], ...] = (
         _more_resources,
@@ -41,7 +41,8 @@ def remedies(
 
 
 def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: frozenset[str]) -> tuple[str, ...]:
-    """Tries one more empty node like the drained one. Called if no change of an existing node is enough."""
+    """Tries whether the scheduler would place the pod on one more empty node like the drained one. Called if no change
+    of an existing node is enough."""
     for name in sorted(drained):
         node, fresh = world.node(name), world
         for other in world.pods_on(name):

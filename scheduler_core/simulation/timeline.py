@@ -1,5 +1,5 @@
-"""The result of a simulated roll-out: when each node was down, which pods moved how often, which pods waited, and which
-obstacles nodes met.
+"""The result of a simulated roll-out: when each node was down, which pods moved how often, which pods waited, and for
+which reasons nodes might not reboot.
 
 This module has only values, and does not import numpy: the code that prints a roll-out does not compute it.
 `rollout.py` computes it.
@@ -16,7 +16,7 @@ from scheduler_core.values import Value
 
 
 class Step(StrEnum):
-    """The steps of a node that holds its claim, in order."""
+    """The steps of a node that holds a claim, in order."""
 
     HELD_BACK = "held back"  # claimed, not yet cordoned: the pause before the drain
     DRAINING = "draining"
@@ -53,8 +53,7 @@ class Visit(Value, kw_only=True):
 class Move(Value, kw_only=True):
     """One move of a pod to another node. `pod` is the pod's original name, `choices` the number of equally good nodes.
 
-    With `is_open`, the pod may land on yet another node, because the scheduler checks only a part of the nodes that
-    fit.
+    With `is_open`, the pod may also get another node, because the scheduler checks only a part of the nodes that fit.
     """
 
     pod: str
@@ -83,7 +82,8 @@ class Wait(Value, kw_only=True):
 
 
 class Obstacle(Value, kw_only=True):
-    """Why a node may not start now: the rule, a short subject that several nodes share, and the whole sentence."""
+    """Why a node may not begin its drain or its reboot now: the rule, a short subject that several nodes share, and the
+    whole sentence."""
 
     rule: str
     subject: str
@@ -91,8 +91,8 @@ class Obstacle(Value, kw_only=True):
 
 
 class Hindrance(Value, kw_only=True):
-    """An obstacle that prevented nodes from starting although concurrency was left. It has the lost seconds and the
-    affected nodes."""
+    """A reason for which nodes might not reboot at some time, with these nodes. `seconds` says for how long concurrency
+    remained unused because of it."""
 
     rule: str
     subject: str
@@ -108,7 +108,7 @@ class Closing(Value, kw_only=True):
 
 
 class Left(Value, kw_only=True):
-    """A node that did not start, and why."""
+    """A node that had not rebooted when the simulation ended, and why."""
 
     node: str
     obstacle: Obstacle
@@ -116,7 +116,7 @@ class Left(Value, kw_only=True):
 
 class Timeline(Value, kw_only=True):
     """A whole roll-out. `nodes` are all nodes that had to reboot. `ends` is when the last claim was released, or
-    `begins` if no node started."""
+    `begins` if no claim was released."""
 
     begins: datetime
     ends: datetime
@@ -133,17 +133,18 @@ class Timeline(Value, kw_only=True):
 
     @property
     def reboots(self) -> tuple[Visit, ...]:
-        """The visits that ended with a reboot, in the order in which they began."""
+        """The visits (times with a claim) that ended with a reboot, in the order in which they began."""
         return tuple(visit for visit in self.visits if not visit.undone)
 
     @property
     def undone(self) -> tuple[Visit, ...]:
-        """The visits whose drain was undone."""
+        """The visits (times with a claim) whose drain was undone."""
         return tuple(visit for visit in self.visits if visit.undone)
 
     @property
     def is_clean(self) -> bool:
-        """Whether every node rebooted in the first window, and every displaced pod found a node."""
+        """Whether every node rebooted in the first maintenance window, no drain was undone, and every displaced pod got
+        another node at once. Only a pod that can run on no other node than the drained one may wait."""
         return not (self.left or self.pending or self.undone or self.unknown or self.closings)
 
     @property
@@ -153,7 +154,7 @@ class Timeline(Value, kw_only=True):
 
     @property
     def double_moves(self) -> int:
-        """How many moves were not the first move of their pod."""
+        """How many times a pod was moved a second or later time."""
         return len(self.moves) - len(self.moves_by_pod)
 
     @property

@@ -1,4 +1,4 @@
-"""One node with its pods and sums over them: the input of a plugin's per-node form.
+"""One node with its pods and sums over them: the input of a plugin that handles one node per call.
 
 The value is immutable: adding or removing a pod returns another value with other sums. So preemption can try many pods
 on one node.

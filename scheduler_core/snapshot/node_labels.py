@@ -42,7 +42,7 @@ class Topology(Value, eq=False):
         return len(self.values)
 
     def with_added(self, values: Sequence[str | None]) -> Topology:
-        """Adds the values of more nodes at the end."""
+        """Returns the topology with the values of further nodes at the end."""
         code_of = dict(self.code_of)
         for value in values:
             if value is not None:
@@ -94,7 +94,7 @@ class NodeLabels:
         self._selections: Remembered[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = Remembered()
 
     def with_added(self, nodes: tuple[Node, ...]) -> NodeLabels:
-        """Returns an index of these nodes. The first of them must be the nodes of this index."""
+        """Returns an index of `nodes`, which must begin with the nodes of this index."""
         new = NodeLabels(nodes)
         more = nodes[len(self._nodes) :]
         for key, topology in self._topologies.items():
@@ -102,7 +102,7 @@ class NodeLabels:
         return new
 
     def topology(self, key: str) -> Topology:
-        """Returns the key's values on all nodes."""
+        """Returns the values of this label key on all nodes."""
         known = self._topologies.get(key)
         if known is None:
             known = self._topologies[key] = self._index(key)

@@ -1,7 +1,8 @@
-"""Some nodes of a snapshot, in a given order: the input of pre_filter, pre_score and the all-nodes forms.
+"""Some nodes of a snapshot, in a given order: the input of pre_filter, of pre_score, and of plugins that handle all
+nodes in one call.
 
-The list is a sequence of NodeInfo, and builds each NodeInfo on access. All-nodes forms use `rows` and the snapshot's
-columns instead.
+The list is a sequence of NodeInfo, and builds each NodeInfo on access. Plugins that handle all nodes in one call use
+`rows` and the snapshot's columns instead.
 """
 
 from __future__ import annotations

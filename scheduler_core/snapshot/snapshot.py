@@ -51,8 +51,8 @@ class UnknownPodError(KeyError):
 class Snapshot:
     """Nodes, the pods on them, the pending pods, and the other objects that scheduling reads.
 
-    `pending` are pods without a node. `ghosts` are pods on unknown nodes; like the scheduler, the snapshot does not
-    count them. `problems` are objects that could not be read and were left out.
+    `pending` are pods without a node. `ghosts` are pods on nodes that the snapshot does not have; like the scheduler,
+    the snapshot does not count them. `problems` are objects that could not be read and were left out.
     """
 
     __slots__ = (
@@ -193,7 +193,8 @@ class Snapshot:
         return self.placements.all_pods()
 
     def tally(self, tally: Tally[Value]) -> Value:
-        """Returns a count over the placed pods. It is made once; snapshots that derive from this one only update it."""
+        """Returns a count over the placed pods. The count is made once; snapshots that derive from this one only update
+        it."""
         return self.placements.tally(tally, self.columns)
 
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
@@ -240,8 +241,9 @@ class Snapshot:
         return self._moved([(-1, self._placed(key)) for key in keys])
 
     def with_pods_exchanged(self, pairs: Iterable[tuple[str, Pod]]) -> Snapshot:
-        """Returns the snapshot in which each replacement is on the node of the pod with this key, which is removed.
-        Raises UnknownPodError if a pod is on no node of the snapshot."""
+        """Returns the snapshot in which pods are replaced. Each pair has the key of a pod, which is removed, and its
+        replacement, which is put on the same node. Raises UnknownPodError if a pod to remove is on no node of the
+        snapshot."""
         moves: list[tuple[int, Pod]] = []
         for key, pod in pairs:
             old = self._placed(key)
@@ -254,18 +256,19 @@ class Snapshot:
         return self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming)])
 
     def with_ghosts(self, ghosts: tuple[Pod, ...]) -> Snapshot:
-        """Returns the snapshot with these pods on unknown nodes."""
+        """Returns the snapshot with these `ghosts`: pods on nodes that the snapshot does not have."""
         return self._changed(ghosts=ghosts)
 
     def with_others(
         self, *, pending: tuple[Pod, ...], ghosts: tuple[Pod, ...], problems: tuple[ManifestError, ...]
     ) -> Snapshot:
-        """Returns the snapshot with these pending pods, pods on unknown nodes and unreadable objects instead of its
-        own. Snapshots that derive from the result get a log of changes of their own."""
+        """Returns the snapshot with these pending pods, pods on unknown nodes and unreadable objects, in place of the
+        present ones. Snapshots that derive from the result do not share a log of changes with this snapshot."""
         return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
-        """Adds pods to their nodes (1) or removes them (-1)."""
+        """Returns the snapshot after these moves. Each move is a pair: 1 to put the pod on its node, or -1 to remove
+        the pod from it."""
         changes = [(sign, self.row(pod.node_name), pod) for sign, pod in moves]
         return self._changed(placements=self.placements.after(changes, self._nodes))
 
@@ -276,7 +279,8 @@ class Snapshot:
         return pod
 
     def with_pod_terminating(self, key: str) -> Snapshot:
-        """Returns the snapshot with this pod terminating. Only topology spread then no longer counts the pod."""
+        """Returns the snapshot with this pod terminating. Topology spread does not count terminating pods; the other
+        counts do."""
         pod = self._placed(key)
         return self if pod.terminating else self._moved(((-1, pod), (1, replace_value(pod, terminating=True))))
 
@@ -328,7 +332,8 @@ class Snapshot:
 
     def without_node(self, node_name: str) -> Snapshot:
         """Returns the snapshot without this node. Its pods become `ghosts`, as in a scheduler that has not yet seen
-        their deletion. The last node moves to its row. The scheduler's order of the other nodes stays the same."""
+        their deletion. The last node gets the row of the removed one. The scheduler's order of the other nodes stays
+        the same."""
         row, last = self.row(node_name), len(self._nodes) - 1
         gone = self.placements.on_node(row)
         moves = [(-1, row, pod) for pod in gone]
@@ -343,7 +348,7 @@ class Snapshot:
         )
 
     def with_objects(self, **parts: Any) -> Snapshot:
-        """Returns the snapshot with other objects than nodes and pods replaced. The keyword arguments are fields of
-        ClusterObjects."""
+        """Returns the snapshot with new values of other objects than nodes and pods. Each keyword argument is a field
+        of ClusterObjects."""
         remembered = self._remembered if parts.keys() <= _NOT_SCHEDULED_BY else None
         return self._changed(objects=replace_value(self.objects, **parts), remembered=remembered)

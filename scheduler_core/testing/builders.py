@@ -45,7 +45,7 @@ def a_node(name: str = "node") -> NodeBuilder:
 
 
 def a_budget(name: str = "budget", namespace: str = "default") -> BudgetBuilder:
-    """Returns a PodDisruptionBudget without a selector that allows no eviction."""
+    """Returns a PodDisruptionBudget that has no selector and allows no eviction."""
     meta = {"name": name, "namespace": namespace}
     return BudgetBuilder(
         {
@@ -147,13 +147,14 @@ class PodBuilder(_Builder):
         return self.with_field("spec.affinity", {**self.manifest["spec"].get("affinity", {}), **affinity})
 
     def near(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
-        """Adds required affinity: the pod needs pods with these labels in its domain."""
+        """Adds a required pod affinity: the pod fits only on nodes in whose topology domain a pod has these labels."""
         return self.with_affinity(
             podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]}
         )
 
     def away_from(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
-        """Adds required anti-affinity: the pod allows no pods with these labels in its domain."""
+        """Adds a required pod anti-affinity: the pod fits only on nodes in whose topology domain no pod has these
+        labels."""
         return self.with_affinity(
             podAntiAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]}
         )

@@ -33,7 +33,7 @@ class AfterDrain(Value):
 def after_drain(
     snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause = moves_all
 ) -> AfterDrain:
-    """Simulates the drain along one course, in which the scheduler breaks each tie by its own rule. Raises
+    """Simulates the drain along one scenario, in which the scheduler breaks each tie by its own rule. Raises
     UnknownNodeError if a node does not exist."""
     drain = run_drain(snapshot, node_names, scheduler, with_details=False, with_pending=True, stays=stays)
     homeless = tuple((each.pod.key, each.replacement) for each in drain.displaced if not (each.landed or each.unknown))
@@ -41,7 +41,8 @@ def after_drain(
 
 
 def answer(after: AfterDrain, scheduler: Scheduler, template: NodeTemplate, count: int) -> NodesAnswer:
-    """Returns how `count` nodes of the template would help these pods, and how many nodes would be enough."""
+    """Returns how `count` nodes of the template would help the pods that have no node after the drain, and how many
+    nodes would be enough."""
     pods = [pod for _, pod in after.homeless]
     found = with_more_nodes(scheduler, after.world, pods, template, count)
     needed = nodes_needed(scheduler, after.world, pods, template)

@@ -49,7 +49,7 @@ class NodesNeeded(Value, kw_only=True):
 
     @property
     def helps(self) -> bool:
-        """Whether some number of such nodes places more pods than the current nodes do."""
+        """Whether some number of new nodes places more pods than the current nodes do."""
         return len(self.best.placed) > len(self.without.placed)
 
 
@@ -80,11 +80,12 @@ def with_more_nodes(
 def nodes_needed(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, most: int = MOST
 ) -> NodesNeeded:
-    """Returns the smallest number of such nodes that places every pod, or, if none does, that places the most pods.
+    """Returns the smallest number of nodes of the template that places every pod, or, if none does, that places the
+    most pods.
 
-    Every number from 0 is tried, because more nodes may also make it worse: a spread over hosts counts empty hosts. The
-    pods never need more nodes than there are pods. The search ends early if an empty new node refuses every remaining
-    pod for a reason that further nodes do not change.
+    Every number from 0 is tried, because with more nodes fewer pods may find a node: a spread over hosts counts empty
+    hosts. The pods never need more nodes than there are pods. The search ends early if an empty new node refuses every
+    remaining pod for a reason that further nodes do not change.
     """
     without = best = found = with_more_nodes(scheduler, snapshot, pods, template, 0)
     while found.refused and found.count < min(most, len(pods)) and not _is_in_vain(found):
@@ -100,7 +101,8 @@ def nodes_needed(
 
 
 def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
-    """Returns the result if no number of nodes helps. Each pod's reason is then the refusal by a new node."""
+    """Returns `best`, which has no new nodes because none would help. The reason of each refused pod is replaced by its
+    reason in `last`, where new nodes were tried."""
     refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
     return MoreNodes(count=0, placed=best.placed, refused=refused)
 

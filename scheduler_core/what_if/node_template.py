@@ -37,8 +37,8 @@ class NodeTemplate(Value):
 
 
 def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
-    """Returns a template of new nodes like this one. They have only its DaemonSet pods, and not its cordon, temporary
-    taints, images and annotations. Raises UnknownNodeError if the node does not exist."""
+    """Returns a template of new nodes like this one. The new nodes have only the DaemonSet pods of this node, and not
+    its cordon, temporary taints, images and annotations. Raises UnknownNodeError if the node does not exist."""
     node = snapshot.node(node_name)
     fresh = replace(
         node,

@@ -62,7 +62,6 @@ class Module:
 
 @cache
 def modules(package: str) -> tuple[Module, ...]:
-    """Return every module of one package."""
     top = PACKAGES[package]
     found = []
     for path in sorted(top.rglob("*.py")):
@@ -73,5 +72,4 @@ def modules(package: str) -> tuple[Module, ...]:
 
 
 def all_modules() -> tuple[Module, ...]:
-    """Return every module of all packages."""
     return tuple(module for package in PACKAGES for module in modules(package))

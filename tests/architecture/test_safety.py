@@ -1,4 +1,5 @@
-"""Tests docs/safety.md: the page lists each unsafe path once, in order, and names existing tests for each path."""
+"""Tests docs/safety.md: the page lists the unsafe paths (ways in which reboot coordinators harm a cluster) in order,
+each of them once, and names existing tests for each path."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests `make bench-accuracy-searches`, which compares forecasts with simulated drains. The forecasts follow a few
-searches, and the drains draw each search at random.
+"""Tests `make bench-accuracy-searches`, which compares forecasts with simulated drains. A forecast follows a few of
+kube-scheduler's possible searches for a node, and a simulated drain follows one random search.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Tests the part of `python -m bench.shadow` that measures what learning alone costs."""
+"""Tests the part of `python -m bench.shadow` that measures what it costs to learn where the scheduler's searches for a
+node start."""
 
 from __future__ import annotations
 

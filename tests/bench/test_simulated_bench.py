@@ -1,5 +1,5 @@
-"""Tests the simulated roll-outs of `make bench-moved`, which start from the same cluster with and without the taint.
-Also tests the significance of their result.
+"""Tests the simulated roll-outs of `make bench-moved`, which start from the same cluster with and without careen's
+taint on waiting nodes. Also tests the figures of the difference between them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Test doubles for careen's I/O: a virtual clock, and transports that lose, delay or script answers."""
+"""Test doubles for careen's I/O: a virtual clock, and transports that lose, delay or script responses."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def an_object(
 
 
 def a_list(kind: str, *items: dict[str, Any], token: str = "", version: str = "7") -> dict[str, Any]:
-    """Return a page of a list as a server sends it, with items that have no kind."""
+    """Return a page of a list as a server sends it: the items have no kind."""
     whole = [{"spec": {}, "status": {}, **item, "metadata": _meta("", "") | item["metadata"]} for item in items]
     return {
         "kind": f"{kind}List",
@@ -76,7 +76,7 @@ def status(code: int, reason: str = "", message: str = "", **headers: str) -> Re
 
 
 class Scripted:
-    """A transport that returns the given answers one after another, and records the requests."""
+    """A transport that returns the given responses one after another, and records the requests."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -96,9 +96,8 @@ class Scripted:
 
 
 class Meddling:
-    """A transport with two hooks. An error from `before(request)` is raised instead of sending the request. An error
-    from `after(request)` is raised instead of returning the response.
-    """
+    """A transport with two hooks. If `before(request)` returns an error, it is raised and the request is not sent. If
+    `after(request)` returns an error, it is raised instead of returning the response."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner

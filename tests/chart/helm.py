@@ -41,7 +41,6 @@ def helm(home: Path, *words: str, kubeconfig: Path | None = None) -> subprocess.
 def template(
     home: Path, *words: str, values: dict[str, Any] | None = None, release: str = "careen", namespace: str = "careen"
 ) -> subprocess.CompletedProcess[str]:
-    """Run `helm template` with these values."""
     file = home / "values.yaml"
     file.write_text(json.dumps(values or {}))  # as YAML, Helm would read the text 1e9 as a number
     return helm(home, "template", release, str(CHART), "--namespace", namespace, "--values", str(file), *words)

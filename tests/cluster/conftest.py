@@ -1,5 +1,5 @@
-"""Fixtures of the stories, which share one control plane. Each story starts with an empty cluster and empties it at its
-end.
+"""Fixtures of the stories (tests with simulated nodes and agents), which share one control plane. Each story starts
+with an empty cluster and empties it at its end.
 """
 
 from __future__ import annotations

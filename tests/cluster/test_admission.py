@@ -1,4 +1,4 @@
-"""Tests the admission component of manifests/ in whole stories: with another name and namespace, and during a
+"""Tests the admission component of manifests/ with running agents: under another name and namespace, and during a
 roll-out.
 """
 

@@ -1,4 +1,5 @@
-"""Tests nodes that a gate blocks: they get the soft taint at once, stay in service, and report the reason."""
+"""Tests nodes that a gate (a check before the reboot) keeps from rebooting: they get the soft taint at once, stay in
+service, and report the reason."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ pytestmark = pytest.mark.cluster
 
 
 def is_tainted_and_says(story: Story, host: Host, code: str, *words: str) -> None:
-    """Wait until the node has the soft taint and this refusal. Check that `careen why` shows the refusal, and that the
-    node has no cordon and no claim.
+    """Wait until the node has the soft taint, and its annotations have the code of a refusal to let it reboot. Check
+    that `careen why` shows the refusal, and that the node has no cordon and no claim.
     """
     story.wait_for(f"{host.name} is tainted", lambda: story.is_tainted(host), 40)
     story.wait_for(f"{host.name} says {code}", lambda: code in story.refusals(host), 40)

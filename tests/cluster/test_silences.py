@@ -1,4 +1,5 @@
-"""Tests silences in a real Alertmanager: created, extended under the same id, ended, and expired."""
+"""Tests the client that silences alerts in a real Alertmanager: a silence is created, extended under the same id,
+ended, and expires."""
 
 from __future__ import annotations
 

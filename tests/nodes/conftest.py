@@ -1,4 +1,5 @@
-"""Fixtures: one lab for all stories. Each story starts and ends with Ready nodes on which nothing is installed."""
+"""Fixtures: one lab (three machines that really boot, and a control plane) for all tests. Each test starts and ends
+with Ready nodes on which nothing is installed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Prints the figures of `make bench-nodes`: the time from a node's need to the release of its claim, and the cost of an
-idle agent.
+"""Prints the figures of `make bench-nodes`: the time from the moment when a node needs a reboot to the release of its
+claim, and the cost of an idle agent.
 
 `make bench-nodes` also runs `make image-size`, which prints the size of the image.
 """

@@ -1,4 +1,5 @@
-"""Writes tests/goldens: cases that together reach every plugin and every reason, with the oracle's results.
+"""Writes tests/goldens: cases that together reach every plugin and every reason, with the results of the oracle (a
+program with kube-scheduler's own code).
 
 The first cases of the seed are all kept. Of the many later cases, only those with something rare are kept.
 """

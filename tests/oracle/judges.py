@@ -1,4 +1,5 @@
-"""Runs the two judges: the oracle's binary and scheduler_core's judge."""
+"""Runs the two programs that choose nodes for the pods of a case: the oracle, which has kube-scheduler's own code, and
+a program around scheduler_core."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ OURS = (sys.executable, "-m", "scheduler_core", "judge")
 
 
 def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """Starts a judge on the cases. The judge writes to a file, so that two judges can run at once."""
+    """Starts one of the programs on the cases. It writes its results to a file, so that both programs can run at
+    once."""
     questions, answers = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  they live until the answers are read
     for case in cases:
         questions.write(json.dumps(case, separators=(",", ":")).encode() + b"\n")
@@ -23,8 +25,8 @@ def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subp
 
 
 def finish(started: tuple[subprocess.Popen[bytes], IO[bytes]], *, timeout: float = 3600) -> dict[str, dict[str, Any]]:
-    """Returns the results by case id, without cases that scheduler_core could not judge. Raises RuntimeError if a judge
-    failed completely. The output then contains the judge's own message."""
+    """Waits for the program, and returns its results by case id. Leaves out the cases that scheduler_core does not
+    decide. Raises RuntimeError if the program failed completely; its own message is then on standard error."""
     process, answers = started
     if process.wait(timeout=timeout) not in (0, SOME_CASES_MISSING):
         raise RuntimeError(f"{process.args} ended with exit code {process.returncode}: see its message above")
@@ -37,5 +39,5 @@ def finish(started: tuple[subprocess.Popen[bytes], IO[bytes]], *, timeout: float
 
 
 def ask(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Starts a judge, waits for it, and returns its results."""
+    """Runs a program (kube-scheduler's oracle or scheduler_core) on the cases. Returns its results by case id."""
     return finish(start(command, cases))

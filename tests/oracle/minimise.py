@@ -1,4 +1,5 @@
-"""Reduces a case on which the two judges disagree to its smallest form."""
+"""Reduces a case to the smallest form for which the oracle (a program with kube-scheduler's own code) and
+scheduler_core still give different results."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Texts that are quantities, look like quantities or are invalid. The oracle and scheduler_core must read them in the
-same way."""
+"""Texts that are quantities, look like quantities or are invalid. The oracle (a program with Kubernetes's own code) and
+scheduler_core must read them in the same way."""
 
 from __future__ import annotations
 

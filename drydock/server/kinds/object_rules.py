@@ -1,8 +1,8 @@
 """Changes and checks an object before it is stored: defaults, identity, generation, and validation.
 
-It copies a small part of kube-apiserver's registry strategies and defaulting functions (`pkg/registry/**/strategy.go`,
-`pkg/apis/**/defaults.go`). It has everything on which agents, controllers, kubectl and the demo's scheduler rely, and
-behaves exactly like the original there.
+The module copies a small part of kube-apiserver's registry strategies and defaulting functions
+(`pkg/registry/**/strategy.go`, `pkg/apis/**/defaults.go`): everything on which agents, controllers, kubectl and the
+demo's scheduler rely.
 """
 
 from __future__ import annotations

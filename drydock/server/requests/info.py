@@ -23,7 +23,7 @@ class RequestInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewRequest:
-    """A request whose object is answered and not stored, such as an access review."""
+    """A request whose object the server fills in and returns without storing it, such as an access review."""
 
     kind: str
     api_version: str

@@ -15,7 +15,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Returns seconds by a clock that never goes backwards."""
+        """Returns the seconds of a clock that never goes backwards."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:

@@ -1,4 +1,5 @@
-"""Runs concurrent requests of one turn: either all finish, or the first error cancels the others."""
+"""Runs concurrent requests of one round of the agent's loop: either all finish, or the first error cancels the
+others."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from typing import Any
 
 
 async def all_or_none(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Waits for all coroutines. If one raises an error or the turn is cancelled, cancels the others, so that none of
-    them outlives its turn."""
+    """Waits for all coroutines. If one raises an error or the caller is cancelled, cancels the others, so that none of
+    them outlives the call."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         await asyncio.gather(*tasks)

@@ -1,8 +1,8 @@
 """Follows the settings' ConfigMap with kopf. No other module imports kopf.
 
-kopf runs in its own thread and event loop. It may end at any time (after a revoked right, for example). When it ends,
-it cancels every younger task of its event loop, and that must not cancel a turn during a drain. careen uses only
-`on.event`, because every other handler writes annotations or finalizers on the object.
+kopf runs in its own thread and event loop, because it may end at any time, for example after its rights are revoked.
+When kopf ends, it cancels tasks of its event loop, and that must not cancel a round of the agent's own loop during a
+drain. careen uses only `on.event`, because every other handler writes annotations or finalizers on the object.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _seen(body: Mapping[str, Any]) -> SeenConfigMap:
 
 
 def _bound_retry_after() -> None:
-    """Limits kopf's wait after a 429 to a minute. Without this limit kopf sleeps as long as the answer's Retry-After
+    """Limits kopf's wait after a 429 to a minute. Without this limit kopf sleeps as long as the response's Retry-After
     says, and kopf ends if Retry-After is a date.
 
     kopf has no setting for that. If another release of kopf has moved its error class, this function does nothing.

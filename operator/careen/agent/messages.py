@@ -1,7 +1,7 @@
-"""Sends messages to people on kured's three occasions and on four more, with texts from the settings. The agent logs
-each message and sends it in the background.
+"""Sends messages to people on seven occasions, three of which are kured's. The settings contain the texts. The agent
+logs each message and sends it in the background.
 
-A message that cannot be sent is logged and counted. No turn waits for it.
+A message that cannot be sent is logged and counted. The agent's loop does not wait for messages.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class Messenger:
         return {target.service for target in targets} | ({"file"} if settings.notify_url_file else set())
 
     def _is_told(self, message: Notify) -> bool:
-        """Whether a message for this claim and occasion was requested before. Remembers the present request, but only
-        for the newest claim."""
+        """Whether the agent has already sent a message for this claim and occasion. Remembers this message, and forgets
+        the messages about other claims."""
         event = (message.occasion, message.claim)
         if not message.claim or event in self._told:
             return bool(message.claim)
@@ -136,8 +136,8 @@ class Messenger:
 
 
 def receivers(settings: Settings, in_files: tuple[Target, ...] = ()) -> tuple[Target, ...]:
-    """Returns the receivers in the settings, each once. As in kured, the deprecated flag counts only if the other flags
-    are not set."""
+    """Returns the receivers in the settings, each once. As in kured, the deprecated --slack-hook-url counts only if the
+    other flags are not set."""
     if settings.notify_url or settings.notify_url_file:
         found: list[Target] = []
         for target in (*settings.notify_url, *in_files):
@@ -158,8 +158,8 @@ _TEMPLATES = {
 
 
 def wording(message: Notify, settings: Settings, node: str, figures: Figures | None = None) -> str:
-    """Returns the text of the message: the filled template for its occasion, or the message's own sentence if there is
-    no template."""
+    """Returns the text of the message. If the settings have a template for its occasion, fills the template; otherwise
+    returns the message's own sentence."""
     template = getattr(settings, _TEMPLATES[message.occasion]) if message.occasion in _TEMPLATES else ""
     values = _values(message, settings, node, figures)
     return lines(filled(template, values) or _own_words(message, values, figures))

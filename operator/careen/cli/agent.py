@@ -46,8 +46,7 @@ def agent(**values: Any) -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Ends the process at once. A normal exit would wait, up to their deadline, for threads whose server does not
-    answer."""
+    """Ends the process at once. A normal exit would wait until the deadline of each thread that waits for a server."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -46,8 +46,8 @@ async def write_snapshot(
     """Writes the dump to the target, or to standard output if there is none. Returns the number of list pages and of
     bytes.
 
-    After everything has been read, `learnt` returns what the shadow has learned, for the end of the dump. If the
-    cluster cannot be read to the end, no partial file is left behind.
+    `learnt` is called after the last list. The dump ends with its result: what the shadow has learned. If the cluster
+    cannot be read to the end, no partial file is left behind.
     """
     header = Header(kube_version=release, taken_at=rfc3339(cluster.clock.now()))
     return await again_if_expired(lambda: _read_and_hand_on(cluster, header, target, learnt))

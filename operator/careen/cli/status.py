@@ -45,7 +45,7 @@ async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
 
 
 async def _policy(cluster: Cluster) -> Policy | None:
-    """Returns the agents' policy. Imports the module for that only here, because few calls need it."""
+    """Returns the agents' policy. Imports the settings only here, because few calls of the command need them."""
     from careen.cli.support.agents_settings import agents_of
 
     return (await agents_of(cluster)).policy

@@ -23,8 +23,8 @@ class AgentsNodes:
     """Lists the Nodes. If the agent may not list them, reads each Node that an agent's pod names."""
 
     def __init__(self, api: ClusterApi, *, own: str, namespace: str, daemonset: str) -> None:
-        """`own` is the name of this agent's node. It is always read, because the list of pods may lack this agent's
-        pod."""
+        """`own` is the name of this agent's node. The agent reads its own Node in any case, because the list of pods
+        may lack its own pod."""
         self._api = api
         self._own = own
         self._namespace = namespace

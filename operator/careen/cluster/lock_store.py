@@ -53,7 +53,8 @@ class LockStore:
 
     async def _replace(self, version: str, wanted: WriteLock) -> objects.LockObject:
         """Writes the whole DaemonSet as kured does, whose Role has `update` but not `patch`. All other fields are sent
-        as they were read. The write names the version that the decision saw, so that it overwrites no other change."""
+        as they were read. The write names the resourceVersion that the decision saw, so that it overwrites no change of
+        another client."""
         whole: dict[str, Any] = await self._api.get(self._path, dict)
         annotations = {**(whole["metadata"].get("annotations") or {}), self._annotation: wanted.content}
         whole["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value is not None}

@@ -72,7 +72,7 @@ def _labelled(values: Sequence[str]) -> str:
 
 
 async def patch_node(api: ClusterApi, name: str, patch: PatchNode) -> Written[NodeView]:
-    """Sends the patch, guarded by its resourceVersion. Either the whole patch lands or nothing."""
+    """Sends the patch, guarded by its resourceVersion. The server applies either the whole patch or nothing."""
 
     async def write(version: str) -> NodeView:
         return objects.node_view(
@@ -89,8 +89,8 @@ async def patch_node(api: ClusterApi, name: str, patch: PatchNode) -> Written[No
 
 
 def stands(patch: PatchNode, node: NodeView) -> bool:
-    """Whether the Node contains every part of the patch. Then the patch has landed, because the annotations of each
-    change of phase are unique."""
+    """Whether the Node contains every part of the patch. If so, the server has applied the patch, because no other
+    patch writes the same annotations."""
     return (
         _contains(node.labels, patch.labels)
         and _contains(node.annotations, patch.annotations)
@@ -103,14 +103,14 @@ def stands(patch: PatchNode, node: NodeView) -> bool:
 
 
 def _of_others_than_controllers(taints: Iterable[Taint]) -> set[Taint]:
-    """Returns the taints without those of cordons and conditions, because the node controller sets and removes these,
-    often right after a patch."""
+    """Returns the taints without those of `node.kubernetes.io/`, which controllers set and remove for cordons and
+    conditions, often right after a patch."""
     return {taint for taint in taints if not taint.key.startswith("node.kubernetes.io/")}
 
 
 def _manager(patch: PatchNode) -> dict[str, str]:
-    """Returns the field manager for a patch whose changes careen may have to identify later. For other patches the
-    server uses the user agent's name."""
+    """Returns the name of a separate field manager for a patch that cordons or taints the Node, so that careen can
+    recognise its change later. For other patches the server uses the user agent's name."""
     if patch.adds_taint:
         return {"fieldManager": TAINT_MANAGER}
     return {"fieldManager": FIELD_MANAGER} if patch.unschedulable is not None else {}

@@ -1,5 +1,5 @@
-"""Reads the pods of one node, the pods that forbid reboots wherever they run, and the health of the controllers that
-own pods."""
+"""Reads the pods of one node, the pods that forbid a reboot of other nodes too (--blocking-pods), and the health of the
+controllers that own pods."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ async def list_pods_on(api: ClusterApi, node: str) -> tuple[PodView, ...]:
 
 
 async def list_blocking_pods(api: ClusterApi, rules: Iterable[BlockingPods]) -> tuple[PlacedPod, ...]:
-    """Lists the pods that forbid reboots beyond their own node. It sends one request for each entry of --blocking-pods,
-    or for each namespace that the entry names. The server selects the pods by their labels. Raises `ClusterError`."""
+    """Lists the pods that forbid the reboot of other nodes than the one they run on. It sends one request for each such
+    entry of --blocking-pods, or for each namespace that the entry names. The server selects the pods by their labels.
+    Raises `ClusterError`."""
     found: list[PlacedPod] = []
     for rule in rules:
         if rule.scope is not BlockingScope.NODE:

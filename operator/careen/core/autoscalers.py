@@ -1,7 +1,8 @@
 """Protects a rebooting node from autoscalers, and recognises a node that an autoscaler is removing.
 
-A separate annotation on the Node keeps the earlier values of the autoscalers' annotations. The record does not hold
-these values, so they survive a lost record, and an agent of a release that does not know them.
+A separate annotation on the Node keeps the earlier values of the autoscalers' annotations. careen's record on the Node
+(`facts/progress.py`) does not contain these values, so they survive if the record is lost, or if an agent of an earlier
+release writes the record.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _KEEPS_PODS_OUT = frozenset({"NoSchedule", "NoExecute"})
 
 
 def protected(node: NodeView) -> dict[str, str | None]:
-    """Return the annotations that the agent sets with its claim, and the annotation that keeps their earlier values.
-    Return nothing if the Node has all of them already."""
+    """Return the annotations that keep autoscalers from removing the Node, and the annotation that keeps their earlier
+    values. The agent sets them when it takes its claim. Return nothing if the Node has all of them already."""
     before = {key: node.annotations.get(key) for key, value in PROTECTION.items() if node.annotations.get(key) != value}
     if not before:
         return {}
@@ -35,8 +36,8 @@ def protected(node: NodeView) -> dict[str, str | None]:
 
 
 def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the changes of annotations that undo `protected`. Annotations that another client has changed since are
-    left out."""
+    """Return the changes of annotations that undo the changes which `protected` returned. Annotations that another
+    client has changed since are left out."""
     text = annotations.get(keys.SET_ANNOTATIONS)
     if text is None:
         return {}

@@ -1,5 +1,5 @@
-"""Distinguishes careen's cordons from the cordons of other clients, by the Node's record and the API server's managed
-fields."""
+"""Distinguishes careen's cordons from the cordons of other clients, by careen's record on the Node
+(`facts/progress.py`) and the API server's managed fields."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def is_cordon_proven(node: NodeView) -> bool:
     """Whether the managed fields prove that careen set the present cordon.
 
     The API server assigns a field to the client that last changed its value. So `kubectl cordon` on a node that careen
-    has cordoned does not change the owner, but `kubectl uncordon` followed by `kubectl cordon` does. A client that sets
-    the same value by server-side apply becomes a second owner.
+    has cordoned does not change the owner of the field, but `kubectl uncordon` followed by `kubectl cordon` does. A
+    client that sets the same value by server-side apply becomes a second owner.
     """
     return node.unschedulable and node.cordoned_by == (keys.FIELD_MANAGER,)
 
@@ -26,6 +26,6 @@ def is_foreign(node: NodeView) -> bool:
 
 
 def foreign_author(node: NodeView) -> str:
-    """Return the field managers that set a foreign cordon, or "somebody" if none is known. They are unknown in careen's
-    lists of Nodes and on servers that report no managed fields."""
+    """Return the names of the field managers that set a foreign cordon. Return "somebody" if no name is known: not
+    every server reports managed fields, and careen's lists of Nodes leave them out."""
     return ", ".join(name for name in node.cordoned_by if name != keys.FIELD_MANAGER) or "somebody"

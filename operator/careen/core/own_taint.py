@@ -1,9 +1,10 @@
-"""Finds careen's own soft taints on a Node, with or without a record.
+"""Finds the soft taints (effect PreferNoSchedule) on a Node that careen itself set, whether or not the Node still has
+careen's record (`facts/progress.py`).
 
 A taint without a value whose key is in careen's domain is careen's, because no other program sets such a taint. Another
 program may use a configured key too (kured's, for example). Without a record, a taint with such a key is careen's only
-if careen's taint patch was the last change of the list of taints, by the managed fields. The next change by another
-writer, such as the node controller, ends this proof, because the whole list is one field (`listType=atomic`).
+if careen's taint patch was the last change of the list of taints, by the managed fields. The next change of the list by
+another writer, such as the node controller, ends this proof, because the whole list is one field (`listType=atomic`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ def our_taint(node: NodeView, key: str | None) -> Taint | None:
 
 
 def keys_of_ours(node: NodeView, progress: Progress, policy: Policy) -> frozenset[str]:
-    """Return the keys of careen's soft taints on this Node. The record contains the key. Without a record, the keys'
-    own names or the managed fields prove which taints are careen's."""
+    """Return the keys of careen's soft taints on this Node. careen's record on the Node contains the key. Without a
+    record, the key itself or the managed fields prove that a taint is careen's."""
     found = {progress.taint_key} if progress.taint_key and our_taint(node, progress.taint_key) else set()
     if progress.phase:
         return frozenset(found)

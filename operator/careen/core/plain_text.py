@@ -1,7 +1,7 @@
 """Makes text from outside safe to show: no control characters, no forged lines, limited length.
 
 Names, annotations, messages of servers and output of commands may contain dangerous characters. These are escape
-sequences for a terminal, line breaks that look like a second log line, and characters that reorder or hide their
+sequences for a terminal, line breaks that make one log line look like two, and characters that reorder or hide their
 neighbours. Decisions read such text unchanged. All code that shows it, or writes it for other readers, passes it
 through one of these functions.
 """
@@ -42,19 +42,20 @@ def one_line(text: str, longest: int = LONGEST_LINE) -> str:
 
 
 def lines(text: str) -> str:
-    """Clean each line of a text whose line breaks are careen's own, such as a table. No line is cut."""
+    """Return the text with each line cleaned as in `one_line`, but not cut. For text whose line breaks careen itself
+    wrote, such as a table."""
     return "\n".join(one_line(line, max(len(line), 1)) for line in text.split("\n"))
 
 
 def json_text(text: str) -> str:
     r"""Return the JSON text with unsafe characters escaped as `\uXXXX`, because a terminal could obey them. The values
-    and the line breaks between them stay the same."""
+    of the JSON and the line breaks between the values stay the same."""
     return text if text.isascii() and text.isprintable() else _IN_JSON.sub(_escaped, text)
 
 
 def annotation(value: str) -> str:
-    """Return the value as careen writes it into an annotation. In JSON, unsafe characters are escaped. Other text is
-    put on one line."""
+    """Return the value in the form in which careen writes it into an annotation. In JSON, unsafe characters are
+    escaped. Other text is put on one line."""
     return json_text(value) if value.startswith(("{", "[")) else one_line(value)
 
 

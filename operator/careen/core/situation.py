@@ -1,5 +1,5 @@
-"""The input of the steps: the facts of one turn in which the Node was read. The Node's record and the lock are already
-parsed."""
+"""The input of the steps, the functions that decide for a node in its phase: the facts of one turn (one round of the
+agent's loop) in which the Node was read. careen's record on the Node and the lock are already parsed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from scheduler_core.values import Value, replace_value
 
 
 class Situation(Value, kw_only=True):
-    """The input of a step. `memory` is the memory at this point of the turn. A step puts a changed copy of it into its
-    decision."""
+    """The input of a step, a function that decides for a node in its phase. `memory` is what the agent's process
+    remembers at this point. A step puts a changed copy of the memory into its decision."""
 
     seen: Observation
     policy: Policy
@@ -30,7 +30,7 @@ class Situation(Value, kw_only=True):
 
     @property
     def phase(self) -> Phase:
-        """The recorded phase."""
+        """The node's phase by careen's record on the Node; Idle without a record."""
         return phase_of(self.progress)
 
     @property
@@ -40,13 +40,14 @@ class Situation(Value, kw_only=True):
 
     @property
     def lock(self) -> LockContent | Garbage | Unknown | NotAsked:
-        """The lock as this turn read it."""
+        """The content of the lock as the agent read it in this round of its loop, or why the content is not known."""
         reading = self.seen.lock
         return reading.content if isinstance(reading, LockReading) else reading
 
     @property
     def reading(self) -> LockReading:
-        """The reading that contains the lock. The caller must have checked that `lock` is a LockContent."""
+        """The result of the read of the lock, with its resourceVersion. The caller must have checked that `lock` is a
+        LockContent."""
         assert isinstance(self.seen.lock, LockReading)
         return self.seen.lock
 
@@ -62,18 +63,18 @@ class Situation(Value, kw_only=True):
     @property
     def cordoned_at(self) -> datetime | None:
         """When the drain began, or None before a drain. The instant is by the API server's clock if the agent knew then
-        how far its own clock differs."""
+        how far the host's clock differs from that."""
         return from_rfc3339(self.progress.drain_started_at)
 
     @property
     def server_now(self) -> datetime:
-        """The present instant by the API server's clock. If the agent does not know how far its clock differs, by the
-        host's clock."""
+        """The present instant by the API server's clock, or by the host's clock if the agent does not know how far the
+        two clocks differ."""
         skew = self.seen.clock_skew_seconds
         return self.seen.now - timedelta(seconds=0.0 if isinstance(skew, Unknown) else skew)
 
     def with_memory(self, memory: Memory) -> Situation:
-        """Return the same situation with this memory."""
+        """Return the same situation, but with this memory of the agent's process."""
         return replace_value(self, memory=memory)
 
     def mark(self) -> Mark:
@@ -81,12 +82,13 @@ class Situation(Value, kw_only=True):
         return Mark(boot=self.boot, uptime=self.seen.uptime)
 
     def elapsed(self, mark: Mark | None) -> float | None:
-        """Return the seconds since the mark. Return None without a mark, or for a mark of another boot."""
+        """Return the seconds since this instant of the host's clock. Return None without an instant, or for an instant
+        of another boot."""
         is_ours = mark is not None and is_same_boot(mark.boot, self.boot)
         return self.seen.uptime - mark.uptime if mark is not None and is_ours else None
 
     def new_entry(self, claim: str) -> Entry:
-        """Return a lock entry for this claim of the node."""
+        """Return the entry for the lock by which this node holds the claim with this id."""
         progress = self.progress
         return Entry(
             node=self.node.name,
@@ -102,5 +104,5 @@ class Situation(Value, kw_only=True):
 
     @property
     def wants_retry(self) -> bool:
-        """Whether a person asked for another try (`careen retry`)."""
+        """Whether a person asked the agent to try the reboot again after a failure (`careen retry`)."""
         return keys.RETRY in self.node.annotations

@@ -63,8 +63,8 @@ def at_work(root: Path, *, proc: Path = Path("/proc")) -> str:
 
 
 def _record_lock_holder(root: Path, path: str) -> int | None:
-    """Returns the id of the process that holds a lock of fcntl(2). The id is 0 or less if the kernel does not know the
-    process, and None if there is no lock."""
+    """Returns the id of the process that holds a lock of fcntl(2). Returns None if there is no lock, and 0 or less if
+    the kernel does not know the process."""
     try:
         descriptor = open_regular_file(root, path)
     except OSError:

@@ -1,8 +1,9 @@
 """A file lock on the host. It prevents two agents from working on one node, for example while a force-deleted pod still
 runs.
 
-The kernel releases the lock when the process ends. On a host without this lock, two checks still protect the node: the
-resourceVersion of the announcement on the Node, and the read of the cluster's lock before the reboot.
+The kernel releases the lock when the process ends. On a host without this lock, two checks still protect the node right
+before the reboot: the agent records the reboot on the Node with the resourceVersion as a guard, and reads the lock of
+the cluster.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ class Typical(Value, kw_only=True):
 
 
 class Boots(Value, kw_only=True):
-    """The seconds from the end of the drain until the node is back in service. `of` has them for each measured node.
-    `others` is the estimate for all nodes that are not in `of`."""
+    """The seconds from the end of the drain until the node is back in service. `of` has the seconds of each measured
+    node. `others` is the estimate for all nodes that are not in `of`."""
 
     of: Mapping[str, float]
     others: float
@@ -40,7 +40,8 @@ def measured_drains(nodes: Iterable[NodeView]) -> Typical:
 
 
 def measured_settling(nodes: Iterable[NodeView]) -> Typical:
-    """Returns how long the workloads usually took to become as healthy as before, from the nodes' last reboots."""
+    """Returns how long the workloads usually took to become as healthy as before, according to the reports of the
+    nodes' last reboots."""
     return _typical(nodes, "settleSeconds", ASSUMED_SETTLE_SECONDS)
 
 

@@ -19,7 +19,8 @@ _FAR = timedelta(days=8)  # how far openings.py follows open windows
 
 
 class _Stretch(Value):
-    """The time between two changes of a group's windows. `until` is None if the windows never change again."""
+    """A period in which the windows of a group of nodes stay open or stay closed. `until` is None if they never change
+    again."""
 
     begin: datetime
     until: datetime | None
@@ -30,7 +31,7 @@ class _Stretch(Value):
 
 
 class WindowGroups:
-    """The windows of each node, and when they are open."""
+    """The maintenance windows of each node, and when they are open."""
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
         groups: dict[tuple[NamedWindow, ...], int] = {}
@@ -50,14 +51,14 @@ class WindowGroups:
         return all(self._stretch(group, at).is_open for group in range(len(self._windows)))
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """Returns when the first of the closed groups opens. None if no group is closed, or if no closed group opens
-        again."""
+        """Returns when the windows of the first closed group open. None if every group has an open window, or if no
+        closed window opens again."""
         shut = (each for group in range(len(self._windows)) if not (each := self._stretch(group, at)).is_open)
         return min((each.until for each in shut if each.until is not None), default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """Returns the last second before all windows are closed, after `at`. If all are closed at `at`, the search
-        begins at the next opening. None if they do not all close within eight days."""
+        """Returns the last second before all windows are closed at the same time. If they are all closed at `at`, the
+        search begins at the next opening. None if they do not all close within eight days."""
         opened = at if openings.is_open(self._all, at) else openings.change_after(self._all, at)
         shut = None if opened is None else openings.change_after(self._all, opened)
         return None if shut is None else shut - timedelta(seconds=1)

@@ -18,7 +18,8 @@ _MOST_TOLD = 5
 
 
 async def failing_checks(api: ClusterApi) -> tuple[str, ...]:
-    """Returns the failing checks; none if the server is ready. Raises `ClusterError` if the server gives no answer."""
+    """Returns the names of the failing checks; none if the server is ready. Raises `ClusterError` if the server gives
+    no answer."""
     request = Request(method="GET", path=PATH, query={"verbose": "true"}, accept="*/*", timeout_seconds=10.0)
     response = await api.ask(request)
     found = tuple(dict.fromkeys(_FAILED.findall(response.body[:65536].decode("utf-8", "replace"))))

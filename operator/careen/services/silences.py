@@ -46,13 +46,13 @@ class Silences:
         self._access = access or Access()
 
     async def begin(self, seconds: float, *, now: datetime) -> str | Unknown:
-        """Creates one silence for each set of matchers, or extends it, so that it lasts `seconds`. If it is unknown
-        whether that worked, returns the reason; otherwise an empty text."""
+        """Creates one silence for each set of matchers, or extends it, so that it lasts `seconds`. Returns an empty
+        text, or `Unknown` with the reason if it is not certain that all silences exist."""
         return await answer_of("Alertmanager", self._url, self._timeout_seconds, lambda: self._begin(seconds, now))
 
     async def end(self) -> str | Unknown:
-        """Ends every silence that careen created for this node. If it is unknown whether that worked, returns the
-        reason; otherwise an empty text."""
+        """Ends every silence that careen created for this node. Returns an empty text, or `Unknown` with the reason if
+        it is not certain that all have ended."""
         return await answer_of("Alertmanager", self._url, self._timeout_seconds, self._end)
 
     @property
@@ -100,8 +100,8 @@ class Silences:
         return [row for row in rows if self._is_ours(row)], date
 
     def _is_ours(self, row: Any) -> bool:
-        """Whether this node's careen created the silence. Raises if the row is not a silence. Such a row is not
-        skipped, because it could be the silence that matters."""
+        """Whether this node's agent created the silence. Raises an error if the row is not a silence, because a skipped
+        row could be this node's silence."""
         is_live = row["status"]["state"] in _LIVE
         is_ours = row["createdBy"] == CREATED_BY and row["comment"] == self._comment
         if is_live and is_ours and not (isinstance(row["id"], str) and _ID.fullmatch(row["id"])):

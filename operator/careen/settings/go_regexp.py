@@ -64,7 +64,6 @@ class _Translation:
         self._outer: list[frozenset[str]] = []
 
     def whole(self) -> str:
-        """Returns the whole expression in Python's syntax."""
         pieces = []
         while self._at < len(self._text):
             pieces.append(self._piece())
@@ -129,7 +128,8 @@ class _Translation:
         return "(?:" if end == ":" else "(?:)"
 
     def _set(self) -> str:
-        """Translates a class in brackets. Escapes characters that a later Python may read as set operations."""
+        """Translates a character class in brackets. Escapes characters that a later Python may read as set
+        operations."""
         self._at += 1
         pieces = ["["]
         if self._is_next("^"):
@@ -174,7 +174,7 @@ def _character(found: re.Match[str]) -> str:
 
 
 def _members(found: re.Match[str]) -> str:
-    """Returns the members of a named class, for use in brackets."""
+    """Returns the members of a named character class such as `[:alpha:]`, for use in brackets."""
     perl, unicode, is_not, long, short, posix_not, posix = found.groups()
     if perl:
         return _complement(_PERL[perl.lower()]) if perl.isupper() else _PERL[perl]
@@ -195,8 +195,8 @@ def _complement(members: str) -> str:
 
 @cache
 def _category(name: str, *, is_without: bool) -> str:
-    """Returns the characters of a general category such as L or Lu, as ranges. Supports no scripts, because Python has
-    no tables of them."""
+    """Returns the characters of a general category such as L or Lu, as ranges. Refuses scripts such as Greek, because
+    Python has no table of them."""
     if name not in _CATEGORIES:
         raise ValueError(
             f"expected a regular expression without \\p{{{name}}}: only Unicode's general categories "
@@ -224,7 +224,8 @@ _CATEGORIES = frozenset(
 
 
 def _ranges(codes: list[int], *, joins: bool = False) -> str:
-    """Returns the codes as ranges for use in brackets. With `joins`, the last two codes are the ends of one range."""
+    """Returns the sorted character codes as ranges for use in brackets. With `joins`, the last two codes are the two
+    ends of one range."""
     runs: list[list[int]] = []
     for code in codes[:-2] if joins else codes:
         if runs and runs[-1][1] == code - 1:

@@ -1,4 +1,4 @@
-"""Builds the core's `Policy` from the settings."""
+"""Builds the `Policy` of `careen.core`, by which it decides, from the settings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def policy_of(settings: Settings) -> Policy:
 
 def _out_of_balancers(settings: Settings) -> dict[str, str]:
     """Returns the label that excludes the node from load balancers; none if the setting is off. The agent sets the
-    label with the cordon, and restores it like other labels."""
+    label with the cordon, and later restores its earlier value."""
     return {keys.EXCLUDE_FROM_BALANCERS: "true"} if settings.load_balancer_settle else {}
 
 

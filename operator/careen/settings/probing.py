@@ -30,7 +30,7 @@ def _without_a_source(settings: Settings) -> list[str]:
 
 
 def _beside_the_probes(settings: Settings) -> list[str]:
-    """Returns the problems of settings whose probe is not used, and of a probe without the setting that it needs."""
+    """Returns a problem for each setting whose probe is missing, and for each probe whose setting is missing."""
     found = []
     if ("uptime" in settings.reboot_probes) is not bool(settings.reboot_max_uptime):
         found.append("--reboot-max-uptime and the probe uptime of --reboot-probes belong together: give both")

@@ -1,5 +1,5 @@
-"""Counts how many pods per second are bound that do not replace pods of a drain. A forecast of a drain cannot foresee
-these pods, but each of them moves the start of the scheduler's search."""
+"""Counts the bindings per second of pods that replace no drained pod. A forecast of a drain cannot foresee these
+bindings, but each of them changes the node at which the scheduler begins its next search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST: Final = 6000
 
 
 class OtherPods:
-    """Counts the bindings of the last ten minutes that do not replace pods of a drain."""
+    """Counts the bindings of the last ten minutes, except bindings of pods that replace a drained pod."""
 
     def __init__(self, now: float) -> None:
         """Starts counting at `now`, in seconds of a monotonic clock that all later calls use."""
@@ -26,8 +26,8 @@ class OtherPods:
     def leaves(self, pod: Pod, before: Snapshot, now: float) -> None:
         """Records that a pod is deleted. `before` is the cluster right before the deletion.
 
-        If the pod's node is cordoned, the next pod of its owner counts as the replacement, even if it comes much later:
-        a StatefulSet or a Job creates the replacement only after the pod is gone.
+        If the pod's node is cordoned, the next pod of its owner counts as the replacement, even minutes later. A
+        StatefulSet or a Job creates the replacement only after the pod is gone.
         """
         if pod.owner is not None and before.has_node(pod.node_name) and before.node(pod.node_name).unschedulable:
             self._forget(now)
@@ -43,8 +43,7 @@ class OtherPods:
             self._bound.append(now)
 
     def per_second(self, now: float) -> float:
-        """Returns the bindings per second; 0 until the first one. In the first minute, assumes that a whole minute has
-        passed."""
+        """Returns the number of bindings per second. In the first minute, it divides by a whole minute."""
         _drop_old(self._bound, now)
         began = self._bound[0] if len(self._bound) == _MOST else max(self._began, now - WINDOW_SECONDS)
         return len(self._bound) / max(_LEAST_SECONDS if len(self._bound) < _MOST else 1e-3, now - began)

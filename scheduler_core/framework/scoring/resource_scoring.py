@@ -1,7 +1,8 @@
-"""Scores nodes by their resources: least allocated, most allocated, and requested to capacity.
+"""Scores nodes by their resources, with one of the strategies LeastAllocated, MostAllocated and
+RequestedToCapacityRatio.
 
 The arithmetic is that of plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go, v1.36:
-integers, whose quotients are truncated. Only the average of requested to capacity is rounded, halves away from zero.
+integers, whose quotients are truncated. Only the average of RequestedToCapacityRatio is rounded, halves away from zero.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
 
 
 def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes: NodeList, usage: Usage) -> Scores:
-    """Returns the score of each node: the weighted average over the resources that the node has. It is 0 if the node
-    has none of them."""
+    """Returns the score of each node: the weighted average over the resources that the node has. The score is 0 if the
+    node has none of these resources."""
     columns = nodes.snapshot.columns
     taken: dict[str, Ints] = {CPU: usage.nonzero_cpu, MEMORY: usage.nonzero_memory}
     lines = [columns.resources.get(share.name) for share in shares]

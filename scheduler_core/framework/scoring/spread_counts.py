@@ -177,7 +177,7 @@ class HardConstraint(Value, eq=False):
 
     @property
     def too_skewed(self) -> Mask:
-        """Returns the rows whose domain would exceed maxSkew."""
+        """Returns the rows of the nodes in whose domain the pod would exceed maxSkew."""
         by_domain = self.counts > self.constraint.max_skew - self.own + self.fewest
         return by_domain[self.topology.codes]
 
@@ -288,7 +288,8 @@ class SoftSpread(Value):
         return rounded if self.ignored is None else np.where(nodes.take(self.ignored), 0, rounded)
 
     def score_of(self, pod: Pod, node_info: NodeInfo) -> int:
-        """Returns the score that `scores` returns, but for one node, whose pods it counts itself."""
+        """Returns the score of one node, equal to its score in `scores`. For constraints over host names, counts the
+        matching pods of `node_info`."""
         if self.ignored is not None and self.ignored[node_info.row]:
             return 0
         total = 0.0
@@ -344,8 +345,8 @@ def _count_soft(
 
 
 def _domains_among(rows: NDArray[np.intp], codes: NDArray[np.intp], topology: Topology) -> int:
-    """Returns the number of distinct values in these rows. Need not count if so few rows are missing that even the
-    rarest value must occur in the others."""
+    """Returns the number of distinct values in these rows. Skips the count if all values must occur, because fewer rows
+    are missing than the rarest value has."""
     if codes is topology.codes and len(codes) - len(rows) < topology.fewest:
         return topology.used
     return int(np.count_nonzero(np.bincount(codes[rows])))

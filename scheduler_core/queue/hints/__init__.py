@@ -1,7 +1,8 @@
 """The queueing hints of every default plugin: they say which event may help a pod.
 
-They are separate from the plugins, because the queue and not the cycle uses them. A plugin can have a method `events`,
-which returns its own hints. If a plugin has no such method and is not in the table, every event counts as help.
+The hints are separate from the plugins, because the queue and not the cycle uses them. A plugin can have a method
+`events`, which returns its own hints. If a plugin has no such method and is not in the table of `default_hints`, every
+event counts as help.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def registered_hints(
     *,
     has_extenders: bool = False,
 ) -> RegisteredHints:
-    """Returns the hints of a profile's plugins: the plugin's own hints, or those of the table, or else a hint for every
-    event. Extenders get a hint for every event."""
+    """Returns the hints of a profile's plugins: the plugin's own hints, or those of `default_hints`, or else a hint for
+    every event. Extenders get a hint for every event."""
     table = default_hints(profile, kube_version, rules)
     found: dict[str, tuple[EventHint, ...]] = {EXTENDER_NAME: EVERY_EVENT} if has_extenders else {}
     for plugin in plugins:

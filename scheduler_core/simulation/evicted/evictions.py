@@ -62,13 +62,15 @@ class BudgetLedger:
         return _spent(budget)
 
     def spend(self, pod: Pod) -> None:
-        """Subtracts an accepted eviction from the pod's budgets."""
+        """Counts an accepted eviction: the pod's budget then allows one eviction fewer. A budget that lets unhealthy
+        pods go does not count them."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] -= 1
 
     def refill(self, pod: Pod) -> None:
-        """Adds a healthy replacement of the evicted pod to the pod's budgets."""
+        """Counts a healthy replacement of the evicted pod: the budget that counted the eviction then allows one
+        more."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] += 1

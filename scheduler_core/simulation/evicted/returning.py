@@ -24,8 +24,8 @@ _PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], pods: Sequence[Pod]) -> frozenset[str]:
-    """Returns the keys of the pods that only a drained node can hold. When a pod is checked, such pods that were found
-    before are back on their nodes."""
+    """Returns the keys of the pods that only a drained node can hold. Assumes that a pod found in this way is back on
+    its node when the next pod is checked."""
     some_day, left, back = _without_passing_troubles(world), list(pods), set[str]()
     while found := next(
         ((pod, node) for pod in left if (node := _only_place(scheduler, some_day, drained, pod))), None
@@ -38,8 +38,8 @@ def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], p
 
 
 def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str], pod: Pod) -> str | None:
-    """Returns the drained node on which the pod fits. Returns None if it fits on none, or if some other node does not
-    refuse it permanently."""
+    """Returns the drained node on which the pod fits. Returns None if the pod fits on no drained node, or if some other
+    node does not refuse the pod permanently."""
     result = scheduler.schedule(some_day, pod)
     mine = set(drained)
     if not result.best or not set(result.best) <= mine:

@@ -31,8 +31,8 @@ class Account:
         self.reboots += not visit.undone
 
     def hindered(self, met: Met, seconds: float = 0.0) -> None:
-        """Records which nodes met which obstacles. `seconds` says for how long concurrency remained unused because of
-        them."""
+        """Records the nodes that may not reboot yet, each with the obstacle (the reason). `seconds` says for how long
+        concurrency remained unused because of these obstacles."""
         for rule, subject in {(obstacle.rule, obstacle.subject) for _, obstacle in met}:
             total, names = self._met.setdefault((rule, subject), (0.0, set()))
             names.update(name for name, each in met if (each.rule, each.subject) == (rule, subject))
@@ -40,7 +40,8 @@ class Account:
 
     @property
     def hindrances(self) -> tuple[Hindrance, ...]:
-        """The obstacles that nodes met. The one that cost the most time comes first."""
+        """The obstacles: the reasons for which nodes might not reboot at some time. The one that cost the most time
+        comes first."""
         found = (
             Hindrance(rule=rule, subject=subject, seconds=seconds, nodes=tuple(sorted(names)))
             for (rule, subject), (seconds, names) in self._met.items()
@@ -53,7 +54,7 @@ class Account:
         return {visit.node: visit.end for visit in self.visits if not visit.undone}
 
     def closings(self, rules: Rules, nodes: Iterable[str], begins: datetime, ends: datetime) -> tuple[Closing, ...]:
-        """Returns the ends of windows, up to the end of the roll-out, at which some nodes had not rebooted. Each comes
+        """Returns the ends of maintenance windows, up to the end of the roll-out, at which some nodes had not rebooted,
         with the number of these nodes."""
         done, found = self.rebooted, list[Closing]()
         at = rules.next_closing(begins)

@@ -33,7 +33,7 @@ class SimulatedCluster:
     _tried: tuple[Snapshot, str, FinishedDrain] | None = None  # the last drain, and the cluster in which it was run
 
     def drained(self, name: str) -> FinishedDrain:
-        """Simulates a drain of the node and returns the result. The cluster does not change."""
+        """Simulates a drain of the node, and returns its result. Does not change this cluster."""
         if self._tried is None or self._tried[0] is not self.world or self._tried[1] != name:
             found = run_drain(
                 self.world,
@@ -49,8 +49,8 @@ class SimulatedCluster:
         return self._tried[2]
 
     def take_over(self, drain: FinishedDrain) -> None:
-        """Replaces the current cluster by the cluster after the drain. Pods that landed run there under their original
-        names."""
+        """Replaces the current cluster by the cluster after the drain. Replacements that got a node run there, under
+        the names of the pods that they replace."""
         self.world = drain.world.with_pods_exchanged(
             (each.replacement.key, _as_running(each.pod, each.replacement)) for each in drain.displaced if each.landed
         )
@@ -79,8 +79,8 @@ class SimulatedCluster:
         return equals[self.draw.among(len(equals), f"{pod.key} {now}")]
 
     def run_on(self, pod: Pod, replacement: Pod, node: str) -> None:
-        """Runs the replacement on the node, and counts it as a healthy pod in the budgets that its eviction had
-        used."""
+        """Runs the replacement of `pod` on the node, and counts the replacement as a healthy pod in the budgets that
+        the eviction of `pod` had used."""
         self.world = self.world.with_pod_placed(_as_running(pod, replacement), node)
         ledger = BudgetLedger(self.world.objects.budgets)
         ledger.refill(pod)

@@ -1,4 +1,4 @@
-"""Decides which node may take a claim now, and how long the refusal by a forecast applies."""
+"""Decides which node may take a claim now, and how long a refusal because of a forecast applies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scheduler_core.simulation.timeline import Obstacle
 class Permission:
     """Asks the rules whether a node may take a claim, first without a forecast and then with one.
 
-    A forecast simulates a whole drain, which takes time. So a refusal by a forecast is kept until some node comes back,
-    because only then is there new room.
+    A forecast simulates a whole drain, which takes time. So a refusal because of a forecast is kept until some node is
+    back in service, because only then do other nodes have new room.
     """
 
     rules: Rules
@@ -38,13 +38,15 @@ class Permission:
         return obstacle
 
     def is_kept(self, name: str) -> bool:
-        """Whether the refusal by the node's last forecast still applies: no node has come back since then."""
+        """Whether the rules refused the node because of its last forecast, and no node has come back since then, so
+        that the refusal still applies."""
         return self.was_refused(name) and self._refusals[name][0] == self._returns
 
     def was_refused(self, name: str) -> bool:
-        """Whether the node's last forecast refused it, even if the refusal no longer applies."""
+        """Whether the rules refused the node because of its last forecast, even if the refusal no longer applies."""
         return name in self._refusals
 
     def node_returned(self) -> None:
-        """Records that a node is back in service. Nodes that a forecast refused then need a new forecast."""
+        """Records that a node is back in service. Nodes that were refused because of a forecast then need a new
+        forecast."""
         self._returns += 1

@@ -15,8 +15,9 @@ class Rules(Protocol):
     simulated time than the calls before it."""
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """Returns the waiting nodes that may start now, the first one to start first; empty if the concurrency is used
-        up. `movable` counts the pods of a node that a drain would have to move."""
+        """Returns the waiting nodes that may ask for a claim now, in the order in which they ask; empty if the
+        concurrency (the number of claims at once) is used up. `movable(node)` counts the pods that a drain of the node
+        would have to move."""
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
         """Returns why the node may not take a claim now, or None if it may. If `forecast` is None, checks only the
@@ -32,9 +33,9 @@ class Rules(Protocol):
         """Records that the node released its claim."""
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """Returns the first time after `at` at which a refusal may end without any event, for example because a window
-        opens; None if there is none."""
+        """Returns the first time after `at` at which a refusal may end without any event, for example because a
+        maintenance window opens. None if there is no such time."""
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """Returns the last second of the window that is open at `at`, or of the next window. Returns None if the window
-        never ends or no window follows."""
+        """Returns the last second of the maintenance window that is open at `at`, or of the next one. Returns None if
+        the window never ends or no window follows."""

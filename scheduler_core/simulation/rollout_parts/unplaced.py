@@ -21,7 +21,8 @@ class Unplaced(Value):
     why: str
 
     def wait(self, until: datetime | None) -> Wait:
-        """Returns the pod's wait for a node; `until` is None if the wait has not ended."""
+        """Returns the time in which the pod had no node, for the record. `until` is its end, or None if the pod still
+        has no node."""
         pod = self.pod
         return Wait(pod=pod.key, node=pod.node_name, since=self.since, until=until, returns=self.returns, why=self.why)
 

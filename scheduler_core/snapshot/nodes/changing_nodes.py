@@ -19,7 +19,7 @@ _MOST_CHANGES: Final = 64
 
 
 class ChangingNodes:
-    """The nodes of one snapshot, which never change. `columns` is computed on first access."""
+    """The nodes of one snapshot, as a value that never changes. `columns` is computed on first access."""
 
     __slots__ = ("_base", "_length", "_of_tree", "_row_of", "_rows")
 
@@ -39,7 +39,7 @@ class ChangingNodes:
 
     @classmethod
     def of(cls, nodes: Sequence[Node]) -> ChangingNodes:
-        """Returns a value with these nodes. Each node gets a row, in this order."""
+        """Makes a list of these nodes. Each node gets a row, in this order."""
         return cls._unchanged(Columns(tuple(nodes)))
 
     @classmethod
@@ -66,21 +66,21 @@ class ChangingNodes:
         return self._base
 
     def with_replaced(self, rows: Mapping[int, Node]) -> ChangingNodes:
-        """Returns a copy in which the nodes in these rows are replaced by nodes of the same names."""
+        """Returns a list in which these nodes replace the nodes in these rows. The names stay the same."""
         moved = {row: (self[row], node) for row, node in rows.items() if zone_key(self[row]) != zone_key(node)}
         of_tree = (partial(NodeTree.with_replaced, changes=moved),) if moved else ()
         return self._changed(self._length, rows, {}, of_tree)
 
     def with_added(self, nodes: Sequence[Node]) -> ChangingNodes:
-        """Returns a copy with these nodes at the end. Their names must be new."""
+        """Returns a list with these nodes added at the end. Their names must be new."""
         rows = dict(enumerate(nodes, self._length))
         row_of = {node.name: row for row, node in rows.items()}
         of_tree = (partial(NodeTree.with_added, nodes=tuple(nodes)),)  # it is called later; the caller keeps its list
         return self._changed(self._length + len(nodes), rows, row_of, of_tree)
 
     def without(self, row: int) -> ChangingNodes:
-        """Returns a copy without one node. The last node moves to its row. All other rows, and the scheduler's order,
-        stay the same."""
+        """Returns a list without this node. The last node gets the row of the removed one. All other rows, and the
+        scheduler's order, stay the same."""
         gone, last = self[row], self[self._length - 1]
         row_of = {last.name: row, gone.name: None}
         of_tree = (partial(NodeTree.without, row=row, node=gone),)

@@ -66,7 +66,8 @@ class NodeTree(Value, eq=False):
         )
 
     def without(self, row: int, node: Node) -> NodeTree:
-        """Returns the tree without this node. The last row moves to its row, as in `ChangingNodes.without`."""
+        """Returns the tree without this node. The last node gets the row of the removed one, as in
+        `ChangingNodes.without`."""
         return replace_value(
             self,
             zones=self._zones_without(zone_key(node)),
@@ -112,7 +113,8 @@ def one_of_each_zone(rows: NDArray[np.intp], zone_of: Ints) -> NDArray[np.intp]:
 
 
 def last_moved_to(columns: NDArray[Element], row: int) -> NDArray[Element]:
-    """Returns the columns without this row, to which the last row moves. Rows are along the last axis."""
+    """Returns the columns without the element of this row (node). The last element takes its place. Rows are along the
+    last axis."""
     moved = columns[..., :-1].copy()
     if row < moved.shape[-1]:
         moved[..., row] = columns[..., -1]

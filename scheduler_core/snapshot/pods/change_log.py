@@ -78,7 +78,7 @@ class ChangeLog:
         return self._before.last_of_pod(key, min(length, self._start))
 
     def last_of_row(self, row: int, length: int) -> PodChange | None:
-        """Returns the last change of the row among the first `length` changes."""
+        """Returns the last change on the node of this row among the first `length` changes."""
         found = self._last(self._of_row.get(row), length)
         if found is not None or self._before is None:
             return found
@@ -91,7 +91,7 @@ class ChangeLog:
         return self._all[places[before - 1] - self._start] if before else None
 
     def of_row(self, row: int, length: int) -> list[PodChange]:
-        """Returns the changes of the row among the first `length` changes."""
+        """Returns the changes on the node of this row among the first `length` changes."""
         earlier = [] if self._before is None else self._before.of_row(row, min(length, self._start))
         return earlier + self._between(self._of_row, (row,), 0, length)
 
@@ -109,28 +109,29 @@ class ChangeLog:
         return found
 
     def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """Returns the changes of pods of these classes between two positions, in no particular order."""
+        """Returns the changes of pods of these classes between two positions of the log, in no particular order."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_classes(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_class, numbers, start, end)
 
     def of_groups(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """Returns the changes of pods of these affinity groups between two positions, in no particular order."""
+        """Returns the changes of pods of these affinity groups between two positions of the log, in no particular
+        order."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_groups(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_group, numbers, start, end)
 
     def between(self, start: int, end: int) -> Iterator[PodChange]:
-        """Yields the changes between two positions, in order."""
+        """Yields the changes between two positions of the log, in order."""
         if self._before is not None and start < self._start:
             yield from self._before.between(start, min(end, self._start))
         yield from self._all[max(start - self._start, 0) : max(end - self._start, 0)]
 
 
 class Changes(Value):
-    """The part of a log that a count has not included yet."""
+    """The changes of placed pods that a cached count does not include yet."""
 
     log: ChangeLog
     start: int

@@ -2,7 +2,7 @@
 
 A count over pods (a *tally*) is made once from the table and then updated with every change. Placements that derive
 from one another share table, log and cached counts, but none sees the changes of another. If two derive from the same
-placements, the second gets a log of its own. Queries change only the cache.
+placements, the second gets a log of its own. Reading a count changes nothing but the cache.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ _REMEMBERED: Final = 8192
 
 
 class Tally(Protocol[Value]):
-    """A way to count placed pods. Equal tallies are counted once, so a tally is a frozen, hashable value."""
+    """A kind of count over the placed pods, such as the requested resources on each node. Equal tallies share one
+    cached count, so a tally is a frozen, hashable value."""
 
     def count(self, columns: Columns, table: PodTable) -> Value:
         """Counts the pods of a whole table."""
         ...
 
     def after(self, value: Value, changes: Changes, columns: Columns, table: PodTable) -> Value:
-        """Returns the count after more changes, as a new value. Other placements still use the old value."""
+        """Returns the count after further changes of the placed pods, as a new value. Other placements still use the
+        old value."""
         ...
 
     def basis(self, columns: Columns) -> Hashable:
-        """Returns what the count reads of the nodes, apart from their number. If it changes, the count is made
-        again."""
+        """Returns the properties of the nodes on which the count depends, apart from their number. If they change, the
+        pods are counted again."""
         ...
 
     def over(self, value: Value, rows: int) -> Value:
-        """Returns the same count for a different number of rows. The added or removed rows must have no pods."""
+        """Returns the count for more or fewer rows (nodes). The added or removed rows must have no pods."""
         ...
 
     def __hash__(self) -> int: ...
@@ -74,7 +76,7 @@ _Memo = dict[Hashable, _Counted]
 
 
 class Placements:
-    """The pods on the nodes of a snapshot: a table of pods, and how many changes of the log they include."""
+    """The pods on the nodes of a snapshot: a table of pods, and how many changes of a shared log come on top of it."""
 
     __slots__ = ("_is_lent", "_length", "_log", "_memo", "_memo_of_table", "_width", "table")
 
@@ -107,8 +109,8 @@ class Placements:
         return cls(table, ChangeLog(), 0, Remembered(_REMEMBERED), memo_of_table, width=table.node_count)
 
     def lent(self) -> Placements:
-        """Returns a copy for a caller that may derive other placements from it. Changes of the copy go to a new log,
-        because only the original may add to the shared one."""
+        """Returns a copy from which a caller may derive other placements. Their changes go to a new log, because only
+        the original may add to the shared log."""
         return Placements(
             self.table, self._log, self._length, self._memo, self._memo_of_table, width=self._width, is_lent=True
         )
@@ -119,7 +121,7 @@ class Placements:
         return Changes(self._log, 0, self._length)
 
     def tally(self, tally: Tally[Value], columns: Columns) -> Value:
-        """Returns the current count. The value is shared and must not be written to."""
+        """Returns the value of this count for the current pods. The value is shared and must not be written to."""
         known = self._memo.get(tally)
         if known is not None and known.length > self._length:  # placements derived from this one have counted on
             self._part()
@@ -146,7 +148,7 @@ class Placements:
         return known.copy()
 
     def _part(self) -> None:
-        """Begins a new log here, because other placements have continued the shared one."""
+        """Begins a new log, because other placements have added changes to the shared log."""
         self._log = self._log.up_to(self._length)
         memo: _Memo = Remembered(_REMEMBERED)
         memo.update({tally: known.copy() for tally, known in self._memo.items() if known.length <= self._length})
@@ -154,7 +156,8 @@ class Placements:
         self._is_lent = False
 
     def after(self, changes: Sequence[tuple[int, int, Pod]], nodes: ChangingNodes) -> Placements:
-        """Returns the placements after pods were added to rows (1) or removed from rows (-1), in this order."""
+        """Returns the placements after these changes, in this order. Each change has the sign 1, if the pod was added
+        to the row, or -1, if it was removed from the row."""
         if self._length >= max(_CHANGES_PER_TABLE, len(self.table.pods) // _PODS_PER_CHANGE):
             self._settle(nodes.columns)
         if self._is_lent or len(self._log) > self._length:  # another placement continues from here

@@ -1,8 +1,8 @@
 """Groups pods into classes by the properties that selectors read: namespace, labels, and whether the pod terminates.
 
-Most pods are copies, so selectors are matched against classes instead of pods. A register only gets new classes and
-never forgets one. Derived snapshots share it, because it does not depend on where pods are. `only` makes a register
-without unused classes.
+Most pods are copies, so selectors are matched against classes instead of pods. A `PodClasses` only gets new classes and
+never forgets one. Derived snapshots share it, because it does not depend on where pods are. `only` makes one without
+the unused classes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PodQuery:
 
 @dataclass(slots=True)
 class _Answer:
-    """The classes that a query selects, as far as the first `seen` classes were checked."""
+    """The classes that one query selects. So far only the first `seen` classes were checked."""
 
     seen: int = 0
     found: set[int] = field(default_factory=set)
@@ -56,7 +56,8 @@ class _Answer:
 
 
 class PodClasses:
-    """Numbers classes in the order in which they appear, and finds the classes that a query selects."""
+    """Numbers the classes of pods that selectors cannot distinguish, in the order in which they appear, and finds the
+    classes that a query selects."""
 
     def __init__(self) -> None:
         self._number: dict[tuple[str, tuple[tuple[str, str], ...], bool], int] = {}
@@ -68,7 +69,7 @@ class PodClasses:
         self._answers: Remembered[PodQuery, _Answer] = Remembered(_ANSWERS)
 
     def only(self, numbers: Iterable[int]) -> PodClasses:
-        """Returns a register with only these classes. Their new numbers are 0, 1, 2, … in this order."""
+        """Returns a `PodClasses` with only these classes. Their new numbers are 0, 1, 2, … in this order."""
         new = PodClasses()
         for number in numbers:
             namespace, labels, terminating = self._members[number]

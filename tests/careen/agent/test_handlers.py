@@ -1,5 +1,5 @@
-"""The agent watches the ConfigMap with kopf. Changes take effect at once. kopf sends few requests and never writes the
-ConfigMap."""
+"""The agent watches the ConfigMap with kopf. Changes of the ConfigMap take effect at once. kopf sends few requests and
+never writes the ConfigMap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A claim enters the lock long after its sender stopped waiting for the write. Meanwhile the need has ended."""
+"""The write of a claim into the lock takes effect long after the agent stopped waiting for the response. Meanwhile the
+node no longer needs a reboot."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ def takes_a_claim(request: Request) -> bool:
 
 
 async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) -> World:
-    """Play a story in which the write of a claim lands `late_seconds` late. Meanwhile the need ends, so no agent writes
-    the lock again."""
+    """Play a story in which the write of a claim takes effect `late_seconds` late. Meanwhile the node no longer needs a
+    reboot, so no agent writes the lock again."""
     held: list[tuple[str, Request]] = []
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:
@@ -45,14 +46,15 @@ async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) 
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("late_seconds", [0.3, 1.0, 5.0, 20.0, 55.0])
 def test_a_claim_written_late_for_an_idle_node_is_removed(late_seconds: float, dies: bool) -> None:
-    """No other node waits, so no other agent checks the holder."""
+    """No other node waits, so no other agent checks whether the node of the claim still uses it."""
     world = run_virtually(late_claim(late_seconds, dies=dies))
     assert world.lock().get("locks", []) == []
     assert [event.what for event in world.fleet.log] == ["need"]
 
 
 async def late_claim_then_the_need_again(late_seconds: float) -> World:
-    """Play a story in which a claim lands late and its sender dies. Afterwards the host needs a reboot again."""
+    """Play a story in which the write of a claim takes effect late and the agent that sent it dies. Afterwards the host
+    needs a reboot again."""
     world = await late_claim(late_seconds, dies=True, goes_on=True)
     world.fleet.hosts["n1"].needs_reboot()
     await world.until_home(300.0)

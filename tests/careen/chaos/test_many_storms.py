@@ -1,4 +1,5 @@
-"""A run of many storms fails with a message if it could not play all of them."""
+"""Tests a run of many storms (random faults and events in a simulated fleet): if the run could not play all of them, it
+fails with a message."""
 
 from __future__ import annotations
 

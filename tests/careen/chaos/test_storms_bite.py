@@ -1,4 +1,5 @@
-"""Planted defects in careen. The storms find each of them, so the faults of a storm can reveal real defects."""
+"""Defects that are planted in careen. Storms (random faults in a simulated fleet) find each of them, so storms can
+reveal real defects."""
 
 from __future__ import annotations
 

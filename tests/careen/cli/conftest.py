@@ -25,7 +25,8 @@ assert kubernetes.client.CoreV1Api
 
 @dataclass
 class Desk:
-    """Runs commands against the embedded API server as a person at a terminal does, and reads the server's objects."""
+    """Runs commands against the embedded API server, as a person at a terminal does, and reads the objects of this
+    server."""
 
     server: RunningServer
     kubeconfig: Path
@@ -45,9 +46,8 @@ class Desk:
         return json.loads(self.ok(*arguments, "--output", "json"))
 
     def node(self, name: str, phase: str = "", **more: Any) -> None:
-        """Create a Node whose annotations say that it is in this phase. `more` sets the reason, since, label, refusals,
-        progress, hold or annotations of the Node.
-        """
+        """Create a Node whose annotations say that it is in this phase. `more` may set the reason and the start time
+        (`since`) of the phase, and the label, refusals, progress, hold or further annotations of the Node."""
         annotations: dict[str, str] = dict(more.pop("annotations", {}))
         if phase:
             annotations |= {
@@ -135,7 +135,6 @@ class Desk:
         return content
 
     def annotations(self, node: str) -> dict[str, str]:
-        """Return the annotations of a Node."""
         found = self.server.get("nodes", node)
         assert found is not None
         return dict(found["metadata"].get("annotations", {}))

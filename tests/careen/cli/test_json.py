@@ -1,4 +1,4 @@
-"""Tests the JSON of each command with `--output json`, in clusters with much to report and with nothing.
+"""Tests the JSON of each command with `--output json`, in a cluster with many problems and in one without problems.
 
 A missing value is null, never an empty text or a missing key. The same object has the same keys in every output. YAML
 has the same content as JSON.

@@ -19,7 +19,7 @@ NODES = resource_named("nodes")
 
 
 def booted(desk: Desk, name: str, boot: str, phase: str = "", **annotations: str) -> None:
-    """Replace the Node by the Node after its reboot, as its kubelet and its agent write it."""
+    """Write the Node as its kubelet and its agent write it after a reboot."""
     shown = {keys.PHASE: phase, keys.REASON: f"is {phase}"} if phase else {}
     status = {"nodeInfo": {"bootID": boot}, "conditions": [{"type": "Ready", "status": "True"}]}
     metadata = {"name": name, "annotations": {**shown, **annotations}}

@@ -1,4 +1,5 @@
-"""Tests that `manifests/people.yaml` grants each command the requests that it sends, and nothing more."""
+"""Tests that `manifests/people.yaml` grants people the rights for the requests that each command sends, and nothing
+more."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ def covers(grant: Grant, asked: Grant) -> bool:
 
 
 def asked(desk: Desk, folder: Path, *words: str) -> set[Grant]:
-    """Run the command, and return its requests for resources as grants."""
+    """Run the command, and return the requests that it sent as the RBAC grants (verb, API group, resource, name) that
+    they need."""
     desk.server.api.requests.clear()
     done = desk.run(*(word.replace("{folder}", str(folder)) for word in words))
     assert done.exit_code in (0, 4), done.output  # 4: a shadow that saw no binding

@@ -1,4 +1,4 @@
-"""Tests the lock annotation and its compare-and-swap writes, with answers that are lost or late."""
+"""Tests the lock annotation and its compare-and-swap writes, with responses that are lost or late."""
 
 from __future__ import annotations
 

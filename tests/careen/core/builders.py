@@ -55,14 +55,14 @@ def ago(seconds: float, boot: str = BOOT) -> Mark:
 
 
 def a_node(name: str = "n1", **changes: Any) -> NodeView:
-    """Return a ready, schedulable Node on boot-1 without any of careen's marks."""
+    """Return a Node that is ready and schedulable, runs the boot `boot-1`, and has none of careen's marks."""
     given = {"name": name, "uid": f"uid-{name}", "resource_version": "7", "boot_id": BOOT, **changes}
     return NodeView(**given)
 
 
 def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
-    """Return a Node in the phase of this record, with the label and the annotations of the phase. The Node is cordoned
-    if the record says so."""
+    """Return a Node with this record (the annotation in which careen stores the progress of a reboot), and with the
+    label and the annotations of its phase. The Node is cordoned if the record says so."""
     name = changes.pop("name", "n1")
     phase = Phase(progress.phase)
     label = changes.pop("label", LABEL[phase])
@@ -77,8 +77,8 @@ def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
 
 
 def a_progress(phase: Phase, **changes: Any) -> Progress:
-    """Return a plausible record for the phase. The record contains a claim in every phase after Waiting, and careen's
-    cordon where the phase requires it."""
+    """Return a plausible record for the phase. The record contains a claim in every phase after Waiting, and says that
+    careen cordoned the node where the phase requires it."""
     given: dict[str, Any] = {"phase": phase.value, "need_since": "2026-03-04T11:00:00Z"}
     if phase not in {Phase.IDLE, Phase.WAITING}:
         given |= {"claim": "c1", "lock": LOCK_OBJECT, "boot_left": BOOT, "claimed": ago(60)}
@@ -94,7 +94,7 @@ def a_progress(phase: Phase, **changes: Any) -> Progress:
 
 
 def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
-    """Return a claim as careen writes it into the lock, with a limit of one."""
+    """Return a claim as careen writes it into the lock. Its limit for the number of claims in the lock is one."""
     return Entry(
         **{
             "node": node,
@@ -154,18 +154,18 @@ def an_owner(name: str = "web", **changes: Any) -> OwnerHealth:
 
 
 def a_fleet(*nodes: NodeView, age: float = 0.0) -> Fleet:
-    """Return a list of all Nodes that was read `age` seconds before the observation."""
+    """Return a list of Nodes that was read `age` seconds before the observation."""
     return Fleet(nodes=nodes, read_at_uptime=UPTIME - age)
 
 
 def a_policy(**changes: Any) -> Policy:
-    """Return the default policy for node n1, with these changes."""
+    """Return the default policy for node n1, with the fields in `changes` replaced."""
     return Policy(**{"node_name": "n1", **changes})
 
 
 def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
-    """Return an observation in which every fact, also the costly evidence, is known and favourable. A step then decides
-    without a further read."""
+    """Return an observation in which every fact, also those that are costly to read, is known and favourable. The agent
+    then decides without a further read."""
     node = a_node() if node is None else node
     given: dict[str, Any] = {
         "now": NOW,
@@ -211,7 +211,7 @@ def a_situation(node: NodeView | None = None, policy: Policy | None = None, **ch
 def decided(
     progress: Progress | None = None, policy: Policy | None = None, node: dict[str, Any] | None = None, **changes: Any
 ) -> Decision:
-    """Return the decision of a node with this record. Without a record, the node is unmarked."""
+    """Return the decision for a node with this record. Without a record, the node has no mark of careen."""
     view = a_marked_node(progress, **(node or {})) if progress else a_node(**(node or {}))
     if progress and progress.claim and "lock" not in changes and not progress.is_giving_back:
         changes["lock"] = held(an_entry(claim=progress.claim, boot=progress.boot_left, failed=progress.failed))
@@ -219,7 +219,7 @@ def decided(
 
 
 def deciding_without(evidence: Evidence, **changes: Any) -> dict[str, Any]:
-    """Return the keyword arguments that leave one kind of evidence unread."""
+    """Return the keyword arguments that leave one kind of facts unread."""
     from careen.core.facts.observation import NOT_ASKED
 
     return {evidence.value.replace("-", "_"): NOT_ASKED, **changes}
@@ -232,7 +232,8 @@ def the_patch(decision: Decision) -> PatchNode:
 
 
 def the_record(decision: Decision) -> Progress:
-    """Return the record that the decision's patch writes."""
+    """Return the record (the annotation in which careen stores the progress of a reboot) that the decision's patch
+    writes."""
     text = the_patch(decision).annotations[keys.PROGRESS]
     found = from_annotation(text)
     assert isinstance(found, Progress)

@@ -18,7 +18,7 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def seeds(few: int) -> range:
-    """Return the seeds of this run. Their number is `few`, multiplied by the number in MODEL_SEEDS."""
+    """Return the seeds of this run: `few` of them, multiplied by the number in the environment variable MODEL_SEEDS."""
     return range(few * int(os.environ.get("MODEL_SEEDS", "1")))
 
 
@@ -152,7 +152,7 @@ def test_holds_cordons_pauses_and_unlocks_by_people_break_no_rule(seed: int) -> 
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 @pytest.mark.parametrize("seed", seeds(4))
 def test_events_right_after_a_phase_change_break_no_rule(seed: int, phase: str) -> None:
-    """People act and agents crash within a second after a node enters the phase."""
+    """People act and agents crash within a second after a node enters this phase."""
     world = a_world(5000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     chance = world.random
 
@@ -218,8 +218,8 @@ def test_a_second_agent_process_on_the_same_host_breaks_no_rule(seed: int) -> No
 
 @pytest.mark.parametrize("seed", seeds(12))
 def test_two_agents_per_host_request_each_reboot_once_and_keep_the_claim(seed: int) -> None:
-    """No lock on the host separates the two agents. Requests are lost or late, and both agents run turns while the host
-    shuts down."""
+    """No lock on the host keeps the second agent from running. Requests are lost or late, and both agents continue
+    while the host shuts down."""
     world = a_world(11_000 + seed, concurrency=1 + seed % 2, fault_rate=0.04 * (seed % 4))
     for name in NAMES:
         world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0, 100.0])

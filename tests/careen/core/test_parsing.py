@@ -1,4 +1,5 @@
-"""Untrusted text is parsed only once, when it is read. A decision does not parse the lock or a record again."""
+"""Untrusted text is parsed only once, when it is read. A decision does not parse the lock or the record of a Node (its
+annotation with the progress) again."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ PHASES = [
 
 @contextmanager
 def counted() -> Iterator[dict[str, int]]:
-    """Count the calls in this block that parse a lock, and those that parse a record."""
+    """Count how often the code in this block parses a lock, and how often it parses the record of a Node."""
     count = {"locks": 0, "records": 0}
     parse, read = lock.parse, observation.from_annotation
 

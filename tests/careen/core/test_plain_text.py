@@ -68,7 +68,7 @@ def test_letters_marks_digits_and_symbols_are_unchanged() -> None:
 
 @given(ANY_TEXT)
 def test_a_cleaned_text_is_not_changed_again(text: str) -> None:
-    """The agent would otherwise write the same text again in every turn."""
+    """The agent would otherwise write the same text again and again."""
     assert one_line(one_line(text)) == one_line(text)
     assert annotation(annotation(text)) == annotation(text)
     assert lines(lines(text)) == lines(text)
@@ -103,7 +103,8 @@ def test_json_keeps_its_values_without_terminal_control_sequences(value: object,
 
 @pytest.mark.parametrize("text", [POISON, LONG], ids=["short", "long"])
 def test_every_message_of_a_decision_is_safe_to_display(text: str) -> None:
-    """These values contain every sentence of a step, a gate or the rescue."""
+    """The checked values contain every sentence that a decision can show: of a phase, a gate or a failed round of the
+    agent's loop."""
     refusal = Refusal(gate=text, code=Code.HELD, sentence=text, remedy=text)
     said = [
         Reason(code=Code.HELD, sentence=text).sentence,

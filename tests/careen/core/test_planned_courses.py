@@ -1,7 +1,9 @@
-"""The plans of generated clusters equal the recorded plans, because an optimisation must not change a plan.
+"""The plans of generated clusters equal the recorded plans, because an optimisation must not change a plan. The first
+records were made by an implementation without caches.
 
-An implementation without caches made the first records. After an intended change of plans, this command writes new
-records, and their diff shows the changed plans: `python -m tests.careen.core.test_planned_courses`."""
+After an intended change of plans, the following command writes new records, and their diff shows the changed plans.
+
+`python -m tests.careen.core.test_planned_courses`."""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def test_a_generated_cluster_gives_the_recorded_plan(seed: int) -> None:
 
 
 def test_the_recorded_plans_cover_the_features_that_change_plans() -> None:
-    """Plans without moves and waits would reveal no change."""
+    """Plans in which no pod moves and no node waits would not reveal a change."""
     told = recorded()
     assert {each["seed"] for each in told} == set(SEEDS)
     assert sum(each["moves"] for each in told) > 500

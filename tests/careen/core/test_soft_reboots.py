@@ -1,4 +1,5 @@
-"""A soft reboot keeps the boot id. If careen counts soft reboots, a higher count proves the reboot."""
+"""A soft reboot restarts the host's processes and keeps the boot id. If careen counts soft reboots, a higher count
+proves the reboot."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Tries every possible course of a small fleet within given bounds. Decisions and lock are production code."""
+"""Explores everything that can happen in a small fleet within given bounds. Decisions and lock are careen's production
+code."""

@@ -1,4 +1,5 @@
-"""Tests that child processes of the agent do not get its settings, because these include secret message URLs."""
+"""Tests that child processes of the agent do not get the agent's settings from the environment, because these include
+message URLs with secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that only one of two agents on a node works."""
+"""Tests that of two agent processes on one node only one acts, which holds a lock on the host."""
 
 from __future__ import annotations
 

@@ -61,9 +61,8 @@ def test_a_pod_that_fits_nowhere_is_shown_with_the_schedulers_message() -> None:
 
 
 def fleet() -> Record:
-    """Return the record of a pod in a fleet of 1,523 nodes. It fits on 700 nodes, 812 are too small, and 11 are
-    cordoned.
-    """
+    """Return the record of a scheduling cycle in a fleet of 1,523 nodes. The pod fits on 700 nodes, 812 are too small,
+    and 11 are cordoned."""
     nodes = [a_node(f"node-{number:04}", cpu="64" if number < 711 else "1") for number in range(1523)]
     for node in nodes[700:711]:
         node["spec"] = {"unschedulable": True}

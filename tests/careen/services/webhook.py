@@ -1,4 +1,4 @@
-"""A web server for tests of messages, which records the requests and gives the configured answers."""
+"""A web server for tests of messages, which records the requests and sends the configured responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass
 class Webhook:
-    """Records the requests that arrive. If `hangs` is set, the server sends no answer until the test is over."""
+    """Records the requests that arrive. If `hangs` is set, the server does not respond until the test is over."""
 
     address: str = ""
     status: int = 200

@@ -1,4 +1,4 @@
-"""Tests how settings become the policy of the core."""
+"""Tests how settings become the policy that decisions use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tests the tree of settings: kured's flags have kured's names and defaults, and careen's settings are documented."""
+"""Tests the definitions of all settings: kured's flags have kured's names and defaults, and careen's settings are
+documented."""
 
 from __future__ import annotations
 

@@ -20,9 +20,7 @@ JSON_PATCH = "application/json-patch+json"
 
 
 class ApiError(Exception):
-    """Raised if the server does not answer with success. `status` is the HTTP status, and `body` is the Status
-    object.
-    """
+    """Raised if the server's response is no success. `status` is the HTTP status, and `body` is the Status object."""
 
     def __init__(self, status: int, body: Object) -> None:
         super().__init__(f"{status} {body.get('reason', '')}: {body.get('message', body)}")
@@ -74,7 +72,7 @@ class Api:
         return self._ask("PATCH", path, {}, body, content_type)
 
     def delete(self, path: str, body: Object | None = None, **query: str) -> Object | None:
-        """Delete the object. Return the API server's answer, or None if the object did not exist."""
+        """Delete the object. Return the API server's response, or None if the object did not exist."""
         try:
             return self._ask("DELETE", path, query, body)
         except ApiError as error:

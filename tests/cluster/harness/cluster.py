@@ -43,8 +43,8 @@ KURED = Identity(namespace="kube-system", daemonset="kured", account="kured")
 
 
 class Cluster:
-    """The control plane with the observer and the hosts of one story. `close` ends agents and observer, and `sweep`
-    empties the cluster.
+    """The control plane with the observer and the hosts of one story (a test with nodes and agents). `close` ends
+    agents and observer, and `sweep` empties the cluster.
     """
 
     def __init__(self, plane: ControlPlane, identity: Identity, folder: Path) -> None:
@@ -169,7 +169,7 @@ class Cluster:
         self.observer.close()
 
     def sweep(self) -> None:
-        """Remove workloads, agents' objects and nodes, so that the next story starts with an empty cluster."""
+        """Remove workloads, agents' objects and nodes, so that the next test starts with an empty cluster."""
         admin = self.admin
         now = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
         for kind in ("deployments", "statefulsets", "daemonsets", "replicasets"):

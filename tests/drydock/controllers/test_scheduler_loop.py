@@ -29,8 +29,8 @@ def a_cluster(**of_pod: Any) -> World:
 
 
 async def bound_after(world: World, *, decisions: int, loop: SchedulerLoop) -> str:
-    """Run the loop for `decisions` cycles, or for 50 turns of the event loop if `decisions` is 0. Return the node of
-    the only pod, or an empty text.
+    """Run the loop for `decisions` cycles, or for 50 iterations of the event loop if `decisions` is 0. Return the node
+    of the only pod, or an empty text.
     """
     running = asyncio.create_task(loop.run())
     try:

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Story:
-    """A story that starts with Ready nodes on which nothing is installed. `close` restores that state."""
+    """A test on real nodes. At its start, the nodes are Ready and nothing is installed. `close` restores that state."""
 
     def __init__(self, lab: Lab, folder: Path) -> None:
         self.lab = lab
@@ -138,7 +138,7 @@ class Story:
         return self.rebooted(machine) and at_rest
 
     def leaving(self, machine: Machine) -> list[PodLife]:
-        """Return the terminating pods on the machine."""
+        """Return the terminating pods on the machine's node."""
         return [life for life in self.observer.pods() if life.node == machine.name and life.deleting_at]
 
     def workloads_are_ready(self) -> bool:

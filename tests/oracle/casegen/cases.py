@@ -1,4 +1,5 @@
-"""Generates cases: a cluster of one flavour and the pods to judge in it."""
+"""Generates cases: a cluster of one flavour (the main topic of the case), and the pods for which both schedulers choose
+a node in it."""
 
 from __future__ import annotations
 
@@ -104,8 +105,8 @@ def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _nominated(
     d: Draw, flavour: Flavour, storage: Storage, nodes: list[str], pending: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Returns pending pods that are not judged. Most of them have a nomination, which reserves room on a node. Also
-    nominates some judged pods."""
+    """Returns pending pods for which no scheduler chooses a node. Most of them have a nomination, which reserves room
+    on a node. Also nominates some of the pods for which the schedulers choose a node."""
     for pod in pending:
         if d.maybe(flavour.nominated * 0.5):
             pod["status"]["nominatedNodeName"] = d.choice(nodes)

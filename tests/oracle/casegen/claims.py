@@ -1,4 +1,5 @@
-"""Generates resource claims that are already allocated, or that cannot be judged for a known reason."""
+"""Generates resource claims. Most of them are already allocated; the others are missing, terminating or not
+allocated."""
 
 from __future__ import annotations
 

@@ -70,8 +70,8 @@ def key_of(manifest: Json) -> tuple[str, str]:
 
 
 def seen_in(snapshot: Snapshot) -> Json:
-    """Returns the whole content of a snapshot in a form that can be compared: with names instead of rows and
-    numbers."""
+    """Returns the whole content of a snapshot in a form that can be compared: with names instead of numbers where equal
+    snapshots may number things differently."""
     columns, names = snapshot.columns, snapshot.node_names
     usage = snapshot.tally(USAGE)
     lines = {
@@ -191,8 +191,9 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(drawn=st.data(), kind=st.sampled_from(("Node", "Pod", "Service", "Namespace")), as_bytes=st.booleans())
     def list_comes(self, drawn: st.DataObject, kind: str, as_bytes: bool) -> None:
-        """Applies a list that lacks some known objects. As in client-go's queue, missing nodes leave the tree before
-        new nodes join it. A node that was deleted and created again between two lists is an update for client-go."""
+        """Applies a list that lacks some known objects and may have a new or changed Node. As in client-go's queue,
+        missing nodes leave the tree before new nodes join it. A node that was deleted and created again between two
+        lists is an update for client-go."""
         renewed = drawn.draw(nodes(drawn.draw(st.sampled_from(NODES)))) if kind == "Node" else None
         held = [key for key in self.objects if key[0] == kind]
         for key in held:
@@ -207,7 +208,7 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(pending=pods("new"))
     def somebody_asks(self, pending: Json) -> None:
-        """Queries a snapshot, so that the cache has counts, which it must update with later events."""
+        """Queries a snapshot of the cache. The cache then has counts, which later events must update."""
         if self.tree.list():
             answer(self.cache.snapshot(), pending)
 

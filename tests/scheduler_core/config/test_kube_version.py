@@ -1,4 +1,5 @@
-"""Tests each version switch in the first release of its behaviour and in the release before."""
+"""Tests each switch between two versions of kube-scheduler, in the first release with the new behaviour and in the
+release before."""
 
 import pytest
 

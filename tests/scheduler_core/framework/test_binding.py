@@ -1,4 +1,5 @@
-"""Tests how a pod is bound to its chosen node: the order of the plugins, and what a failure undoes."""
+"""Tests how a pod is bound to its chosen node: the order of the plugins, and the release of reservations after a
+failure."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,5 @@
-"""Tests scores from a shape: they are linear between the points of the shape, and truncated toward zero."""
+"""Tests scores that a plugin computes from a shape (points of utilization and score): they are linear between the
+points, and truncated toward zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests profiles that disable preFilter or preScore of a plugin, and keep the extension point that needs it."""
+"""Tests profiles that disable preFilter or preScore of a plugin, but not the extension point that uses its result."""
 
 from __future__ import annotations
 

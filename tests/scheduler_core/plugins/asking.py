@@ -14,7 +14,7 @@ SKIPPED = "skipped"
 
 def ask(plugin: Any, *objects: dict[str, Any], pod: str = "default/pod") -> Any:
     """Runs the plugin's PreFilter and Filter for the pod. Returns the refusal of PreFilter, or SKIPPED, or the filter's
-    verdict for each node. Checks that the per-node form and the all-nodes form agree."""
+    verdict for each node. Checks that a call for all nodes gives the same verdicts as a call for each node."""
     snapshot = load_objects(objects)
     assert not snapshot.problems, snapshot.problems
     nodes, state, asked = NodeList(snapshot), CycleState(), snapshot.pod(pod)
@@ -31,7 +31,7 @@ def ask(plugin: Any, *objects: dict[str, Any], pod: str = "default/pod") -> Any:
 
 
 def refused(verdicts: Any) -> dict[str, tuple[str, ...]]:
-    """Maps each node that refuses the pod to its reasons."""
+    """Maps each node that the plugin refuses for the pod to the reasons of the refusal."""
     assert isinstance(verdicts, dict), verdicts
     return {name: verdict.reasons for name, verdict in verdicts.items() if not verdict.is_success}
 
@@ -42,7 +42,8 @@ def refused(verdicts: Any) -> dict[str, tuple[str, ...]]:
 def claim(
     name: str = "data", *, bound_to: str = "", storage_class: str | None = "wait", size: str = "1Gi", **fields: Any
 ) -> dict[str, Any]:
-    """Returns a claim of class `wait`. The claim is bound to the volume `bound_to`, if that is set."""
+    """Returns a PersistentVolumeClaim, by default of the storage class `wait`. If `bound_to` is set, the claim is bound
+    to the volume of this name."""
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if bound_to else {}
     annotations |= fields.pop("annotations", {})
     meta = {
@@ -77,8 +78,8 @@ def volume(
     storage_class: str = "wait",
     **fields: Any,
 ) -> dict[str, Any]:
-    """Returns an available volume of class `wait`. If `zones` is set, only nodes in these zones can reach the
-    volume."""
+    """Returns an available PersistentVolume of the storage class `wait`. If `zones` is set, only nodes in these zones
+    can reach the volume."""
     affinity = (
         {
             "required": {
@@ -137,5 +138,5 @@ def csi_node(name: str, driver: str = "csi.example", limit: int | None = None, *
 
 
 def using(*claims: str) -> list[dict[str, Any]]:
-    """Returns the volumes of a pod that uses these claims."""
+    """Returns the volumes of a pod spec that uses these claims."""
     return [{"name": f"v{index}", "persistentVolumeClaim": {"claimName": name}} for index, name in enumerate(claims)]

@@ -30,7 +30,7 @@ class World:
         return built
 
     def step(self, now: float) -> str | FailedCycle | None:
-        """Tries the next pod. Returns its node, the result of its failure, or None if no pod may be tried now."""
+        """Tries the next pod. Returns the name of its node, or a `FailedCycle`, or None if no pod may be tried now."""
         queued = self.queue.pop()
         if queued is None:
             return None

@@ -1,4 +1,4 @@
-"""Tests what follows a failed cycle: the pod returns to the queue, and its nomination is kept, set or cleared."""
+"""Tests what follows a failed cycle: the pod is put back into the queue, and its nomination is kept, set or cleared."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ def test_a_nomination_clears_nominations_of_lower_priority_for_the_same_node() -
     less, more = (a_pod(name).with_priority(priority).build() for name, priority in (("less", 5), ("more", 500)))
     for pod in (less, more):
         line.nominations.add(pod, "n1")
-    # The more important one needs no cpu, so the newcomer still fits beside it.
+    # The more important one needs no cpu, so the incoming pod still fits beside it.
     outcome, _, queued, _ = failed(new(), NODE, occupant(1), line=line)
     assert outcome.displaced == (less,)
     assert line.nominations.on("n1") == (more, queued.pod)

@@ -49,8 +49,8 @@ def test_rows_are_sorted_by_the_node_order() -> None:
 
 
 def test_the_root_of_the_heap_in_node_order_is_chosen_among_equal_nodes() -> None:
-    """Totals [5, 5, 9, 9] in list order are [5, 9, 5, 9] in the scheduler's order. So the root of the heap is the
-    second 9."""
+    """In list order, the nodes have the totals [5, 5, 9, 9]; in the scheduler's order [5, 9, 5, 9]. So the root of the
+    heap is the second 9."""
     nodes = [
         node.offering(cpu=cpu, memory="4Gi") for node, cpu in zip(in_zones(*"aabb"), ("2", "2", "8", "8"), strict=True)
     ]

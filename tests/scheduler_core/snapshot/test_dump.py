@@ -1,5 +1,5 @@
-"""Tests a cluster that is written to a file and read again. The file keeps exactly what scheduling reads, and an
-invalid file is refused."""
+"""Tests a dump: a cluster that is written to a file and read again. The file keeps exactly what scheduling reads, and
+an invalid file is refused."""
 
 from __future__ import annotations
 
@@ -151,8 +151,8 @@ def test_an_invalid_dump_is_refused_with_a_clear_message(content: bytes, sentenc
 
 
 def test_an_unknown_kind_in_a_dump_is_reported_once() -> None:
-    """A dump contains only what the scheduling of its writer reads. So a kind that this release ignores may change the
-    result."""
+    """A dump contains only what scheduling reads in the release that wrote it. So a kind that this release ignores may
+    change the result."""
     unknown = b'{"kind":"PodGroupList","apiVersion":"scheduling.k8s.io/v1","items":[{"metadata":{"name":"g"}}]}\n'
     content = gzip.compress(b"".join([*LINES[:-1], unknown, unknown, b'{"end":4}\n']))
     assert [str(problem) for problem in read_dump(io.BytesIO(content)).snapshot.problems] == [
@@ -206,7 +206,7 @@ def test_an_invalid_dump_of_any_size_is_refused_in_bounded_memory(
 
 
 def test_a_dump_that_fails_half_way_is_closed_and_refused_as_incomplete() -> None:
-    """Newer Pythons warn when they collect a writer that is not closed."""
+    """Newer versions of Python warn if a writer is garbage-collected without having been closed."""
     out = io.BytesIO()
     with pytest.raises(ValueError, match="got `array`") as failed:
         write_dump(HEADER, [b"[]"], out)

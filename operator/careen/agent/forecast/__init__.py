@@ -1,1 +1,2 @@
-"""The forecast of one drain: computed in a child process, stored, and compared with where the pods landed."""
+"""The forecast of one drain: computed in a child process, and after the drain compared with the nodes on which the
+replacement pods run."""

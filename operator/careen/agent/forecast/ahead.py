@@ -1,8 +1,9 @@
-"""Starts the child process of the next forecast before the forecast is requested. Loading Python and numpy takes longer
-than the forecast of a small cluster, and all waiting nodes wait for it.
+"""Starts the process that will compute the next forecast before the agent requests the forecast. Loading Python and
+numpy takes longer than the forecast of a small cluster, and every node that waits for its reboot would also wait for
+that.
 
-There is at most one such process, and only on a node that may start within seconds (`Decision.starts_soon`). If the
-process fails, the forecast starts another.
+There is at most one such process, and only on a node that may take its claim in the lock within seconds
+(`Decision.starts_soon`). If the process fails, the forecast starts another.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ AGAIN_SECONDS = 60.0  # after a process that ended without a request: the node h
 
 
 class Ahead:
-    """Holds the process that waits for a request, if there is one."""
+    """Keeps at most one process ready that waits for the request to compute a forecast."""
 
     def __init__(self, start: Callable[[], Awaitable[Process | None]], clock: Clock) -> None:
-        """`start` starts a process, or returns None if that fails."""
+        """`start` is a function that starts a forecast process and returns it, or returns None if the process cannot
+        start."""
         self._start = start
         self._clock = clock
         self._process: Process | None = None
@@ -29,7 +31,8 @@ class Ahead:
         self._one_at_a_time = asyncio.Lock()
 
     async def keep(self, *, is_wanted: bool) -> None:
-        """Starts the process if it is wanted and does not run yet. Ends it if it is not wanted."""
+        """Starts the forecast process if `is_wanted` is true and no such process runs. Ends the process if `is_wanted`
+        is false."""
         async with self._one_at_a_time:
             self._forget_the_dead()
             if not is_wanted:
@@ -39,7 +42,7 @@ class Ahead:
                 self._not_before = 0.0 if self._process else self._clock.monotonic() + AGAIN_SECONDS
 
     async def take(self) -> Process | None:
-        """Returns the process, to be used for one request. Returns None if no process is alive."""
+        """Returns the waiting forecast process, to be used for one request. Returns None if no process is alive."""
         async with self._one_at_a_time:
             self._forget_the_dead()
             process, self._process = self._process, None

@@ -1,6 +1,8 @@
-"""Checks after a drain whether the pods landed where the forecast said, and counts hits and misses in a metric.
+"""Checks after a drain whether the replacement pods run where the forecast said, and counts hits and misses in a
+metric.
 
-The agent wrote the forecast on the Node with the cordon. When it releases the claim, the replacement pods run.
+The agent writes the forecast on the Node together with the cordon. It checks the forecast when it releases the claim,
+because the replacement pods run by then.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ Landings = Mapping[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Counts of the pods whose landing was forecast. A hit landed on one of its forecast nodes, a miss on another node.
-    A superseded pod is neither.
+    """Counts of evicted pods by whether their forecast was right. A pod is a hit if its replacement runs on one of the
+    forecast nodes, and a miss if the replacement runs on another node.
 
-    `superseded`: the controller has not replaced the pod yet (it was scaled down, deleted, or waits as Jobs do). Or the
-    pod landed on a node that the forecast might have named if its list of nodes were complete.
+    A superseded pod is neither a hit nor a miss. Either its controller has not replaced it (scaled down, deleted, or a
+    Job that waits), or the replacement runs on a node that may be missing from the forecast's shortened list.
 
-    `firsts` are the hits on the node that the forecast named first.
+    `firsts` counts the pods whose replacement runs on the first node of their forecast.
     """
 
     hits: int
@@ -45,8 +47,8 @@ class Score(NamedTuple):
 
 
 class EndedDrain(NamedTuple):
-    """A finished drain: the forecast landings, the owners of the moved pods, and when the drain began. `sampled` are
-    the pods for which the scheduler examined only some of the nodes."""
+    """A finished drain: its forecast, the owners of the moved pods, and when the drain began. For the `sampled` pods
+    kube-scheduler examined only some of the nodes."""
 
     landings: Landings
     owners: tuple[OwnerHealth, ...]
@@ -55,8 +57,8 @@ class EndedDrain(NamedTuple):
 
 
 def finished_drain(turned: Turned) -> EndedDrain | None:
-    """Returns the drain whose claim this turn released. Returns None if the turn released no claim or the Node has no
-    forecast."""
+    """If this round of the agent's loop (`turned`) released the node's claim after a drain, returns that drain. Returns
+    None otherwise, and if the Node has no forecast."""
     node = turned.observation.node
     if (
         turned.stop is not None
@@ -79,8 +81,8 @@ def finished_drain(turned: Turned) -> EndedDrain | None:
 
 
 async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str) -> None:
-    """Reads where the replacement pods run, and counts hits and misses. Raises `ClusterError`. No turn waits for
-    this."""
+    """Reads where the replacement pods run, and counts hits and misses. Raises `ClusterError`. The agent's loop does
+    not wait for this function."""
     for is_sampled, score in (await scores_of(api, drain)).items():
         sampled = str(is_sampled).lower()
         metrics.forecast_pods.labels(node, "hit", sampled).inc(score.hits)
@@ -91,8 +93,8 @@ async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str)
 
 
 async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
-    """Returns two scores and lists the pods of each namespace once. The key True is for the pods for which the
-    scheduler examined only some of the nodes. The key False is for the other pods."""
+    """Returns the score of the pods for which kube-scheduler examined only some of the nodes (key True), and that of
+    the other pods (key False). Lists the pods of each namespace once."""
     by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)
     for owner in drain.owners:
         by_namespace[owner.namespace].append(owner)
@@ -110,7 +112,7 @@ async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
 
 
 def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Score:
-    """Returns the score of one owner's pods. `places` has the node of each replacement pod; the text is empty for a pod
+    """Returns the score of one owner's pods. `places` has the node of each replacement pod, and an empty text for a pod
     without a node."""
     whole = [nodes for nodes in said if keys.AND_OTHERS not in nodes]
     hits = most_matches(said, places)
@@ -121,10 +123,11 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """Returns the largest number of replacement pods that can be matched with forecasts that name their nodes. Each
-    forecast and each replacement is used once. The replacements of one owner are interchangeable.
+    """Returns how many replacement pods run where a forecast said. Each forecast counts for one replacement only. The
+    replacements of one owner are interchangeable, so the pairs are chosen such that the number is as large as possible.
 
-    The algorithm is augmenting paths; each side has at most the pods of one node.
+    The algorithm is augmenting paths in a bipartite graph. It is fast enough, because each side has at most the pods of
+    one node.
     """
     taken_by: dict[int, int] = {}
 
@@ -141,16 +144,16 @@ def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
 
 
 def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> bool:
-    """Whether the pod was this owner's, by its name: controllers name pods `<owner>-…`. If several owners' names fit,
-    the longest name decides."""
+    """Whether this owner created the pod, judged by the pod's name: controllers name pods `<owner>-…`. If several
+    owners' names match, the longest name decides."""
     namespace, _, name = title.partition("/")
     named = [each for each in owners if name.startswith(f"{each.name}-")]
     return namespace == owner.namespace and bool(named) and max(named, key=lambda each: len(each.name)) is owner
 
 
 def _landings(text: str | None) -> Landings:
-    """Returns the nodes of the forecast in the annotation, by the pods' `namespace/name`. Returns nothing if the
-    annotation is unreadable."""
+    """Returns the forecast nodes of each pod, by the pod's `namespace/name`, from the Node's annotation. Returns
+    nothing if the annotation is unreadable."""
     pods = object_of(text).get("pods")
     found = (
         {title: _nodes(said) for title, said in pods.items()}

@@ -1,5 +1,5 @@
 """Runs the simulation of a drain in a child process. The forecast is unknown if the child is killed, slow or out of
-memory, or if its answer is unreadable."""
+memory, or if its output is unreadable."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Limits(Value, kw_only=True):
 
 
 class Mistake(Value):
-    """The request itself is invalid: the file is not a dump, or the dump lacks a node. `why` is a sentence about the
-    mistake."""
+    """The request for a forecast is invalid, for example because its file is not a dump of a cluster, or the dump lacks
+    a node of the request. `why` is a sentence about the mistake."""
 
     why: str
 
 
 class ChildForecaster:
-    """Makes the agent's forecasts of its own node, and counts them."""
+    """Makes forecasts for the drain of the agent's own node, and counts them in a metric."""
 
     def __init__(
         self, *, kubeconfig: str, limits: Callable[[], Limits | Unknown], clock: Clock, metrics: Metrics
@@ -126,8 +126,8 @@ async def forecast_together(
 async def _run(
     order: ForecastRequest, seconds: float, ahead: Process | None
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """Runs the child. If the child was started before the request and fails, starts another within the same
-    deadline."""
+    """Runs the forecast's child process. If a child that was started before the request fails, starts another within
+    the same deadline."""
     until = asyncio.get_running_loop().time() + seconds
     answer = await _answer(ahead, order, until) if ahead is not None else None
     if ahead is None or (answer is not None and answer[0] != 0):

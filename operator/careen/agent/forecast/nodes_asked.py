@@ -1,5 +1,5 @@
-"""Simulates what additional nodes would do for pods that find no room after a drain. The result is for a person who
-asks, or for a note in a forecast."""
+"""Simulates which pods would find room after a drain if the cluster had more nodes. The result answers a person's
+question, or becomes a note in a forecast."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class NoTemplateError(ValueError):
 def nodes_asked(
     order: ForecastRequest, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
 ) -> dict[str, Any]:
-    """Returns the parts that this simulation adds to the answer: `moreNodes` for the nodes that the request names, or
-    `notes` on which additional nodes would help. Raises NoTemplateError."""
+    """Returns what to add to the forecast: under `moreNodes` the effect of the nodes that the request names, or under
+    `notes` a sentence about nodes that would help. Raises NoTemplateError."""
     import msgspec
 
     scheduler = Scheduler(configuration, version)

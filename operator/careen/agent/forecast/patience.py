@@ -1,5 +1,5 @@
-"""Warns about a forecast that has refused for longer than `--forecast-patience`, because then a person has to make
-room."""
+"""Warns that the forecast gate (the check whether the node's pods would find room elsewhere) has refused the node's
+reboot for longer than `--forecast-patience`. A person must then make room for the node's pods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _GAP = timedelta(minutes=10)
 
 
 class ForecastPatience:
-    """Reports each lasting refusal of the forecast once, as soon as it has lasted too long."""
+    """Reports each refusal of the reboot by the forecast gate once, as soon as it has lasted longer than
+    `--forecast-patience`."""
 
     def __init__(self, patience_seconds: Callable[[], float]) -> None:
         self._patience_seconds = patience_seconds
@@ -29,8 +30,8 @@ class ForecastPatience:
     def look(
         self, refusals: tuple[Refusal, ...], now: datetime, phase: Phase | None = Phase.WAITING
     ) -> tuple[bool, str]:
-        """Returns whether the forecast has refused for too long, and the sentence to report now. The sentence is empty
-        if there is nothing to report or if it was reported before."""
+        """Returns whether the forecast gate has refused the reboot for longer than `--forecast-patience`, and the
+        sentence to report now. The sentence is empty if there is nothing to report, or if it was reported before."""
         standing = next((each for each in refusals if each.code in _OF_THE_FORECAST and each.since is not None), None)
         if self._is_over(phase, now):
             self._since = self._seen_at = None
@@ -49,6 +50,7 @@ class ForecastPatience:
         return self._told_since
 
     def _is_over(self, phase: Phase | None, now: datetime) -> bool:
-        """Whether the refusal has ended, because the node has started or the forecast has not refused for a while."""
+        """Whether the refusal has ended: the node no longer waits for its reboot, or the forecast gate has not refused
+        the reboot for a while."""
         is_waiting = phase in (Phase.WAITING, Phase.CLAIMING, None)
         return not is_waiting or (self._seen_at is not None and now - self._seen_at > _GAP)

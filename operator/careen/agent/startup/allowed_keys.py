@@ -29,8 +29,8 @@ _AGAIN_SECONDS = 60.0
 
 
 def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
-    """Returns the keys that the agent will write and that the policies do not allow by default. The result is keyed by
-    the policies' list and the setting's name."""
+    """Returns the keys that the agent will write and that the admission policies do not allow by default. Groups them
+    by pairs: the name of the policies' list that must contain the keys, and the name of the setting that names them."""
     found = {
         ("taints", "prefer_no_schedule_taint"): [settings.prefer_no_schedule_taint],
         ("labels", "pre_reboot_node_labels"): [key for key, _ in settings.pre_reboot_node_labels],

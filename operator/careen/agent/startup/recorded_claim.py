@@ -1,5 +1,5 @@
-"""Reads the claim in the record of the agent's Node. An agent that starts without settings or lock needs it, because a
-node with a claim must first come back into service."""
+"""Reads the claim from the record on the agent's Node. The agent needs this claim if it starts and cannot read its
+settings or the lock. A node with a claim must first come back into service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Builds the clients of the servers that provide alerts, answer health queries and keep silences."""
+"""Builds the clients of the servers that provide alerts, answer health queries and store silences (Prometheus and
+Alertmanager)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """Builds every part of an agent and passes each part its dependencies. No other module does that.
 
 An agent starts in this order. It reads node name and API server from flags and environment. It finds the lock's
-DaemonSet, reviews its rights, and waits until it has read the ConfigMap's settings. It takes the host's lock for agents
-and makes turns. kopf starts after the first turn, so that a node that has just rebooted comes back into service first.
+DaemonSet, reviews its rights, and waits until it has read the ConfigMap's settings. It takes the file lock on the host
+that permits one agent only, and runs its loop (observe, decide, apply). kopf starts after the first round of the loop,
+so that a node that has just rebooted comes back into service first.
 
-If lock or settings cannot be read, the agent of a node with a claim begins nothing new. It releases the claim with the
-settings that were stored with it.
+If lock or settings cannot be read, the agent of a node with a claim begins nothing new. It goes on with the settings
+that were stored with the claim until it has released the claim.
 """
 
 from __future__ import annotations
@@ -129,8 +130,8 @@ class Agent:
             self._transport.close()
 
     async def _end(self, work: asyncio.Task[None]) -> None:
-        """Lets the current turn finish if it ends soon; otherwise cancels it. The next process continues from the
-        Node's record and the lock."""
+        """Lets the current round of the loop finish if it ends soon; otherwise cancels it. The next process continues
+        from the Node's record and the lock."""
         if self._loop is not None:
             self._loop.stop()
             if self._loop.is_turning:
@@ -296,8 +297,9 @@ class Agent:
         self._rights.tell(besides=() if live.settings.forecast != "off" else (OptionalRight.FORECAST,))
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
-        """Reviews the rights again while some are missing and the node is not at work. If the agent now has more
-        rights, its process ends, because only the next process uses them from its first turn on."""
+        """Reviews the agent's rights again and again while some are missing and no reboot of the node is under way. If
+        the agent now has more rights, its process ends, because only a new process uses them from the first round of
+        its loop on."""
         while not self._rights.is_whole:
             await self._clock.sleep(AGAIN_SECONDS if self._rights.is_known else UNKNOWN_SECONDS)
             if mind.phase not in (None, Phase.IDLE, Phase.WAITING):
@@ -371,8 +373,8 @@ class Agent:
         return await figures_of_rollout(self._api)
 
     def _look_further(self, live: LiveSettings, messages: Messenger, turned: Turned) -> None:
-        """Reports a node that gates hold back, and silences its alerts. The two modules for that are loaded only when
-        they are needed."""
+        """Reports a node whose reboot gates have refused for long, and silences the alerts of a node that reboots. The
+        two modules for that are loaded only when they are needed."""
         if turned.decision.refusals and messages.is_wanted(Occasion.BLOCKED):
             if self._teller is None:
                 from careen.agent.telling.teller import Teller
@@ -398,8 +400,8 @@ class Agent:
         return self._silencer
 
     def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
-        """Starts a task that must not delay a turn. Keeps a reference to the task, because the event loop keeps
-        none."""
+        """Starts a task that must not delay the agent's loop. Keeps a reference to the task, because asyncio's event
+        loop keeps none."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -472,7 +474,7 @@ class Agent:
 
 
 def _deadlines_of(settings: Settings) -> float:
-    """Returns how long a turn may wait for anything other than the API server."""
+    """Returns how long one round of the agent's loop may wait for anything other than the API server."""
     return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
 
 

@@ -35,7 +35,7 @@ class Heartbeat:
         self._due, self._doing = self._monotonic() + seconds, doing
 
     def ready(self) -> None:
-        """Notes that the agent has completed its first turn."""
+        """Notes that the agent has completed the first round of its loop."""
         self._is_ready = True
 
     def hold_readiness(self, why: str) -> None:
@@ -51,8 +51,8 @@ class Heartbeat:
         return late <= 0, f"{self._doing}: {span(round(late))} overdue" if late > 0 else self._doing
 
     def readiness(self) -> tuple[bool, str]:
-        """Returns whether the agent is ready: it has completed a turn and still makes progress. If it is not, also
-        returns why."""
+        """Returns whether the agent is ready: it has completed a round of its loop and still makes progress. If it is
+        not, also returns why."""
         alive, doing = self.health()
         return alive and self._is_ready and not self._held, self._held or doing
 

@@ -22,7 +22,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 class LogContext(logging.Filter):
-    """Adds the node's phase and reason to every line; the loop keeps them up to date."""
+    """Adds the node's phase and the reason for it to every log line; the agent's loop keeps both up to date."""
 
     def __init__(self, node: str) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _ends(text: str) -> str:
-    """Returns the text. If it is too long for a log, leaves out its middle."""
+    """Returns the text for a log line. If the text is too long, leaves out its middle."""
     half = _LONGEST_ENTRY // 2
     return text if len(text) <= _LONGEST_ENTRY else f"{text[:half]}\n…\n{text[-half:]}"
 

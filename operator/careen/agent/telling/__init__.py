@@ -1,1 +1,1 @@
-"""Messages to people about more than one decision, and the silence of alerts while the node reboots."""
+"""Messages to people that need more than one decision, and the silence of alerts while the node reboots."""

@@ -1,7 +1,7 @@
 """Requests, extends and ends the silence of the node's own alerts while it reboots.
 
-If the silence fails, the agent reports that, and the reboot goes on. A silence ends by itself even if this process
-dies. The next process finds it by its comment.
+If the request for a silence fails, the agent reports that, and the reboot goes on. A silence ends by itself even if
+this process dies. The next process finds the silence by its comment.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Silencer:
             _LOG.info("the node's alerts are silenced for %g s", settings.alertmanager_silence)
 
     def look(self, phase: Phase | None, seen: Observation) -> None:
-        """Called after each turn. Extends the silence while the node is down, and ends it once the node is up."""
+        """Called after each round of the agent's loop. Extends the silence while the node is down, and ends it once the
+        node is up."""
         if self._is_busy or not isinstance(seen.node, NodeView):
             return
         self._subject = Subject(kind="Node", name=seen.node.name, uid=seen.node.uid)

@@ -1,9 +1,10 @@
-"""Follows one kind of object: one list, then watches that start at the list's version.
+"""Follows one kind of object: one list, then watches that start at the list's version. Passes all objects and events to
+its sink.
 
-After any failure the sink ends up with the same objects as after a fresh list. A broken watch continues at its last
-version, because the server repeats the missed events. If the server no longer has these events (410), or several
-watches in a row brought nothing useful, the reflector lists again. Pauses double up to half a minute, with random
-jitter, so that clients do not return at the same moment.
+After any failure the sink still gets the state that a fresh list would show. A broken watch continues at its last
+version, because the server repeats the missed events. The reflector lists again if the server no longer has these
+events (410), or if several watches in a row brought nothing useful. After each failure in a row, the pause before the
+next request doubles, up to half a minute. Pauses have random jitter, so that clients do not return at the same moment.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Sink(Protocol):
     use."""
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
-        """Takes all objects of a kind. If `pages` raises an error, the list is incomplete."""
+        """Takes all objects of a kind, page by page. If `pages` raises an error, the list is incomplete."""
         ...
 
     async def changed(self, kind: str, line: bytes) -> None:
@@ -58,11 +59,11 @@ class Sink(Protocol):
         ...
 
     def heard(self, kind: str) -> None:
-        """Notes that the server has sent all events up to now."""
+        """Called when the server has sent all events up to now."""
         ...
 
     def troubled(self, kind: str, error: ClusterError) -> None:
-        """Notes that the reflector cannot follow the kind at the moment. The reflector tries again."""
+        """Called when the reflector cannot watch the kind at the moment. The reflector tries again."""
         ...
 
 
@@ -80,7 +81,7 @@ class Reflector:
         self._failures = 0
 
     async def run(self) -> None:
-        """Lists and watches the kind until it is cancelled."""
+        """Lists and watches the kind of object until the task is cancelled."""
         while True:
             try:
                 path, position = await self._list()
@@ -179,7 +180,7 @@ class Reflector:
 
 
 class _Watch:
-    """One watch: the version that it has reached, and whether it has brought anything."""
+    """One watch: the resourceVersion that it has reached, and whether the server has sent any usable line."""
 
     def __init__(self, path: str, position: str, reflector: Reflector) -> None:
         self.position = position
@@ -197,7 +198,7 @@ class _Watch:
 
 
 class _NotServedError(Exception):
-    """The server serves none of the kind's paths."""
+    """The server serves none of the paths of this kind."""
 
 
 def _gone(what: str, why: str) -> Expired:

@@ -20,11 +20,12 @@ _LONGEST_REFUSAL = 64 * 1024
 
 
 class Streams(Protocol):
-    """Opens requests for watches, whose answers have no fixed end."""
+    """Opens requests for watches, whose responses have no fixed end."""
 
     def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Yields the chunks of the body as they arrive, until the server ends the answer. Raises a `ClusterError` if
-        the server refuses, if the connection breaks, or after a silence longer than the request's `timeout_seconds`."""
+        """Yields the chunks of the response's body as they arrive, until the server ends the response. Raises a
+        `ClusterError` if the server refuses, if the connection breaks, or after a silence longer than the request's
+        `timeout_seconds`."""
         ...
 
 
@@ -36,7 +37,7 @@ class ClientStreams:
         self._now = now
 
     async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Yields the chunks of the body as they arrive; see `Streams.chunks`."""
+        """Yields the chunks of the response's body as they arrive; see `Streams.chunks`."""
         thread = _Reading(self._transport, request, self._now)
         thread.start()
         try:
@@ -47,7 +48,7 @@ class ClientStreams:
 
 
 class _Reading(threading.Thread):
-    """Reads one answer in a thread. Pauses while the caller has not taken the chunks that it has read."""
+    """Reads the response to one watch in a thread. Pauses while too many bytes wait for the caller."""
 
     def __init__(self, transport: ClientTransport, request: Request, now: Callable[[], datetime]) -> None:
         super().__init__(name=f"watch {request.path}", daemon=True)
@@ -62,7 +63,7 @@ class _Reading(threading.Thread):
         self._answer: OpenAnswer | None = None
 
     async def next(self) -> bytes | None:
-        """Returns the next chunk, or None at the end of the answer. Raises the error that ended the answer."""
+        """Returns the next chunk of the response, or None at its end. Raises the error that ended the response."""
         while True:
             with self._room:
                 if self._read:
@@ -89,7 +90,7 @@ class _Reading(threading.Thread):
         return sum(len(each) for each in self._read if isinstance(each, bytes))
 
     def run(self) -> None:
-        """Reads the answer; runs in the thread."""
+        """Reads the response; runs in the thread."""
         end: ClusterError | None = None
         try:
             self._read_all()
@@ -108,7 +109,8 @@ class _Reading(threading.Thread):
                 self._hand_over(chunk)
 
     def _hand_over(self, what: bytes | ClusterError | None) -> None:
-        """Adds the chunk to the queue as soon as the queue has room. After `give_up` it does not wait for room."""
+        """Adds the chunk, the error or the end of the response to the queue as soon as the queue has room. After
+        `give_up` it does not wait for room."""
         with self._room:
             while not self._is_given_up and self._held > _MOST_BYTES:
                 self._room.wait(_LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""Splits the answer to a watch into lines, and finds the meaning of each line."""
+"""Splits the response to a watch into lines, and finds the meaning of each line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_LINE: Final = 32 * 2**20
 
 
 class Said(StrEnum):
-    """The meaning of a line of a watch."""
+    """What a line of a watch means for the copy of the cluster."""
 
     CHANGE = "change"
     BOOKMARK = "bookmark"

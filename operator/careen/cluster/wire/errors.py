@@ -2,7 +2,7 @@
 
 This file and `client.py` translate HTTP statuses and the errors of the client library and of the network. No other
 package sees the originals. The main distinction is between *certain* failures (the server refused, or the request was
-never sent: nothing changed) and *unclear* ones (the write may have landed, or may still land).
+never sent: nothing changed) and *unclear* ones (the server may have applied the write, or may still apply it).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DIGITS = 9  # a longer number is more than a minute in any case
 
 
 class ClusterError(Exception):
-    """A request that got no usable answer. Its text is safe to show, whatever the server sent."""
+    """A request that got no usable response. The error's text is safe to show, whatever the server sent."""
 
     may_have_landed: bool = False
 
@@ -36,14 +36,14 @@ class NotSent(ClusterError):
 
 
 class Unclear(ClusterError):
-    """The answer was lost. A write may have landed, or may land later. The caller must read again before its next
-    step."""
+    """The response was lost. The server may have applied a write, or may apply it later. The caller must read again
+    before its next step."""
 
     may_have_landed = True
 
 
 class UnreadableAnswer(ClusterError):
-    """The answer violates the API or is about another object. A write may have landed."""
+    """The response violates the API or is about another object. The server may have applied a write."""
 
     may_have_landed = True
 
@@ -60,17 +60,18 @@ class Refused(ClusterError):
 
 
 class Unauthorized(Refused):
-    """401: the server rejected the credentials. They may have been rotated: read them again, then report it to a
-    person."""
+    """401: the server rejected the credentials. They may have been rotated: read them again. If that does not help,
+    report the rejection to a person."""
 
 
 class Forbidden(Refused):
-    """403: a right is missing, or admission denied the request. A retry does not help; report it to a person."""
+    """403: a right is missing, or admission denied the request. A retry does not help; report the denial to a
+    person."""
 
 
 class Withheld(Forbidden):
-    """The request was not sent, because the review of the account's rights showed that the answer would be 403. The
-    caller continues without the answer."""
+    """The request was not sent, because the review of the account's rights showed that the response would be 403. The
+    caller continues without the response."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what} was not sent", status=403, reason="Withheld", message=why, retry_after_seconds=None)
@@ -99,7 +100,7 @@ class TooManyRequests(Refused):
 
 
 class ServerFailed(Refused):
-    """5xx: the server failed while processing the request. A write may have landed."""
+    """5xx: the server failed while processing the request. It may have applied a write."""
 
     may_have_landed = True
 
@@ -123,7 +124,8 @@ class _Status(msgspec.Struct, gc=False, frozen=True):
 
 
 def raise_unless_ok(request: Request, response: Response, *, now: datetime) -> None:
-    """Raises the error for the status; returns for 2xx. `now` turns an HTTP date in Retry-After into seconds."""
+    """Raises the error for the status. Returns for a 2xx status. `now` is needed to turn a date in Retry-After into
+    seconds."""
     if 200 <= response.status < 300:
         return
     status = _why(response.body)
@@ -143,7 +145,7 @@ def retry_after(response: Response, *, now: datetime) -> float | None:
     """Returns the wait that the server requests, in seconds, from either form of the Retry-After header. Returns None
     without such a header.
 
-    The wait is at most a minute, because a wrong header must not keep an agent from its node for years.
+    The wait is at most a minute, because a wrong header must not stop an agent's work for years.
     """
     text = response.headers.get("retry-after", "").strip()
     if re.fullmatch(r"[0-9]+", text):

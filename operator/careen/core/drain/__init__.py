@@ -1,1 +1,2 @@
-"""The rules of a drain: which pods it evicts, and which forecasts forbid it."""
+"""The rules of a drain: which pods a drain evicts, and which forecasts (where each pod of the node would go) forbid a
+drain."""

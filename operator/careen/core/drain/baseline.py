@@ -1,9 +1,10 @@
-"""Notes the health of workloads before a drain. The record keeps this baseline, and the agent compares it after the
-reboot.
+"""Notes the health of workloads before a drain. careen's record on the Node (`facts/progress.py`) keeps this baseline,
+and after the reboot the agent compares the workloads with it.
 
-The record has one row for each controller of a displaced pod, and one for each DaemonSet with a pod on this node. A
-DaemonSet's row describes that one pod: `ready` of 1 replica, and as `generation` a checksum of its revision, which
-distinguishes pods of different templates. Earlier releases read the DaemonSets' rows but do not compare them.
+The record has one row for each controller of a pod that the drain evicts, and one for each DaemonSet with a pod on this
+node. The row of a DaemonSet describes only the DaemonSet's pod on this node: `replicas` is 1, `ready` is 0 or 1, and
+`generation` is a checksum of the pod's template revision. Earlier releases of careen read the DaemonSets' rows but do
+not compare them.
 """
 
 from __future__ import annotations
@@ -24,21 +25,22 @@ _NOT_COMPARED = frozenset({"Job", "DaemonSet"})
 
 
 def services(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
-    """Return the rows of workloads whose health is compared. After the reboot they must be as healthy as before it."""
+    """Return the rows of the workloads that must be as healthy after the reboot as before it. DaemonSets and Jobs are
+    left out."""
     return tuple(owner for owner in owners if owner.kind not in _NOT_COMPARED)
 
 
 def taken(situation: Situation, leaving: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
-    """Return the rows for the record: the workloads of the pods in `leaving`, and the DaemonSets, as they are before
-    the cordon."""
+    """Return the rows for the record: one for each workload of the pods in `leaving`, and one for each DaemonSet with a
+    pod on this node, as they are before the cordon."""
     owners, pods, displaced = situation.seen.owners, situation.seen.pods, {pod.owner_uid for pod in leaving}
     workloads = tuple(owner for owner in owners if owner.uid in displaced) if isinstance(owners, tuple) else ()
     return (*workloads, *_daemon_sets(situation, pods if isinstance(pods, tuple) else ()))
 
 
 def said(rows: Iterable[OwnerHealth]) -> str:
-    """Return a clause with the DaemonSets whose pods are not ready now. It says that the node will not wait for them
-    after the reboot. Return an empty text if there are none."""
+    """Return a clause with the DaemonSets whose pods are not ready now. The clause says that the node will not wait for
+    these DaemonSets after the reboot. Return an empty text if there are none."""
     ailing = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
     return (
         f"; not ready now, so the node will not wait for them after the reboot: {first_few(ailing)}" if ailing else ""
@@ -47,7 +49,7 @@ def said(rows: Iterable[OwnerHealth]) -> str:
 
 def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
     """Return one row for each DaemonSet. The DaemonSet counts as ready if one of its pods on this node is ready. Rows
-    that are not ready come first, so that the limit cuts off rows that are ready."""
+    of DaemonSets that are not ready come first, because at most MOST_DAEMON_SETS rows are returned."""
     rows: dict[str, OwnerHealth] = {}
     for pod in sorted((pod for pod in pods if must_run(situation, pod)), key=lambda pod: pod.is_ready):
         rows[pod.owner_uid] = OwnerHealth(

@@ -1,4 +1,5 @@
-"""Decides whether a forecast forbids a drain under a policy. The gate and the commands that show forecasts use it."""
+"""Decides whether a forecast (where each pod of a node would go if the node were drained) forbids the drain under a
+policy. The gate `gates/drain_forecast.py` and the commands that show forecasts use these functions."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 
 def objection_to(forecast: Forecast, policy: Policy) -> str:
-    """Return the objections as a sentence: pods that can never be evicted, or more pending or unknown pods than the
-    policy allows. Return an empty text if there are none."""
+    """Return the objections to a drain with this forecast, as a sentence: pods that can never be evicted, or more
+    pending or unknown pods than the policy allows. Return an empty text if there are none."""
     parts: list[str] = []
     is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
     if forecast.never and not is_forced:
@@ -24,16 +25,16 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
 
 
 def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
-    """Return the pods for which the gate `bound-pods` refuses, whatever --forecast says. Return none if the policy does
-    not refuse pods that are bound to the node."""
+    """Return the pods because of which the gate `bound-pods` refuses to let the node begin its drain, whatever
+    --forecast says. Return none if the policy does not refuse pods that are bound to the node."""
     if policy.drain.bound_pods is not BoundPods.REFUSE:
         return ()
     return tuple(pod for pod in forecast.pods if pod.is_bound)
 
 
 def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
-    """Return the objection to pods that are bound to the node, as a sentence. Return an empty text if there are no such
-    pods."""
+    """Return the objection to a drain with this forecast because of pods that are bound to the node by their owners, as
+    a sentence. Return an empty text if there are no such pods."""
     bound = bound_in(forecast, policy)
     return f"comes back here after each eviction (--pods-bound-to-node): {_name(bound)}" if bound else ""
 

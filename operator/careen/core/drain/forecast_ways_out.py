@@ -1,5 +1,5 @@
-"""Describes the single changes that would remove a forecast's objection. The simulation has tried these changes, and
-the refusal on the Node shows them."""
+"""Describes single changes of the cluster that would remove the objection of a forecast to a drain, such as one more
+node. The simulation has tried these changes, and the refusal on the Node lists them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _SHOWN_PODS = 2  # a reader needs one way out; the second pod shows whether the 
 
 
 def ways_out(forecast: Forecast, policy: Policy) -> str:
-    """Return the changes as text, such as `shop/web-1 would find a place with one more node like n2 (zone b), …`.
-    Return an empty text if no single change helps."""
+    """Return the changes that would remove the forecast's objection as text, such as `shop/web-1 would find a place
+    with one more node like n2 (zone b), …`. Return an empty text if no single change helps."""
     pending = forecast.with_outcome(Outcome.PENDING)
     pods = (*forecast.never, *(pending if len(pending) > policy.forecast_pending_allowed else ()))
     told = [f"{pod.title} {_would(pod)} with {' or '.join(pod.remedies)}" for pod in pods if pod.remedies]

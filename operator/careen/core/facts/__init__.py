@@ -1,1 +1,2 @@
-"""The inputs of decisions: the observation, the record on the Node, memory, policy, and the names of keys and codes."""
+"""The inputs of decisions: what the agent observed, its record on the Node, what its process remembers, the settings,
+and the names of keys and codes."""

@@ -1,4 +1,5 @@
-"""Reads instants from a Node for metrics, because these instants outlive the agent's process and its pod."""
+"""Reads instants from a Node's annotations for metrics. Unlike instants in memory, these outlive the agent's process
+and its pod."""
 
 from __future__ import annotations
 

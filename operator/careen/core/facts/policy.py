@@ -1,4 +1,4 @@
-"""The settings that decisions obey, as values with units. The shell's list of settings says where they come from.
+"""The settings that decisions obey, as values with units. The package `settings` says where the values come from.
 
 Every default is the documented default of the flag of the same name. Where kured has the flag, it is also kured's
 default.
@@ -22,21 +22,21 @@ from scheduler_core.values import Value
 
 
 class LatePolicy(StrEnum):
-    """What the agent does if a gate refuses after the node is drained."""
+    """What the agent does if a gate refuses the reboot after the node is drained."""
 
     UNDO = "undo"
     REBOOT = "reboot"
 
 
 class SettlePolicy(StrEnum):
-    """What the agent does if displaced workloads do not become healthy in time."""
+    """What the agent does if the workloads whose pods the drain evicted do not become healthy in time."""
 
     HALT = "halt"
     CONTINUE = "continue"
 
 
 class ForecastPolicy(StrEnum):
-    """Whether the forecast may keep a node waiting."""
+    """Whether a forecast (where each pod of the node would go) may keep the node from beginning its drain."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -51,9 +51,10 @@ class BoundPods(StrEnum):
 
 
 class Order(StrEnum):
-    """In which order the waiting nodes start. In every order control-plane nodes start last and one at a time."""
+    """In which order the waiting nodes begin their drains. In every order control-plane nodes come last and one at a
+    time."""
 
-    OLDEST = "oldest"  # oldest need first; within an hour a started zone before the next, then the fewest pods
+    OLDEST = "oldest"  # oldest need first; within an hour a started zone before the next, then the fewest second moves
     ZONE = "zone"  # never two zones at once: the next zone starts when no node of the last one is at work
     FEWEST_MOVES = "fewest-moves"  # the fewest pods to move first, by each node's own count
 
@@ -79,12 +80,12 @@ class Budget(Value, kw_only=True):
 
     def most(self, members: int) -> int:
         """Return how many nodes of a group with this many members may be down. A percentage is rounded down, but never
-        below one, because with zero no node could ever start."""
+        below one, because with zero no node of the group could ever reboot."""
         return self.limit if self.percent is None else max(1, members * self.percent // 100)
 
     def group_of(self, labels: Mapping[str, str]) -> str | None:
-        """Return the group of a Node with these labels under this budget. The lock uses the same name for the group.
-        Return None if the Node is in no group."""
+        """Return the group of a Node with these labels under this budget. The claims in the lock use the same name for
+        the group. Return None if the Node is in no group."""
         if self.kind is BudgetKind.ZONE:
             zone = labels.get(keys.ZONE) or labels.get(keys.ZONE_BETA)
             return f"zone={zone}" if zone else None
@@ -98,7 +99,7 @@ class Budget(Value, kw_only=True):
 
 
 class Matcher(Value, kw_only=True):
-    """A condition on one label of a sample, as in Prometheus. A missing label counts as empty."""
+    """A condition on one label of a sample, like a label matcher of Prometheus. A missing label counts as empty."""
 
     label: str
     value: str
@@ -123,7 +124,7 @@ _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
 
 
 class HealthQuery(Value, kw_only=True):
-    """A query to Prometheus. Every sample of its answer must be fresh and fulfil the condition."""
+    """A query to Prometheus. Every sample of the result must be fresh and fulfil the condition."""
 
     name: str
     query: str
@@ -169,13 +170,14 @@ class BlockingPods(Value, kw_only=True):
         return (not self.namespaces or namespace in self.namespaces) and self.selector.matches(labels)
 
     def blocks(self, namespace: str, labels: Mapping[str, str], *, phase: str) -> bool:
-        """Whether the entry selects a pod with these labels, and the pod may be running according to its phase."""
+        """Whether the entry selects a pod with these labels, and the pod may be running according to its
+        `status.phase`."""
         return phase not in _AT_REST and self.matches(namespace, labels)
 
 
 class AlertPolicy(Value, kw_only=True):
-    """Which active alerts block a reboot, according to kured's three flags. With all three off, any pending or firing
-    alert blocks."""
+    """Which active alerts block a reboot, according to three flags of kured's. With all three off, any pending or
+    firing alert blocks."""
 
     filter_regexp: re.Pattern[str] | None = None  # alert names to ignore
     match_only: bool = False  # inverts the filter: only alerts with matching names block
@@ -200,7 +202,7 @@ class DrainPolicy(Value, kw_only=True):
 
 
 class Policy(Value, kw_only=True):
-    """All settings that `decide` obeys."""
+    """All settings that the agent's decisions (`core/decide.py`) obey."""
 
     node_name: str
     concurrency: int = 1
@@ -258,5 +260,6 @@ class Policy(Value, kw_only=True):
 
     @property
     def absence_seconds(self) -> float:
-        """How long a holder's Node must be gone, or have another UID, before its claim counts as a ghost."""
+        """For how many seconds the Node of a claim in the lock must be gone, or have another UID, before the claim
+        counts as a ghost, that is, as a claim without a holder."""
         return max(self.reboot_deadline_seconds, self.lock_ttl_seconds)

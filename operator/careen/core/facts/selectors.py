@@ -36,7 +36,8 @@ class LabelRequirement(Value):
     values: frozenset[str] = frozenset()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels fulfil the requirement. As in Kubernetes, `!=` and `notin` also hold without the key."""
+        """Whether the labels fulfil the requirement. As in Kubernetes, `!=` and `notin` also hold for labels without
+        the key."""
         if self.operator == "exists":
             return self.key in labels
         if self.operator == "absent":
@@ -55,14 +56,15 @@ class LabelRequirement(Value):
 
 
 class Selector(Value):
-    """Requirements that must all hold, and their text. A selector without requirements matches everything."""
+    """A parsed label selector: requirements that must all hold, and the text that they were parsed from. A selector
+    without requirements matches everything."""
 
     text: str
     requirements: tuple[LabelRequirement, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a label selector. Raise SelectorError if that fails; the command line tool then exits with code 2."""
+        """Parse a label selector. Raise SelectorError if the text is no label selector."""
         found: list[LabelRequirement] = []
         at = 0
         while text[at:].strip():
@@ -76,7 +78,7 @@ class Selector(Value):
         return cls(text.strip(), tuple(found))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether every requirement holds."""
+        """Whether the labels fulfil every requirement."""
         return all(requirement.holds(labels) for requirement in self.requirements)
 
 

@@ -58,7 +58,8 @@ def object_of(text: object) -> dict[str, Any]:
 
 
 def fields_of(record: object, kind: type[T]) -> tuple[T, tuple[str, ...]]:
-    """Read the fields of `kind` from a JSON object. Also return the keys whose values have a wrong type.
+    """Return an object of the class `kind` with the values of a JSON object, and the keys whose values have a wrong
+    type.
 
     Fields with a wrong type, missing fields and `null` get their defaults. Unknown fields, for example those of a newer
     release, are ignored.
@@ -96,7 +97,7 @@ def short(text: str, longest: int = LONGEST_SENTENCE) -> str:
 
 def shown(value: object) -> str:
     """Return the value as text for a sentence about an unreadable value. For a list, an object or a huge number the
-    text names only the kind."""
+    text says only what kind of value it is."""
     if value is None or isinstance(value, bool | str | float):
         return short(repr(value), _LONGEST_SHOWN)
     if isinstance(value, int):

@@ -1,5 +1,6 @@
-"""The ordered list of gates: cheap and certain gates first, the expensive forecast and dry run last. A new gate needs a
-file in this folder and a line in this list."""
+"""The ordered list of gates, the conditions that must be met before a node may begin its drain or its reboot: cheap and
+certain gates first, the expensive forecast and dry run last. A new gate needs a file in this folder and a line in this
+list."""
 
 from __future__ import annotations
 
@@ -58,18 +59,19 @@ GATES: tuple[Gate, ...] = (
 
 
 def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
-    """Return the gates that a node asks at this point, in order. With `cost`, return only the gates of that cost."""
+    """Return the gates that a node asks at the point `when`, in the order of the list. With `cost`, return only the
+    gates of that cost."""
     return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
 
 
 def foreseen(by: Foreseen) -> tuple[Gate, ...]:
-    """Return the gates that a plan can ask if it knows exactly these facts, in order."""
+    """Return the gates that `careen plan` can ask if it knows the facts `by`, in the order of the list."""
     return tuple(gate for gate in GATES if gate.foresight is by)
 
 
 def unforeseen(policy: Policy) -> tuple[str, ...]:
-    """Return the facts that a plan cannot foresee, in the order of their gates. Gates that this policy switches off are
-    left out."""
+    """Return texts that name what `careen plan` cannot foresee, in the order of the gates. Gates that this policy
+    switches off are left out."""
     return tuple(
         gate.foresight.what
         for gate in GATES
@@ -78,7 +80,8 @@ def unforeseen(policy: Policy) -> tuple[str, ...]:
 
 
 def missing(situation: Situation, gates: tuple[Gate, ...]) -> frozenset[Evidence]:
-    """Return the evidence that these gates need and that the shell has not asked for in this turn."""
+    """Return the kinds of facts that these gates need and that the agent has not tried to read in this round of its
+    loop."""
     needed = frozenset().union(*(gate.needs(situation.policy) for gate in gates)) if gates else frozenset()
     return frozenset(evidence for evidence in needed if situation.seen.lacks(evidence))
 

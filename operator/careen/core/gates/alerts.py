@@ -1,4 +1,5 @@
-"""Refuses while an alert is active, or while the alert source gives no usable answer."""
+"""The gate `alerts` refuses to let the node begin its drain or its reboot while an alert is active, or while the alert
+source gives no usable response."""
 
 from __future__ import annotations
 
@@ -16,13 +17,12 @@ OWN_ALERTS = "Careen"
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for the active alerts if an alert source is configured."""
+    """Return the facts that the gate needs: the active alerts, if an alert source is configured."""
     return frozenset({Evidence.ALERTS}) if policy.alerts else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Apply kured's rule: pending and firing alerts block, except for careen's own alerts and alerts that the filter
-    ignores."""
+    """Return a refusal if an active alert blocks a reboot (see `blocks`), or if the active alerts are unknown."""
     policy, active = situation.policy.alerts, situation.seen.alerts
     if policy is None:
         return None
@@ -38,8 +38,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def blocks(alert: Alert, policy: AlertPolicy) -> bool:
-    """Whether this alert blocks. An alert of careen's own blocks only if `match_only` is set and the filter matches the
-    alert."""
+    """Whether this alert blocks a reboot. An alert of careen's own rules blocks only if `match_only` is set and the
+    configured filter matches the alert."""
     if policy.firing_only and alert.state != "firing":
         return False
     matches = policy.filter_regexp is not None and policy.filter_regexp.search(alert.name) is not None

@@ -1,5 +1,5 @@
-"""Refuses while an owner binds a pod to this very node (--pods-bound-to-node), because the pod would come back after
-each eviction.
+"""This gate refuses to let the node begin its drain while the owner of a pod binds the pod to this very node
+(--pods-bound-to-node), because the pod would come back after each eviction.
 
 The gate reads only the owners of pods that no scheduler is known to have placed, so a node without such a pod costs no
 request."""
@@ -18,13 +18,14 @@ from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for this node's pods and their owners if the policy refuses pods that are bound to the node."""
+    """Return the facts that the gate needs: this node's pods and their owners, if the policy says that bound pods are a
+    reason to refuse."""
     return frozenset({Evidence.PODS, Evidence.OWNERS}) if policy.drain.bound_pods is BoundPods.REFUSE else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if a pod's owner has a template that names this node. A pod without such an owner does not come back to
-    the node, so the drain evicts it as usual."""
+    """Return a refusal if the pod template of a pod's owner names this node. A pod without such an owner does not come
+    back to the node, so the drain evicts the pod as usual."""
     if situation.policy.drain.bound_pods is not BoundPods.REFUSE:
         return None
     pods, owners = situation.seen.pods, situation.seen.owners

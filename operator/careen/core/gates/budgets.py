@@ -1,5 +1,5 @@
-"""Refuses when one more node down would be too many: in the cluster, in a group, in a second zone (--order=zone), or
-for the quorum.
+"""This gate refuses to let the node go down if one more node down would exceed the limit of the cluster or of a group,
+would take down nodes of a second zone (--order=zone), or would break the quorum of the control plane.
 
 Nodes that are down for other reasons (not ready, or cordoned by another client) count like nodes that careen took down.
 With --count-cordoned=false, nodes that are ready and only cordoned do not count. The node itself never counts, even if
@@ -26,13 +26,13 @@ from scheduler_core.sentences import first_few
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for every Node."""
+    """Return the facts that the gate needs: every Node."""
     return frozenset({Evidence.FLEET})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Check the cluster's limit, then the limits of the node's groups, then the zone of the working nodes, then the
-    quorum."""
+    """Return the first refusal of these checks: the cluster's limit, the limits of the node's groups, the zone of the
+    nodes that are down for careen, the quorum of the control plane."""
     content, fleet = situation.lock, situation.seen.fleet
     if not isinstance(content, LockContent):
         return None  # the gate `hold` refuses such a lock
@@ -75,10 +75,10 @@ def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned:
 
 
 def works(node: NodeView) -> bool:
-    """Whether careen has taken the node down, or may have, according to the Node.
+    """Whether careen has taken the node down, or may have, according to the record and the label on the Node.
 
-    One patch writes record and label together, so the label decides if the record cannot be read. A waiting node with
-    an unreadable record therefore does not use up the limit.
+    One patch writes the record and the label together, so the label decides if the record cannot be read. A waiting
+    node with an unreadable record therefore does not use up the limit.
     """
     progress = node.record
     if isinstance(progress, UnreadableProgress):
@@ -103,7 +103,8 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
 
 
 def _limits(situation: Situation, fleet: Fleet) -> dict[str, tuple[int, str]]:
-    """Return the limit of each of the node's groups: how many nodes may be down, as a number and as text."""
+    """Return a row for each group of the node, with the limit: how many nodes of the group may be down, as a number and
+    as text."""
     found = {group: (most, str(most)) for group, most in groups(situation.node, situation.policy).items()}
     for budget in situation.policy.budgets:
         group = budget.group_of(situation.node.labels)
@@ -122,7 +123,7 @@ def _size(budget: Budget, group: str, fleet: Fleet) -> int:
 
 
 def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
-    """With --order=zone, refuse while careen works on a node of another or an unknown zone."""
+    """Return a refusal with --order=zone while careen works on a node of another or an unknown zone; otherwise None."""
     if situation.policy.order is not Order.ZONE:
         return None
     zones: dict[str, str | None] = {entry.node: entry.zone for entry in content.entries}

@@ -1,8 +1,9 @@
-"""Refuses until some time has passed since the last node of the cluster came back from its reboot
-(--cluster-minimum-interval).
+"""This gate refuses to let the node begin its drain until some time has passed since the last node of the cluster came
+back from its reboot (--cluster-minimum-interval).
 
 The lock holds the instant at which that node released its claim, because every waiting node reads the lock anyway.
-While another node holds a claim, its reboot is not over, so nodes reboot one after another.
+While another node holds a claim, the reboot of that node is not over. So with this setting nodes reboot one after
+another.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _CLOCKS_DIFFER = timedelta(minutes=5)  # an instant farther in the future is a m
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Refuse during the interval, and while another holder reboots before this node. If several nodes hold claims, the
-    first one in the lock may reboot."""
+    """Return a refusal during the interval, and while another node with a claim goes before this node. If several nodes
+    hold claims, the first one in the lock goes first."""
     content = situation.lock
     if not situation.policy.cluster_interval_seconds or is_waived(situation.node, situation.seen.now):
         return None
@@ -48,7 +49,7 @@ def ends(content: LockContent, policy: Policy, now: datetime) -> datetime | None
 
 
 def _before_us(situation: Situation, content: LockContent, when: When) -> str:
-    """Return the name of another holder that reboots before this node; empty if there is none."""
+    """Return the name of another node with a claim that goes before this node; empty if there is none."""
     holders, own = list(content.holders), situation.node.name
     if when is When.CLAIMED and own in holders:
         holders = holders[: holders.index(own)]

@@ -1,7 +1,8 @@
-"""Refuses a control-plane node while the API server or its etcd reports that it is not ready.
+"""This gate refuses to let a control-plane node begin its drain or its reboot while the API server's checks report that
+the API server or etcd is not ready.
 
-`budgets.py` counts the control-plane nodes that are ready. That is not enough, because an etcd member that still
-catches up after its reboot runs on a Node that is already Ready.
+The gate in `budgets.py` counts the control-plane nodes that are ready. That count is not enough, because an etcd member
+that still catches up after its reboot runs on a Node that is already Ready.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from careen.core.situation import Situation
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for the API server's checks. The shell reads them only for control-plane nodes."""
+    """Return the facts that the gate needs: the API server's checks of its own readiness. The agent reads them only for
+    control-plane nodes."""
     return frozenset({Evidence.READYZ})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if the API server reports failing checks, and name all of them."""
+    """Return a refusal that names all failing checks of the API server, or a refusal if its checks are unknown."""
     if not situation.node.is_control_plane:
         return None
     failing = situation.seen.readyz

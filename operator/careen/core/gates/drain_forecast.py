@@ -1,5 +1,5 @@
-"""Refuses if pods of this node would find no room on other nodes, or cannot be evicted. The gate reads a forecast that
-already exists."""
+"""This gate refuses to let the node begin its drain if pods of the node would find no room on other nodes, or cannot be
+evicted. The gate reads a forecast that already exists."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from careen.core.situation import Situation
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for the forecast, if --forecast is not off."""
+    """Return the facts that the gate needs: the forecast, if --forecast is not off."""
     return frozenset({Evidence.FORECAST}) if policy.forecast is not ForecastPolicy.OFF else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse a bad forecast with --forecast=refuse. With --forecast=warn the forecast is only shown on the Node."""
+    """Return a refusal for a bad forecast with --forecast=refuse. With --forecast=warn the agent only writes the
+    forecast on the Node."""
     policy, forecast = situation.policy, situation.seen.forecast
     if policy.forecast is not ForecastPolicy.REFUSE:
         return None

@@ -1,9 +1,10 @@
-"""Refuses if the API server would now refuse to evict one of the pods. So the node learns that before it moves any pod.
+"""This gate refuses to let the node begin its drain if the API server would now refuse to evict one of the node's pods,
+so that the agent learns this before it evicts any pod.
 
-The node asks this gate when it holds its claim, just before the cordon. With --force-reboot the refusal of an admission
-webhook does not count. With --force-reboot-past-budgets the refusal of a disruption budget does not count either. A
-request that the server rejected before it judged the eviction always counts, because --force-reboot would not apply to
-it.
+The agent asks this gate when the node holds its claim, just before the cordon. With --force-reboot the refusal of an
+admission webhook does not count. With --force-reboot-past-budgets the refusal of a disruption budget does not count
+either. An error such as a missing right always counts: --force-reboot does not apply to an eviction that the server has
+not decided.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from scheduler_core.sentences import first_few
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for this node's pods, and for a dry-run eviction of each pod that a drain would evict."""
+    """Return the facts that the gate needs: this node's pods, and the result of a dry-run eviction of each pod that a
+    drain would evict."""
     return frozenset({Evidence.PODS, Evidence.EVICTABILITY})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if the dry run did not allow the eviction of every pod. A pod without a dry run counts as not allowed."""
+    """Return a refusal if the dry run did not allow the eviction of every pod that a drain would evict. A pod without a
+    dry run counts as not allowed."""
     pods, answers = situation.seen.pods, situation.seen.evictability
     if isinstance(pods, (Unknown, NotAsked)):
         return _no(

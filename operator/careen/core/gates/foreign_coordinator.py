@@ -1,5 +1,5 @@
-"""Refuses while another reboot coordinator works in the cluster, such as a kured with running pods or with a live
-lock."""
+"""This gate refuses to let the node begin its drain or its reboot while another reboot coordinator works in the
+cluster, such as a kured with running pods or with a live lock."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from careen.core.situation import Situation
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell which other reboot coordinators the agent found."""
+    """Return the facts that the gate needs: the other reboot coordinators that the agent found in the cluster."""
     return frozenset({Evidence.FOREIGN})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if there is another coordinator. It does not see careen's claims, and careen does not see its claims, so
-    the two cannot keep a common limit."""
+    """Return a refusal if there is another reboot coordinator, or if that is unknown. That coordinator and careen do
+    not see which nodes the other takes down, so the two cannot keep a common limit."""
     foreign = situation.seen.foreign
     if isinstance(foreign, (Unknown, NotAsked)):
         why = foreign.why if isinstance(foreign, Unknown) else "no agent looked"

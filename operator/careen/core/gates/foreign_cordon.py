@@ -1,4 +1,4 @@
-"""Refuses a node that another client cordoned, if --reboot-cordoned=false.
+"""This gate refuses to let a node begin its drain that another client cordoned, if --reboot-cordoned=false.
 
 By default careen drains and reboots such a node too, and leaves it cordoned. kured does the same.
 """
@@ -14,7 +14,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if another client cordoned the node and no person asked for its reboot (careen.dev/reboot-now)."""
+    """Return a refusal if another client cordoned the node and no person asked for its reboot (annotation
+    careen.dev/reboot-now)."""
     node = situation.node
     if situation.policy.reboot_cordoned or not cordons.is_foreign(node) or is_waived(node, situation.seen.now):
         return None

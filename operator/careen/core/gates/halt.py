@@ -1,6 +1,8 @@
-"""Refuses while another node has failed and keeps its claim, because the next node would probably fail too.
+"""This gate refuses to let the node begin its drain while another node has failed and keeps its claim, because the next
+node would probably fail too.
 
-A node asks this gate only before its cordon. A node that already drains goes on, because its pods have moved.
+A node asks this gate only before its cordon. A node that already drains goes on, because some of its pods may already
+have been evicted.
 """
 
 from __future__ import annotations
@@ -14,15 +16,16 @@ from scheduler_core.sentences import first_few
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if the lock has an entry that is marked as failed. The gate `hold` refuses an unreadable lock."""
+    """Return a refusal if a claim in the lock is marked as failed. If the lock cannot be read, the gate `hold` refuses,
+    not this one."""
     content = situation.lock
     sentence = halted_because(content, besides=situation.node.name) if isinstance(content, LockContent) else ""
     return Refusal(gate=GATE.name, code=Code.HALTED, sentence=sentence) if sentence else None
 
 
 def halted_because(content: LockContent, *, besides: str = "") -> str:
-    """Return a sentence with the failed nodes except `besides`, and the remedy. Return an empty text if there are
-    none."""
+    """Return a sentence with the nodes whose claims in the lock are marked as failed, without the node `besides`, and
+    with the remedy. Return an empty text if there are none."""
     failed = [entry for entry in content.failed if entry.node != besides]
     if not failed:
         return ""

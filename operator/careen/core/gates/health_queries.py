@@ -1,7 +1,8 @@
-"""Refuses while a condition of --health-queries does not hold or is unknown.
+"""This gate refuses to let the node begin its drain or its reboot while a condition of --health-queries does not hold
+or is unknown.
 
-Every matching sample must be fresh and fulfil the condition. An answer without samples is a refusal, because a missing
-series, a target that is not scraped and a filter that matches nothing look the same.
+Every matching sample must be fresh and fulfil the condition. If a query returns no samples, the gate refuses, because a
+missing series, a target that is not scraped and a filter that matches nothing look the same.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _CLOCKS_DIFFER_SECONDS = 60.0
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for the answers to the health queries, if any are configured."""
+    """Return the facts that the gate needs: the results of the health queries, if any are configured."""
     return frozenset({Evidence.QUERIES}) if policy.health_queries else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse for the first query in the list whose condition does not hold."""
+    """Return a refusal for the first health query in the list whose condition does not hold or is unknown."""
     if not situation.policy.health_queries:
         return None
     answers = situation.seen.queries

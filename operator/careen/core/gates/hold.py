@@ -1,4 +1,5 @@
-"""Refuses while the lock is paused or cannot be understood, and while a person holds this node."""
+"""This gate refuses to let the node begin its drain or its reboot while the lock is paused or cannot be understood, and
+while the node has a hold, the annotation by which a person keeps the node from rebooting."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _UNTIL = re.compile(r"(?:^|[\s,;])until=(\S+)")
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Check the lock and its pause first, then the hold of this node."""
+    """Return the first refusal of these checks: an unreadable lock, a pause of the lock, a hold on this node."""
     lock = situation.lock
     if isinstance(lock, (Unknown, NotAsked)):
         return _no(
@@ -37,8 +38,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def held_because(node: NodeView, now: datetime) -> str:
-    """Return why a person holds the node. Return an empty text if there is no hold or the hold has expired. A hold with
-    an unreadable `until` never expires."""
+    """Return why the node has a hold (an annotation by which a person keeps the node from rebooting). Return an empty
+    text if there is no hold or the hold has expired. A hold with an unreadable `until` never expires."""
     text = node.annotations.get(keys.HOLD)
     if text is None:
         return ""
@@ -49,8 +50,8 @@ def held_because(node: NodeView, now: datetime) -> str:
 
 
 def until_of(text: str) -> datetime | None:
-    """Return the instant after `until=` in a hold or reboot-now annotation. Return None if there is no readable
-    instant."""
+    """Return the instant after `until=` in the value of an annotation careen.dev/hold or careen.dev/reboot-now. Return
+    None if there is no readable instant."""
     match = _UNTIL.search(text)
     return from_rfc3339(match[1]) if match else None
 

@@ -1,4 +1,5 @@
-"""Refuses if the host still asks for a reboot after the allowed number of confirmed reboots."""
+"""This gate refuses to let the node begin its drain if the host still asks for a reboot after the allowed number of
+confirmed reboots."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from careen.core.situation import Situation
 
 
 def is_reached(situation: Situation) -> bool:
-    """Whether another reboot for the same need would exceed the limit. The limit counts repeated reboots, without the
-    first reboot for the need."""
+    """Whether another reboot for the same need of the host would exceed the limit of --reboot-loop-limit. The limit
+    counts the reboots after the first one for the need."""
     return situation.progress.reboots_for_need > situation.policy.reboot_loop_limit
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse once the repeated reboots for this need have reached the limit. The record on the Node counts the
-    reboots."""
+    """Return a refusal once the repeated reboots for this need have reached the limit. careen's record on the Node
+    counts the reboots."""
     if not is_reached(situation):
         return None
     count = situation.progress.reboots_for_need

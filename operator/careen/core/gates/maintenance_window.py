@@ -1,5 +1,5 @@
-"""Refuses outside the maintenance windows of this node. kured's flags for days, start, end and time zone define one
-window; --windows defines several.
+"""This gate refuses to let the node begin its drain or its reboot outside the maintenance windows of the node. kured's
+flags for days, start, end and time zone define one window; --windows defines several.
 
 `core/windows/` computes when a window is open.
 """
@@ -27,8 +27,8 @@ _MOST_TOLD = 3
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse outside of the windows. With the annotation `careen.dev/reboot-now` the node needs no open window until
-    the instant that the annotation names."""
+    """Return a refusal outside of the maintenance windows. With the annotation `careen.dev/reboot-now` the node needs
+    no open window until the instant that the annotation names."""
     windows, now = windows_of(situation.policy, _own_labels(situation)), situation.seen.now
     if is_open(windows, now) or is_waived(situation.node, now):
         return None
@@ -46,15 +46,15 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def _own_labels(situation: Situation) -> dict[str, str]:
-    """Return the node's labels from before --pre-reboot-node-labels changed them. Otherwise a drain could move a node
-    to another window."""
+    """Return the node's labels from before --pre-reboot-node-labels changed them. With the changed labels, the node
+    could have another window during its drain than before."""
     labels = {**situation.node.labels, **situation.progress.prior_labels}
     return {key: value for key, value in labels.items() if value is not None}
 
 
 def is_waived(node: NodeView, now: datetime) -> bool:
-    """Whether a person asked for the reboot now, even outside of windows. An annotation `careen.dev/reboot-now` without
-    a readable `until` does not count."""
+    """Whether a person asked for the node's reboot now, even outside of maintenance windows. An annotation
+    `careen.dev/reboot-now` without a readable `until` does not count."""
     until = until_of(node.annotations.get(keys.REBOOT_NOW, ""))
     request = request_of(node)
     if until is not None and now < until:
@@ -69,7 +69,7 @@ def _described(windows: Sequence[NamedWindow]) -> str:
 
 
 def describe(window: NamedWindow) -> str:
-    """Return a description of the window in words."""
+    """Return a description of a maintenance window in words."""
     opens = _cron(window.opens) if isinstance(window.opens, Cron) else _daily(window.opens)
     named = f"{window.name} ({opens})" if window.name else opens
     if not window.excluded:

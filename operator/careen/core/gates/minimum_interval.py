@@ -1,4 +1,4 @@
-"""Refuses while this node's last reboot is too recent (--minimum-interval)."""
+"""This gate refuses to let the node begin its drain while the node's last reboot is too recent (--minimum-interval)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse during the interval after the last reboot that the Node reports. A node without such a report has never
-    rebooted under careen, so the gate says yes."""
+    """Return a refusal during the interval after the last reboot that the Node's annotation reports. A node without
+    such a report has never rebooted under careen, so the gate does not refuse."""
     last, again = last_reboot(situation.node), ends(situation.node, situation.policy)
     if last is None or again is None or is_waived(situation.node, situation.seen.now) or situation.seen.now >= again:
         return None

@@ -1,5 +1,6 @@
-"""Defines a gate: a function that returns a refusal or None for a situation. Also says what a gate costs, when a node
-asks it, which evidence it needs, and whether a plan can foresee it."""
+"""Defines a gate: a function that returns either a refusal, which forbids the node's next step, or None. A gate also
+has its cost, the points at which a node asks the gate, the facts that it needs, and whether `careen plan` can foresee
+its result."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class When(StrEnum):
-    """The three points at which a node asks gates."""
+    """The three points on the way to a reboot at which a node's agent asks gates."""
 
     READY = "to become ready"
     CLAIMED = "after the claim"
@@ -24,8 +25,8 @@ class When(StrEnum):
 
 
 class Cost(StrEnum):
-    """Whether a gate is cheap or costly to ask. Every waiting node asks the cheap gates in each turn. Only the next
-    node in line asks the costly gates."""
+    """Whether a gate is cheap or costly to ask. Every waiting node asks the cheap gates in each round of its agent's
+    loop. Only the next node in the line of waiting nodes asks the costly gates."""
 
     CHEAP = "cheap"
     COSTLY = "costly"
@@ -39,8 +40,8 @@ class Foreseen(StrEnum):
 
 
 class Unforeseen(Value):
-    """Marks a gate that a plan cannot ask. The plan assumes that the gate says yes, and says so. `what` completes the
-    sentence "a plan does not foresee …"."""
+    """Marks a gate that `careen plan` cannot ask. The plan assumes that the gate does not refuse, and says so. `what`
+    completes the sentence "a plan does not foresee …"."""
 
     what: str
 
@@ -50,7 +51,7 @@ BEFORE_THE_CORDON = frozenset({When.READY, When.CLAIMED})
 
 
 def nothing(_policy: Policy) -> frozenset[Evidence]:
-    """Return no evidence: the gate needs only what every turn observes."""
+    """Return no facts: the gate needs only those that the agent reads in every round of its loop."""
     return frozenset()
 
 
@@ -60,10 +61,11 @@ def no_end(_node: NodeView, _policy: Policy) -> datetime | None:
 
 
 class Gate(Value, kw_only=True):
-    """One gate of the list. `needs` returns nothing if the policy switches the gate off.
+    """A condition that must be met before a node may go on: `ask` returns a refusal if it is not met. `needs` returns
+    the facts that `ask` uses, none if the policy switches the gate off.
 
-    `ends` returns the instant from which the gate no longer refuses this Node, if the Node shows that instant. A plan
-    asks the gate again at that instant.
+    `ends` returns the instant from which the gate no longer refuses this Node, if the Node shows that instant. `careen
+    plan` asks the gate again at that instant.
     """
 
     name: str

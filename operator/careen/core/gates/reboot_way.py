@@ -1,4 +1,5 @@
-"""Refuses while the self-test shows that the host cannot be rebooted. A drain would then move the pods for nothing."""
+"""This gate refuses to let the node begin its drain while the self-test shows that the agent cannot reboot the host. A
+drain would then move the pods for nothing."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from careen.core.situation import Situation
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for the result of the self-test."""
+    """Return the facts that the gate needs: the result of the self-test."""
     return frozenset({Evidence.SELF_TEST})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if the self-test found an obstacle. An unknown result is no refusal here, unlike in other gates. Many ways
-    to reboot cannot be tested beforehand, and the reboot itself shows whether they work."""
+    """Return a refusal if the self-test found an obstacle. Unlike in other gates, an unknown result is no reason to
+    refuse: many ways to reboot cannot be tested beforehand, and the reboot itself shows whether they work."""
     test, request = situation.seen.self_test, situation.seen.need.request
     if request is not None and request.wish is not Wish.REBOOT:
         return None  # the request needs no reboot

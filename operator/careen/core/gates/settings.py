@@ -1,5 +1,5 @@
-"""Refuses while the agent cannot use its present settings and runs on older ones. With the older settings it finishes
-its claim, but takes no new claim."""
+"""This gate refuses to let the node begin its drain or its reboot while the agent cannot use its present settings and
+runs on older ones. With the older settings the agent finishes the claim that the node has, but takes no new claim."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Refuse while the agent cannot use its present settings. A drain that began with complete older settings goes on
-    to the reboot."""
+    """Return a refusal while the agent cannot use its present settings. A drain that began with complete older settings
+    goes on to the reboot."""
     policy = situation.policy
     if not policy.settings_problem or (when is When.BEFORE_REBOOT and policy.are_settings_whole):
         return None

@@ -1,9 +1,9 @@
-"""Marks holders that take longer than usual, and describes them in sentences.
+"""Marks holders (nodes with claims) that take longer than usual as overdue, and describes them in sentences.
 
-A holder whose host, agent or kubelet is dead cannot report that. So a waiting node checks the holders. It compares how
-long each holder's Node has been in its phase with the time that the settings allow. It marks late claims in the lock,
-where all other nodes read the marks. A mark frees no claim and stops no node: it is for people, and for the watch in
-`ghosts.py`.
+A holder whose host, agent or kubelet is dead cannot report that. So a waiting node checks the holders. The waiting
+node's agent compares how long each holder's Node has been in its phase with the time that the settings allow. The agent
+marks late claims in the lock, where all other agents read the marks. A mark frees no claim and stops no node: it is for
+people, and for the proof in `ghosts.py` that a claim has no holder.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no deadline; 
 
 
 def usual_seconds(phase: str, policy: Policy) -> float:
-    """Return how long a holder may be in the phase before other nodes mark its claim.
+    """Return how many seconds a node with a claim may be in the phase before other nodes mark the claim as overdue.
 
-    The time is the holder's own deadline for the phase and a third of the reboot deadline, so that its agent can act
+    The time is the node's deadline for the phase plus a third of the reboot deadline, so that the node's agent can act
     first. In phases without a deadline, the third alone counts: a host usually comes back within that time.
     """
     some = policy.reboot_deadline_seconds / 3
@@ -49,8 +49,9 @@ def usual_seconds(phase: str, policy: Policy) -> float:
 
 
 def marked(content: LockContent, holders: Holders, policy: Policy, *, now: datetime) -> LockContent:
-    """Return the content with up-to-date marks. `now` is by the API server's clock. A claim whose Node was not read
-    keeps its mark."""
+    """Return the lock's content in which the claims of overdue holders (nodes that take longer than usual) are marked.
+    The claim of a holder that is no longer overdue loses its mark. A claim whose Node was not read keeps its mark.
+    `now` is by the API server's clock."""
     nodes: dict[str, NodeView | None] = {**dict.fromkeys(holders.absent), **{node.name: node for node in holders.nodes}}
     entries = tuple(
         replace(entry, overdue=_mark(entry, nodes[entry.node], policy, now)) if entry.node in nodes else entry
@@ -76,20 +77,20 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
 
 
 def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:
-    """Return since when the node has been in its phase. If the Node does not say, or names an instant in the future,
-    return when the node took its claim."""
+    """Return the instant since which the node has been in its phase. If the Node does not say, or names an instant in
+    the future, return when the node took its claim; None if that is unknown or in the future too."""
     told = (from_rfc3339(node.annotations.get(keys.SINCE, "")), from_rfc3339(entry.created))
     return next((at for at in told if at is not None and at <= now), None)
 
 
 def holders_overdue(content: LockContent, *, besides: str = "") -> tuple[Entry, ...]:
-    """Return the marked claims of all holders except `besides`, in the order of the lock."""
+    """Return the claims that are marked as overdue, except those of the node `besides`, in the order of the lock."""
     return tuple(entry for entry in content.entries if entry.overdue is not None and entry.node != besides)
 
 
 def clauses(entries: Collection[Entry]) -> str:
-    """Describe the overdue holders, as in `n3, which was asked to reboot at 2026-01-05 12:03 UTC and has not come
-    back`. The words do not change while the holder is overdue."""
+    """Return a text about the nodes with these overdue claims, such as `n3, which was asked to reboot at 2026-01-05
+    12:03 UTC and has not come back`. The words for a node do not change while the mark on its claim stays the same."""
     found = [f"{entry.node}, {_clause(entry.overdue)}" for entry in entries if entry.overdue is not None]
     return first_few(found, separator="; ")
 

@@ -1,8 +1,9 @@
 """Reads a person's request for one node: a reboot, a drain, or maintenance by hand.
 
-The annotation `careen.dev/request` stays on the Node until the request is met, withdrawn or over. The request is a need
-like the host's: the same gates, lock and record lead to the drain. A request for a reboot is met when the host runs
-another boot than at the time of the request. A request to keep a node down needs no new boot.
+The annotation `careen.dev/request` stays on the Node until the request is met, withdrawn or over. The agent treats the
+request like a need of a reboot that the host shows: the same gates, lock and record lead to the drain. A request for a
+reboot is met when the host runs another boot than at the time of the request. A request to keep a node down needs no
+new boot.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _ASKED_IN = frozenset({"", Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAI
 
 
 class Standing(StrEnum):
-    """Whether a request is still valid."""
+    """Whether a person's request for a node is still valid."""
 
     STANDS = "stands"
     MET = "met"  # the requested reboot has happened
@@ -35,8 +36,8 @@ class Standing(StrEnum):
 
 
 def request_of(node: NodeView) -> PersonRequest | None:
-    """Return the request on the Node. Return None if there is none or the annotation cannot be understood. A person who
-    writes the annotation with kubectl may write just one word, such as `reboot`."""
+    """Return the request in the Node's annotation `careen.dev/request`. Return None if there is none or the annotation
+    cannot be understood. A person who writes the annotation with kubectl may write just one word, such as `reboot`."""
     text = node.annotations.get(keys.REQUEST, "").strip()
     found = object_of(text) or {"want": text}
     wish = found.get("want")
@@ -76,8 +77,9 @@ def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
 
 
 def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
-    """Return the observation in which a person's request replaces the host's need. Return it unchanged if a request
-    does not count in the node's phase."""
+    """Return the observation with a valid request of a person in place of what the host says about its need of a
+    reboot. Return the observation unchanged if there is no valid request, or if a request does not count in the node's
+    phase."""
     request = request_of(node)
     boot = "" if isinstance(seen.boot_id, Unknown) else seen.boot_id
     if request is None or not _is_asked_in(progress.phase, request) or progress.failed == Code.REBOOT_LOOP:
@@ -104,14 +106,15 @@ def sentence(request: PersonRequest) -> str:
 
 
 def kept(situation: Situation) -> PersonRequest | None:
-    """Return the request that keeps this node down after its drain. Return None if a reboot follows the drain."""
+    """Return the person's request that keeps this node down after its drain. Return None if a reboot follows the
+    drain."""
     request = situation.seen.need.request
     return request if request is not None and request.wish is not Wish.REBOOT else None
 
 
 def done_with(situation: Situation) -> dict[str, str | None]:
-    """Return the change that removes a request that is met, over or unreadable. Return nothing if the Node has no
-    request or a valid one."""
+    """Return the change of annotations that removes a person's request that is met, over or unreadable. Return no
+    change if the Node has no request or a valid one."""
     if keys.REQUEST not in situation.node.annotations:
         return {}
     request = request_of(situation.node)
@@ -122,6 +125,7 @@ def done_with(situation: Situation) -> dict[str, str | None]:
 
 
 def met_by_this_boot(situation: Situation) -> dict[str, str | None]:
-    """Return the change that removes a request for a reboot, because the host runs a new boot under its claim."""
+    """Return the change of annotations that removes a person's request for a reboot, which is met because the host runs
+    a new boot under the node's claim. Return no change without such a request."""
     request = request_of(situation.node)
     return {keys.REQUEST: None} if request is not None and request.wish is Wish.REBOOT else {}

@@ -1,7 +1,9 @@
-"""Computes the figures of a roll-out from each node's report of its last reboot.
+"""Computes the figures of a roll-out (the reboots of many nodes, one after another) from each node's report of its last
+reboot.
 
-A roll-out lasts as long as any node waits for its reboot or is down for it. So two reboots belong to the same roll-out
-if their times from need to end overlap, directly or through other reboots.
+A roll-out lasts as long as any node waits for its reboot or is down for it. Each reboot has a period, from the instant
+at which the node first needed it to its end. Two reboots belong to the same roll-out if their periods overlap, directly
+or through the periods of other reboots.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _MOST = 10**9  # seconds, pods or failures: anyone may have written the annotati
 
 
 class Figures(Value, kw_only=True):
-    """The figures of one roll-out."""
+    """The figures of one roll-out (the reboots of many nodes, one after another)."""
 
     nodes: int
     seconds: float  # from the first drain to the last node back in service

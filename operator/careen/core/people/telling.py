@@ -1,4 +1,5 @@
-"""Builds messages to people. A message contains the sentence, why the node reboots, the duration, and the forecast."""
+"""Builds messages to people about reboots. A message contains a sentence, why the node reboots, how long it has taken,
+and where the node's pods go."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ _MOST_PODS = 100_000  # more than any node holds: anyone may have written the an
 
 
 def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, since: str) -> Notify:
-    """Return a message about this claim's reboot. `since` (RFC 3339) is the start of the duration in the message, empty
-    if unknown."""
+    """Return a message about the reboot for which the node holds its claim. The message's duration is counted from
+    `since` (RFC 3339; empty if unknown)."""
     node, began = situation.node, from_rfc3339(since)
     return Notify(
         occasion=occasion,
@@ -32,7 +33,8 @@ def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, sin
 
 
 def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> Notify:
-    """Return a message about a failure of this node. The duration in the message begins with the claim's drain."""
+    """Return a message about a failure of this node. The message's duration is counted from the beginning of the node's
+    drain."""
     began = from_rfc3339(situation.progress.drain_started_at)
     return Notify(
         occasion=occasion,
@@ -44,9 +46,9 @@ def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> No
 
 
 def forecast_line(situation: Situation) -> str:
-    """Return a sentence about where the node's pods would land and how many would stay pending. It describes this
-    turn's forecast, or the forecast stored on the Node if this turn has none. Return an empty text without a
-    forecast."""
+    """Return a sentence about the nodes that this node's pods would get after a drain, and how many pods would stay
+    pending. The sentence describes the forecast that the agent has made in this round of its loop, otherwise the
+    forecast stored on the Node. Return an empty text without a forecast."""
     made = situation.seen.forecast
     if isinstance(made, Forecast):
         moving = {pod.title: tuple(pod.landing) for pod in made.with_outcome(Outcome.MOVES)}
@@ -91,8 +93,8 @@ def _seconds(since: datetime | None, now: datetime) -> float | None:
 
 
 def is_last_of_rollout(situation: Situation, holders: tuple[str, ...]) -> bool:
-    """Whether this node's release ends the roll-out, because no other node holds a claim or waits. `holders` are the
-    nodes that hold claims after the release."""
+    """Whether no other node holds a claim or waits for its reboot when this node releases its claim, so that the
+    roll-out is over. `holders` are the nodes that hold claims after the release."""
     waiters = situation.seen.waiters
     if isinstance(waiters, Unknown) or not isinstance(waiters, tuple) or holders:
         return False

@@ -1,2 +1,2 @@
-"""Maintenance windows. A window is defined by days and times or by a cron expression. Groups of nodes may have
-different windows."""
+"""Maintenance windows. A window is a time in which nodes may reboot, defined by days and times or by a cron expression.
+Groups of nodes may have different windows."""

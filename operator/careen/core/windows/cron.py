@@ -1,5 +1,5 @@
-"""Computes when a window of a cron expression is open. Only this module imports cronsim, and only when such a window is
-first used.
+"""Computes when a maintenance window is open that is defined by a cron expression. Only this module imports cronsim,
+and only when such a window is first used.
 
 Clock changes are handled as by Debian's cron, which cronsim follows. If the clock skips an hour of the expression, the
 window opens right after the gap. If the clock goes through an hour twice, the window opens the first time. The duration
@@ -19,7 +19,7 @@ _LONGEST_LOOK = timedelta(days=8)  # the search for the end of an open window go
 
 
 def refusal(expression: str) -> str:
-    """Return why windows cannot use this cron expression. Return an empty text if they can."""
+    """Return why a maintenance window cannot be defined by this cron expression. Return an empty text if it can."""
     if len(expression) > 200 or not expression.isascii():
         return "it is longer than 200 characters, or has characters that no cron expression has"
     if len(expression.split()) != 5:
@@ -34,16 +34,17 @@ def refusal(expression: str) -> str:
 
 
 def is_open(window: Cron, now: datetime, named: NamedWindow) -> bool:
-    """Whether the window is open. It is open for its duration after each start of the expression, except if the start's
-    date or today is excluded."""
+    """Whether the maintenance window is open at the instant `now`. The window opens at each instant that the cron
+    expression matches, and stays open for its duration. It is closed if the date on which it opened, or today, is
+    excluded."""
     if named.excludes(now.astimezone(window.zone).date()):
         return False
     return _ends(window, now, named) is not None
 
 
 def change_after(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """Return when the window next opens or closes. Return None if an open window does not close within eight days, or
-    if a closed window never opens."""
+    """Return when the maintenance window next opens or closes. Return None if an open window does not close within
+    eight days, or if a closed window never opens."""
     now = is_open(window, at, named)
     instant: datetime | None = at
     while instant is not None and not (now and instant > at + _LONGEST_LOOK):
@@ -54,7 +55,7 @@ def change_after(window: Cron, at: datetime, named: NamedWindow) -> datetime | N
 
 
 def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bool) -> datetime | None:
-    """Return the next instant at which the window may open or close."""
+    """Return the next instant at which the maintenance window may open or close; None if there is none."""
     days = [dates.first if is_open else dates.after for dates in named.excluded]
     midnights = (datetime.combine(day, time(), window.zone).astimezone(UTC) for day in days)
     edge = _ends(window, at, named) if is_open else _next_start(window, at, named)
@@ -62,8 +63,8 @@ def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bo
 
 
 def _ends(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """Return when the last opening before this instant ends. Return None if it has already ended, or if there was
-    none."""
+    """Return when the maintenance window closes that opened last before the instant `at` or at it. Return None if it
+    has closed by then, or if none opened."""
     duration = timedelta(seconds=window.seconds)
     for start in _starts(window, at, is_backwards=True):
         if start > at:
@@ -76,7 +77,8 @@ def _ends(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
 
 
 def _next_start(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """Return the first start after this instant on a date that is not excluded."""
+    """Return the first instant after `at` that the cron expression matches and whose date is not excluded; None if
+    there is none."""
     after = at
     while True:
         start = next((each for each in _starts(window, after) if each > at), None)
@@ -92,8 +94,8 @@ def _next_start(window: Cron, at: datetime, named: NamedWindow) -> datetime | No
 
 
 def _starts(window: Cron, at: datetime, *, is_backwards: bool = False) -> Iterator[datetime]:
-    """Yield the starts after this instant, nearest first. With `is_backwards`, yield the starts up to it instead. Near
-    a clock change, also yield a few starts on the other side of the instant."""
+    """Yield the instants after `at` that the cron expression matches, nearest first. With `is_backwards`, yield those
+    up to `at` instead. Near a clock change, also yield a few instants on the other side of `at`."""
     from cronsim import CronSim
 
     margin = _NEAR_A_CLOCK_CHANGE if _is_near_a_clock_change(window, at) else timedelta(seconds=is_backwards)

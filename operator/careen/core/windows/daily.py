@@ -1,4 +1,4 @@
-"""Computes when a window of days and times is open.
+"""Computes when a maintenance window is open that is defined by weekdays and times of day.
 
 A window that crosses midnight belongs to the day on which it begins: "fri 22:00–04:00" is open on Saturday until 04:00.
 Kured tests the weekday of the present instant (pkg/timewindow/timewindow.go). So kured's window is open on Friday
@@ -22,7 +22,8 @@ _REGULAR_DAYS = 16
 
 
 def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> bool:
-    """Whether the window is open at this instant. `named` holds the excluded dates."""
+    """Whether the maintenance window is open at the instant `now`. `named` has the dates on which the window stays
+    closed."""
     local = now.astimezone(window.zone)
     at, today = local.time().replace(microsecond=0), local.date()
     if window.start <= window.end:
@@ -41,8 +42,8 @@ def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> 
 def change_after(
     window: Window, at: datetime, named: NamedWindow | None = None, *, within: timedelta | None = None
 ) -> datetime | None:
-    """Return when the window next opens or closes, to the second. Return None if it never does, or not within the time
-    `within`."""
+    """Return when the maintenance window next opens or closes, to the second. Return None if it never does, or not
+    within the time `within`."""
     if not window.days:
         return None
     now = is_open(window, at, named)
@@ -55,8 +56,9 @@ def change_after(
 
 
 def _instants_of_change(window: Window, at: datetime, excluded: tuple[Dates, ...]) -> Iterator[datetime]:
-    """Yield every instant at which the window may open or close, in order: for two weeks from now, and for two weeks
-    from each edge of a range of excluded dates. Between these times the pattern repeats."""
+    """Yield every instant at which the maintenance window may open or close, in order: for two weeks from `at`, and for
+    two weeks from the first day of each range of excluded dates and from the day after it. Between these times the
+    pattern repeats."""
     today = at.astimezone(window.zone).date() - _DAY
     breaks = {day for dates in excluded for day in (dates.first, dates.after) if day > today}
     begins = [today, *sorted(breaks)]
@@ -75,7 +77,7 @@ def _of_day(window: Window, day: date) -> Iterator[datetime]:
 
 
 def _after_end(window: Window, day: date) -> datetime:
-    """Return the first second after the window, in local time."""
+    """Return the first second of this day after the end of the maintenance window, in the window's time zone."""
     naive = datetime.combine(day, window.end.replace(microsecond=0)) + timedelta(seconds=1)
     return naive.replace(tzinfo=window.zone)
 

@@ -1,4 +1,4 @@
-"""Combines the windows of one node: the node may reboot while any of them is open."""
+"""Combines the maintenance windows of one node: the node may reboot while any of them is open."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ _LONGEST_LOOK = timedelta(days=8)  # the search through windows that overlap goe
 
 
 def windows_of(policy: Policy, labels: Mapping[str, str]) -> tuple[NamedWindow, ...]:
-    """Return the windows of a node with these labels. Return none if it has no window.
+    """Return the maintenance windows of a node with these labels. Return none if the node has no window.
 
-    If --windows is not set, all nodes have the window of kured's flags. If --windows is set, that window is only for
-    nodes that no entry of --windows selects. If kured's flags have their defaults, such nodes have no window.
+    Without --windows, all nodes have the window of kured's flags. With --windows, a node has the windows of the entries
+    that select it. If no entry selects it, the node has the window of kured's flags, or no window if these flags have
+    their defaults.
     """
     default = NamedWindow(name="", opens=policy.window)
     if not policy.windows:
@@ -26,7 +27,7 @@ def windows_of(policy: Policy, labels: Mapping[str, str]) -> tuple[NamedWindow, 
 
 
 def is_open(windows: Sequence[NamedWindow], now: datetime) -> bool:
-    """Whether any of these windows is open."""
+    """Whether any of these maintenance windows is open at the instant `now`."""
     return any(_is_open(each, now) for each in windows)
 
 
@@ -47,8 +48,8 @@ def change_after(windows: Sequence[NamedWindow], at: datetime) -> datetime | Non
 
 
 def opens_within(windows: Sequence[NamedWindow], now: datetime, seconds: float) -> float | None:
-    """Return the seconds until a window opens. Return None if no window opens within `seconds`, or if a window is open
-    now."""
+    """Return the seconds until one of these maintenance windows opens. Return None if no window opens within `seconds`,
+    or if a window is open now."""
     if is_open(windows, now):
         return None
     opening = change_after(windows, now)

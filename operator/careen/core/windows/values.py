@@ -23,7 +23,8 @@ class Window(Value, kw_only=True):
 
 
 class Cron(Value, kw_only=True):
-    """A window that opens at each instant of a cron expression of five fields and stays open for `seconds`."""
+    """A maintenance window that opens at each instant that a cron expression of five fields matches, and stays open for
+    `seconds`."""
 
     expression: str
     seconds: float
@@ -31,13 +32,13 @@ class Cron(Value, kw_only=True):
 
 
 class Dates(Value, kw_only=True):
-    """A range of whole days in the window's zone. It includes its first and its last day."""
+    """A range of whole days in the time zone of a maintenance window, including its first and its last day."""
 
     first: date
     last: date
 
     def has(self, day: date) -> bool:
-        """Whether the day is in this range of dates."""
+        """Whether the range of dates includes this day."""
         return self.first <= day <= self.last
 
     @property
@@ -47,7 +48,7 @@ class Dates(Value, kw_only=True):
 
 
 class NamedWindow(Value, kw_only=True):
-    """One window of --windows: when it opens, for which nodes, and on which dates it stays closed.
+    """One maintenance window of --windows: when the window opens, for which nodes, and on which dates it stays closed.
 
     On an excluded date the window is closed from midnight to midnight. A window that crosses midnight belongs to the
     day on which it begins. So if that day is excluded, the window stays closed after midnight too.
@@ -59,5 +60,5 @@ class NamedWindow(Value, kw_only=True):
     excluded: tuple[Dates, ...] = ()
 
     def excludes(self, day: date) -> bool:
-        """Whether the date is excluded."""
+        """Whether the window stays closed on this date."""
         return any(dates.has(day) for dates in self.excluded)

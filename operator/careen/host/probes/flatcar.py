@@ -17,7 +17,8 @@ _WAITS = "UPDATE_STATUS_UPDATED_NEED_REBOOT"
 
 
 def judge(outcome: Outcome) -> Need:
-    """Answers yes if the engine's state shows an update that waits for the next boot, and no in every other state."""
+    """Returns the answer yes if the engine's state shows an update that waits for the next boot, and no in every other
+    state."""
     if isinstance(outcome, Exited) and outcome.code == 0 and (state := _STATE.search(outcome.output)):
         version = _VERSION.search(outcome.output)
         if state[1] != _WAITS:

@@ -21,7 +21,8 @@ _PACKAGE = re.compile(r"^ {2}(?:\* )?(\S+)(?: -> \S+)?$", re.MULTILINE)
 
 
 def judge(outcome: Outcome) -> Need:
-    """Answers yes, with the packages that need the reboot, if both the printed sentence and the exit code say so."""
+    """Returns the answer yes, with the packages that need the reboot, if both the printed sentence and the exit code
+    say that a reboot is needed."""
     match outcome:
         case Exited(code=1, output=output) if _IS_REQUIRED.search(output):
             names = list(dict.fromkeys(_PACKAGE.findall(output)))

@@ -32,7 +32,8 @@ def unknown(detail: str) -> Need:
 
 
 def nothing(command: str, outcome: Outcome) -> Need:
-    """Returns the answer unknown, with the reason, for a command that did not answer as documented."""
+    """Returns the answer unknown, with the reason, for a command that could not be run, did not end in time, or did not
+    say whether a reboot is needed."""
     match outcome:
         case Exited(code=code) if code == _NO_PROGRAM:
             return unknown(f"the host has no program `{command.partition(' ')[0]}`, which the probe runs")
@@ -69,5 +70,5 @@ def _one(answer: NeedAnswer, details: Iterable[str], busy: str) -> Need:
 
 
 def a_few(names: Sequence[str]) -> str:
-    """Returns the first five names and the number of further names."""
+    """Returns one text with the first five names and the number of further names."""
     return first_few(names, _SHOWN)

@@ -17,8 +17,8 @@ COMPOSEFS_STAGED = "/run/composefs/staged-deployment"
 
 
 def look(host: HostFacts) -> Need:
-    """Answers yes or no. On a host that did not boot a deployment, answers unknown, because such a host never has these
-    files."""
+    """Returns the answer yes or no; unknown on a host that did not boot a deployment, because such a host never has the
+    files of a staged deployment."""
     try:
         if _is_there(host, STAGED) and _is_there(host, LOCKED):
             return no(f"a deployment is staged ({STAGED}), but it is locked: a reboot would not start it")

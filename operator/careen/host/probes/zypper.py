@@ -14,7 +14,8 @@ _REBOOT_NEEDED = 102  # ZYPPER_EXIT_INF_REBOOT_NEEDED, zypper(8)
 
 
 def judge(outcome: Outcome) -> Need:
-    """Answers by the exit code alone, because zypper has one code for each answer and other codes for failures."""
+    """Returns the answer yes or no by zypper's exit code alone, because zypper has one code for each answer and other
+    codes for failures; unknown for any other code."""
     match outcome:
         case Exited(code=code) if code == _REBOOT_NEEDED:
             return yes(f"`{_COMMAND}` exited with {code}: a core library or service was updated")

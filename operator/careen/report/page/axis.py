@@ -55,8 +55,8 @@ class Axis(Value):
         return round(100 * (before / self.length), 3)
 
     def ticks(self, zone: tzinfo) -> list[Tick]:
-        """Returns the marks of the time line: one with the day where work begins after a pause, and others at round
-        times of the zone's clock, such as 22:00 and 22:10."""
+        """Returns the marks of the time line. A mark with the day stands where work begins after a pause. Other marks
+        are at round times of the zone's clock, such as 22:00 and 22:10."""
         step = next((each for each in _STEPS if self.length / each <= MOST_TICKS), _STEPS[-1])
         found: list[Tick] = []
         for start, end in self.pieces:

@@ -17,7 +17,7 @@ _SHOWN_NODES = 3
 
 
 class Followed(Value, kw_only=True):
-    """What one run of the shadow followed: how long, and how many nodes, pods, events and lists."""
+    """What one run of `careen shadow` followed: for how long, and how many nodes, pods, events and lists."""
 
     seconds: float
     nodes: int
@@ -28,8 +28,8 @@ class Followed(Value, kw_only=True):
 
 
 def exit_code(tally: RunCounts) -> int:
-    """Returns 4 if no pod was compared, 3 if the two agree so rarely that the scheduler probably has another
-    configuration, and 0 otherwise."""
+    """Returns 4 if no pod was compared, 3 if scheduler_core and the scheduler agree so rarely that the scheduler
+    probably has another configuration, and 0 otherwise."""
     if tally.is_too_low:
         return DISAGREES
     return AGREES if tally.compared else NOTHING_TO_SAY

@@ -35,8 +35,8 @@ def test_a_refusal_beyond_the_patience_is_reported_once() -> None:
 
 
 def test_a_new_claim_does_not_restart_the_patience() -> None:
-    """A dry run refuses only under a claim. At each new claim, the refusal disappears from the Node for some seconds
-    and returns with a new start time."""
+    """Dry-run evictions can refuse the reboot only while the node has a claim. With each new claim, the refusal
+    disappears from the Node for some seconds and then returns with a new start time."""
     patience = ForecastPatience(lambda: 3600.0)
     minutes = [timedelta(minutes=minute) for minute in range(62)]
     told = []

@@ -151,7 +151,7 @@ def test_the_server_uses_ipv4_on_a_host_without_ipv6(
 
 
 def test_a_port_in_use_on_ipv4_alone_or_ipv6_alone_is_an_error(heartbeat: Heartbeat) -> None:
-    """The other program on this port would otherwise get half of the probes."""
+    """Another program uses the port for IPv4 or for IPv6 alone. It would otherwise get half of the probes."""
     server = listen(heartbeat, "")
     try:
         with pytest.raises(OSError, match="in use"):

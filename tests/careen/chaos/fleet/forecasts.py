@@ -17,8 +17,8 @@ _CHILD_SECONDS = 1.0  # a child process starts and computes
 
 
 class Real:
-    """Makes the real forecasts of one agent. They use the agent's connection, so its faults also hit the requests of a
-    forecast."""
+    """Makes the real forecasts of one agent. It uses the agent's connection, so that the faults of this connection also
+    hit the requests of a forecast."""
 
     def __init__(self, api: ClusterApi) -> None:
         self._api = api

@@ -20,7 +20,8 @@ _LONG_SHUTDOWN = (20.0, 70.0)  # systemd waits 90 s for a service that does not 
 
 @dataclass(kw_only=True)
 class Host:
-    """One machine, as its agent and the rules see it."""
+    """One machine, with the methods by which its agent reads it and reboots it, and the state that the checks of the
+    rules use."""
 
     name: str
     fleet: Fleet

@@ -1,5 +1,5 @@
-"""Acts of people and machines that disturb a roll-out. A story lists its acts by name, so that a failing story is
-readable."""
+"""Acts of people and machines that disturb a roll-out. A story (a simulated course of events) lists its acts by name,
+so that a failing story is readable."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | st
 
 
 def cordon(world: World, name: str) -> None:
-    """Cordon the node as a person. A node that is already cordoned is not changed."""
+    """Cordon the node as a person does. A node that is already cordoned is not changed."""
     node = world.server.get("nodes", name)
     if node is not None and not node["spec"].get("unschedulable"):
         world.persons.cordons.add(name)
@@ -98,7 +98,8 @@ def touch(world: World, name: str) -> None:
 
 
 def wipe_record(world: World, name: str) -> None:
-    """Remove careen's record from the Node. careen's taint and label remain."""
+    """Remove the record (the annotation in which careen stores the progress of a reboot) from the Node. careen's taint
+    and label remain."""
     world.persons.wiped.add(name)
     annotate(world, name, f"{_OURS}progress", None)
 
@@ -134,8 +135,8 @@ def delete_node(world: World, name: str) -> None:
 
 
 def recreate_node(world: World, name: str) -> None:
-    """Delete the Node. Its running kubelet registers it again within three seconds. Half of the time, the Node's pods
-    are deleted as well."""
+    """Delete the Node object. The node's running kubelet registers a new Node within three seconds. In half of the
+    cases, the pods of the node are deleted as well."""
     world.server.remove("nodes", name, actor=_PERSON)
     world.persons.cordons.discard(name)
     if world.chance.random() < 0.5:
@@ -362,7 +363,7 @@ MACHINES: tuple[Act, ...] = (
 
 
 def calm(world: World) -> None:
-    """Undo what people did, and let machines behave from now on."""
+    """Undo what people did, and end the misbehaviour of machines."""
     if world.server.get("daemonsets", "careen", "careen") is None:
         world.put_daemonset()
     mend_lock(world, "")

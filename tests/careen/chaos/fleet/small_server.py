@@ -28,7 +28,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SmallServer:
-    """Answers the requests of agents. People, kubelets and controllers use `verbs` directly."""
+    """Answers the requests of agents. Simulated people, kubelets and controllers do not send requests but use `verbs`
+    directly."""
 
     def __init__(self, *, clock: Callable[[], float], wall_clock: Callable[[], datetime], seed: int = 0) -> None:
         self.store = Store(clock=clock)
@@ -40,7 +41,7 @@ class SmallServer:
             self.verbs.create(resource_named("namespaces"), "", {"metadata": {"name": name}}, actor="seed")
 
     def answer(self, request: Request, actor: str) -> Response:
-        """Return the response that a real server would send, also if it is an error."""
+        """Return the response that a real server would send, also if the response is an error."""
         try:
             return self._response(*self._act(request, actor))
         except ApiError as refusal:
@@ -114,8 +115,8 @@ class SmallServer:
         return _encode(head)[:-1] + b',"items":[' + b",".join(item.as_item for item in page.items) + b"]}"
 
     def _event(self, body: dict[str, Any]) -> bytes:
-        """Return the Event as a server would create it. The Event is not stored, because no part of these stories reads
-        Events."""
+        """Return the Event as a server would create it. The server does not store the Event, because nothing in the
+        simulated fleet reads Events."""
         metadata = body["metadata"]
         name = metadata.get("name") or f"{metadata['generateName']}{self.store.version}"
         return _encode(
@@ -179,8 +180,8 @@ class SmallServer:
 def _managed(
     edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return an edit that also records in `managedFields` who last changed cordon and taints. Agents read no other part
-    of `managedFields`."""
+    """Return an edit that makes the same change, and also records in `managedFields` who last changed cordon and
+    taints. Agents read no other part of `managedFields`."""
 
     def edited(old: dict[str, Any]) -> dict[str, Any]:
         new = edit(old)

@@ -1,8 +1,7 @@
-"""Runs agents that are composed as in production, with their whole start, the review of rights and the forecast.
-
-Test doubles replace the parts that cannot run on virtual time: the transport, the clock, the host, and the forecast's
-process. The double of this process sends the same requests as the process. kopf's watch of the ConfigMap is left out,
-because it does not use careen's transport."""
+"""Runs agents that are composed as in production, with their whole start, the check of their rights, and the forecast.
+Test doubles replace the parts that cannot run on virtual time: the transport, the clock, the host, and the child
+process that makes a forecast. The double of this child process sends the same requests. kopf's watch of the ConfigMap
+is left out, because it does not use careen's transport."""
 
 from __future__ import annotations
 
@@ -63,8 +62,8 @@ class WholeAgents(Agents):
             self.crash(process)
 
     def metrics_of(self, node: str) -> Metrics:
-        """Return the metrics that all processes of the node share, so that a failed turn of an earlier process still
-        counts."""
+        """Return the metrics that all processes of the node share, so that a failed round of the loop of an earlier
+        process still counts."""
         return self._metrics.setdefault(node, Metrics(node))
 
     def clock_of(self, process: Process) -> ProcessClock:

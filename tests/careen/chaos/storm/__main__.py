@@ -1,5 +1,5 @@
-"""Plays storms: `python -m tests.careen.chaos.storm --seeds 500` plays 500 storms. `--seed N` plays one storm, prints
-its story, and shortens the story if it breaks a rule."""
+"""Plays storms (random faults and events in a simulated fleet): `python -m tests.careen.chaos.storm --seeds 500` plays
+500 storms. `--seed N` plays one storm, prints its story, and shortens the story if a rule broke."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays a storm to its end and judges it."""
+"""Plays a storm (random faults and events in a simulated fleet) to its end, and checks whether a rule broke."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def _repeatable(seed: int) -> Iterator[None]:
 
 
 class _Faults:
-    """The faults of a story. Each fault hits the first suitable request of its node after the fault's time."""
+    """The faults of a story. Each fault waits until its time, and then hits the first suitable request of its node's
+    agent."""
 
     def __init__(self, story: Story) -> None:
         self.is_calm = False

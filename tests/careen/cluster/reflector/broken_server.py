@@ -110,7 +110,6 @@ class BrokenServer:
     # ---- lists ----
 
     async def send(self, request: Request) -> Response:
-        """Answer a list request with one page."""
         self.requests.append(request)
         fault = self.list_faults.pop(0) if self.list_faults else ""
         if fault == "refused":
@@ -139,7 +138,6 @@ class BrokenServer:
     # ---- watches ----
 
     async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Answer a watch request."""
         self.requests.append(request)
         await asyncio.sleep(0)
         kind = _KIND[request.path.rsplit("/", 1)[-1]]
@@ -162,7 +160,7 @@ class BrokenServer:
             raise Unclear("the connection broke")
 
     def _first(self, fault: str, kind: str, position: int) -> list[bytes]:
-        """Return the events that the client has missed. Some faults repeat old events or leave out events."""
+        """Return the events that the client has missed. For some faults, repeat old events or leave out events."""
         past = self._events(kind, 0)
         if fault == "empty":
             return []
@@ -176,7 +174,7 @@ class BrokenServer:
         return [] if fault == "cut" else self._events(kind, seen)  # the last event is lost on its way
 
     async def _on(self, kind: str, seen: int) -> AsyncGenerator[bytes, None]:
-        """Yield the events of a watch that never ends."""
+        """Yield the events of a watch that has no fault and never ends."""
         while True:
             if self.changes:
                 self.change(*self.changes.pop(0))

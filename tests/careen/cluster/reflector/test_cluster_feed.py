@@ -1,4 +1,5 @@
-"""Tests a feed that watches all kinds at once on the embedded API server, with bookmarks, 410 answers and faults."""
+"""Tests a feed that watches all kinds at once on the embedded API server, with bookmarks, responses with status 410,
+and faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cleanup removes every key that careen writes."""
+"""`careen cleanup` removes every key that careen writes on a Node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def test_a_cleanup_removes_every_key_of_careens_domains() -> None:
 
 @pytest.mark.parametrize("package", ["careen"])
 def test_all_annotation_keys_are_defined_in_the_module_keys(package: str) -> None:
-    """A cleanup would miss a key that another module defines."""
+    """`careen cleanup` removes the keys that the module `keys` defines, and would miss a key that another module
+    defines."""
     found = [
         f"{module.where}: {text}"
         for module in modules(package)

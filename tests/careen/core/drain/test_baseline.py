@@ -1,4 +1,4 @@
-"""The baseline: the health of the workloads before a drain, as the record on the Node stores it."""
+"""The baseline: the health of the workloads before a drain. An annotation of the Node stores it."""
 
 from __future__ import annotations
 

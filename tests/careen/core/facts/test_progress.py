@@ -1,4 +1,5 @@
-"""The record on the Node. A round trip does not change it, and an invalid record is refused with a reason."""
+"""The record, an annotation of the Node in which careen stores the progress of a reboot. Writing and reading a record
+does not change it, and an invalid record is refused with a reason."""
 
 from __future__ import annotations
 
@@ -95,8 +96,8 @@ def test_an_invalid_record_is_refused_with_a_reason(text: str, words: str) -> No
 
 
 def test_an_older_release_reads_an_announcement_as_a_mark() -> None:
-    """An older release refuses a record with an unknown field. The new fields are therefore inside `announced`, of
-    which it reads only `boot` and `uptime`."""
+    """The field `announced` says that a reboot follows. An older release refuses a record with an unknown field, but
+    reads only `boot` and `uptime` inside `announced`. The new fields are therefore inside `announced`."""
     text = to_annotation(Progress(announced=Announcement(boot="b", uptime=1.5, by="x", is_asked=True)))
     assert json.loads(text) == {"version": 1, "announced": {"boot": "b", "uptime": 1.5, "by": "x", "asked": True}}
     assert from_annotation('{"version":1,"announced":{"boot":"b","uptime":1.5}}') == Progress(

@@ -1,4 +1,4 @@
-"""The alerts gate. It filters alerts as kured does."""
+"""The gate that refuses a reboot while alerts are active. It filters alerts as kured does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A control-plane node starts only while the API server and etcd report that they are ready."""
+"""A control-plane node begins its reboot only while the API server and etcd report that they are ready."""
 
 from __future__ import annotations
 

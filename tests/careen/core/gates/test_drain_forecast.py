@@ -1,4 +1,5 @@
-"""The forecast gate. The policy decides which outcomes refuse a reboot."""
+"""The gate that refuses a reboot because of the forecast of its drain. The policy decides which outcomes refuse the
+reboot."""
 
 from __future__ import annotations
 

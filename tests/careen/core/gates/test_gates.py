@@ -1,5 +1,5 @@
 """The list of gates (`careen.core.gates`, `careen.core.gates.question`): its order, when each gate is evaluated, and
-which evidence each gate needs."""
+which kinds of facts each gate needs."""
 
 from __future__ import annotations
 
@@ -116,5 +116,5 @@ def test_a_plan_does_not_mention_gates_that_are_switched_off() -> None:
     ],
 )
 def test_a_plan_evaluates_only_gates_whose_evidence_it_has(known: Foreseen, evidence: set[Evidence]) -> None:
-    """A gate without its evidence would refuse every node in the whole plan."""
+    """A gate without the facts that it needs would refuse every node in the whole plan."""
     assert {kind for gate in foreseen(known) for kind in gate.needs(a_policy())} <= evidence

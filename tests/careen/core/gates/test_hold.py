@@ -1,4 +1,5 @@
-"""The gate for holds and pauses."""
+"""The gate for holds (annotations by which a person keeps a node from rebooting) and for pauses of the whole
+roll-out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate that limits how often a node reboots for the same need."""
+"""The gate that limits how often a node reboots for the same reason."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The programs of a story: control plane, hosts, agents, Prometheus."""
+"""The programs of a test with nodes: control plane, hosts, agents, Prometheus."""

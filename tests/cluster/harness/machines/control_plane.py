@@ -163,7 +163,7 @@ class ControlPlane:
         )
 
     def start_api_server(self) -> None:
-        """Start the API server and wait until it is ready. A story may call this again after `stop_api_server`."""
+        """Start the API server and wait until it is ready. A test may call this again after `stop_api_server`."""
         self._start(
             "apiserver",
             *(str(CONTROL_PLANE), "apiserver", f"--etcd-servers=http://127.0.0.1:{self._etcd_port}"),
@@ -221,7 +221,7 @@ class ControlPlane:
         )
 
     def start_scheduler(self) -> None:
-        """Start the scheduler. A story may call this again after `stop_scheduler`."""
+        """Start the scheduler. A test may call this again after `stop_scheduler`."""
         few = ("env", f"GOMAXPROCS={self._scheduler_processors}") if self._scheduler_processors else ()
         self._start(
             "scheduler",

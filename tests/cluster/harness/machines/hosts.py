@@ -1,4 +1,5 @@
-"""Simulated hosts: each has a folder with a sentinel and a boot id, an agent process, and a reboot that takes time.
+"""Simulated hosts: each has a folder with a boot id and a sentinel (a file by which a host says that it needs a
+reboot), an agent process, and a reboot that takes time.
 
 One thread acts as kubelet and machine for all hosts. It kills the agent when the machine goes down, reports to the API
 server like a kubelet, and starts the agent again after the boot. This code does not depend on what an agent does.
@@ -138,7 +139,9 @@ class Host:
         self.reboot_command.chmod(0o755)
 
     def ask_for_reboot(self) -> None:
-        """Create the sentinel, as a package manager does after a kernel update."""
+        """Create the sentinel (the file that says that the host needs a reboot), as a package manager does after a
+        kernel update.
+        """
         self.sentinel.write_text("*** System restart required ***\n")
 
     def withdraw(self) -> None:
@@ -159,7 +162,7 @@ class Host:
         return len(refused.read_text().splitlines()) if refused.exists() else 0
 
     def metrics_port(self) -> int:
-        """Return the port of the agent's metrics. The port stays the same when the agent starts again, so a story can
+        """Return the port of the agent's metrics. The port stays the same when the agent starts again, so a test can
         always read the metrics.
         """
         self.port = self.port or free_port()
@@ -296,7 +299,7 @@ class Host:
 
 
 class Fleet:
-    """The hosts of one story, and the thread that simulates them."""
+    """The hosts of one test, and the thread that simulates them."""
 
     def __init__(
         self,
@@ -473,7 +476,8 @@ def _now() -> str:
 
 
 def in_own_namespaces(argv: tuple[str, ...], secrets: Path) -> tuple[str, ...]:
-    """Wrap the command so that it runs in separate mount and process namespaces, and finds the token at a pod's path.
+    """Wrap the command so that it runs in separate mount and process namespaces, and finds the content of `secrets` at
+    the path at which a pod finds its ServiceAccount's token.
 
     Needs root. The command is PID 1 of the new namespace, so `nsenter` into PID 1 stays inside.
     """

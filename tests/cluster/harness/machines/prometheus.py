@@ -1,6 +1,4 @@
-"""Starts a real Prometheus. A story can switch an alert on and off, or let Prometheus scrape agents and evaluate
-rules.
-"""
+"""Starts a real Prometheus. A test can switch an alert on and off, or let it scrape agents and evaluate rules."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Measurements of a story."""
+"""Measurements of a roll-out and of drains on a real control plane."""

@@ -167,8 +167,8 @@ def rollout(
     *,
     asked: Mapping[str, float] | None = None,
 ) -> Rollout:
-    """Compute the figures of a roll-out. `asked` maps each host to the time of its need. Without `asked`, all needs
-    begin at `start`.
+    """Compute the figures of a roll-out. `asked` maps each host to the time at which it began to need a reboot. Without
+    `asked`, all hosts need one from `start` on.
     """
     asked = asked or dict.fromkeys(reboots, start)
     histories = {name: [one for one in seen.nodes if one.name == name] for name in reboots}

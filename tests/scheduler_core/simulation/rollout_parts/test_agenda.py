@@ -1,4 +1,4 @@
-"""Tests that the agenda calls functions in the order of their times."""
+"""Tests the agenda of a simulated roll-out, which calls functions in the order of their times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tests the permission to claim. If a forecast leads to a refusal, the refusal is kept until a node comes back."""
+"""Tests which nodes of a simulated roll-out may take a claim. If a forecast leads to a refusal, the refusal is kept
+until a node comes back."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Releases a claim after everything on the node was undone: removes the entry from the lock, then the claim id from the
-Node.
+"""Releases a node's claim after everything on the node was undone: removes the claim's entry from the lock, then the
+claim id from the Node.
 
-This is not a phase but a part of Waiting and Failed. The claim id stays on the Node until the end, so that no other
-node takes the entry for a ghost."""
+This is not a phase but a part of the phases Waiting and Failed. The claim id stays on the Node until the end, so that
+no other node's agent takes the entry for a ghost (a claim without a holder)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ LATE_WRITE_SECONDS = (
 
 
 def decide(situation: Situation) -> Decision:
-    """Remove the entry from the lock. Once a read shows that the entry is gone, remove the claim from the Node."""
+    """Return the decision to remove the claim's entry from the lock or, once a read of the lock shows that the entry is
+    gone, to remove the claim from the Node."""
     lock = situation.lock
     if isinstance(lock, Garbage):
         return stay(
@@ -57,7 +58,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def without_claim(progress: Progress) -> Progress:
-    """Return the record without its claim. It keeps the need, the taint and the failures."""
+    """Return the record without the claim. The new record keeps since when the node needs a reboot, careen's taint and
+    the failures."""
     return replace(
         Progress(),
         phase=progress.phase,

@@ -1,6 +1,7 @@
 """Reads and writes the last five reboots of a node in an annotation: when, why, how long, and how many pods moved.
 
-Whatever the annotation holds, its new value has a limited length: unreadable rows are left out, and reasons are cut.
+Whatever the annotation contains, the new value that careen writes has a limited length: unreadable rows are left out,
+and long reasons are cut.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _MOST_MOVES = 10**6
 
 
 class Reboot(Value, kw_only=True):
-    """One reboot. `at` is when the node was back in service; `seconds` is the time from its cordon until then."""
+    """One reboot of a node. `at` is when the node was back in service; `seconds` is the time from the node's cordon
+    until then; `moves` is how many pods the drain had to evict."""
 
     at: datetime
     why: str = ""
@@ -31,7 +33,8 @@ class Reboot(Value, kw_only=True):
 
 
 def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
-    """Return the node's last reboots, newest first. If an earlier release wrote the Node, this is only the last one."""
+    """Return the node's last reboots, newest first. If an earlier release of careen wrote the annotations, return only
+    the last reboot."""
     rows = json_of(node.annotations.get(keys.HISTORY))
     if not isinstance(rows, list):
         rows = [object_of(node.annotations.get(keys.LAST_REBOOT))]
@@ -40,8 +43,8 @@ def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
 
 
 def with_one_more(node: NodeView, reboot: Reboot) -> str:
-    """Return the annotation with this reboot added at the front. It has at most `MOST` reboots, and none of them
-    twice."""
+    """Return the annotation's value with this reboot added at the front. The value has at most `MOST` reboots, and none
+    of them twice."""
     before = [each for each in reboots_of(node) if each.at != reboot.at]
     return json.dumps([_row(each) for each in (reboot, *before)[:MOST]], separators=(",", ":"), ensure_ascii=False)
 

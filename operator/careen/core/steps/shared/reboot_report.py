@@ -1,4 +1,5 @@
-"""Writes the node's report of its last reboot, with the duration of each part (`careen.dev/last-reboot`)."""
+"""Writes the annotation with the node's report of its last reboot (`careen.dev/last-reboot`), with the duration of each
+part."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ _LARGEST = 10**9
 
 
 def drain_seconds(progress: Progress) -> int | None:
-    """Return the duration of the drain. Return None if the record does not have its start and its end on the same boot.
-    Without --reboot-delay the announcement is the end, because it follows the drain at once."""
+    """Return the duration of the drain in seconds. Return None if the record does not have the start and the end of the
+    drain on the same boot. Without --reboot-delay, the end is when the agent announced the reboot (recorded that it
+    follows), because it does so right after the drain."""
     return _seconds_between(progress.drain_started, progress.drained or progress.announced)
 
 
 def with_settle_seconds(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation with the report, to which the seconds of settling so far are added. Return nothing if the
-    node has no report of this boot."""
+    """Return the annotation with the report of the last reboot, with the seconds added for which the agent has waited
+    until now for the workloads to become healthy. Return nothing if the node has no report of this boot."""
     report = object_of(situation.node.annotations.get(keys.LAST_REBOOT))
     waited = situation.elapsed(situation.progress.settle_started)
     if waited is None or waited < 0 or report.get("boot") != situation.boot:
@@ -31,12 +33,13 @@ def with_settle_seconds(situation: Situation) -> dict[str, str | None]:
 
 
 def compact(report: dict[str, Any]) -> str:
-    """Return the report as short JSON, without unknown values."""
+    """Return the report of a reboot as short JSON, without values that are None."""
     return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
 
 
 def _is_ours(value: object) -> bool:
-    """Whether the value has a type that careen writes in a report. Other clients may have changed the annotation."""
+    """Whether the value has a type that careen writes in the report of a reboot. Other clients may have changed the
+    annotation."""
     if isinstance(value, dict):
         return all(isinstance(each, dict) and all(map(_is_plain, each.values())) for each in value.values())
     return _is_plain(value)

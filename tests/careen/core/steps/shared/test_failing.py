@@ -1,5 +1,5 @@
-"""Steps that fail. Depending on the failure, the agent undoes the drain and releases the claim, or it keeps the marked
-claim and halts the roll-out."""
+"""Steps of a reboot that fail. Depending on the failure, the agent undoes the drain and releases the claim, or it keeps
+the claim, marks it as failed and so stops the roll-out."""
 
 from __future__ import annotations
 

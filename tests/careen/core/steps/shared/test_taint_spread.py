@@ -1,5 +1,5 @@
-"""The spread of taints. Fleets above 500 agents set their taints evenly over at most a minute, whatever the names of
-the nodes are. Smaller fleets set them at once."""
+"""The times at which agents set the soft taint. Fleets of more than 500 agents set their taints evenly over at most a
+minute, whatever the names of the nodes are. Smaller fleets set them at once."""
 
 from __future__ import annotations
 
