@@ -62,9 +62,9 @@ RUN sed -i '1s|^#!|#!/usr/bin/env -S --block-signal=TERM |' /opt/careen/bin/care
 COPY mk/image/strip.py mk/image/strip.py
 RUN python mk/image/strip.py /opt/careen/lib
 # The root file system is read-only in the cluster: without bytecode in the image each start would compile everything
-# anew, in memory. The help of the commands is their docstrings, and numpy.ma asserts that those of numpy are there.
+# anew, in memory.
 COPY mk/image/bytecode.py mk/image/bytecode.py
-RUN /opt/careen/bin/python mk/image/bytecode.py --keep '/(careen/cli|numpy)/' /opt/careen/lib
+RUN /opt/careen/bin/python mk/image/bytecode.py /opt/careen/lib
 
 FROM ${BASE}
 # The official image ships the standard library without bytecode. nsenter carries the reboot command to the host;

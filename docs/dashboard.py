@@ -35,13 +35,13 @@ class Panel(Value, kw_only=True):
 PANELS: tuple[Panel, ...] = (
     Panel(
         title="Nodes that want a reboot",
-        says="Hosts that ask for a reboot, whatever keeps them from it.",
+        says="Hosts that need a reboot, including those that a gate keeps from it.",
         kind="stat",
         query="sum(max by (node) (kured_reboot_required)) or vector(0)",
     ),
     Panel(
         title="Nodes at work",
-        says="Nodes under a claim: draining, down, kept down for maintenance, or settling.",
+        says="Nodes with a claim: draining, rebooting, in maintenance, or settling.",
         kind="stat",
         query=(
             'sum(max by (node) (careen_phase{phase=~"Claiming|Draining|Rebooting|Verifying|Maintenance|Settling"}))'
@@ -56,7 +56,7 @@ PANELS: tuple[Panel, ...] = (
     ),
     Panel(
         title="Oldest need",
-        says="How long the node that has waited longest has asked for a reboot.",
+        says="How long the node that has waited longest has needed its reboot.",
         kind="stat",
         query="max(time() - max by (node) (careen_need_since_seconds)) or vector(0)",
         unit="s",
@@ -70,21 +70,21 @@ PANELS: tuple[Panel, ...] = (
     ),
     Panel(
         title="What refuses",
-        says="For each gate and code: how many nodes it keeps from their reboot. docs/reasons.md explains the codes.",
+        says="The number of nodes that each gate keeps from their reboot, by code. docs/reasons.md explains the codes.",
         kind="timeseries",
         query="sum by (gate, code) (max by (node, gate, code) (careen_refused)) > 0",
         legend="{{gate}}: {{code}}",
     ),
     Panel(
         title="Nodes that wait longest",
-        says="Since when each node has asked for a reboot.",
+        says="For how long each node has needed a reboot.",
         kind="table",
         query="topk(20, time() - max by (node) (careen_need_since_seconds))",
         unit="s",
     ),
     Panel(
         title="Holders that take too long",
-        says="Nodes that hold a claim and did not come back in time, as the other agents read it in the lock.",
+        says="Nodes that hold a claim and did not return to service in time. The other agents report this.",
         kind="table",
         query="max by (holder) (time() - careen_overdue_holder_timestamp_seconds)",
         unit="s",
@@ -99,7 +99,7 @@ PANELS: tuple[Panel, ...] = (
     ),
     Panel(
         title="Landings of the last week, inside the forecast",
-        says="Part of the evicted pods that landed on a node that the forecast named.",
+        says="Share of the evicted pods whose replacements run on a node of the forecast.",
         kind="timeseries",
         query=(
             'sum(increase(careen_forecast_pods_total{result="hit"}[7d])) / '
@@ -110,7 +110,7 @@ PANELS: tuple[Panel, ...] = (
     ),
     Panel(
         title="Requests to the API server",
-        says="By status; `lost` had no answer.",
+        says="By HTTP status. `lost`: no response arrived.",
         kind="timeseries",
         query="sum by (status) (rate(careen_api_requests_total[5m]))",
         legend="{{status}}",
@@ -129,7 +129,7 @@ PANELS: tuple[Panel, ...] = (
 OF_THE_SHADOW: tuple[Panel, ...] = (
     Panel(
         title="Agreement of the last day",
-        says="Share of the compared pods of which the forecast's rules and the scheduler agree.",
+        says="Share of the compared pods for which the forecast's rules and the scheduler agree.",
         kind="stat",
         query=(
             '1 - (sum(increase(careen_shadow_pods_total{outcome="disagreed"}[1d])) or vector(0)) / '
@@ -145,19 +145,19 @@ OF_THE_SHADOW: tuple[Panel, ...] = (
     ),
     Panel(
         title="Kinds that cannot be followed",
-        says="The log of the shadow says which, and why.",
+        says="Kinds of objects that the shadow cannot list or watch. Its log names them, with the reason.",
         kind="stat",
         query="max(careen_shadow_troubled_kinds)",
     ),
     Panel(
         title="Pods that wait for their comparison",
-        says="Where this grows, bindings come faster than they can be compared.",
+        says="If this grows, the scheduler binds pods faster than the shadow compares them.",
         kind="stat",
         query="max(careen_shadow_waiting)",
     ),
     Panel(
         title="Compared pods by outcome",
-        says="Per second. `cannot-say` counts in no share.",
+        says="Per second. The shares leave out `cannot-say`.",
         kind="timeseries",
         query="sum by (outcome) (rate(careen_shadow_pods_total[1h]))",
         legend="{{outcome}}",
@@ -202,14 +202,14 @@ class Board(Value, kw_only=True):
 REBOOTS = Board(
     uid="careen",
     title="careen: reboots",
-    says="Which nodes want a reboot, what keeps them from it, and how the roll-out goes.",
+    says="Which nodes need a reboot, which gates refuse, and how far the roll-out is.",
     panels=PANELS,
     config_map="careen-dashboard",
 )
 SHADOW = Board(
     uid="careen-shadow",
     title="careen: forecast and scheduler",
-    says="How often the forecast's rules and kube-scheduler agree, and what following the cluster costs.",
+    says="How often the forecast's rules and kube-scheduler agree, and what `careen shadow` costs.",
     panels=OF_THE_SHADOW,
     config_map="careen-shadow-dashboard",
 )

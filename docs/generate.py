@@ -58,15 +58,16 @@ Waiting
 
 
 def phases_page() -> str:
-    """Returns the page of the phases: each phase, a picture of the moves between them, and the reason for each move."""
+    """Returns the page of the phases: each phase, a diagram of the transitions between phases, and the reason for each
+    transition."""
     lines = [
         NOTE.format(source="operator/careen/core/facts/phases.py"),
         "# A node's phases",
         "",
         PHASE_EXAMPLE,
-        "A phase says what has already happened. It stands on the Node as the annotation `careen.dev/phase`.",
+        "A phase says what has already happened to a node. The Node's annotation `careen.dev/phase` shows it.",
         "",
-        "| phase | has already happened | looked at in every turn |",
+        "| phase | has already happened | evidence that every turn reads |",
         "|---|---|---|",
         *(f"| {row.phase} | {row.has_happened} | {', '.join(sorted(row.evidence))} |" for row in PHASES),
         "",
@@ -92,12 +93,11 @@ def reasons_page() -> str:
         "# Why is my node not rebooting?",
         "",
         WHY_EXAMPLE,
-        "`careen why NODE` answers for one node, in one command: every gate that refuses, since when, and what would",
         (
-            "change it. This page explains each code. Codes stand in annotations, logs and metrics; Events carry "
-            "them in the"
+            "`careen why NODE` shows every gate that refuses the reboot of a node, since when, and the remedy. This\n"
+            "page explains each code. Annotations, logs and metrics contain the codes. Events have them in the form\n"
+            "of the second column. **!** marks codes that need a person's attention."
         ),
-        "form of the second column. **!** marks what deserves a person's attention.",
         "",
         "| code | Event | what it means | what to do |",
         "|---|---|---|---|",
@@ -114,13 +114,14 @@ def _reason_row(code: Code) -> str:
 SETTINGS_HEAD = """\
 # Written by `make docs` from operator/careen/settings/tree.py; edit that file, not this one.
 #
-# Every setting with its default. To set one, put it below without the `#`, in a patch of your own (README.md has an
-# example), or edit the ConfigMap in the cluster: the agents follow it and a change takes effect without a restart,
-# except where a setting says so. A value that cannot be used changes nothing and is told as an Event and a metric.
-# A flag or a variable of the environment (CAREEN_X, or KURED_X for kured's settings) counts more than this file.
+# Every setting with its default. To change a setting, remove its `#` in a patch of your own (README.md has an example),
+# or edit the ConfigMap in the cluster. The agents apply a change without a restart, unless the setting says otherwise.
+# An invalid value changes nothing; the agents report it in an Event and a metric.
+# A flag or an environment variable (CAREEN_X, or KURED_X for kured's settings) overrides this file.
 #
-# What says ROOT would make whoever may edit this ConfigMap root on every host: it belongs on the DaemonSet, as a flag
-# or a variable. Here it is refused, with all that stands beside it, until the DaemonSet has the flag that is named.
+# A setting marked ROOT would give root on every host to each person who may edit this ConfigMap. Set it on the
+# DaemonSet, as a flag or an environment variable. Agents refuse a ConfigMap with such a setting, and ignore its other
+# settings too, until the DaemonSet has the flag that the mark names.
 """
 
 CONFIG_MAP_HEAD = """\
@@ -142,7 +143,7 @@ def settings_file() -> str:
     blocks = [_setting_block(name) for name, setting in SETTINGS.items() if not setting.bootstrap]
     return (
         SETTINGS_HEAD
-        + "#\n# Known before this file can be read, and so set on the DaemonSet itself:\n"
+        + "#\n# The agent needs these settings before it can read this file, so they are set on the DaemonSet:\n"
         + "\n".join(needed_before)
         + "\n"
         + CONFIG_MAP_HEAD
@@ -154,8 +155,8 @@ def _setting_block(name: str) -> str:
     setting = SETTINGS[name]
     meaning = setting.help if setting.is_live else f"{setting.help} (A change needs a restart of the agents.)"
     if power := POWERS.get(name):
-        what = "a file is not" if setting.kind is kinds.SCHEDULER_CONFIG else "not"
-        meaning += f" ROOT: {what} taken from here without --{flag(power)}."
+        what = "the name of a file" if setting.kind is kinds.SCHEDULER_CONFIG else "it"
+        meaning += f" ROOT: agents refuse {what} here unless the DaemonSet has --{flag(power)}."
     return (
         "\n".join(textwrap.wrap(meaning, 112, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False))
         + f"\n#{flag(name)}: {_default(name)}\n"

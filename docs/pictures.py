@@ -36,7 +36,7 @@ async def _watched(folder: Path) -> tuple[str, str]:
         page = await asyncio.to_thread(_page, folder, config)
         verdict = await rollout.run(seen.append)
     if verdict.broken:
-        raise SystemExit("the demo broke a rule; no picture of that")
+        raise SystemExit("the demo broke a rule, so no picture was drawn")
     return _drawn(_middle(seen)), page
 
 
@@ -55,8 +55,8 @@ def _page(folder: Path, kubeconfig: Path) -> str:
 
 
 def _middle(seen: list[RolloutProgress]) -> RolloutProgress:
-    """Returns the first recorded moment at which half of the nodes are done and one is down; otherwise the last
-    moment."""
+    """Returns the first recorded moment at which half of the nodes have rebooted and one is not ready; the last moment
+    if there is no such moment."""
     return next(
         (each for each in seen if each.rebooted >= NODES // 2 and any(not node.is_ready for node in each.nodes)),
         seen[-1],

@@ -1,7 +1,7 @@
 """Generates the example at the top of docs/shadow.md: the table that `careen shadow` prints for a small cluster.
 
-This script makes the cluster's events, and scheduler_core chooses the node of each pod but one. `make docs` writes the
-example.
+This script creates the events of the cluster. scheduler_core chooses the node of every pod except one, which the script
+binds to another node. `make docs` writes the example.
 """
 
 from __future__ import annotations
@@ -70,20 +70,18 @@ class Example:
     def _comes(self, number: int) -> None:
         name, millis = f"web-{number}", 100 * self._chance.randint(1, 5)
         self._event("ADDED", _pod(name, millis))
-        node = self._misplaced(name) if number == MISPLACED else self._chosen(name)
+        node = self._node_for(name, is_misplaced=number == MISPLACED)
         self._event("MODIFIED", _pod(name, millis, on=node))
         self.seconds += SECONDS_BETWEEN
         while self._shadow.compare():
             pass
 
-    def _chosen(self, name: str) -> str:
-        snapshot = self._cache.snapshot()
-        return self._chance.choice(self._scheduler.schedule(snapshot, snapshot.pod(f"shop/{name}")).best)
-
-    def _misplaced(self, name: str) -> str:
+    def _node_for(self, name: str, *, is_misplaced: bool) -> str:
         snapshot = self._cache.snapshot()
         best = self._scheduler.schedule(snapshot, snapshot.pod(f"shop/{name}")).best
-        return next(each for each in snapshot.node_names if each not in best)
+        if is_misplaced:
+            return next(each for each in snapshot.node_names if each not in best)
+        return self._chance.choice(best)
 
     def _list(self, kind: str, items: list[Json]) -> None:
         self._shadow.before_list(kind)

@@ -59,7 +59,7 @@ def digest(registry: str, name: str, tag: str) -> str:
     except (OSError, ValueError, KeyError) as error:  # HTTPError and URLError are OSErrors
         raise CannotPin(
             f"the registry {host} gives no digest for {name}:{tag} ({error}); the Dockerfile stays as it is. Run this "
-            "where the registry can be reached, or write ARG BASE=…@sha256:… yourself"
+            "on a machine that can reach the registry, or write ARG BASE=…@sha256:… yourself"
         ) from error
     found = answer.headers.get("Docker-Content-Digest", "")
     if not _DIGEST.fullmatch(found):
@@ -77,7 +77,7 @@ def _token(challenge: str) -> str:
 
 def _asked(url: str, headers: dict[str, str], *, method: str = "GET") -> HTTPResponse:
     if not url.startswith(("https://", "http://")):
-        raise ValueError("the registry names an address that is no web server's")
+        raise ValueError("the registry sent an address that begins neither with https:// nor with http://")
     request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310 - looked at above
     answer: HTTPResponse = urllib.request.urlopen(request, timeout=_SECONDS)  # noqa: S310 - the same
     return answer

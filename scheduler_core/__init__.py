@@ -1,8 +1,7 @@
-"""Makes kube-scheduler's decisions as a library: for a snapshot of a cluster and a pod, returns the node and all
-reasons.
+"""Makes kube-scheduler's decisions as a library: for a pod and a snapshot of a cluster, returns the chosen node, and
+the reasons for every other node.
 
-The import of this package loads no large library. A name of this package that needs numpy imports numpy only when it is
-first used.
+Importing this package does not load numpy. numpy is loaded when a name that needs it is first used.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.cycle import CycleResult, Scheduler
     from scheduler_core.framework.binding import BindingCycle
-    from scheduler_core.learning.search_belief import SearchBelief
+    from scheduler_core.learning.search_estimate import SearchEstimate
     from scheduler_core.model.manifests.from_manifest import node_from_manifest, pod_from_manifest
     from scheduler_core.queue.assembly import queue_for
     from scheduler_core.queue.failed_cycle import handle_failed_cycle
@@ -34,7 +33,7 @@ _HOME = {
     "Configuration": "scheduler_core.config.configuration",
     "CycleResult": "scheduler_core.cycle",
     "Scheduler": "scheduler_core.cycle",
-    "SearchBelief": "scheduler_core.learning.search_belief",
+    "SearchEstimate": "scheduler_core.learning.search_estimate",
     "Snapshot": "scheduler_core.snapshot.snapshot",
     "Sync": "scheduler_core.cache.events",
     "UnusableEventError": "scheduler_core.cache.events",
@@ -58,7 +57,7 @@ __all__ = [
     "Configuration",
     "CycleResult",
     "Scheduler",
-    "SearchBelief",
+    "SearchEstimate",
     "Snapshot",
     "Sync",
     "UnusableEventError",

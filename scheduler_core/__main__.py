@@ -17,8 +17,8 @@ _CASES_AT_A_TIME = 8
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Reads cases from standard input and writes the decisions to standard output, in order. Returns 2 if a line was
-    not a valid case."""
+    """Reads one case per line from standard input, and writes one line of decisions for each, in the same order.
+    Returns 2 if a line was not a valid case."""
     parser = argparse.ArgumentParser(
         prog="python -m scheduler_core", description="kube-scheduler's decisions, reproduced."
     )
@@ -58,7 +58,7 @@ def _answered(lines: Iterator[str], processes: int) -> Iterator[tuple[str, str]]
 
 
 def answer_line(line: str) -> tuple[str, str]:
-    """Returns the decisions of one case as a line, or a line with the error."""
+    """Returns a pair: the line with the decisions of one case and an empty error, or an empty line and the error."""
     from scheduler_core.config.fields import ConfigurationError
     from scheduler_core.judge.answer import judge
     from scheduler_core.judge.cases import CaseError, read_case, write_answers
@@ -69,7 +69,7 @@ def answer_line(line: str) -> tuple[str, str]:
     except (CaseError, ConfigurationError, ValueError) as trouble:
         return "", str(trouble)
     except Exception as failure:  # A bug in one case must not lose the answers to the others.
-        return "", "not judged, please report this: " + "".join(traceback.format_exception(failure)[-2:]).strip()
+        return "", "internal error, please report it: " + "".join(traceback.format_exception(failure)[-2:]).strip()
 
 
 if __name__ == "__main__":

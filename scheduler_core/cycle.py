@@ -6,8 +6,8 @@
     bind       Reserve, Permit, PreBind, Bind, PostBind, for callers that bind the pod (framework/binding.py)
 
 Without a `Search`, every node is filtered and scored. In clusters of 100 nodes and more the real scheduler stops early,
-and starts at a node that depends on its earlier cycles (pkg/scheduler/schedule_one.go). With a `Search` as its start,
-the cycle decides as the real scheduler does. `CycleResult.sample` says whether the real scheduler may stop early."""
+and starts at a node that depends on its earlier cycles (pkg/scheduler/schedule_one.go). With a `Search`, the cycle
+decides as the real scheduler does. `CycleResult.sample` says whether the real scheduler may stop early."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class NoProfileError(LookupError):
 class Scheduler:
     """kube-scheduler's decisions under one configuration and for one Kubernetes release.
 
-    It remembers nothing between calls, so the same snapshot and pod always give the same result.
+    A `Scheduler` remembers nothing between calls, so the same snapshot and pod always give the same result.
     """
 
     def __init__(
@@ -127,8 +127,8 @@ class Scheduler:
 
         `nominated` maps a node to the pods that preemption nominated to it. With `honors_nomination`, the pod's own
         nominated node is tried before all others. `search` says how the scheduler searches its nodes; without it, every
-        node is checked. `start` is short for a search with one worker from this position. Raises NoProfileError if the
-        pod belongs to another scheduler.
+        node is checked. `start=n` is short for `search=Search(n)`: one worker begins at this position of the
+        scheduler's node order. Raises NoProfileError if the pod belongs to another scheduler.
         """
         search = Search(start) if search is None and start is not None else search
         (result,) = self.schedule_each(
@@ -177,7 +177,7 @@ class Scheduler:
         return self.nodes_wanted_by(profile, searched) if profile else nodes_to_find(searched, 0)
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
-        """Returns the result of `nodes_wanted` for pods of this profile. It is 1 if nothing scores nodes and no
+        """Returns the result of `nodes_wanted` for pods of this profile. The result is 1 if nothing scores nodes and no
         extender filters them, because the scheduler then takes the first fitting node."""
         runner = self._runners[profile.scheduler_name]
         if not (runner.has_scores or self.extenders.has_prioritizers or self.extenders.has_filters):
@@ -193,7 +193,7 @@ class Scheduler:
         return not self.extenders or bool(self.extenders.filter(pod, [columns.nodes[row]]).nodes)
 
     def extender_refusals(self, pod: Pod, columns: Columns, asked: Rows) -> dict[int, Verdict]:
-        """Returns the refusals of the extenders by row. A node that an extender does not mention is refused too."""
+        """Returns the extenders' refusals by row. A node that an extender does not mention is refused too."""
         if not self.extenders:
             return {}
         answer = self.extenders.filter(pod, [columns.nodes[row] for row in asked])
@@ -230,8 +230,8 @@ class Scheduler:
 
 
 class _Cycle:
-    """Completes one pod's cycle after the filters, for each search. Searches that find the same nodes share their
-    scores, and preemption runs only once."""
+    """Completes a pod's scheduling cycle after the filters, for one or several possible searches of the nodes. Searches
+    that find the same nodes share their scores, and preemption runs only once."""
 
     def __init__(
         self,
@@ -256,7 +256,7 @@ class _Cycle:
         self._given_up: CycleResult | None = None
 
     def conclude(self, search: Search | None) -> CycleResult:
-        """Completes the cycle for one search. If it is None, every node is checked."""
+        """Completes the cycle for this search of the nodes. `search=None` means that every node is checked."""
         if search is None:
             result = self._decide(self._passed, is_in_tree_order=False)
             # Where all are equally good, all are named, and it does not matter which of them the scheduler saw.
@@ -275,8 +275,8 @@ class _Cycle:
         return Windows(self._diagnosis, self._wanted, self._scheduler.configuration.parallelism)
 
     def _decide(self, found: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Completes the cycle with these nodes. `rows` are in the order in which a search found them, or in the
-        snapshot's order."""
+        """Completes the cycle with the nodes that the search found. `found` has their rows (positions in the snapshot):
+        in the order of the scheduler's search if `is_in_tree_order`, otherwise in the snapshot's order."""
         refused = self._scheduler.extender_refusals(self._pod, self._diagnosis.nodes.snapshot.columns, found)
         self._diagnosis = self._diagnosis.with_replaced(refused)
         passed = found if not refused else np.array([row for row in found if int(row) not in refused], dtype=np.intp)
@@ -309,14 +309,14 @@ class _Cycle:
         decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.snapshot.columns
-        rows = table.nodes.rows[table.total == table.total.max()]
+        rows = table.nodes.rows[(table.total == table.total.max()).nonzero()[0]]
         best = tuple(sorted([columns.names[row] for row in rows.tolist()]))
         node = best[0]
         if self._scheduler.kube_version.tie_break == "heap" and len(best) > 1:
             found = passed if is_in_tree_order else columns.in_tree_order(passed)
             is_best = np.zeros(len(columns), dtype=bool)
             is_best[rows] = True
-            node = columns.names[found[first_of_places(np.flatnonzero(is_best[found]))]]
+            node = columns.names[found[first_of_places(is_best.take(found).nonzero()[0])]]
         return CycleResult(self._pod, self._diagnosis, node=node, best=best, table=table, state=self._state)
 
     def _table(self, rows: Rows) -> ScoreTable:
@@ -372,8 +372,8 @@ class CycleResult(Value, dict=True):
     next_start: int | None = None  # where the next search begins
 
     def without_evidence(self) -> CycleResult:
-        """Returns the result without the columns of the whole cluster, for callers that keep many results. The verdicts
-        and scores of single nodes are lost."""
+        """Returns the result without the verdicts and scores of single nodes and without the plugins' state, for
+        callers that keep many results."""
         return replace_value(self, diagnosis=_nothing(), table=None, state=None)
 
     @property

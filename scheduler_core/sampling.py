@@ -25,8 +25,8 @@ Rows = NDArray[np.intp]
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """Returns how many fitting nodes the scheduler wants to find if PreFilter left `searched` nodes. `percentage` is
-    the profile's percentageOfNodesToScore; 0 means adaptive."""
+    """Returns how many fitting nodes the scheduler wants to find if PreFilter left this many nodes to search.
+    `percentage` is the profile's percentageOfNodesToScore; 0 means adaptive."""
     if nodes < FEWEST_NODES:
         return nodes
     share = percentage or max(_LEAST_PERCENTAGE, 50 - nodes // 125)
@@ -36,9 +36,10 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
 class Search(Value):
     """How the scheduler searches its nodes in one cycle.
 
-    `start` is its nextStartNodeIndex. `workers` is the number of parallel workers, which proceed at equal speed: one
-    per processor, at most `parallelism`. `order` is the position of the node order in `Columns.tree_orders`. If
-    `shuffle` is not 0, the order is instead the random order of that number (`Columns.shuffled_order`).
+    `start` is the scheduler's nextStartNodeIndex: the position of the first node that the search checks. `workers` is
+    the number of parallel workers, which proceed at equal speed: one per processor, at most the configured
+    `parallelism`. `order` is the position of the node order in `Columns.tree_orders`. If `shuffle` is not 0, the order
+    is instead the random order of that number (`Columns.shuffled_order`).
     """
 
     start: int = 0
@@ -49,21 +50,21 @@ class Search(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The rows that a search found, in the order in which it found them, and the number of nodes that it checked. The
-    next search starts that many positions later."""
+    """The rows (positions in the snapshot) of the fitting nodes that a search found, in the order in which it found
+    them, and the number of nodes that it checked. The next search starts that many positions later."""
 
     rows: Rows
     processed: int
 
 
-def look(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, parallelism: int) -> Found:
+def run_search(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, parallelism: int) -> Found:
     """Runs the search over these rows, which are in the scheduler's order. `fits` says for each row whether the node
     passes the filters. After `wanted` fitting nodes, the search goes on to the next fitting node, which does not
     count."""
-    visited = rows[(search.start + _visits(len(rows), search.workers, parallelism)) % max(1, len(rows))]
-    fitting = np.flatnonzero(fits[visited])
-    end = int(fitting[wanted]) if len(fitting) > wanted else len(visited)
-    return Found(visited[fitting[:wanted]], end)
+    checked = rows[(search.start + _checking_order(len(rows), search.workers, parallelism)) % max(1, len(rows))]
+    fitting = np.flatnonzero(fits[checked])
+    end = int(fitting[wanted]) if len(fitting) > wanted else len(checked)
+    return Found(checked[fitting[:wanted]], end)
 
 
 class Windows:
@@ -84,7 +85,7 @@ class Windows:
         rows = self._order(search)
         if self._is_refused:
             return Found(rows[:0], 0)
-        return look(rows, self._fits, self._wanted, search, self._parallelism)
+        return run_search(rows, self._fits, self._wanted, search, self._parallelism)
 
     def _order(self, search: Search) -> Rows:
         orders = self._columns.tree_orders
@@ -94,13 +95,13 @@ class Windows:
 
 
 @lru_cache(maxsize=256)
-def _visits(nodes: int, workers: int, parallelism: int) -> Rows:
+def _checking_order(nodes: int, workers: int, parallelism: int) -> Rows:
     """Returns positions in the order in which the workers reach them. Whenever a worker has finished its chunk of
     nodes, it takes the next one."""
     chunk = max(1, min(isqrt(nodes), nodes // parallelism + 1))
     places = np.arange(nodes, dtype=np.intp)
     chunks, within = places // chunk, places % chunk
     side_by_side = max(1, min(workers, parallelism))
-    visits = np.lexsort((chunks % side_by_side, within, chunks // side_by_side))
-    visits.flags.writeable = False
-    return visits
+    order = np.lexsort((chunks % side_by_side, within, chunks // side_by_side))
+    order.flags.writeable = False
+    return order

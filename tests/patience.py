@@ -44,7 +44,10 @@ def ended(process: subprocess.Popen[str], so_far: Callable[[], str] = lambda: ""
     the text of `so_far`.
     """
     try:
-        wait_until(lambda: process.poll() is not None, lambda: f"the end of {process.args!r}; it said:\n{so_far()}")
+        wait_until(
+            lambda: process.poll() is not None,
+            lambda: f"the end of the process {process.args!r}; its output was:\n{so_far()}",
+        )
     except AssertionError:
         process.kill()
         process.wait()
@@ -79,8 +82,7 @@ def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subp
 
 
 def growing(seconds: float) -> Iterator[float]:
-    """Yield growing deadlines for a test of a deadline. The test uses the first deadline that leaves enough time for
-    its other steps.
-    """
+    """Yield growing deadlines for a test of a deadline. The test takes the first deadline that is long enough for its
+    other steps."""
     for power in range(6):
         yield seconds * 4**power

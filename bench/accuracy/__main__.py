@@ -22,12 +22,12 @@ from tests.cluster.harness.measures.varied import NAMESPACE, VariedCluster, vari
 
 INTRODUCTION = """# How often forecasts are right, measured
 
-Written by `make bench-accuracy` on {cores} cores. Nodes of clusters drawn from seeds are forecast, drained for real
-right afterwards on the real control plane, and given back. *In order*: drains in which evictions and replacements
-came in the order that forecasts count on. *Single best*: pods of whom one node alone was named. *Mean set*: nodes
-named for a pod. *Superseded*: pods that their controller had not replaced when the node came back (a Job waits
-longer after each eviction; what it makes during a later drain is no landing of that one). *Pending*: pods said to
-find no room, or to wait out the reboot, and pods seen without a node."""
+Written by `make bench-accuracy` on {cores} cores. Each seed gives a cluster on a real control plane. Each
+node is forecast, then drained, then uncordoned. *In order*: drains in which evictions and replacements came in the
+order that forecasts assume. *Single best*: pods whose forecast named only one node. *Mean set*: the mean number of
+nodes that a forecast names for a pod. *Superseded*: pods that their controller had not replaced before the node was
+uncordoned (a Job waits longer after each eviction; a pod that it creates during a later drain does not count there).
+*Pending*: pods for which the forecast found no room until after the reboot, and pods that had no node in fact."""
 
 HEADER = (
     "cluster",
@@ -47,7 +47,7 @@ DEFAULT_SCHEDULER = {
 }
 ENGINES: Mapping[str, tuple[str, Engine, Mapping[str, Any]]] = {
     "careen": ("careen's drain, scheduler with parallelism 1 and percentage 100", careen_engine(), SCHEDULER_SETTINGS),
-    "default": ("careen's drain, scheduler as it comes", careen_engine(), DEFAULT_SCHEDULER),
+    "default": ("careen's drain, default scheduler", careen_engine(), DEFAULT_SCHEDULER),
     "ten": (
         "careen's drain with --drain-parallel=10, scheduler with parallelism 1 and percentage 100",
         careen_engine(10),
@@ -87,7 +87,7 @@ def measured(
 
 
 def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains: int) -> Score:
-    """Drains `count` different nodes of the cluster, one after another, and returns the score of their forecasts."""
+    """Drains `drains` different nodes of the cluster, one after another, and returns the score of their forecasts."""
     apply(plane.admin, cluster.nodes)
     apply(plane.admin, cluster.workloads)
     drainer, result = Drainer(plane, engine), Score()
@@ -96,7 +96,8 @@ def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains
         one = score(drainer.drain(node))
         result.add(one)
         print(
-            f"{cluster.seed} {node}: {one.inside} of {one.pods} inside{''.join(f'; {miss}' for miss in one.misses)}",
+            f"{cluster.seed} {node}: {one.inside} of {one.pods} pods inside the forecast"
+            f"{''.join(f'; {miss}' for miss in one.misses)}",
             file=sys.stderr,
             flush=True,
         )
@@ -105,7 +106,7 @@ def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains
 
 
 def table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
-    """Returns the table in Markdown, with the total in the last row."""
+    """Returns the lines of a table in Markdown: the scores of the forecasts, with the total in the last row."""
     total = Score()
     for _, each in rows:
         total.add(each)
@@ -133,7 +134,7 @@ def share(part: int, whole: int) -> str:
 
 
 def misses(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
-    """Returns the lines of a page that list each miss with its reason."""
+    """Returns the lines of a page that list each wrong forecast with its reason."""
     found = [(name, miss) for name, each in rows for miss in each.misses]
     if found:
         yield "\nMisses:\n"

@@ -1,9 +1,10 @@
-"""Measures how much processor time a forecast needs to count every start: `make bench-accuracy-any-start`.
+"""Measures how much processor time a forecast spends on counting every possible start of kube-scheduler's search for a
+node: `make bench-accuracy-any-start`.
 
-A large cluster's forecast follows only few of the searches that the scheduler may run. So it also counts, for each pod,
-on which nodes the searches from all starts would place the pod (`scheduler_core.simulation.course_parts.any_start`).
-The bench simulates the same drain without and with this count, in turn, because other work on the machine then slows
-both alike.
+kube-scheduler checks only some nodes for each pod, and its search may start at any node. In a large cluster a forecast
+follows only a few of these searches. So it also counts, for each pod, on which nodes the searches from all starts would
+place the pod (`scheduler_core.simulation.scenario_parts.any_start`). The bench simulates the same drain alternately
+without and with this count, so that other work on the machine slows both equally.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ SIZES = (200, 1000, 5000)
 
 
 class CountedDrain(Value, kw_only=True):
-    """Seconds of processor time in a cluster of `nodes` nodes. `forecast` is that of the command `careen forecast
-    --from`; `without` and `with_count` are medians of several drains without and with the count."""
+    """Seconds of processor time in a cluster of `nodes` nodes. `forecast` is the time of the command `careen forecast
+    --from`. `without` and `with_count` are the median times of a simulated drain without and with the count of all
+    possible starts of the scheduler's search."""
 
     nodes: int
     searches: int
@@ -39,7 +41,7 @@ class CountedDrain(Value, kw_only=True):
     with_count: float
 
     def row(self) -> str:
-        """Returns a row of the page's table."""
+        """Returns the row of the table in any_start.md for this cluster."""
         is_counted = "yes" if self.searches < MOST_SEARCHES else "no"
         return (
             f"| {self.nodes:,} | {self.searches} | {is_counted} | {self.forecast:.1f} | {self.without:.2f} | "
@@ -48,9 +50,11 @@ class CountedDrain(Value, kw_only=True):
 
 
 def main() -> None:
-    """Prints a row for each size, and writes any_start.md."""
+    """Prints a row for each size of cluster, and writes any_start.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.accuracy.any_start", description=__doc__)
-    parser.add_argument("--nodes", type=int, action="append", help="repeatable; otherwise those of any_start.md")
+    parser.add_argument(
+        "--nodes", type=int, action="append", help="size of a cluster; repeatable; by default the sizes in any_start.md"
+    )
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan-3")
     given = parser.parse_args()
@@ -66,8 +70,8 @@ def main() -> None:
 
 
 def compared(snapshot: Snapshot, forecast: float, runs: int) -> CountedDrain:
-    """Simulates the drain of the first node `runs` times without the count and as often with it. Returns the median
-    times."""
+    """Simulates the drain of the first node `runs` times without and `runs` times with the count of all possible starts
+    of the scheduler's search. Returns the median times."""
     used: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(runs):
         for counts, seconds in used.items():
@@ -90,7 +94,7 @@ def _seconds(snapshot: Snapshot, *, counts_any_start: bool) -> float:
         snapshot.node_names[:1],
         scheduler,
         searches=searches,
-        most_courses=most,
+        most_scenarios=most,
         with_pending=True,
         counts_any_start=counts_any_start,
     )
@@ -103,8 +107,8 @@ def page(found: Sequence[CountedDrain], runs: int) -> str:
     return f"""# What counting every start costs a forecast
 
 `make bench-accuracy-any-start`, clusters of the plan's bench; seconds of processor time. The drain of one node is
-simulated without and with the count, {runs} times in turn; both columns have the median. A forecast that
-follows {MOST_SEARCHES} searches does not count: there the last columns say what the count would cost.
+simulated {runs} times without and {runs} times with the count, alternately; both columns show the median. A forecast
+that follows {MOST_SEARCHES} searches does not count the starts; there the last columns show what the count would cost.
 
 | nodes | searches | counts | `careen forecast --from` | drain without the count | with it | difference |
 |---:|---:|---|---:|---:|---:|---:|

@@ -1,5 +1,5 @@
-"""Reads the bindings of a recorded drain, one after another. Each comes with the cluster as a watch showed it right
-before the binding."""
+"""Reads the bindings of a recorded drain, one after another. Each binding comes with the state of the cluster that a
+watch showed just before this binding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.accuracy.records import DrainRecord
-from careen.shadow.doubts import CLOSE_SECONDS
+from careen.shadow.possible_states import CLOSE_SECONDS
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evicted.replacements import replacement_of
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -23,7 +23,9 @@ _DAY = 24 * 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The binding of a pod to a node, and the cluster before it. `pod` is None if only the pod's name is known."""
+    """The binding of a pod to a node, and the cluster before this binding. `pod` is None if only the pod's name is
+    known.
+    """
 
     before: Snapshot
     pod: Pod | None
@@ -31,9 +33,11 @@ class Binding:
 
 
 def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
-    """Yields the bindings of the drain, then those after the uncordon, which only the scheduler's log has. The records
-    have no events for pods of other namespaces, so the pod of such a binding is known only if the lists have a similar
-    pod."""
+    """Yields the bindings during the drain, then those after the uncordon, which only the scheduler's log has.
+
+    The records have events only for pods in the namespace of the drained workloads. The pod of any other binding is
+    None, unless a listed pod had the same name and no node.
+    """
     watched = _Watched(listed.with_node_cordoned(record.node))
     bound = {event.title for event in record.events if event.kind == "bound"}
     between = _between(_BOUND.findall(record.log), bound)
@@ -53,15 +57,17 @@ def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
 
 
 def others(record: DrainRecord) -> tuple[int, float]:
-    """Returns how many pods were bound outside the namespace of the drained workloads, and in how many seconds."""
+    """Returns how many pods were bound outside the namespace of the drained workloads, and the seconds between the
+    first and the last line of the scheduler's log.
+    """
     times = [(int(h) * 60 + int(m)) * 60 + float(s) for h, m, s in _AT.findall(record.log)]
     number = sum(not title.startswith(f"{NAMESPACE}/") for title, _ in _BOUND.findall(record.log))
     return number, (times[-1] - times[0]) % _DAY if times else 0.0
 
 
 def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[str, list[tuple[str, str]]]:
-    """Groups the logged bindings of unknown pods by the known pod that was bound next. The bindings after the last
-    known pod have the key ""."""
+    """Groups the bindings of pods that are not in `known` by the pod of `known` that was bound next according to the
+    log. Bindings after the last pod of `known` have the key ""."""
     found: dict[str, list[tuple[str, str]]] = {}
     waiting: list[tuple[str, str]] = []
     for title, node in logged:
@@ -74,8 +80,7 @@ def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[
 
 
 class _Watched:
-    """The cluster after the events that were read so far. `coming` maps the name of each pod without a node to the
-    pod."""
+    """The cluster after the events that were read so far. `coming` has each pod that waits for a node, by its name."""
 
     def __init__(self, world: Snapshot) -> None:
         self.world = world
@@ -96,8 +101,12 @@ class _Watched:
             yield self.bound(event.title, event.node)
 
     def decided_before(self, event: PodEvent, later: Sequence[PodEvent]) -> Sequence[PodEvent]:
-        """Returns the bindings right after this pod's binding that the scheduler decided earlier, as `careen shadow`
-        assumes too: their pods were created before this pod and have at least its priority."""
+        """Returns the bindings that the scheduler decided before this event's binding, although they were seen just
+        after it.
+
+        As in `careen shadow`, these are the bindings of pods that were created before this pod and have at least its
+        priority.
+        """
         pod = self.coming.get(event.title)
         if event.kind != "bound" or pod is None:
             return ()

@@ -2,7 +2,7 @@
 
 The folders contain records of `python -m bench.accuracy.sampled --record FOLDER`. The scheduler's log says where each
 search began and how many nodes it processed, so the bench can compute each cycle of a drain again and compare. It fits
-the two parameters of `scheduler_core.simulation.course_parts.deviations` to every second cluster, and tests them on
+the two parameters of `scheduler_core.simulation.scenario_parts.deviations` to every second cluster, and tests them on
 these clusters and on the other ones.
 """
 
@@ -23,15 +23,16 @@ from bench.accuracy.records import DrainRecord, paths, read
 from bench.accuracy.sampled import seed_of
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.sampling import Search
-from scheduler_core.simulation.course_parts import deviations
+from scheduler_core.simulation.scenario_parts import deviations
 from scheduler_core.snapshot.loading import load_pages
 
 INTRODUCTION = """# How real cycles deviate from computed ones, measured
 
 Written by `make bench-accuracy-cycles`. The drains are those of [sampled.md](sampled.md) and [learned.md](learned.md)
 whose pods were bound in the order of the scheduler's log; the clusters' seeds were drawn with {seeds}. The computed
-cycle has one worker and the start that the log shows. *Start as computed*: of the next search. *Far off*: by more than
-five nodes. *Refused*: the part of the processed nodes that refused the pod."""
+cycle has one worker and the start that the log shows. *Start as computed*: the next search began where the computed
+cycle ends. *Far off*: it began more than five nodes away. *Refused*: the share of the processed nodes that refused the
+pod."""
 HEADER = (
     "cycles",
     "number",
@@ -48,9 +49,9 @@ _BOUNDS = (0.0, 0.02, 0.05, 0.1, 0.2, 1.01)
 
 @dataclass(frozen=True, slots=True)
 class ObservedCycle:
-    """One cycle. `refused` is the share of the processed nodes that refused the pod (None if all nodes were processed).
-    `start_off` is by how many nodes the next start differs from the computed one. `is_node_right`: the pod took the
-    computed node. `is_best`: it took one of the best nodes."""
+    """One scheduling cycle. `refused` is the share of the processed nodes that refused the pod (None if all nodes were
+    processed). The next cycle's search began `start_off` nodes after the computed node. `is_node_right`: the pod got
+    the computed node. `is_best`: the pod got one of the nodes with the best score."""
 
     refused: float | None
     start_off: int
@@ -59,7 +60,7 @@ class ObservedCycle:
 
     @property
     def is_start_right(self) -> bool:
-        """Whether the next search began at the computed start."""
+        """Whether the next cycle's search began at the computed node."""
         return self.start_off == 0
 
 
@@ -80,16 +81,16 @@ def main() -> None:
 
 
 def halves_of(drains: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Divides the drains into two halves: those of every second cluster, beginning with the first, and those of the
-    other clusters."""
+    """Divides the drains into two halves. The first half has the drains of every second cluster, the second half has
+    those of the other clusters."""
     clusters = list(dict.fromkeys(path.parent for path in drains))
     fitted = frozenset(clusters[::2])
     return [each for each in drains if each.parent in fitted], [each for each in drains if each.parent not in fitted]
 
 
 def observed(path: Path) -> list[ObservedCycle]:
-    """Returns the drain's cycles, as far as their pods are known. Returns none if the log shows another order of
-    bindings."""
+    """Returns the drain's cycles whose pods are known. Returns an empty list if the scheduler's log shows the bindings
+    in another order than the recorded watch events."""
     record = read(path)
     seen = [each for each in bindings(record, load_pages(record.happened.pages)) if each.pod is not None]
     starts = _starts(record)
@@ -106,8 +107,8 @@ def observed(path: Path) -> list[ObservedCycle]:
 
 
 def _starts(record: DrainRecord) -> dict[str, tuple[int, int]]:
-    """Maps each pod to the start of its search and the number of processed nodes. Uses only the first binding of each
-    pod name."""
+    """Maps each pod to the position of the node at which the scheduler's search for the pod began, and to the number of
+    nodes that the search processed. Uses only the first binding of each pod name."""
     starts, at = dict[str, tuple[int, int]](), record.start
     for title, processed in _BOUND.findall(record.log):
         starts.setdefault(title, (at, int(processed)))
@@ -123,12 +124,12 @@ def _observed(result: CycleResult, processed: int, node: str) -> ObservedCycle:
 
 
 def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> Iterator[str]:
-    """Yields the lines of the report: the parameters that describe the fitted half best, how well these and the
-    parameters in use describe both halves, and the tables."""
+    """Yields the lines of the report: the parameters that fit the first half best, how well they and the current
+    parameters describe both halves, and the tables."""
     ahead, nodes = fit(fitted)
-    yield f"The fitted half is described best with a worker ahead in {ahead:.0%} of the cycles by {nodes} nodes."
+    yield f"Best fit of the fitted half: in {ahead:.0%} of the cycles one worker is ahead of another, by {nodes} nodes."
     used = (deviations.AHEAD, deviations.NODES_AHEAD)
-    yield f"In use are {used[0]:.0%} and {used[1]} nodes. Mean log-likelihood of a start:\n"
+    yield f"scheduler_core uses {used[0]:.0%} and {used[1]} nodes. Mean log-likelihood of a start:\n"
     yield "| half | fitted | in use | one frequency for all cycles |"
     yield "|---|---|---|---|"
     sampled = [each.is_start_right for each in fitted if each.refused is not None]
@@ -141,21 +142,21 @@ def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> 
 
 
 def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:
-    """Returns the two parameters that make the observed starts the most likely: how often one worker is ahead of
-    another, and by how many nodes."""
+    """Returns the two parameters for which the observed starts of searches are the most likely: how often one of the
+    scheduler's parallel workers is ahead of another, and by how many nodes."""
     grid = product((each / 50 for each in range(5, 45)), range(2, 25))
     return max(grid, key=lambda pair: likelihood(cycles, *pair))
 
 
 def likelihood(cycles: Sequence[ObservedCycle], ahead: float, nodes: int | None) -> float:
-    """Returns the mean log-likelihood of the observed next starts. Leaves out cycles that processed every node. If
-    `nodes` is None, every cycle deviates with the same probability `ahead`."""
+    """Returns the mean log-likelihood of the observed starts of the next searches. Leaves out cycles that processed
+    every node. If `nodes` is None, every start differs from the computed one with the same probability `ahead`."""
     right = [(each.is_start_right, moved(each.refused, ahead, nodes)) for each in cycles if each.refused is not None]
     return sum(log(1.0 - part if is_right else part) for is_right, part in right) / max(1, len(right))
 
 
 def moved(refused: float, ahead: float, nodes: int | None) -> float:
-    """Returns the probability that the next start is not the computed one, limited to 0.01 to 0.99."""
+    """Returns the probability that the next search does not begin at the computed node, limited to 0.01 to 0.99."""
     part = ahead if nodes is None else ahead * (1.0 - (1.0 - refused) ** nodes)
     return min(0.99, max(0.01, part))
 

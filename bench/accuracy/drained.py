@@ -50,7 +50,7 @@ KINDS: Mapping[str, ClusterKind] = {
     "identical": ClusterKind(title="Identical nodes", shape={"is_uniform": True}),
     "churn": ClusterKind(title="CronJobs and other pods come and go", has_churn=True),
     "readded": ClusterKind(
-        title="A third of the nodes removed and made again, and the scheduler restarted", is_readded=True
+        title="A third of the nodes deleted and recreated, and the scheduler restarted", is_readded=True
     ),
     "large": ClusterKind(title="1,000 nodes", sizes=(1000,), shape={"fill": 0.3}),
     "processors": ClusterKind(

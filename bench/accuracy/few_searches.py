@@ -3,7 +3,7 @@ bench-accuracy-searches`.
 
 There is no control plane, because the library is measured against itself. Nodes of generated clusters are forecast with
 the fewest searches and with all of them. Then each drain is simulated repeatedly, each time with one random search: any
-start, any number of workers, half of the time an unknown order of nodes. *Inside* is the share of landings on a node
+start, any number of workers, half of the time an unknown order of nodes. *Inside* is the share of pods that get a node
 that the forecast names; it should be 95 of 100.
 """
 
@@ -32,7 +32,8 @@ _WORKERS = (1, 2, 4, 8, 16)
 
 
 class Counted(Value, kw_only=True):
-    """The landings in the drains of one cluster, compared with forecasts that follow this number of searches."""
+    """The drains of one cluster: how many pods got a node (`landings`), and for how many of them (`inside`) the
+    forecast named that node. The forecast followed `searches` possible node searches of the scheduler."""
 
     nodes: int
     searches: int
@@ -42,7 +43,7 @@ class Counted(Value, kw_only=True):
     mean_set: float
 
     def row(self) -> str:
-        """Returns a row of the page's table."""
+        """Returns the row of the table in few_searches.md for these drains."""
         usual = " (the default)" if most_searches(self.nodes) == self.searches else ""
         return (
             f"| {self.nodes:,} | {self.searches}{usual} | {self.drains} | {self.landings:,} | "
@@ -51,17 +52,27 @@ class Counted(Value, kw_only=True):
 
 
 def main() -> None:
-    """Prints a row for each size and number of searches, and writes few_searches.md."""
+    """Prints a row for each size of cluster and number of searches, and writes few_searches.md."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.few_searches",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--nodes", type=int, action="append", help="repeatable; otherwise those of few_searches.md")
-    parser.add_argument("--drains", type=int, default=2, help="of each cluster")
-    parser.add_argument("--times", type=int, default=15, help="that each drain is simulated with a search of its own")
     parser.add_argument(
-        "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="of drains and searches"
+        "--nodes",
+        type=int,
+        action="append",
+        help="size of a cluster; repeatable; by default the sizes in few_searches.md",
+    )
+    parser.add_argument("--drains", type=int, default=2, help="nodes drained in each cluster")
+    parser.add_argument(
+        "--times", type=int, default=15, help="simulations of each drain, each with another random search"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=random.SystemRandom().randrange(10**6),
+        help="seed for the choice of drains and searches",
     )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan-3")
     given = parser.parse_args()
@@ -76,7 +87,7 @@ def main() -> None:
 
 
 def cluster_of(folder: Path, nodes: int) -> Snapshot:
-    """Returns the cluster that the bench for plans uses, from the same dump."""
+    """Returns the cluster that `make bench-plan` uses, from the same dump."""
     dump = folder / f"{nodes}-1.json.gz"
     if not dump.exists():
         dump.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +99,8 @@ def cluster_of(folder: Path, nodes: int) -> Snapshot:
 
 
 def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -> Iterator[Counted]:
-    """Simulates the same drains with the fewest searches and with all of them."""
+    """Chooses `drains` nodes at random. Simulates the drain of each node `times` times, each time with one random
+    search, and compares the result with two forecasts: one follows the fewest searches, the other one all of them."""
     scheduler, nodes = Scheduler(), len(snapshot.nodes)
     drained = chance.sample(snapshot.node_names, drains)
     landed = {
@@ -97,7 +109,7 @@ def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -
     for searches in (LEAST_SEARCHES, MOST_SEARCHES):
         named: dict[str, frozenset[str]] = {}
         for name in drained:
-            (forecast,) = simulate_drain(snapshot, [name], made_at="", most_courses=searches)
+            (forecast,) = simulate_drain(snapshot, [name], made_at="", most_scenarios=searches)
             named.update({pod.title: frozenset(pod.landing) for pod in forecast.pods})
         happened = [(pod, node) for each in landed.values() for course in each for pod, node in course]
         yield Counted(
@@ -126,9 +138,9 @@ def page(found: Sequence[Counted], seed: int, times: int) -> str:
     rows = "\n".join(each.row() for each in found)
     return f"""# What fewer searches cost a forecast
 
-`make bench-accuracy-searches`; drains and searches were drawn with {seed}. The library against itself: clusters of the
-plan's bench, {PODS_PER_NODE} pods a node, each drain simulated {times} times with a search of its own. *Inside* are
-landings on a node that the forecast names; its set should hold 95 of 100.
+`make bench-accuracy-searches`; drains and searches were drawn with {seed}. The library is compared with itself, on
+the clusters of the plan's bench with {PODS_PER_NODE} pods a node. Each drain is simulated {times} times, each time with
+another random search. *Inside*: landings on a node that the forecast names; they should be 95 of 100.
 
 | nodes | searches | drains | landings | inside | nodes in a set |
 |---:|---:|---:|---:|---:|---:|

@@ -2,7 +2,7 @@
 
 The clusters, drains and records are those of `python -m bench.accuracy.sampled`. The bench chooses the clusters' seeds
 when it runs, and prints them. It learns from the bindings of each drain in the order in which a watch shows them. After
-twenty bindings, each drain is forecast with and without what was learned, and both forecasts are compared with the
+twenty bindings, each drain is forecast twice: with and without what was learned. Both forecasts are compared with the
 nodes on which the pods landed.
 """
 
@@ -23,20 +23,20 @@ from bench.accuracy.drained import KINDS
 from bench.accuracy.records import DrainRecord, paths, read
 from bench.accuracy.sampled import begun, interval, record, seed_of, total
 from scheduler_core.cycle import NoProfileError, Scheduler
-from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.learning.search_estimate import SearchEstimate
 from scheduler_core.simulation.drain import most_searches, simulate_drain
 from scheduler_core.snapshot.loading import load_pages
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import replace_value
 from tests.cluster.harness.measures.accuracy import Score, score
-from tests.cluster.harness.measures.drains import foretold
+from tests.cluster.harness.measures.drains import with_forecast
 
 INTRODUCTION = """# What bindings teach where the scheduler samples, measured
 
 Written by `make bench-accuracy-learned` on {cores} cores; the clusters' seeds were drawn with {seed}. Clusters,
-drains and columns are those of [sampled.md](sampled.md). *Learned*: forecast with what was learned from the bindings of
-the cluster's earlier drains, {least} or more; earlier drains do not count. *Without*: the same drains, forecast
-without."""
+drains and columns are those of [sampled.md](sampled.md). *Learned*: the bindings of the cluster's earlier
+drains, at least {least}, had shown where the scheduler's searches start. *Without*: the same drains, forecast without
+this knowledge. Drains before the first {least} bindings do not count."""
 HEADER = (
     "cluster",
     "drains",
@@ -67,10 +67,14 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--kind", action="append", choices=list(KINDS), help="of clusters; otherwise varied")
-    parser.add_argument("--clusters", type=int, default=10, help="of each kind")
+    parser.add_argument(
+        "--kind", action="append", choices=list(KINDS), help="kind of cluster; repeatable; by default varied"
+    )
+    parser.add_argument("--clusters", type=int, default=10, help="clusters of each kind")
     parser.add_argument("--drains", type=int, default=8, help="nodes drained in each cluster")
-    parser.add_argument("--also", type=Path, action="append", help="a folder with earlier records: judged as well")
+    parser.add_argument(
+        "--also", type=Path, action="append", help="a folder with earlier records, which are scored too; repeatable"
+    )
     given, folder, seed = begun(parser, "learned")
     folders = [folder, *(given.also or ())]
     seeds = " and ".join(str(seed_of(each, None)) for each in folders)
@@ -94,50 +98,54 @@ def judged(folder: Path, kind: str) -> list[LearnedPair]:
 
 
 def judge(drains: Sequence[Path]) -> list[LearnedPair]:
-    """Learns from the drains of one cluster, one after another. Scores the forecasts of each drain before which enough
-    bindings were seen."""
-    scheduler, belief, found = Scheduler(), None, []
+    """Learns from the drains of one cluster, one after another. Scores the forecasts of a drain if enough bindings were
+    seen before that drain."""
+    scheduler, estimate, found = Scheduler(), None, []
     number, seconds, known = 0, 0.0, frozenset[str]()
     for path in drains:
         done = read(path)
         listed = load_pages(done.happened.pages)
         uids = frozenset(pod.uid for pod in listed.placed_pods)
-        if belief is None or not uids & known:  # an interrupted bench makes the cluster, and its scheduler, again
-            belief, number, seconds = SearchBelief.unknown(listed, scheduler), 0, 0.0
+        if estimate is None or not uids & known:  # an interrupted bench makes the cluster, and its scheduler, again
+            estimate, number, seconds = SearchEstimate.unknown(listed, scheduler), 0, 0.0
         known = uids
-        if belief.bindings >= LEAST_BINDINGS:
-            found.append(_pair(done, listed, belief, scheduler))
+        if estimate.bindings >= LEAST_BINDINGS:
+            found.append(_pair(done, listed, estimate, scheduler))
         more, took = others(done)
         number, seconds = number + more, seconds + took
-        belief = replace_value(learned_from(done, listed, belief, scheduler), others=number / max(1.0, seconds))
+        estimate = replace_value(learned_from(done, listed, estimate, scheduler), others=number / max(1.0, seconds))
     return found
 
 
-def learned_from(done: DrainRecord, listed: Snapshot, belief: SearchBelief, scheduler: Scheduler) -> SearchBelief:
-    """Returns the belief, that is what is known about the scheduler's next search, updated with the drain's
-    bindings."""
+def learned_from(done: DrainRecord, listed: Snapshot, estimate: SearchEstimate, scheduler: Scheduler) -> SearchEstimate:
+    """Updates, with the drain's bindings, what is known about the start of the scheduler's next search."""
     for seen in bindings(done, listed):
         if seen.pod is None:
-            belief = belief.unseen(seen.before)
+            estimate = estimate.after_unknown_binding(seen.before)
             continue
         try:
-            expected = belief.expect(seen.before, scheduler, seen.pod)
+            expected = estimate.expect(seen.before, scheduler, seen.pod)
         except NoProfileError:
             continue
-        belief = belief.told(expected, seen.node)
-    return belief
+        estimate = estimate.after_binding(expected, seen.node)
+    return estimate
 
 
-def _pair(done: DrainRecord, listed: Snapshot, belief: SearchBelief, scheduler: Scheduler) -> LearnedPair:
-    searches = belief.searches(listed, scheduler, most_searches(len(listed.nodes)))
+def _pair(done: DrainRecord, listed: Snapshot, estimate: SearchEstimate, scheduler: Scheduler) -> LearnedPair:
+    searches = estimate.searches(listed, scheduler, most_searches(len(listed.nodes)))
     forecasts = (simulate_drain(listed, [done.node], made_at="", searches=each) for each in (None, searches))
-    without, learned = (score(foretold(done.happened, listed, forecast)) for (forecast,) in forecasts)
-    print(f"{done.cluster} {done.node}: {learned.inside} of {learned.pods}", file=sys.stderr, flush=True)
+    without, learned = (score(with_forecast(done.happened, listed, forecast)) for (forecast,) in forecasts)
+    print(
+        f"{done.cluster} {done.node}: {learned.inside} of {learned.pods} pods inside the forecast",
+        file=sys.stderr,
+        flush=True,
+    )
     return LearnedPair(done.cluster, without, learned)
 
 
 def section(pairs: Sequence[LearnedPair]) -> Iterator[str]:
-    """Returns the lines of one kind of cluster: a row for each cluster, the total with an interval, and each miss."""
+    """Returns the lines about one kind of cluster: a row for each cluster, the total with a confidence interval, and
+    each wrong forecast."""
     rows = [
         (name, [pair for pair in pairs if pair.cluster == name]) for name in dict.fromkeys(p.cluster for p in pairs)
     ]
@@ -146,7 +154,7 @@ def section(pairs: Sequence[LearnedPair]) -> Iterator[str]:
     for name, each in (*rows, ("all", pairs)):
         yield f"| {' | '.join((name, *_cells(each)))} |"
     low, high = interval([pair.learned for pair in pairs], random.Random(1))
-    yield f"\nLearned, inside, resampled by drain: {low:.1f} to {high:.1f} % (95 of 100 resamples)."
+    yield f"\nLearned, inside: 95 % interval {low:.1f} to {high:.1f} %, by resampling drains."
     yield from misses([(name, total([pair.learned for pair in each])) for name, each in rows])
 
 

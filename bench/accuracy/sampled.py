@@ -6,8 +6,8 @@ default configuration. Its log says how many nodes each cycle evaluated, which g
 same drains are also forecast with that start, to show the value of knowing it.
 
 Each drain is recorded when it is over, with its score in a file beside it. An interrupted bench continues if it is
-started with the same --record. With --replay, the bench scores the records again with the current model and without a
-control plane.
+started with the same --record. With --replay, the bench scores the records again with the current scheduler_core and
+without a control plane.
 """
 
 from __future__ import annotations
@@ -30,21 +30,23 @@ from bench.accuracy.records import paths, read
 from scheduler_core.simulation.drain import simulate_drain
 from scheduler_core.snapshot.loading import load_pages
 from tests.cluster.harness.measures.accuracy import Score, score
-from tests.cluster.harness.measures.drains import foretold
+from tests.cluster.harness.measures.drains import with_forecast
 
 INTRODUCTION = """# How often forecasts are right where the scheduler samples, measured
 
-Written by `make bench-accuracy-sampled` on {cores} cores; the clusters' seeds were drawn with {seed}. Nodes of clusters
-with the default scheduler are drained for real on the real control plane, and given back; each forecast is made from
-what was listed right before. *Inside*: landed in the set that holds 95 of 100 cases. *First*: on the node that was
-named first. *Known start*: the same model, told where the scheduler's search begins."""
+Written by `make bench-accuracy-sampled` on {cores} cores; the clusters' seeds were drawn with {seed}. Clusters with
+the default scheduler run on a real control plane. Each node is forecast from lists that were read just before, then
+drained, then uncordoned. *Inside*: the pod landed on one of the nodes of the forecast, which should hold in 95 of 100
+cases. *First*: it landed on the node that the forecast names first. *Known start*: the same forecast, if it knows
+where the scheduler's search begins."""
 HEADER = ("cluster", "drains", "landings", "inside", "first", "mean set", "known start: inside", "mean set")
 _RESAMPLES = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two forecasts of one drain: one without and one with knowledge of where the search starts."""
+    """Two forecasts of one drain: one without and one with knowledge of where kube-scheduler's next search for a node
+    starts."""
 
     kind: str
     cluster: str
@@ -59,8 +61,10 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--kind", action="append", choices=list(KINDS), help="of clusters; repeatable; otherwise all")
-    parser.add_argument("--clusters", type=int, help="of each kind; otherwise as many as the kind names")
+    parser.add_argument(
+        "--kind", action="append", choices=list(KINDS), help="kind of cluster; repeatable; by default all"
+    )
+    parser.add_argument("--clusters", type=int, help="clusters of each kind; by default as many as `KINDS` says")
     parser.add_argument("--drains", type=int, default=5, help="nodes drained in each cluster")
     given, folder, seed = begun(parser, "sampled")
     print(INTRODUCTION.format(cores=os.cpu_count(), seed=seed), flush=True)
@@ -78,16 +82,19 @@ def main() -> None:
 def begun(parser: argparse.ArgumentParser, name: str) -> tuple[argparse.Namespace, Path, int]:
     """Parses the options of a bench that records drains. Returns all options, the folder of the records, and the
     seed."""
-    parser.add_argument("--seed", type=int, help="chooses the clusters' seeds; by default random")
-    parser.add_argument("--record", type=Path, help="a folder for the records; existing ones are not made again")
-    parser.add_argument("--replay", type=Path, help="a folder with what happened: judged, and nothing is drained")
+    parser.add_argument("--seed", type=int, help="seed for the choice of the clusters' seeds; by default random")
+    parser.add_argument(
+        "--record", type=Path, help="folder for the records; clusters with a record are not drained again"
+    )
+    parser.add_argument("--replay", type=Path, help="folder with records to score; no cluster is drained")
     given = parser.parse_args()
     folder = given.replay or given.record or Path(tempfile.mkdtemp(prefix=f"careen-{name}-records-"))
     return given, folder, seed_of(folder, given.seed)
 
 
 def seed_of(folder: Path, wanted: int | None) -> int:
-    """Returns the seed of the folder, or None if no bench has begun there."""
+    """Returns the seed that the folder stores. If it stores none, first stores `wanted`, or a random seed if `wanted`
+    is None."""
     kept = folder / "seed"
     if not kept.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,13 +118,18 @@ def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
 
 
 def judge(path: Path) -> None:
-    """Scores one drain with the current model and writes the score next to the record."""
+    """Scores two forecasts of the recorded drain, which the current scheduler_core computes, and writes the score next
+    to the record."""
     record = read(path)
     happened = record.happened
     snapshot = load_pages(happened.pages)
     forecasts = (simulate_drain(snapshot, [record.node], made_at="", start=start) for start in (None, record.start))
-    said, known = (score(foretold(happened, snapshot, forecast)) for (forecast,) in forecasts)
-    print(f"{record.kind} {record.cluster} {record.node}: {said.inside} of {said.pods}", file=sys.stderr, flush=True)
+    said, known = (score(with_forecast(happened, snapshot, forecast)) for (forecast,) in forecasts)
+    print(
+        f"{record.kind} {record.cluster} {record.node}: {said.inside} of {said.pods} pods inside the forecast",
+        file=sys.stderr,
+        flush=True,
+    )
     fresh = path.with_suffix(".fresh-score")
     fresh.write_bytes(msgspec.json.encode(Pair(record.kind, record.cluster, said, known)))
     fresh.replace(_score_of(path))
@@ -128,7 +140,8 @@ def _score_of(path: Path) -> Path:
 
 
 def section(pairs: Sequence[Pair]) -> Iterator[str]:
-    """Returns the lines of one kind of cluster: a row for each cluster, the total with an interval, and each miss."""
+    """Returns the lines about one kind of cluster: a row for each cluster, the total with a confidence interval, and
+    each wrong forecast."""
     clusters = dict.fromkeys(pair.cluster for pair in pairs)
     rows = [(name, [pair for pair in pairs if pair.cluster == name]) for name in clusters]
     yield f"\n| {' | '.join(HEADER)} |"
@@ -136,10 +149,10 @@ def section(pairs: Sequence[Pair]) -> Iterator[str]:
     for name, each in (*rows, ("all", pairs)):
         yield f"| {' | '.join((name, *_cells(each)))} |"
     low, high = interval([pair.said for pair in pairs], random.Random(1))
-    yield f"\nInside, resampled by drain: {low:.1f} to {high:.1f} % (95 of 100 resamples)."
+    yield f"\nInside: 95 % interval {low:.1f} to {high:.1f} %, by resampling drains."
     said, known = total([pair.said for pair in pairs]), total([pair.told_start for pair in pairs])
     if known.mean_size:
-        yield f"The mean set is {said.mean_size / known.mean_size:.2f} times that of the known start."
+        yield f"The forecasts name {said.mean_size / known.mean_size:.2f} times as many nodes as with a known start."
     yield from misses([(name, total([pair.said for pair in each])) for name, each in rows])
 
 
@@ -158,8 +171,8 @@ def total(scores: Sequence[Score]) -> Score:
 
 
 def interval(scores: Sequence[Score], chance: random.Random) -> tuple[float, float]:
-    """Returns a confidence interval of the share of hits. It resamples drains instead of landings, because the landings
-    of one drain depend on each other."""
+    """Returns a confidence interval of the share of right forecasts. It resamples drains instead of pods, because the
+    nodes that the pods of one drain get depend on each other."""
     shares = []
     for _ in range(_RESAMPLES):
         drawn = chance.choices(scores, k=len(scores))

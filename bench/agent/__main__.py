@@ -32,7 +32,6 @@ from bench.agent.configured import a_quiet_prometheus, everything
 from drydock.server.testing import RunningServer, server_in_thread
 
 ROOT = Path(__file__).parents[2]
-WITH_DOCSTRINGS = "/(careen/cli|numpy)/"
 NOT_NEEDED = "/(tests?|idlelib|lib2to3|site-packages/(mypy|mypyc|pip|hypothesis|scipy|kubernetes/aio))/"
 NODE = "bench-node"
 NAMESPACE = "careen"
@@ -105,7 +104,8 @@ def seed(server: RunningServer) -> None:
 
 
 def compile_as_the_image(folder: Path) -> dict[str, str]:
-    """Writes the image's bytecode, without docstrings, to the folder. Returns the environment of agents that use it."""
+    """Compiles the agent and its libraries into the folder, to bytecode without docstrings as in the image. Returns the
+    environment variables with which an agent uses this bytecode."""
     environment = {"PYTHONPYCACHEPREFIX": str(folder)}
     paths = sysconfig.get_paths()
     for sources in (paths["stdlib"], paths["purelib"], ROOT / "operator", ROOT / "scheduler_core"):
@@ -113,8 +113,6 @@ def compile_as_the_image(folder: Path) -> dict[str, str]:
             [
                 sys.executable,
                 ROOT / "mk/image/bytecode.py",
-                "--keep",
-                "/(careen/cli|numpy)/",
                 "--skip",
                 NOT_NEEDED,
                 sources,
@@ -159,7 +157,8 @@ def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: st
 
 
 def start(server: RunningServer, folder: Path, times: int = 5) -> None:
-    """Prints the processor time of a process from its start to the end of its first turn."""
+    """Prints the processor time of an agent process from its start to the end of the first round of the agent's loop
+    (observe, decide, apply)."""
     seconds = []
     for _ in range(times):
         with an_agent(server, folder) as process:
@@ -188,7 +187,8 @@ def wait_for_port(log: Path) -> int:
 
 
 def is_ready(port: int) -> bool:
-    """Whether the agent's readiness probe passes, that is whether the agent has completed a turn."""
+    """Whether the agent's readiness probe passes, that is whether the agent has completed one round of its loop
+    (observe, decide, apply)."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)
@@ -212,13 +212,14 @@ def idle(server: RunningServer, folder: Path, seconds: float) -> None:
         made = list(server.api.requests)[before:]
     print(f"idle agent, resident memory, MiB        {memory.resident:.1f}")
     print(f"idle agent, private memory, MiB         {memory.private:.1f}")
-    print(f"requests in {seconds:.0f} s idle                {len(made)}")
+    print(f"requests while idle for {seconds:.0f} s        {len(made)}")
     for (verb, resource), count in sorted(Counter((record.verb, record.resource) for record in made).items()):
         print(f"- {verb} {resource:<32} {count}")
 
 
 def with_everything(server: RunningServer, folder: Path, seconds: float) -> None:
-    """Memory of an agent that uses every feature, while a health query refuses its reboot."""
+    """Measures the memory of an agent that uses every feature, while the result of a Prometheus query keeps the node
+    from rebooting, and prints it."""
     (folder / "var/run").mkdir(parents=True)
     with a_quiet_prometheus() as url, an_agent(server, folder, *everything(folder, url)) as process:
         wait_until_tainted(server, expected=True)
@@ -257,7 +258,7 @@ def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60)
 
 def taints(server: RunningServer, folder: Path, times: int) -> None:
     """Measures how fast the agent sets and removes the taint, while the need of a reboot begins and ends repeatedly. A
-    manual lock and a closed window prevent the reboot."""
+    lock that a person holds and a closed reboot window prevent the reboot."""
     held = {"metadata": {"annotations": {"weave.works/kured-node-lock": '{"nodeID":"manual"}'}}}
     daemonset = server.get("daemonsets", "careen", NAMESPACE)
     assert daemonset is not None
@@ -273,7 +274,7 @@ def taints(server: RunningServer, folder: Path, times: int) -> None:
             wait_until_tainted(server, expected=False)
     imports((folder / "agent.log").read_text())
     print(
-        f"need to taint while blocked, s          {min(leads):.1f} / {statistics.median(leads):.1f} / "
+        f"from need to taint while blocked, s     {min(leads):.1f} / {statistics.median(leads):.1f} / "
         f"{max(leads):.1f}   (least / median / greatest of {times})"
     )
 

@@ -1,11 +1,11 @@
 """Measures what each trick of `cluster/wire/lean_imports.py` saves. Runs the agent's imports with all tricks, then with
 one trick switched off at a time.
 
-python -m bench.agent.tricks [--times 5]
+    python -m bench.agent.tricks [--times 5]
 
-The figures are the private memory and the processor time of a process with the agent's imports: the median memory and
-the least time of several processes. The savings of single tricks do not add up, because a module that two tricks leave
-out is loaded only if both are off.
+For each case, the bench starts several processes that only do the agent's imports. It reports their median private
+memory and their least processor time. The savings of single tricks do not add up: if two tricks leave out the same
+module, it is loaded only when both are off.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class AgentCost:
 
 
 def cost_without(*tricks: str, times: int) -> AgentCost:
-    """Returns the median memory and the least time of several processes. The least time counts, because other work on
-    the machine only adds time."""
+    """Returns the median memory and the least time of several processes that do the agent's imports without these
+    tricks. The least time counts, because other work on the machine only adds time."""
     found = [_measure(*tricks) for _ in range(times)]
     return AgentCost(statistics.median(each.private_kib for each in found), min(each.seconds for each in found))
 
@@ -100,10 +100,10 @@ def main() -> None:
     arguments = parser.parse_args()
     head = f"""# What each trick of the agent's imports saves
 
-`make bench-tricks`, Python {platform.python_version()}: of {arguments.times} processes each, the median memory and the
-least time. What is left of the agent is in [results.md](results.md); the tricks are in
-`operator/careen/cluster/wire/lean_imports.py`. Tricks overlap: what two of them leave out is saved as long as one of
-them is on."""
+`make bench-tricks`, Python {platform.python_version()}: the median memory and the least time of
+{arguments.times} processes. [results.md](results.md) has the memory that the agent still needs. The tricks are in
+`operator/careen/cluster/wire/lean_imports.py`. Tricks overlap: a module that two tricks leave out is loaded only if
+both are off."""
     lines = [head, ""]
     for line in rows(arguments.times):
         print(line, flush=True)

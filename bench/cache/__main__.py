@@ -2,13 +2,13 @@
 
     python -m bench.cache [--nodes 5000] [--events 1000000]
 
-The cluster is that of the scheduler's bench, 30 pods a node, read from its list pages. In the events, one pod after
-another is deleted, and a new pod is created, bound and started. Every thousandth pod has a new template with its own
-labels. After every part of the events the bench takes a snapshot and schedules a pod.
+The cluster is that of the scheduler's bench, with 30 pods a node, read from its list pages. The events delete one pod
+after another, and create, bind and start a new pod each time. Every thousandth pod has a new template with its own
+labels. From time to time the bench takes a snapshot and schedules a pod on it.
 
-Times are the processor time of one thread. They include parsing the JSON of the events, but not making the events.
-Memory is that of the process, including the bench itself. Blocks are those that Python's allocator has given out: they
-show what is in use, without memory that Python keeps free.
+Times are the processor time of one thread. They include parsing the JSON of the events, but not creating the events.
+Memory is that of the whole process, including the bench. "Blocks" are the blocks that Python's allocator has given out,
+that is the memory in use.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--derived", type=int, nargs="*", default=[100, 1000, 5000], help="sizes for the last table")
+    parser.add_argument(
+        "--derived", type=int, nargs="*", default=[100, 1000, 5000], help="numbers of nodes in the last table"
+    )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-cache")
     given = parser.parse_args()
     print(f"# A cluster in memory\n\n`python -m bench.cache --nodes {given.nodes} --events {given.events}`\n")
@@ -62,8 +64,10 @@ def main() -> None:
         )
     )
     del cache
-    print("\nWhat it takes to derive a snapshot from another one, in microseconds of processor time; the last two")
-    print("with the columns of all nodes, which the first decision on it needs:\n")
+    print(
+        "\nThe processor time to derive a snapshot from another one, in microseconds. The last two columns include\n"
+        "the arrays of all nodes, which the first decision on a snapshot needs:\n"
+    )
     print("\n".join(_table(["NODES", *DERIVED], (_derive(given.folder, size, given.seed) for size in given.derived))))
 
 

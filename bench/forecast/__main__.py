@@ -51,16 +51,18 @@ class ForecastCost:
 
 
 def main() -> None:
-    """Prints a row for each cluster and source, then the requests to the server, then the agent's memory after
-    forecasts."""
+    """Prints a row for each cluster and each source (a dump or an API server), then the requests to the server, then
+    the agent's memory after forecasts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, action="append", help="repeatable; otherwise 100 and 5000")
+    parser.add_argument(
+        "--nodes", type=int, action="append", help="size of the cluster; repeatable; by default 100 and 5000"
+    )
     parser.add_argument(
         "--from",
         dest="sources",
         action="append",
         choices=["files", "server"],
-        help="repeatable; otherwise both; the server needs Go",
+        help="where the forecast reads the cluster; repeatable; by default both; the server needs Go",
     )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
@@ -68,11 +70,9 @@ def main() -> None:
         "--folder",
         type=Path,
         default=Path(tempfile.gettempdir()) / "careen-bench-forecast",
-        help="keeps clusters for the next run",
+        help="folder that keeps the clusters for the next run",
     )
-    parser.add_argument(
-        "--without-bytecode", action="store_true", help="every module of careen is compiled in every run"
-    )
+    parser.add_argument("--without-bytecode", action="store_true", help="compile every module of careen in every run")
     given = parser.parse_args()
     environment = _environment(given.folder / "bytecode", has_bytecode=not given.without_bytecode)
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, median of {given.runs}\n")
@@ -139,10 +139,10 @@ def left_behind(arguments: list[str]) -> str:
         ).stdout
     )
     before, first, second = told["resident_mib"]
-    numpy = "with numpy in it" if told["has_numpy"] else "without numpy"
+    numpy = "has" if told["has_numpy"] else "has not"
     return (
-        f"agent {before} MiB before, {first} after one forecast, {second} after two, {numpy}; its child at "
-        f"most {told['peak_of_children_mib']} MiB"
+        f"agent: {before} MiB before, {first} after one forecast, {second} after two; it {numpy} loaded numpy; "
+        f"the forecast's process: at most {told['peak_of_children_mib']} MiB"
     )
 
 
@@ -159,8 +159,8 @@ def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 
 @contextmanager
 def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Runs a real kube-apiserver with the bench's cluster. Yields the options of `careen forecast` that read it, and
-    what the reading costs."""
+    """Runs a real kube-apiserver with the bench's cluster. Yields the options of `careen forecast` that read it, and a
+    sentence about the requests that the reading needs."""
     from bench.forecast.store import FilledControlPlane
     from tests.cluster.harness.machines.control_plane import a_control_plane
 
@@ -190,7 +190,7 @@ async def asked(kubeconfig: Path) -> str:
     pods = sum(1 for path, _ in counted if path.endswith("/pods"))
     return (
         f"{len(counted)} requests ({pods} pages of pods), {sum(size for _, size in counted):,} bytes of "
-        f"JSON; reading alone {took:.1f} s"
+        f"JSON; reading them took {took:.1f} s"
     )
 
 

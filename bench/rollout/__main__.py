@@ -2,9 +2,9 @@
 
 The nodes have 8 cpu and 32 Gi, in 3 zones. There are 99 pods of 7 controllers, 5 budgets, zone spread on two
 controllers, required host anti-affinity on two, one StatefulSet, and 2 DaemonSets; the pods request 65 % of the cpu.
-Pods start in 3 s and stop in 1 s; a boot takes 5 s (`--boot`). All sentinels appear at the beginning. The time ends
-when every node is ready and schedulable again and the lock has no claim. `--seed` generates another cluster of that
-kind; the same seed always places the pods in the same way.
+Pods start in 3 s and stop in 1 s; a boot takes 5 s (`--boot`). All sentinels (files by which a host says that it needs
+a reboot) appear at the beginning. The time ends when every node is ready and schedulable again and the lock has no
+claim. `--seed` generates another cluster of that kind; the same seed always places the pods in the same way.
 """
 
 from __future__ import annotations
@@ -66,24 +66,24 @@ def _options() -> argparse.Namespace:
         help="command of an agent; placeholders: see tests/cluster/harness/machines/agents.py. Default: this "
         "repository's careen",
     )
-    parser.add_argument("--kured", type=Path, help="a kured program, run with the flags that suit it best")
+    parser.add_argument("--kured", type=Path, help="a kured program; the bench runs it with KURED_FLAGS")
     parser.add_argument(
         "--identity",
         choices=("careen", "kured"),
-        help="whose DaemonSet and rights the --agent uses (default: careen's)",
+        help="the DaemonSet and the rights that the --agent uses (default: those of careen)",
     )
-    parser.add_argument("--flags", default="", help="flags to add to the agent's; of a repeated flag, this one counts")
-    parser.add_argument("--seed", type=int, default=0, help="which cluster; 0 is the reference")
-    parser.add_argument("--asking", type=int, default=NODES, help="how many of the 12 hosts ask")
+    parser.add_argument("--flags", default="", help="more flags for the agent; they override its other flags")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the cluster; 0 is the reference")
+    parser.add_argument("--asking", type=int, default=NODES, help="how many of the 12 hosts need a reboot")
     parser.add_argument("--boot", type=float, default=5.0, help="seconds that a host takes to boot")
     parser.add_argument(
         "--warm-up",
         type=float,
-        help="seconds between the start of the agents and t0 (kured: its start delay is up to 90 s)",
+        help="seconds between the start of the agents and the first need (kured waits up to 90 s before it works)",
     )
     parser.add_argument("--limit", type=float, default=1800, help="give up after this many seconds")
     parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--json", help="write every figure there too, after each run")
+    parser.add_argument("--json", help="file to which every figure is written after each run")
     parser.add_argument("--keep", action="store_true", help="keep the logs")
     return parser.parse_args()
 
@@ -135,7 +135,7 @@ def _rows(result: Result) -> list[str]:
         ("pod moves (floor)", f"{figures.moves.total} ({figures.moves.floor})"),
         ("repeat moves", str(figures.moves.repeat)),
         ("pending pod-seconds", f"{figures.moves.pending_seconds:.0f}"),
-        ("- of which unscheduled", f"{figures.moves.unscheduled_seconds:.1f}"),
+        ("pending pod-seconds, not yet scheduled", f"{figures.moves.unscheduled_seconds:.1f}"),
         ("pods pending at the end", str(result.pending_at_the_end)),
         ("nodes tainted before their cordon", f"{figures.tainted} of {result.asked}"),
         ("sentinel to taint, s", _spread(figures.sentinel_to_taint)),
@@ -146,21 +146,21 @@ def _rows(result: Result) -> list[str]:
         ("- by call", calls),
         ("- answered 429", str(requests.too_many)),
         ("processor time of all agents, s", f"{result.processor_seconds:.1f}"),
-        ("- before that, starts and warm-up", f"{result.starting_seconds:.1f}"),
+        ("processor time of starts and warm-up, s", f"{result.starting_seconds:.1f}"),
         ("agent RSS idle, MiB", _memories(result.idle, "resident")),
         ("agent private memory idle, MiB", _memories(result.idle, "private")),
         ("agent RSS greatest, MiB", _memories(result.working, "resident")),
-        ("agent private memory then, MiB", _memories(result.working, "private")),
+        ("agent private memory at greatest RSS, MiB", _memories(result.working, "private")),
         ("agent crashes", str(result.crashes)),
     ]
     return [f"{name:<44} {value}" for name, value in table] + [
-        "(three figures with slashes: least / median / greatest)"
+        "(three figures with slashes are: least / median / greatest)"
     ]
 
 
 def _medians(results: Sequence[Result]) -> list[str]:
     """Returns the median of each figure over several runs. Single runs differ, because the scheduler chooses among
-    equal nodes at random, and agents take their turns at different times."""
+    equal nodes at random, and the agents' loops run at different times."""
     figures = [result.rollout for result in results]
     rows: dict[str, list[float]] = {
         "wall, s": [one.wall for one in figures],
@@ -172,7 +172,7 @@ def _medians(results: Sequence[Result]) -> list[str]:
         "processor time of all agents, s": [result.processor_seconds for result in results],
     }
     return [
-        f"of {len(results)} runs (least / median / greatest)",
+        f"all {len(results)} runs together (least / median / greatest)",
         *(f"{name:<44} {_spread(spread(values))}" for name, values in rows.items()),
     ]
 

@@ -45,10 +45,12 @@ class Figure:
 
 FIGURES = (
     Figure(name="pods moved", of=lambda run: run.moves),
-    Figure(name="- more than the floor", of=lambda run: None if run.floor is None else run.moves - run.floor),
+    Figure(
+        name="moves above the possible minimum", of=lambda run: None if run.floor is None else run.moves - run.floor
+    ),
     Figure(name="moved again (repeat moves)", of=lambda run: run.repeat),
     Figure(name="seconds pending, all pods", of=lambda run: run.pending),
-    Figure(name="- of which not scheduled", of=lambda run: run.unscheduled, digits=1),
+    Figure(name="seconds not yet scheduled, all pods", of=lambda run: run.unscheduled, digits=1),
     Figure(name="nodes tainted before their cordon", of=lambda run: run.tainted),
     Figure(name="lead time, s: median of the nodes", of=lambda run: run.lead[1] if run.lead else None),
     Figure(name="most nodes down at once", of=lambda run: run.most_down),
@@ -65,10 +67,10 @@ PANELS = (
 
 def tables(runs: Sequence[Run], agents: Mapping[str, str], nodes: int) -> str:
     """Returns Markdown tables, one for each number of `nodes` that need a reboot. `agents` gives the columns in order:
-    the key of the runs, and the heading."""
+    it maps the name of an agent in `runs` to the heading of the agent's column."""
     parts = []
     for asking in scenarios(runs):
-        title = f"All {nodes} nodes ask" if asking == nodes else f"{asking} of the {nodes} nodes ask"
+        title = f"All {nodes} nodes reboot" if asking == nodes else f"{asking} of the {nodes} nodes reboot"
         parts.append(f"### {title}\n\n{_tables([run for run in runs if run.asking == asking], agents)}")
     return "\n\n".join(parts)
 
@@ -79,7 +81,9 @@ def scenarios(runs: Sequence[Run]) -> list[int]:
 
 
 def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
-    """Yields the tables. Leaves out agents that have no runs and figures that have no values."""
+    """Returns two tables, of all figures and of the repeat moves by seed, and the comparisons of the agents. Leaves out
+    agents that have no runs and figures that have no values.
+    """
     shown = {key: heading for key, heading in agents.items() if any(run.agent == key for run in runs)}
     seeds = sorted({run.seed for run in runs})
     rows = [["least / median / greatest", *shown.values()]]
@@ -91,7 +95,7 @@ def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
 
 
 def comparisons(runs: Sequence[Run], agents: Mapping[str, str]) -> list[str]:
-    """Returns a text for each other agent, which compares the first agent with it, seed by seed."""
+    """Returns a line for each agent but the first, which compares the first agent with this agent, seed by seed."""
     first, *others = agents
     return [_compared(runs, first, other, agents) for other in others]
 
@@ -100,14 +104,14 @@ def _compared(runs: Sequence[Run], one: str, other: str, agents: Mapping[str, st
     pairs = differences(runs, one, other)
     shown = ", ".join(f"{pair:+d}" for pair in pairs)
     return (
-        f"* {agents[one]} less {agents[other]}: {shown} repeat moves, {fmean(pairs):+.1f} in the mean. "
-        f"Were the two alike, a mean as far from zero would come up in {chance_of(pairs):.0%} of cases."
+        f"* {agents[one]} minus {agents[other]}: {shown} repeat moves, {fmean(pairs):+.1f} on average. "
+        f"If both were equally good, chance alone would give such an average in {chance_of(pairs):.0%} of cases."
     )
 
 
 def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
-    """Returns, for each seed that both agents have run, the repeat moves of the first agent minus those of the
-    second."""
+    """Returns, for each seed that both agents have run, the repeat moves (a pod is moved a second time) of the agent
+    `one` minus those of the agent `other`."""
     repeat = {(run.agent, run.seed): run.repeat for run in runs}
     seeds = sorted({run.seed for run in runs})
     return [
@@ -116,8 +120,8 @@ def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
 
 
 def chance_of(pairs: Sequence[int]) -> float:
-    """Returns the probability that the mean is at least as far from zero by chance alone, if each difference had a
-    random sign. The result is exact, because every combination of signs is counted.
+    """Returns the probability that the mean of these differences is at least as far from zero by chance alone, that is
+    if each difference had a random sign. The result is exact, because every combination of signs is counted.
 
     With n pairs it is never below 2 / 2**n, so five pairs cannot show less than 6 %.
     """
@@ -149,7 +153,7 @@ def plot(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
             parts.append(f'<g transform="translate({column * WIDTH},{row * HEIGHT})">')
             some = [run for run in runs if run.asking == asking]
             parts += [
-                *_panel(figure, f"{figure.name}: {asking} nodes ask", some, agents=shown, seeds=seeds, top=top),
+                *_panel(figure, f"{figure.name}: {asking} nodes reboot", some, agents=shown, seeds=seeds, top=top),
                 "</g>",
             ]
     for place, seed in enumerate(seeds):

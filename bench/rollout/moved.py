@@ -86,12 +86,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.rollout.moved", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kured", type=Path, help="a kured program; without one its columns are left out")
-    parser.add_argument("--agents", nargs="+", choices=HEADINGS, default=list(HEADINGS), help="only these")
+    parser.add_argument("--kured", type=Path, help="a kured program; without it, the columns of kured are left out")
+    parser.add_argument("--agents", nargs="+", choices=HEADINGS, default=list(HEADINGS), help="only these agents")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--asking", type=int, nargs="+", default=[NODES, 8], help="how many of the nodes need a reboot")
     parser.add_argument(
-        "--results", type=Path, default=RESULTS, help="rows of these agents and seeds are replaced in this file"
+        "--results", type=Path, default=RESULTS, help="file whose rows of these agents and seeds are replaced"
     )
     parser.add_argument(
         "--draw", action="store_true", help="measure nothing; write the page's table and plot from the results"
@@ -119,8 +119,8 @@ def with_tables(page: str, runs: Sequence[Run]) -> str:
 
 
 class _Kept:
-    """The file of results. It gets a row as soon as a roll-out ends; the row replaces an older row of the same
-    roll-out."""
+    """The file of results. It gets a row as soon as a roll-out ends. The new row replaces an older row with the same
+    agent, seed and number of nodes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -179,12 +179,12 @@ def _roll_out(
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         text = Path(file.name).read_text()
     if not text:
-        print(f"{variant.heading}, seed {seed}, {asking} ask: no figures\n{ran.stderr}", file=sys.stderr, flush=True)
+        print(f"{variant.heading}, seed {seed}, {asking} nodes: no figures\n{ran.stderr}", file=sys.stderr, flush=True)
         return
     run = run_of(variant.key, seed, asking, json.loads(text)[0])
     kept.add(run)
     print(
-        f"{variant.heading}, seed {seed}, {asking} ask: {run.moves} moves, {run.repeat} again, {run.wall:.0f} s",
+        f"{variant.heading}, seed {seed}, {asking} nodes: {run.moves} moves, {run.repeat} again, {run.wall:.0f} s",
         flush=True,
     )
 

@@ -41,7 +41,7 @@ def places(
     for manifest in waiting:
         pod = pod_from_manifest(manifest)
         found = scheduler.schedule(snapshot, pod)
-        assert found.node is not None, f"{pod.key} finds no node: {found.sentence}"
+        assert found.node is not None, f"no node fits {pod.key}: {found.sentence}"
         node = chance.choice(sorted(found.best))
         snapshot = snapshot.with_pod_placed(pod, node)
         placed.append((manifest, node))
@@ -59,7 +59,7 @@ def place_all(cluster: Cluster, workloads: Sequence[Object], seed: int) -> None:
         cluster.apply(*workloads)
         # All at once and in one order, otherwise the random choices would depend on the controllers' timing. Only a
         # StatefulSet's later pods come one by one, each when the previous one is ready.
-        cluster.wait_for("the controllers have made their pods", lambda: len(_waiting(cluster, order)) == at_once, 180)
+        cluster.wait_for("the controllers have created all pods", lambda: len(_waiting(cluster, order)) == at_once, 180)
 
         def next_ones_placed() -> bool:
             for pod, node in places(_objects(cluster), _waiting(cluster, order), chance):

@@ -1,12 +1,12 @@
 """Simulates the roll-outs of `make bench-moved` many times. With so many roll-outs, chance no longer hides the effects
-of the soft taint and of the order.
+of the soft taint (on nodes that wait for their reboot) and of the order of the nodes.
 
     python -m bench.rollout.simulated [--seeds 0 1 2 3 4 5] [--lots 20] [--asking 12]
 
 Each lot places the seed's pods again and chooses a random order of its nodes. The roll-out is simulated without the
 taint, with the taint, and with the taint in the order of careen's agents. With `--asking 6` only the first six nodes of
-the random order need a reboot, so their pods can move to the others. scheduler_core decides every landing as
-kube-scheduler would; budgets, timing and agents are left out.
+the random order need a reboot, so their pods can move to the others. scheduler_core chooses the node of every evicted
+pod as kube-scheduler would; budgets, timing and agents are left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.forecast import Forecast
-from scheduler_core.simulation.movable import movable_pods
+from scheduler_core.simulation.movable import movable_in_zone, movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.rollout_parts.rules import Rules
 from scheduler_core.simulation.timeline import Obstacle
@@ -64,8 +64,9 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lot:
-    """The repeat moves of three roll-outs from the same placement. `plain`: random order, no taint. `tainted`: the same
-    order, with the taint. `ordered`: careen's order, with the taint."""
+    """The repeat moves (a pod is moved a second time) of three roll-outs with the same initial placement of pods.
+    `plain`: random order of nodes, no taint. `tainted`: the same order, with careen's taint on waiting nodes.
+    `ordered`: careen's order, with the taint."""
 
     plain: int
     tainted: int
@@ -73,7 +74,8 @@ class Lot:
 
 
 def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
-    """Simulates one lot. Lots with the same number have the same placement and the same random order."""
+    """Simulates the three roll-outs of one `Lot`. Lots with the same number have the same initial placement of pods and
+    the same random order of nodes."""
     chance = random.Random(f"lot {drawn.seed} {lot}")
     snapshot = placed(drawn, chance)
     names = [name for name, _ in nodes()]
@@ -87,16 +89,22 @@ def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
 
 
 def as_agents_go(snapshot: Snapshot) -> RolloutRules:
-    """Returns the rules of careen's agents, which choose the order of the nodes. All needs begin together, and no
-    forecast refuses a node."""
+    """Returns the rules of careen's agents, which choose the order of the nodes. All nodes need their reboot from the
+    beginning, and no forecast keeps a node from its reboot."""
     views = [
         NodeView(name=node.name, uid=node.name, resource_version="", labels=node.labels) for node in snapshot.nodes
     ]
-    return RolloutRules(views, Policy(node_name="any", forecast=ForecastPolicy.OFF), moves=movable_pods(snapshot))
+    return RolloutRules(
+        views,
+        Policy(node_name="any", forecast=ForecastPolicy.OFF),
+        moves=movable_pods(snapshot),
+        moves_in_zone=movable_in_zone(snapshot),
+    )
 
 
 def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, taint_key: str | None) -> int:
-    """Simulates a roll-out over these nodes, one node at a time. Returns the number of repeat moves."""
+    """Simulates a roll-out over these nodes, one node at a time. Returns the number of repeat moves (a pod is moved a
+    second time)."""
     made = simulate_rollout(
         snapshot, asking, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=taint_key
     )
@@ -129,7 +137,8 @@ def difference(differences: Sequence[int]) -> str:
 
 @dataclass(slots=True)
 class InOrder:
-    """The `Rules` of a roll-out that reboots one node at a time, in the given order, and refuses none."""
+    """The `Rules` of a roll-out that reboots one node at a time, in the given order, and keeps no node from its
+    reboot."""
 
     order: tuple[str, ...]
     at_work: str = ""

@@ -49,14 +49,14 @@ def main() -> int:
         f"kube-scheduler: its own Go packages, {_version()}. {cluster.PODS_PER_NODE} pods a node. {PODS} pods "
         "are judged, a quarter each with spread constraints, required anti-affinity,"
     )
-    say("preferred (anti-)affinity and nothing special, each of an application of its own.\n")
+    say("preferred (anti-)affinity and nothing special. Each pod belongs to a different application.\n")
     say(
-        "*cold*: the very first answer after loading, which counts the cluster once. *new*: the first answer "
-        "for an application nobody asked about before (mean; without the very first of each kind)."
+        "*cold*: the very first decision after loading, which builds indexes of the cluster. *new*: the first "
+        "decision about a pod of another application (mean; without the first decision of each kind of pod)."
     )
     say(
-        f"*again*: the {ROUNDS - 1} answers after that (mean), which is also how kube-scheduler is timed. "
-        "*placed*: one after the other, each put on its node before the next is judged (mean).\n"
+        f"*again*: the next {ROUNDS - 1} decisions about the same pod (mean); kube-scheduler is timed in this way too. "
+        "*placed*: each pod is placed on its node before the next decision (mean).\n"
     )
     growth, wrong = _growth(options, sizes, say)
     _loading(options, say)
@@ -97,7 +97,7 @@ def _growth(
         real, again = _again(theirs), _again(ours)
         for name, value in zip(growth, (real, again), strict=True):
             growth[name].append((size, value))
-        same = "all equal" if not differing else f"{differing} of {len(ours)} differ"
+        same = "all equal" if not differing else f"{differing} of {len(ours)} decisions differ"
         say(
             f"| {size:,} | {size * cluster.PODS_PER_NODE:,} | {real:.2f} | {again:.2f} | {real / again:.0f} | "
             f"{_new(ours[len(cluster.KINDS) :]):.2f} | {placed:.2f} | {ours[0]['seconds'][0] * 1000:.0f} | {same} |"

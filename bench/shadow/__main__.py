@@ -40,9 +40,10 @@ STEMS = {
 }
 LEARNER = f"""## The learner alone
 
-{learner.BINDINGS} bindings of a scheduler whose start the belief does not know. *Searches*: those that the belief
-follows. *Ms*: processor time of the prediction and update of one binding. *Without a belief*: of one plain decision.
-*Kept*: memory of the belief."""
+`careen shadow` learns from bindings where the scheduler's next search starts. Here it learns from {learner.BINDINGS}
+bindings, and does not know the first start. *Searches*: the possible searches that it follows. *Ms*: processor time to
+predict one binding and to learn from it. *Without learning*: processor time of one decision. *Kept*: memory of what was
+learned."""
 HEADER = (
     "NODES", "PODS", "LISTS: REQUESTS", "MB", "PROCESSOR S", "PODS/S", "EVENTS/S", "KB/S", "PROCESSOR %",
     "RSS MIB", "PEAK MIB", "COMPARED", "BEHIND",
@@ -54,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="*", default=[100, 1000, 5000])
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--pods", type=float, nargs="*", default=[1.0], help="bound a second")
+    parser.add_argument("--pods", type=float, nargs="*", default=[1.0], help="pods that are bound in one second")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-shadow")
     given = parser.parse_args()
     words = " ".join(map(str, given.nodes))

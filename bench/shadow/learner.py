@@ -1,10 +1,10 @@
 """Measures what it costs a shadow to learn where the scheduler's searches start. `python -m bench.shadow` prints it
 after its other table.
 
-A simulated scheduler binds pods, and a belief learns the start of its search from them. Processor time is that of one
-prediction and one update of the belief, and, for comparison, of a prediction without a belief. Memory is what the
-belief keeps, and the most that one binding needs. tracemalloc measures it in separate bindings, because tracemalloc
-slows them down.
+A simulated scheduler binds pods, and a `SearchEstimate` learns from the bindings. The bench measures the processor time
+to predict a binding and to learn from it, and, for comparison, of one plain decision. It also measures the memory of
+what was learned, and the most memory that one binding needs. tracemalloc measures memory in separate bindings, because
+it slows them down.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from statistics import mean
 
 from bench.scheduler import cluster
 from scheduler_core.cycle import Scheduler
-from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.learning.search_estimate import SearchEstimate
 from scheduler_core.model.manifests.from_manifest import pod_from_manifest
 from scheduler_core.model.pod import Pod
 from scheduler_core.sampling import Search
@@ -32,7 +32,7 @@ HEADER = (
     "MS, FIRST",
     "MS, 2 TO 20",
     "MS, LAST 20",
-    "WITHOUT A BELIEF",
+    "WITHOUT LEARNING",
     "KIB KEPT, FIRST",
     "KIB KEPT, LAST",
     "MIB AT THE PEAK",
@@ -57,17 +57,17 @@ def row(snapshot: Snapshot, bindings: int = BINDINGS) -> list[str]:
     """Returns the cells of the table's row for this cluster."""
     scheduler = Scheduler()
     seen = list(_bindings(snapshot, scheduler, bindings + _MEASURED_LAST))
-    first = belief = SearchBelief.unknown(snapshot, scheduler)
+    first = estimate = SearchEstimate.unknown(snapshot, scheduler)
     followed, times, plain = [], [], []
     for before, pod, node in seen[:bindings]:
-        followed.append(len(belief.followed))
+        followed.append(len(estimate.followed))
         began = time.process_time()
-        belief = belief.told(belief.expect(before, scheduler, pod), node)
+        estimate = estimate.after_binding(estimate.expect(before, scheduler, pod), node)
         between = time.process_time()
         scheduler.schedule(before, pod)
         times.append(between - began)
         plain.append(time.process_time() - between)
-    kept, peaks = zip(*(_memory(each, scheduler, seen[-1]) for each in (first, belief)), strict=True)
+    kept, peaks = zip(*(_memory(each, scheduler, seen[-1]) for each in (first, estimate)), strict=True)
     return [
         f"{len(snapshot.nodes):,}",
         str(followed[0]),
@@ -94,14 +94,13 @@ def _bindings(snapshot: Snapshot, scheduler: Scheduler, count: int) -> Iterator[
         snapshot, search = scheduler.place(snapshot, result), Search(result.next_start)
 
 
-def _memory(belief: SearchBelief, scheduler: Scheduler, seen: Seen) -> tuple[int, int]:
-    """Updates the belief with one binding. Returns the bytes that the new belief keeps, and the peak during the
-    update."""
+def _memory(estimate: SearchEstimate, scheduler: Scheduler, seen: Seen) -> tuple[int, int]:
+    """Learns from one binding. Returns the bytes that remain allocated afterwards, and the peak."""
     before, pod, node = seen
     tracemalloc.start()
     try:
-        after = belief.told(belief.expect(before, scheduler, pod), node)
+        after = estimate.after_binding(estimate.expect(before, scheduler, pod), node)
         kept, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    return kept if after is not belief else 0, peak
+    return kept if after is not estimate else 0, peak

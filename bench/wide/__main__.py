@@ -3,8 +3,8 @@ each part of a roll-out. Also measures what 5,000 waiting nodes cost.
 
     python -m bench.wide [--nodes 500] [--concurrency 25] [--wait-minutes 60]
 
-The API server, the hosts and the pods' controllers are simulated. Exits with 1 if the roll-out breaks a law of the
-simulation.
+The API server, the hosts and the pods' controllers are simulated. Exits with 1 if the roll-out breaks one of the rules
+that the simulation checks.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=500)
     parser.add_argument("--concurrency", type=int, default=25)
     parser.add_argument("--wait-minutes", type=float, default=60.0)
-    parser.add_argument("--fleet-only", action="store_true", help="leave out what 5,000 waiting nodes cost")
+    parser.add_argument("--fleet-only", action="store_true", help="do not measure 5,000 waiting nodes")
     given = parser.parse_args()
     before, counted = memory_mib(), RequestCounts()
     shape = Shape(nodes=given.nodes, zones=5, control_planes=3, concurrency=given.concurrency)
@@ -119,8 +119,11 @@ def main() -> int:
     print(*(part.row for part in counted.parts), sep="\n")
     booted = sum(1 for event in world.fleet.log if event.what == "booted")
     used = memory_mib() - before
-    print(f"\n{booted} reboots. Memory of all agents, the server and its whole journal: {used:.0f} MiB at most,")
-    print(f"{used / given.nodes:.2f} MiB a node.\n", flush=True)
+    print(
+        f"\n{booted} reboots. Memory of all agents, the server and its whole journal: {used:.0f} MiB at most, "
+        f"{used / given.nodes:.2f} MiB a node.\n",
+        flush=True,
+    )
     if not given.fleet_only:
         cost_of_waiting()
     # Where several drain at once, another drain may evict a replica between the last look at it and the release.

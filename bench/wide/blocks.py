@@ -40,7 +40,7 @@ FILLER = {f"example.com/of-a-cloud-provider-{number}": "x" * 90 for number in ra
 
 
 def main() -> None:
-    """Prints a row for each part, with its longest step in milliseconds."""
+    """Prints a row for each part of the agent's work, with its longest step in milliseconds."""
     parser = argparse.ArgumentParser(prog="python -m bench.wide.blocks", description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 class Pages:
-    """A transport of the client that answers every list of Nodes with these pages."""
+    """A transport of the client that answers every list request for Nodes with these pages."""
 
     def __init__(self, nodes: list[dict[str, Any]]) -> None:
         starts = range(0, len(nodes), PAGE_SIZE)
@@ -99,7 +99,8 @@ def a_waiting_node(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 async def blocks(server: Pages) -> dict[str, float]:
-    """Returns the longest step of the event loop in each part of the turn, in milliseconds."""
+    """Returns the longest uninterrupted step of the event loop, in milliseconds, for each part of the agent's work: two
+    lists of nodes, and the decisions that use them."""
     api = ClusterApi(server, SystemClock(), chance=random.random)
     found: dict[str, float] = {}
 
@@ -110,11 +111,11 @@ async def blocks(server: Pages) -> dict[str, float]:
         found[name] = seconds[0]
         return answer
 
-    waiters = await part("reads who waits", lambda: list_nodes(api, reboot_label=("ready", "required")))
+    waiters = await part("reads the waiting nodes", lambda: list_nodes(api, reboot_label=("ready", "required")))
     fleet = await part("reads all nodes", lambda: list_nodes(api))
     for order in Order:
-        await part(f"names who comes next, --order={order}", lambda order=order: deciding(waiters, order))
-    await part("asks the budgets", lambda: asking_budgets(fleet))
+        await part(f"chooses the next nodes, --order={order}", lambda order=order: deciding(waiters, order))
+    await part("checks the budgets", lambda: asking_budgets(fleet))
     return found
 
 

@@ -14,4 +14,4 @@ PAGES: dict[str, Callable[[], str]] = {
     "manifests/chart/values.yaml": settings.values_file,
     "manifests/chart/values.schema.json": lambda: json.dumps(schema.of_values(), indent=2, ensure_ascii=False) + "\n",
 }
-"""By path: the whole text."""
+"""The generated files: the path, and the function that returns the content."""

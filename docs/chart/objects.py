@@ -17,9 +17,9 @@ MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 HEAD = """\
 # Written by `make docs` from the manifests beside this chart; edit those, not this file.
 #
-# base: what every installation has. agents: the DaemonSet as it is, and as a component of its name changes it.
-# annotations: what a component adds to the DaemonSet. components: what one adds beside it. The templates put in %NAME%,
-# %ACCOUNT% and %NAMESPACE%.
+# base: the objects of every installation. agents: the DaemonSet without a component, and with each component.
+# annotations: the annotations that each component adds to the DaemonSet. components: the objects that each component
+# adds. The templates replace %NAME%, %ACCOUNT% and %NAMESPACE%.
 """
 
 Object = dict[str, Any]

@@ -1,5 +1,5 @@
 """Generates values.schema.json, which describes the form of every value. With it, `helm install` refuses a misspelled
-value; without it, such a value could silently remove a gate.
+value; without it, such a value could silently remove a gate (a check before the reboot).
 
 The schema contains only forms. The templates, or the agent when it starts, refuse what a form cannot express: an
 invalid selector, an invalid expression, two values that contradict each other.
@@ -89,9 +89,14 @@ def _configuration() -> Schema:
     settings = {key(name): of_setting(name) for name in SETTINGS if place(name) != "chart"}
     return _closed(
         {
-            "useRebootSentinelHostPath": {"description": "Of kured's chart.", "anyOf": [SWITCH, {"type": "null"}]},
+            "useRebootSentinelHostPath": {
+                "description": "A value of kured's chart.",
+                "anyOf": [SWITCH, {"type": "null"}],
+            },
             **settings,
-            "annotationTtl": {"description": "Of an old chart of kured's: the templates say what to do instead."},
+            "annotationTtl": {
+                "description": "A value of an old chart of kured. The templates refuse it and name its replacement."
+            },
         }
     )
 
@@ -156,7 +161,9 @@ def of_values() -> Schema:
                     }
                 ),
                 "podSecurityPolicy": _closed({"create": SWITCH}),
-                "autolock": {"description": "Of an old chart of kured's: the templates say what to do instead."},
+                "autolock": {
+                    "description": "A value of an old chart of kured. The templates refuse it and name its replacement."
+                },
                 "nameOverride": _or_nothing(TEXT),
                 "fullnameOverride": _or_nothing({"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"}),
                 "global": {},

@@ -16,19 +16,20 @@ from careen.settings.tree import DEFAULTS, SETTINGS, flag, variable
 
 CHART = Path(__file__).resolve().parents[2] / "manifests" / "chart"
 OWNED = ("node_id", "kubeconfig", "ds_namespace", "ds_name", "config_map")
-"""What the chart itself says to the agents."""
+"""The settings that the chart itself sets."""
 
 HEAD = """\
 # Written by `make docs` from operator/careen/settings/tree.py; edit that file, not this one.
 #
-# By the name of the value, `configuration.NAME`. place: a flag of the DaemonSet, a line of the ConfigMap, a key of the
-# Secret; chart: the chart says it itself. default: what the agent does without it. empty: "" is a value and not the
-# lack of one. no: what `false` stands for, because YAML reads `off` as that.
+# The settings, by the name of their value `configuration.NAME`.
+# place: where the chart writes the setting: `flag` (of the DaemonSet), `configMap`, or `secret`. With `chart`, the
+# chart itself sets it. default: the value that the agent uses without the setting. empty: "" is a value of this
+# setting, and does not mean "not given". no: the text that `false` means here, because YAML reads `off` as `false`.
 """
 
 
 def key(name: str) -> str:
-    """Returns the name of the value: `drain_delay` becomes `drainDelay`."""
+    """Returns the name of the setting's value in values.yaml: `drain_delay` becomes `drainDelay`."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
@@ -110,7 +111,7 @@ def _shown(name: str) -> str:
     """
     kind, value = SETTINGS[name].kind, DEFAULTS[name]
     if name == "host_root":
-        return "/proc/1/root, or what the component signal says"
+        return "/proc/1/root; the component signal sets another folder"
     if kind.many:
         return json.dumps([kind.show(each) for each in value])
     text = "" if value is None else kind.show(value)

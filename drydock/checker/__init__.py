@@ -15,7 +15,7 @@ from drydock.checker.evidence import Breach, RolloutTrace
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that must hold at every moment of a roll-out."""
+    """A rule that a roll-out must obey, at every moment or at the end."""
 
     name: str
     sentence: str
@@ -30,25 +30,35 @@ RULES: tuple[Rule, ...] = (
         "drained", "no reboot of a node that is not drained", rules_of_the_node.no_reboot_of_a_node_that_is_not_drained
     ),
     Rule("eviction", "agents evict pods, so that budgets are checked", rules_of_the_node.pods_leave_by_eviction),
-    Rule("hold", "agents leave held nodes alone", rules_of_the_node.held_nodes_are_left_alone),
+    Rule(
+        "hold",
+        "agents neither cordon nor reboot a node that a person holds",
+        rules_of_the_node.held_nodes_are_left_alone,
+    ),
     Rule(
         "release",
         "agents release claims only when it is safe",
-        rules_of_the_lock.claims_are_given_back_only_when_it_is_safe,
+        rules_of_the_lock.claims_are_released_only_when_it_is_safe,
     ),
     Rule(
         "settled",
         "displaced workloads are healthy before the claim is released",
-        rules_of_the_workloads.workloads_are_well_before_the_claim_goes_on,
+        rules_of_the_workloads.workloads_are_healthy_before_the_claim_is_released,
     ),
     Rule("claims", "never more claims than allowed", rules_of_the_lock.never_more_claims_than_allowed),
     Rule("theft", "no agent removes a live claim of another node", rules_of_the_lock.no_claim_is_stolen),
     Rule("own-node", "agents write only their own node", rules_of_the_node.agents_write_their_own_node_only),
     Rule("foreign", "agents keep what others have set", rules_of_the_node.what_others_set_stays),
-    Rule("loop", "one reboot for each need", rules_of_the_host.one_reboot_for_each_need),
-    Rule("taint", "every node is tainted in time", rules_of_the_host.every_need_is_tainted_in_time),
+    Rule(
+        "loop", "no node reboots again unless its host needs another reboot", rules_of_the_host.one_reboot_for_each_need
+    ),
+    Rule(
+        "taint",
+        "every node is tainted soon after its host needs a reboot",
+        rules_of_the_host.every_need_is_tainted_in_time,
+    ),
     Rule("explained", "waiting nodes show a reason", rules_of_the_node.waiting_nodes_say_why),
-    Rule("finished", "every node reboots and returns to service", rules_of_the_host.every_node_comes_round),
+    Rule("finished", "every node reboots and returns to service", rules_of_the_host.every_node_returns_to_service),
     Rule("tidy", "no mark of careen is left at the end", rules_of_the_node.nothing_of_ours_is_left),
 )
 

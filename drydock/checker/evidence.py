@@ -38,8 +38,9 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEvent:
-    """One line of the hosts' log: `need`, `asked`, `down`, `booted` or `ready`, with the host's boot id at that
-    time."""
+    """One line of the hosts' log: what happened to the host, and the host's boot id at that time. `need`: it began to
+    need a reboot; `asked`: an agent requested the reboot; `down`: it went down; `booted` and `ready`: it booted, and
+    its kubelet ran again."""
 
     at: float
     host: str
@@ -63,7 +64,8 @@ class RolloutTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
-    """One violation of a rule: the time on the evidence's clock in seconds, and a sentence that says what happened."""
+    """One violation of a rule: a sentence that says what happened, and the time in seconds, on the clock of the
+    evidence."""
 
     at: float
     sentence: str
@@ -140,6 +142,6 @@ def lock_writes(evidence: RolloutTrace) -> Iterator[tuple[Write, dict[str, str],
             known = after
 
 
-def given_back(write: Write, before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
+def released_nodes(write: Write, before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
     """Returns the nodes whose claims an agent released with this write. Leaves out claims that a person removed."""
     return set(before) - set(after) if agent_node(write.actor) else set()

@@ -1,4 +1,4 @@
-"""Rules about hosts: a host with a need is tainted in time, reboots once for each need, and has rebooted at the end."""
+"""Rules about hosts. After a host needs a reboot, its node is soon tainted, and the host reboots exactly once."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def one_reboot_for_each_need(evidence: RolloutTrace) -> Iterator[Breach]:
             if reboots[event.host] > needs[event.host]:
                 yield Breach(
                     at=event.at,
-                    sentence=f"{event.host} was asked to reboot {reboots[event.host]} times for "
-                    f"{needs[event.host]} needs",
+                    sentence=f"{event.host} was asked to reboot {reboots[event.host]} times, but needed a reboot only "
+                    f"{needs[event.host]} times",
                 )
 
 
-def every_node_comes_round(evidence: RolloutTrace) -> Iterator[Breach]:
+def every_node_returns_to_service(evidence: RolloutTrace) -> Iterator[Breach]:
     """Checks that, at the end, each host that needed a reboot has a new boot, and that its Node is ready and
     schedulable."""
     if not evidence.is_complete:

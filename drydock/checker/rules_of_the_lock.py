@@ -13,10 +13,10 @@ from drydock.checker.evidence import (
     boot_id_of,
     claim_on,
     events,
-    given_back,
     is_cordoned,
     is_ready,
     lock_writes,
+    released_nodes,
     writes_to,
 )
 
@@ -31,8 +31,7 @@ def never_more_claims_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that only the node's own agent removes its claim from the lock. Another agent may remove the claim only if
-    the Node no longer has it."""
+    """Checks that no agent removes another node's claim while the Node's annotation still names that claim."""
     for write, before, after in lock_writes(evidence):
         taken = [
             node
@@ -47,16 +46,16 @@ def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
                 )
 
 
-def claims_are_given_back_only_when_it_is_safe(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that an agent releases a claim only after a new boot and a ready node, or, if no reboot was requested,
-    after undoing everything."""
+def claims_are_released_only_when_it_is_safe(evidence: RolloutTrace) -> Iterator[Breach]:
+    """Checks that an agent releases a claim only when the node is Ready after a new boot. If no reboot was requested,
+    the agent must first remove the cordon that it set."""
     since: dict[str, float] = {}
     for write, before, after in lock_writes(evidence):
         for node in after.keys() - before.keys():
             since[node] = write.at
-        for node in given_back(write, before, after):
-            if (why := _unsafe_release(evidence, node, since.get(node, 0.0), write.at)) is not None:
-                yield Breach(at=write.at, sentence=f"the claim of {node} was released {why}")
+        for node in released_nodes(write, before, after):
+            if (sentence := _unsafe_release(evidence, node, since.get(node, 0.0), write.at)) is not None:
+                yield Breach(at=write.at, sentence=sentence)
 
 
 def _unsafe_release(evidence: RolloutTrace, name: str, claimed_at: float, released_at: float) -> str | None:
@@ -64,12 +63,12 @@ def _unsafe_release(evidence: RolloutTrace, name: str, claimed_at: float, releas
     log = [e for e in evidence.host_log if e.host == name and claimed_at <= e.at <= released_at]
     if not any(e.what == "asked" for e in log):
         if is_cordoned(node) and agent_node(_cordoner(evidence, name, released_at)) == name:
-            return "while the node was still cordoned by its agent and had not rebooted"
+            return f"the claim of {name} was released while the node was still cordoned and had not rebooted"
         return None
     if log[-1].what not in ("booted", "ready"):
-        return "before the new boot"
+        return f"the claim of {name} was released before the node rebooted"
     if not is_ready(node) or boot_id_of(node) != log[-1].boot_id:
-        return "before the Node was ready with its new boot id"
+        return f"the claim of {name} was released before the Node was Ready with its new boot id"
     return None
 
 
@@ -82,7 +81,7 @@ def _node_at(evidence: RolloutTrace, name: str, at: float) -> Mapping[str, Any]:
 
 
 def _cordoner(evidence: RolloutTrace, name: str, at: float) -> str:
-    """Returns who had set the node's cordon last at that time; empty if nobody had."""
+    """Returns the last client that had cordoned the node by that time; empty if there was none."""
     cordons = [
         write for write in writes_to(evidence, "nodes") if write.key[1] == name and write.at <= at and write.cordons
     ]
@@ -90,8 +89,8 @@ def _cordoner(evidence: RolloutTrace, name: str, at: float) -> str:
 
 
 def no_reboot_without_its_own_claim(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that, when the host is asked to reboot, the lock contains the node's claim, with the claim id on the
-    Node."""
+    """Checks that, when the host is asked to reboot, the lock contains the node's claim. If this claim has an id, the
+    Node's annotation must have the same id."""
     holders: dict[str, str] = {}
     claims: dict[str, str] = {}
     lock = {id(write): after for write, _, after in lock_writes(evidence)}
@@ -102,14 +101,10 @@ def no_reboot_without_its_own_claim(evidence: RolloutTrace) -> Iterator[Breach]:
             ):
                 yield Breach(
                     at=event.at,
-                    sentence=f"{event.host} was asked to reboot while the lock had no claim of that node "
-                    f"({_named(holders)})",
+                    sentence=f"{event.host} was asked to reboot without a claim of that node; the lock had claims of: "
+                    f"{', '.join(sorted(holders)) or 'no node'}",
                 )
         elif id(event) in lock:
             holders = lock[id(event)]
         elif event.plural == "nodes":
             claims[event.key[1]] = claim_on(event.after)
-
-
-def _named(holders: dict[str, str]) -> str:
-    return f"it held {', '.join(sorted(holders))}" if holders else "it was empty"

@@ -101,7 +101,8 @@ def no_reboot_of_a_node_that_is_not_drained(evidence: RolloutTrace) -> Iterator[
             )
             if left:
                 yield Breach(
-                    at=event.at, sentence=f"{event.host} was asked to reboot with {', '.join(left)} still on it"
+                    at=event.at,
+                    sentence=f"{event.host} was asked to reboot, but these pods were still on it: {', '.join(left)}",
                 )
 
 
@@ -145,7 +146,7 @@ def agents_write_their_own_node_only(evidence: RolloutTrace) -> Iterator[Breach]
         if agent and write.plural == "pods" and (write.before.get("spec") or {}).get("nodeName", "") != agent:
             yield Breach(
                 at=write.at,
-                sentence=f"the agent of {agent} changed the pod {'/'.join(write.key)}, which is not on its node",
+                sentence=f"the agent of {agent} changed the pod {'/'.join(write.key)}, which is on another node",
             )
 
 
@@ -161,16 +162,17 @@ def pods_leave_by_eviction(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def held_nodes_are_left_alone(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that a node is neither cordoned nor asked to reboot while a person holds it."""
+    """Checks that a node is neither cordoned nor asked to reboot while a person holds it (keeps it from rebooting by an
+    annotation)."""
     held: set[str] = set()
     for event in events(evidence):
         if isinstance(event, HostEvent):
             if event.what == "asked" and event.host in held:
-                yield Breach(at=event.at, sentence=f"{event.host} was asked to reboot while it was held")
+                yield Breach(at=event.at, sentence=f"{event.host} was asked to reboot while a person held the node")
         elif event.plural == "nodes":
             name = event.key[1]
             if _is_cordon_by_agent(event) and name in held:
-                yield Breach(at=event.at, sentence=f"{name} was cordoned while it was held")
+                yield Breach(at=event.at, sentence=f"{name} was cordoned while a person held it")
             annotations = (event.after.get("metadata") or {}).get("annotations") or {}
             held = held | {name} if "careen.dev/hold" in annotations else held - {name}
 

@@ -1,4 +1,5 @@
-"""The rule about workloads: workloads that lost pods to a drain must recover before the next node may start."""
+"""The rule about workloads: workloads that lost pods to a drain must recover before the agent releases its claim and
+the next node may begin its drain."""
 
 from __future__ import annotations
 
@@ -6,20 +7,20 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from drydock.checker.evidence import Breach, RolloutTrace, agent_node, given_back, lock_writes, writes_to
+from drydock.checker.evidence import Breach, RolloutTrace, agent_node, lock_writes, released_nodes, writes_to
 
 # An agent reads, decides and writes; it could not know of pods lost meanwhile by another node's drain.
 _READ_BEFORE_SECONDS = 5.0
 _COUNTED_BEFORE_SECONDS = 2.0  # before the cordon, the owners are read; there every answer comes at once
 
 
-def workloads_are_well_before_the_claim_goes_on(evidence: RolloutTrace) -> Iterator[Breach]:
+def workloads_are_healthy_before_the_claim_is_released(evidence: RolloutTrace) -> Iterator[Breach]:
     """Checks that each owner of evicted pods has as many ready pods when the claim is released as before the node's
     cordon. Jobs are excluded, because their pods may end."""
     ready = _ready_over_time(evidence)
     cordons = [w for w in writes_to(evidence, "nodes") if w.cordons and agent_node(w.actor) == w.key[1]]
     for write, before, after in lock_writes(evidence):
-        for node in given_back(write, before, after):
+        for node in released_nodes(write, before, after):
             since = max((c.at for c in cordons if c.key[1] == node and c.at <= write.at), default=write.at)
             boots = [
                 e.at for e in evidence.host_log if e.host == node and e.what == "booted" and since <= e.at <= write.at

@@ -69,8 +69,8 @@ class RolloutPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutVerdict:
-    """The result of a roll-out. `seconds` is the time from the needs until the last node was back, and `requests` are
-    those of the agents in that time."""
+    """The result of a roll-out. `seconds` is the time from the moment when the hosts needed reboots until the last node
+    was back in service. `requests` counts the agents' requests in that time."""
 
     nodes: int
     rebooted: int
@@ -91,7 +91,7 @@ class RolloutVerdict:
             f"{self.moved} pods moved, {self.moved_twice} twice",
         ]
         if self.forecast is not None:
-            parts.append(f"forecast {self.forecast.hits} of {self.forecast.total}")
+            parts.append(f"{self.forecast.hits} of {self.forecast.total} evicted pods landed as forecast")
         broken = ", ".join(broken.rule.name for broken in self.broken)
         parts.append(f"BROKEN: {broken}" if broken else "every rule held")
         return ", ".join(parts)
@@ -109,8 +109,8 @@ class Rollout:
         self._crowding = 1.0
 
     async def set_up(self) -> None:
-        """Places the workloads and starts the agents. Raises `GaveUp` if some of them do not become ready, with their
-        names and the reasons."""
+        """Places the workloads and starts the agents. Raises `GaveUp` if pods or agents do not become ready; the
+        message says which, and why."""
         await self.cluster.wait_until_settled(_SETTLE_SECONDS)
         mark_as_a_person_would(self.cluster, self.plan.nodes)
         if self.agents is not None:
@@ -148,8 +148,8 @@ class Rollout:
         return f"the end of the log of {name}:\n{words}" if words else f"the agent on {name} has logged nothing"
 
     async def run(self, show: Callable[[RolloutProgress], None]) -> RolloutVerdict:
-        """Makes every host need a reboot. Waits until all nodes are back, the time limit ends, or a rogue has acted.
-        Returns the verdict."""
+        """Makes every host need a reboot. Waits until all nodes are back, the time limit ends, or a rogue (an agent
+        that misbehaves on purpose) has acted. Returns the verdict."""
         store = self.cluster.api.store
         rogue = ROGUES.get(self.plan.broken_rule)
         scene = Scene(
@@ -191,8 +191,8 @@ class Rollout:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, show: Callable[[RolloutProgress], None], rogue: Rogue | None, scene: Scene) -> bool:
-        """Waits and shows the progress. Returns False if a rogue acted and so ended the roll-out; True if the roll-out
-        completed or reached its time limit."""
+        """Waits and shows the progress. Returns False if a rogue (an agent that misbehaves on purpose) acted and so
+        ended the roll-out; True if the roll-out completed or reached its time limit."""
         if rogue is not None and not rogue.at_the_end:
             await self._act(rogue, scene)
             await self._show_for(show, _LAST_LOOK_SECONDS)
@@ -207,14 +207,16 @@ class Rollout:
         return True
 
     async def _act(self, rogue: Rogue, scene: Scene) -> None:
-        """Runs the rogue. Raises `GaveUp` if the fleet never reaches a state in which the rogue can act."""
+        """Runs the rogue, which breaks one rule of the checker on purpose. Raises `GaveUp` if the fleet never reaches a
+        state in which the rogue can act.
+        """
         task, patience = asyncio.ensure_future(rogue.act(scene)), TimeLimit(_ROGUE_SECONDS)
         try:
             while not task.done():
                 self.cluster.raise_if_broken_down()
                 if patience.is_over():
                     raise GaveUp(
-                        f"the rogue against {self.plan.broken_rule} found no chance to break it {patience.waited}"
+                        f"the rogue had no opportunity to break the rule {self.plan.broken_rule} {patience.waited}"
                     )
                 await asyncio.wait([task], timeout=_LOOK_SECONDS)
             task.result()
@@ -229,8 +231,8 @@ class Rollout:
         return read_progress(self.cluster, self.since).rebooted
 
     def _taint_seconds(self) -> float:
-        """Returns the time limit for taints. It is longer on a loaded machine, because the rule is about agents and not
-        about processors.
+        """Returns the time limit within which a node must be tainted. It is longer on a loaded machine, because the
+        checker must not report an agent that is late only for lack of processor time.
 
         The load is measured during the roll-out, because a load after the roll-out would not excuse a late taint.
         """
@@ -243,8 +245,8 @@ class Rollout:
         await asyncio.sleep(seconds)
 
     def _is_over(self) -> bool:
-        """Whether every host has rebooted, every node is in service without careen's marks, and the lock has no
-        claim."""
+        """Whether every host has rebooted, every node is in service without a cordon and the label careen.dev/reboot,
+        and the lock has no claim."""
         progress = read_progress(self.cluster, self.since)
         daemon_set = self.cluster.api.verbs.read(resource_named("daemonsets"), NAMESPACE, "careen").content
         marked = [

@@ -37,7 +37,7 @@ def rfc3339(instant: datetime) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One answer to a list: the items, the version at which they were read, and where the next page begins."""
+    """One page of a list: the items, the version at which they were read, and where the next page begins."""
 
     items: list[Stored]
     version: int
@@ -236,7 +236,7 @@ class Verbs:
         # as it is on the real server for the kinds that allow it.
         edited = edit(dict(old))
         if not isinstance(edited, dict) or not isinstance(edited.get("metadata", {}), dict):
-            raise api_errors.bad_request("the result of the change is no object")
+            raise api_errors.bad_request("the patched document is not an object")
         wanted = str((edited.get("metadata") or {}).get("resourceVersion") or "")
         refuse_stale(resource, old, wanted)
         new = prepared_for_update(
@@ -354,7 +354,7 @@ class Verbs:
             )
 
     def dependents_of(self, uid: str) -> Iterable[tuple[ResourceType, Stored]]:
-        """Returns every object of any kind that names the owner."""
+        """Returns every object of any kind that names the object with this uid as an owner."""
         for resource in RESOURCE_TYPES:
             if resource.storage == (resource.group, resource.plural):
                 for item in self.store.items(resource.storage):

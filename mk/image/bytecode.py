@@ -1,9 +1,8 @@
-"""Compiles the modules of an image to bytecode without docstrings: `bytecode.py [--keep PATTERN] [--skip PATTERN]
-FOLDER`.
+"""Compiles the modules of an image to bytecode without docstrings: `bytecode.py [--skip PATTERN] FOLDER`.
 
 The agent's modules and their dependencies contain two megabytes of docstrings that no agent reads. `python -OO` would
-also remove the assertions; this script keeps them. Modules whose path matches `--keep` keep their docstrings: commands
-print them as help. Modules whose path matches `--skip` get no bytecode. The script needs only the standard library.
+also remove the assertions; this script keeps them. Modules whose path matches `--skip` get no bytecode. The script
+needs only the standard library.
 """
 
 from __future__ import annotations
@@ -15,10 +14,11 @@ import marshal
 import re
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from pathlib import Path
 
 _UNCHECKED_HASH = (0b01).to_bytes(4, "little")  # PEP 552: the interpreter does not compare it with the source
+# The commands print their docstrings as help, and numpy.ma asserts that numpy's functions have docstrings.
+_KEEPS_DOCSTRINGS = re.compile("/(careen/cli|numpy)/")
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -32,12 +32,12 @@ def without_docstrings(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def write(path: Path, keep: re.Pattern[str] | None) -> int:
+def write(path: Path) -> int:
     """Compiles one module. Returns the size of its bytecode, or 0 if the file is not valid Python."""
     source = path.read_bytes()
     try:
         tree = ast.parse(source, str(path))
-        if keep is None or not keep.search(str(path)):
+        if not _KEEPS_DOCSTRINGS.search(path.as_posix()):
             tree = without_docstrings(tree)
         code = marshal.dumps(compile(tree, str(path), "exec", dont_inherit=True))
     except (SyntaxError, ValueError):
@@ -52,12 +52,11 @@ def main() -> int:
     """Compiles the modules and prints how many bytes were written."""
     parser = argparse.ArgumentParser(description="Writes the bytecode of an image, without docstrings.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--keep", type=re.compile, help="modules with these paths keep their docstrings")
     parser.add_argument("--skip", type=re.compile, help="no bytecode for modules with these paths")
     asked = parser.parse_args()
     paths = [each for each in asked.folder.rglob("*.py") if not (asked.skip and asked.skip.search(str(each)))]
     with ProcessPoolExecutor() as processes:
-        sizes = list(processes.map(partial(write, keep=asked.keep), paths, chunksize=20))
+        sizes = list(processes.map(write, paths, chunksize=20))
     print(f"{len(sizes)} modules below {asked.folder}, {sum(sizes) / 1e6:.1f} MB of bytecode")
     return 0
 

@@ -27,7 +27,7 @@ def main(image: Path, base: Path) -> int:
     of_the_base = {diff for diff, _, _ in layers(base)}
     shared = [layer for layer in layers(image) if layer[0] in of_the_base]
     ours = [layer for layer in layers(image) if layer[0] not in of_the_base]
-    assert len(shared) == len(of_the_base), "the image does not stand on this base"
+    assert len(shared) == len(of_the_base), "the image was not built on this base image"
     say("base", shared)
     say("our own layers", ours)
     say("image", shared + ours)

@@ -34,7 +34,8 @@ from scheduler_core.preemption.victims import Victims
 from scheduler_core.values import Value
 
 EXTENDER_NAME: Final = "Extender"
-"""The plugin name in extenders' refusals; a refused pod waits for events under this name."""
+"""The name that refusals by extenders carry in place of a plugin's name. The queue looks up the events for a refused
+pod under this name."""
 
 _HIGHEST_NODE_SCORE = 100
 
@@ -84,8 +85,8 @@ class Extender(Value):
 
 
 class Survivors(Value, kw_only=True):
-    """The nodes that every interested extender passed, in the order in which the last one returned them, and the
-    refusals of the other nodes.
+    """The nodes that passed every extender that was called for the pod, in the order in which the last extender
+    returned them. Also the refusals of the other nodes.
 
     `problem` is the error of an extender that is not ignorable; the cycle fails with this error.
     """
@@ -151,8 +152,8 @@ class ExtenderChain(Value):
         """Returns, for each node that an extender scores, the sum that the extenders add to its total. An extender that
         fails adds nothing.
 
-        An interested extender without the prioritize verb scores every node with 0, because it too makes the real
-        scheduler break ties at random.
+        An extender that gets this pod but has no prioritize verb gives every node 0 points. These zeros count as
+        scores, because such an extender also makes the real scheduler break ties at random.
         """
         totals: dict[str, int] = {}
         for extender in self._interested(pod):
@@ -174,7 +175,8 @@ class ExtenderChain(Value):
         """Returns the preemption candidates that all extenders with a preempt verb keep. If an extender that is not
         ignorable fails, returns its error as a verdict.
 
-        `pods_on` maps every node of the cluster to its pods. It is needed to find victims, which extenders name by uid.
+        `pods_on` maps every node of the cluster to its pods. `pods_on` is needed to find victims, which extenders name
+        by uid.
         """
         remaining = dict(candidates)
         for extender in self._interested(pod):

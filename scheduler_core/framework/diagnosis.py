@@ -21,7 +21,7 @@ from scheduler_core.values import Value
 
 class Round(Value, eq=False):
     """The refusals of one plugin. Nodes are given by their positions in the searched list. `refused` are the nodes that
-    no earlier plugin had refused. `refusals` has a code for every position."""
+    this plugin was the first to refuse. `refusals` has a code for every position."""
 
     plugin: str
     refused: NDArray[np.intp]
@@ -52,19 +52,21 @@ class Diagnosis:
     rounds: tuple[Round, ...] = ()
     sieved: NDArray[np.intp] | None = None  # the rows that passed the filters, where they are known already
     replaced: Mapping[int, Verdict] = field(default_factory=dict)
-    """Verdicts, by row, that replace those of the filters: from nominated pods and from extenders."""
+    """Verdicts by row (the node's position in the snapshot). They come from nominated pods and from extenders, and
+    replace the verdicts of the filters."""
 
     def with_replaced(self, verdicts: Mapping[int, Verdict]) -> Diagnosis:
-        """Returns a diagnosis in which the nodes of these rows have these verdicts instead of those of the filters."""
+        """Returns a diagnosis in which these verdicts, by row, replace the filters' verdicts on the nodes of these
+        rows."""
         return replace(self, replaced={**self.replaced, **verdicts}) if verdicts else self
 
     @property
     def searched(self) -> NDArray[np.intp]:
-        """The rows that the filters checked."""
+        """The rows (positions in the snapshot) of the nodes that the filters checked."""
         return self.nodes.rows if self.inside is None else self.inside
 
     def verdict(self, row: int) -> Verdict:
-        """Returns the verdict of the node at this row; SUCCESS if the node passed."""
+        """Returns the verdict on the node in this row of the snapshot; SUCCESS if the node passed."""
         if self.prefilter is not None:
             return self.prefilter
         if row in self.replaced:
@@ -76,7 +78,7 @@ class Diagnosis:
 
     @cached_property
     def _who(self) -> NDArray[np.int16]:
-        """The plugin that refused each row first."""
+        """For each row of the snapshot, the number of the first plugin that refused the node."""
         who = np.full(len(self.nodes.snapshot.columns), _OUTSIDE, dtype=np.int16)
         who[self.searched] = _PASSED
         for number, each in enumerate(self.rounds):
@@ -85,20 +87,21 @@ class Diagnosis:
 
     @cached_property
     def _where(self) -> NDArray[np.intp]:
-        """The position of each row in the searched list."""
+        """For each row of the snapshot, the position of the row in `searched`."""
         where = np.zeros(len(self.nodes.snapshot.columns), dtype=np.intp)
         where[self.searched] = np.arange(len(self.searched))
         return where
 
     @property
     def passed(self) -> NDArray[np.intp]:
-        """The rows that passed every filter, in the snapshot's order."""
+        """The rows of the nodes that passed every filter, in the snapshot's order."""
         if self.prefilter is not None:
             return self.searched[:0]
         if self.sieved is not None and not self.replaced:
             return self.sieved
-        passed = np.zeros(len(self.nodes.snapshot.columns), dtype=bool)
-        passed[self.searched] = True
+        passed = np.full(len(self.nodes.snapshot.columns), self.inside is None)
+        if self.inside is not None:
+            passed[self.inside] = True
         for each in self.rounds:
             passed[self.searched[each.refused]] = False
         for row, verdict in self.replaced.items():
@@ -107,7 +110,8 @@ class Diagnosis:
 
     @property
     def rows_that_may_be_helped(self) -> NDArray[np.intp]:
-        """The rows refused with Unschedulable. Evicting pods may help only there."""
+        """The rows of the nodes that were refused with the code Unschedulable. Evicting pods may help only on these
+        nodes."""
         size = len(self.nodes.snapshot.columns)
         if self.prefilter is not None:
             return np.arange(size if self.prefilter.code is VerdictCode.UNSCHEDULABLE else 0)

@@ -1,5 +1,5 @@
-"""Defines the extension points, one Protocol each, in the order in which a pod passes them. The all-nodes forms are
-next to the per-node forms.
+"""Defines the extension points, one Protocol each, in the order in which a pod passes them. Some points have a second
+Protocol for plugins that can handle all nodes in one call (the all-nodes form) instead of one node per call.
 
 A plugin is a small frozen object with a `name`. It serves an extension point if it has the method of that point's
 Protocol; it need not register. A plugin gets its inputs from its factory or from the call, and never a handle to the
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SUCCESS, Verdict
-from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.values import Value
@@ -86,6 +86,18 @@ class PreFilterPlugin(Protocol):
 
 
 @runtime_checkable
+class SkipsBySpec(Protocol):
+    """A PreFilter plugin that can tell from a pod's spec alone that it has nothing to filter."""
+
+    @property
+    def name(self) -> str: ...
+    def skips(self, spec: PodSpec) -> bool:
+        """Whether `pre_filter` returns SKIP for every pod with this spec in every cluster. `pre_filter` is then not
+        called, so the plugin's other methods must not read what `pre_filter` would have written."""
+        ...
+
+
+@runtime_checkable
 class PreFilterExtensions(Protocol):
     """Updates the state that pre_filter wrote when preemption or nominated pods add pods to one node or remove them.
 
@@ -109,8 +121,8 @@ class FilterPlugin(Protocol):
 
 @runtime_checkable
 class FilterAllPlugin(Protocol):
-    """The all-nodes form of a filter, over the snapshot's columns. If it returns None, the per-node form is used for
-    this pod."""
+    """A filter that checks all nodes in one call, with the snapshot's columns. If it returns None, `filter` is called
+    for each node instead."""
 
     @property
     def name(self) -> str: ...
@@ -120,8 +132,8 @@ class FilterAllPlugin(Protocol):
 @runtime_checkable
 class NodeRulePlugin(Protocol):
     """A plugin whose all-nodes results can be cached while the nodes stay the same. `filter_all`, `score_all` and
-    `normalize` may read only the nodes, the plugin's settings and the pod's `node_key`. They must not read placed pods,
-    other objects or state."""
+    `normalize` may read only the nodes, the plugin's settings and the pod's `node_key`. These methods must not read
+    placed pods, other objects or state."""
 
     @property
     def name(self) -> str: ...
@@ -183,10 +195,10 @@ class ScorePlugin(Protocol):
 
 @runtime_checkable
 class ScoreAllPlugin(Protocol):
-    """The all-nodes form of a score. If it returns None, the per-node form is used for this pod.
+    """A plugin that scores all nodes in one call. If it returns None, `score` is called for each node instead.
 
-    As in the per-node form, a node's score depends on the node, the cluster and the state of pre_score, but not on
-    other nodes. `nodes` may contain nodes that did not pass the filters.
+    As with `score`, a node's score depends on the node, the cluster and the state of pre_score, but not on other nodes.
+    `nodes` may contain nodes that did not pass the filters.
     """
 
     @property

@@ -32,6 +32,7 @@ from scheduler_core.framework.extension_points import (
 from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.framework.refusals import Refusals
+from scheduler_core.framework.skipped_by_spec import SkippedBySpec
 from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, error, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
@@ -44,8 +45,8 @@ _NOBODY: Final[Nominated] = {}
 
 
 class CycleError(Exception):
-    """A plugin failed, so the cycle ends; the pod must be tried again later. `plugin` is its name, and the message is
-    the cause."""
+    """A plugin failed, so the cycle ends; the pod must be tried again later. `plugin` is the plugin's name, and the
+    message is the cause."""
 
     def __init__(self, plugin: str, message: str) -> None:
         super().__init__(message)
@@ -72,8 +73,9 @@ class ScoreTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sieved:
-    """The nodes that some filters have passed. `alive` marks them by position, `rows` are their rows if known, and
-    `rounds` has the refusals. With `is_over`, no node is left."""
+    """The nodes that passed the filters that have run so far. `alive` marks them by their position in the searched
+    list, `rows` has their rows in the snapshot if these are known, and `rounds` has the refusals of each filter. With
+    `is_over`, no node is left."""
 
     alive: NDArray[np.bool_]
     rounds: tuple[Round, ...] = ()
@@ -92,6 +94,7 @@ class Runner:
     def __init__(self, plugins: PluginSet) -> None:
         self.plugins = plugins
         self._pre_filters = plugins.at("preFilter")
+        self._skipped_by_spec = SkippedBySpec(self._pre_filters)
         self._filters: tuple[FilterPlugin, ...] = plugins.at("filter")
         # The forms that each plugin has are looked up once here, because the lookup costs more than many filters.
         self._filters_all = {p.name: p for p in self._filters if isinstance(p, FilterAllPlugin)}
@@ -137,11 +140,12 @@ class Runner:
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFiltered:
         """Runs PreFilter. If a plugin refuses and evictions cannot help, the other plugins do not run. If evictions may
         help, they still run, because preemption needs their state (#119770)."""
-        skipped: set[str] = set()
+        plugins, skipping = self._skipped_by_spec.parted(pod.spec)
+        skipped = set(skipping)
         refusal: Verdict | None = None
         names: frozenset[str] | None = None
         asked: list[str] = []
-        for plugin in self._pre_filters:
+        for plugin in plugins:
             result = plugin.pre_filter(state, pod, nodes)
             code = result.verdict.code
             if code is VerdictCode.SKIP:
@@ -178,10 +182,8 @@ class Runner:
         excused = (p.name for p in self._late_filters if p.pre_filter(state, pod, nodes).verdict.is_skip)
         state.skipped_filters = state.skipped_filters.union(excused)
         if prepared.node_names is None:
-            (rounds, sieved), replaced = (
-                self._filter(state, pod, nodes),
-                self._refused_beside(state, pod, nodes, nominated),
-            )
+            rounds, sieved = self._filter(state, pod, nodes)
+            replaced = self._refused_beside(state, pod, nodes, nominated)
             return Diagnosis(nodes=nodes, rounds=rounds, sieved=sieved, replaced=replaced)
         row_of = nodes.snapshot.columns.row_of
         rows = np.array(sorted(row_of[name] for name in prepared.node_names if name in row_of), dtype=np.intp)
@@ -194,8 +196,8 @@ class Runner:
         return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
 
     def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[tuple[Round, ...], Rows | None]:
-        """Runs the filters and returns the refusals of each. If only node rules refused nodes, also returns the rows
-        that passed, which are then in the cache."""
+        """Runs the filters and returns the refusals of each filter. Also returns the rows that passed, if no filter
+        other than the cached node rules (`NodeRulePlugin`) refused a node."""
         if not nodes.is_all:
             return self._sift(self._filters, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes).rounds, None
         begun = self._by_node_rules(state, pod, nodes)
@@ -203,8 +205,8 @@ class Runner:
         return done.rounds, begun.rows if done is begun else None
 
     def _by_node_rules(self, state: CycleState, pod: Pod, nodes: NodeList) -> _Sieved:
-        """Runs the filters that are node rules, which come first, and returns what they leave. The result is cached as
-        long as the nodes do not change."""
+        """Runs the filters whose results depend only on the nodes (`NodeRulePlugin`); they come before the other
+        filters. Returns the nodes that pass. The result is cached as long as the nodes do not change."""
         asked = [p for p in self._node_filters if p.name not in state.skipped_filters]
         key = (self, *((p.name, p.node_key(pod)) for p in asked))
         known: _Sieved | None = nodes.snapshot.columns.answers.get(key)
@@ -271,8 +273,8 @@ class Runner:
         return SUCCESS
 
     def every_verdict(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Verdict]:
-        """Returns each filter's verdict on one node, by plugin, even after a refusal. Leaves out skipped filters. It
-        explains a decision and is not used to make one."""
+        """Returns each filter's verdict on one node, by plugin, even after a refusal. Leaves out skipped filters. The
+        result explains a decision; the cycle does not use it."""
         return {
             plugin.name: plugin.filter(state, pod, node_info)
             for plugin in self._filters
@@ -397,8 +399,8 @@ class Runner:
         return scores if weight == 1 else scores * weight
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
-        """Returns the plugin's raw scores of `nodes`. If the plugin has an all-nodes form, that form computes the
-        scores of `asked`, which contains these nodes."""
+        """Returns the plugin's scores of `nodes`, before normalizing. A plugin that can score all nodes in one call
+        scores the nodes in `asked`, which contains `nodes`; the scores of the other nodes are dropped."""
         if self._late_scores and any(
             plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late_scores
         ):
@@ -427,7 +429,7 @@ def _leaves_the_range(scores: Scores) -> bool:
 def one_by_one(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]
 ) -> Refusals:
-    """Runs the per-node form of a filter on each node that no earlier filter has refused."""
+    """Calls a filter once for each node that no earlier filter has refused."""
     return Refusals.of_each(
         plugin.filter(state, pod, nodes[position]) if is_alive else SUCCESS
         for position, is_alive in enumerate(alive.tolist())

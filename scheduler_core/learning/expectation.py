@@ -1,25 +1,24 @@
-"""Predicts the node of a pod before its binding is observed. After the binding, computes how probable each search has
-become."""
+"""Predicts on which node a pod will land. After the pod was bound, computes how well each assumed search of the
+scheduler had predicted the pod's node."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.cycle import CycleResult
-from scheduler_core.simulation.course_parts.deviations import (
+from scheduler_core.simulation.landings import CONFIDENCE
+from scheduler_core.simulation.scenario_parts.deviations import (
     AHEAD,
     equals_of,
-    foretold,
     goes_elsewhere,
+    predicted_node,
     taken_ahead,
     taken_in_order,
 )
-from scheduler_core.simulation.landings import CONFIDENCE
 from scheduler_core.simulation.searches import Likely
 from scheduler_core.values import Value
 
@@ -29,12 +28,12 @@ _STRANGE: Final = 0.02
 Foreseen = tuple[Likely, CycleResult]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weighed:
-    """The probabilities after a binding. All of them together add up to 1.
+class Weighed(Value, eq=False):
+    """How probable each assumed search of the scheduler is after a binding. All probabilities together add up to 1.
 
-    For each followed search, `in_order` is the probability that it is right and no worker was ahead, and `ahead` that
-    it is right and a worker was ahead. `doubt` is the probability that no followed search is right.
+    Each followed search has two probabilities, because it may run in either of two ways: `in_order` if no parallel
+    worker was ahead of another worker, and `ahead` if one was. `doubt` is the probability that no followed search is
+    right.
     """
 
     in_order: NDArray[np.float64]
@@ -43,9 +42,9 @@ class Weighed:
 
 
 class Expectation(Value, kw_only=True):
-    """The nodes that one pod may get. `followed` has the results of the searches that a belief follows, and `spread`
-    those of searches from evenly spread starts. If the scheduler checks every node, both are empty, and `exact` has the
-    result."""
+    """The nodes that one pod may get. `followed` has the results of the searches that a SearchEstimate follows, and
+    `spread` the results of searches from evenly spread starts. If the scheduler checks every node, `followed` and
+    `spread` are empty, and `exact` has the result."""
 
     followed: tuple[Foreseen, ...] = ()
     spread: tuple[Foreseen, ...] = ()
@@ -61,7 +60,7 @@ class Expectation(Value, kw_only=True):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the predicted node depends on where the search starts."""
+        """Whether the predicted node depends on where the scheduler's search starts."""
         return any(result.sample is not None for _, result in self.spread)
 
     @property
@@ -90,8 +89,7 @@ class Expectation(Value, kw_only=True):
         return tuple(names)
 
     def weighed(self, node_name: str) -> Weighed:
-        """Returns how probable each followed search is after the pod was bound to this node, and how probable it is
-        that none of them is right (the doubt)."""
+        """Returns how probable each followed search of the scheduler is, given that the pod was bound to this node."""
         blind = _shares(self.spread).get(node_name, 0.0)
         strange = _STRANGE / max(1, self.nodes)
         doubted = self.doubt * (blind + strange)
@@ -110,7 +108,7 @@ def _shares(foreseen: Sequence[Foreseen]) -> dict[str, float]:
     for likely, result in foreseen:
         names = equals_of(result)
         for name in names:
-            share = AHEAD / len(names) + (1.0 - AHEAD) * (name == foretold(result))
+            share = AHEAD / len(names) + (1.0 - AHEAD) * (name == predicted_node(result))
             shares[name] = shares.get(name, 0.0) + share * likely.weight / total
     return shares
 

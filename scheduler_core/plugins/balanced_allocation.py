@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.config.kube_version import KubeVersion
-from scheduler_core.config.plugin_args import BalancedAllocationArgs
+from scheduler_core.config.plugin_args import BalancedAllocationArgs, ResourceWeight
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
 from scheduler_core.framework.scoring.by_usage import by_usage
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict
-from scheduler_core.model.pod import Pod
-from scheduler_core.model.requests import incoming_requests
+from scheduler_core.model.kept_with_spec import kept_with_spec
+from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.model.requests import RequestRules, incoming_requests
 from scheduler_core.model.resources import is_scalar
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
@@ -48,11 +49,10 @@ class NodeResourcesBalancedAllocation(Value):
     prepares_late: ClassVar[tuple[str, ...]] = ("score",)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:
-        requests = incoming_requests(pod.spec, nodes.rules)
-        wanted = tuple((r.name, requests.amount(r.name)) for r in self.args.resources)
-        if self.kube_version.balanced_allocation_skips_best_effort and not any(amount for _, amount in wanted):
+        shares = _shares(pod.spec, nodes.rules, self.args.resources)
+        if self.kube_version.balanced_allocation_skips_best_effort and not any(each for _, each in shares.requested):
             return SKIP
-        state.write(BalancedShares(tuple((name, amount) for name, amount in wanted if amount or not is_scalar(name))))
+        state.write(shares)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
@@ -101,6 +101,13 @@ class NodeResourcesBalancedAllocation(Value):
         return scores
 
 
+@kept_with_spec
+def _shares(spec: PodSpec, rules: RequestRules, resources: tuple[ResourceWeight, ...]) -> BalancedShares:
+    requests = incoming_requests(spec, rules)
+    wanted = ((r.name, requests.amount(r.name)) for r in resources)
+    return BalancedShares(tuple((name, amount) for name, amount in wanted if amount or not is_scalar(name)))
+
+
 def _balance(shares: Sequence[tuple[int, int]]) -> int:
     fractions = [min(used / whole, 1.0) for used, whole in shares]
     deviation = 0.0
@@ -121,7 +128,8 @@ def _in_order(numbers: Sequence[float]) -> float:
 
 
 def _balances(used: Sequence[NDArray[np.int64]], whole: Sequence[NDArray[np.int64]], count: int) -> Scores:
-    """Returns the balances of all nodes. Each node counts only the resources that it has."""
+    """Returns the balance of each node: how evenly its resources would be used. Only resources that the node has
+    count."""
     if not whole:
         return np.full(count, MAX_NODE_SCORE, dtype=np.int64)
     has = [amounts > 0 for amounts in whole]

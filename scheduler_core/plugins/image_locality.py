@@ -7,11 +7,12 @@ from typing import ClassVar, Final
 
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
+from scheduler_core.framework.extension_points import Scores
 from scheduler_core.model.kept_with_spec import kept_with_spec
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.nodes.node_images import share_between
 from scheduler_core.values import Value
 
 # Below the first threshold an image is pulled too quickly to matter; above the second, per container, the score stays
@@ -30,7 +31,8 @@ class ImageLocality(Value):
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
         total = node_info.cluster_size
         states = (node_info.image_state(name) for name in self._images(pod.spec))
-        return _share(sum(state.spread_bytes(total) for state in states if state is not None), pod.spec)
+        at_hand = sum(state.spread_bytes(total) for state in states if state is not None)
+        return int(share_between(at_hand, _LEAST_BYTES, _most_bytes(pod.spec)))
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
         images = nodes.snapshot.columns.images
@@ -56,9 +58,3 @@ def _with_tag(name: str) -> str:
 
 def _most_bytes(spec: PodSpec) -> int:
     return _MOST_BYTES_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))
-
-
-def _share(at_hand: int, spec: PodSpec) -> int:
-    most = _most_bytes(spec)
-    clipped = max(_LEAST_BYTES, min(at_hand, max(most, _LEAST_BYTES)))
-    return MAX_NODE_SCORE * (clipped - _LEAST_BYTES) // (most - _LEAST_BYTES)

@@ -23,7 +23,7 @@ from scheduler_core.model.labels import (
     PreferredNodeTerm,
     chosen,
 )
-from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.values import Value
@@ -33,12 +33,22 @@ _NOT_CHOSEN: Final = unresolvable("node(s) didn't match Pod's node affinity/sele
 _CONFLICT: Final = unresolvable("pod affinity terms conflict")
 
 
+class _Rule(Value):
+    node_selector: tuple[tuple[str, str], ...]
+    required: NodeSelector | None
+    refusal: Verdict
+
+
 class NodeAffinity(Value):
     """Applies node affinity. A node must match both the pod's own rules and `added`, the addedAffinity of the
     profile."""
 
     added: NodeAffinityRules | None = None
     name: ClassVar[str] = "NodeAffinity"
+
+    def skips(self, spec: PodSpec) -> bool:
+        required = None if spec.node_affinity is None else spec.node_affinity.required
+        return required is None and not spec.node_selector and self._added_required is None
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
         required = _required(pod)
@@ -57,16 +67,23 @@ class NodeAffinity(Value):
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
         node = OneNode(node_info.node.labels, node_info.name)
-        if not chosen(node, (), self._added_required):
-            return _NOT_ADDED
-        return SUCCESS if chosen(node, pod.spec.node_selector, _required(pod)) else _NOT_CHOSEN
+        for rule in self._rules(pod):
+            if not chosen(node, rule.node_selector, rule.required):
+                return rule.refusal
+        return SUCCESS
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
-        labels = nodes.snapshot.columns.labels
-        codes = np.where(nodes.take(labels.selected(pod.spec.node_selector, _required(pod))), 0, 2)
-        if self._added_required is not None:
-            codes[~nodes.take(labels.selected((), self._added_required))] = 1
-        return Refusals(codes, {1: _NOT_ADDED, 2: _NOT_CHOSEN})
+        labels, rules = nodes.snapshot.columns.labels, self._rules(pod)
+        codes = np.zeros(len(nodes), dtype=np.intp)
+        for code in range(len(rules), 0, -1):  # backwards, because the first rule that refuses a node gives the verdict
+            rule = rules[code - 1]
+            codes[~nodes.take(labels.selected(rule.node_selector, rule.required))] = code
+        return Refusals(codes, {code: rule.refusal for code, rule in enumerate(rules, 1)})
+
+    def _rules(self, pod: Pod) -> tuple[_Rule, ...]:
+        """Returns what a node must match, in the order in which kube-scheduler checks it."""
+        own = _Rule(pod.spec.node_selector, _required(pod), _NOT_CHOSEN)
+        return (own,) if self._added_required is None else (_Rule((), self._added_required, _NOT_ADDED), own)
 
     def node_key(self, pod: Pod) -> Hashable:
         return pod.spec.node_selector, pod.spec.node_affinity

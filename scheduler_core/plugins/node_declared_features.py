@@ -44,6 +44,9 @@ class NodeDeclaredFeatures(Value):
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
 
+    def skips(self, spec: PodSpec) -> bool:
+        return not needed_features(spec)
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
         needed = needed_features(pod.spec)
         state.write(NeededFeatures(needed))

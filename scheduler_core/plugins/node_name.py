@@ -30,8 +30,5 @@ class NodeName(Value):
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
         return _ANOTHER if pod.node_name and pod.node_name != node_info.name else SUCCESS
 
-    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
-        if not pod.node_name:
-            return Refusals(np.zeros(len(nodes), dtype=bool), {})
-        row = nodes.snapshot.columns.row_of.get(pod.node_name, -1)
-        return Refusals(nodes.rows != row, {1: _ANOTHER})
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals | None:  # noqa: ARG002
+        return None if pod.node_name else Refusals(np.zeros(len(nodes), dtype=bool), {})

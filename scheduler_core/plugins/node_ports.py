@@ -10,7 +10,7 @@ from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unschedulable
-from scheduler_core.model.pod import HostPort, Pod
+from scheduler_core.model.pod import HostPort, Pod, PodSpec
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import HOST_PORTS
@@ -30,6 +30,9 @@ class NodePorts(Value):
     conflict."""
 
     name: ClassVar[str] = "NodePorts"
+
+    def skips(self, spec: PodSpec) -> bool:
+        return not spec.host_ports
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
         state.write(WantedPorts(pod.spec.host_ports))

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from scheduler_core.config.kube_version import KubeVersion
-from scheduler_core.config.plugin_args import NodeResourcesFitArgs
+from scheduler_core.config.plugin_args import NodeResourcesFitArgs, ResourceWeight
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult, Scores
 from scheduler_core.framework.refusals import Refusals
@@ -23,8 +23,9 @@ from scheduler_core.framework.scoring.resource_scoring import (
     strategy_of,
 )
 from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable, unschedulable
-from scheduler_core.model.pod import Pod
-from scheduler_core.model.requests import Requests, incoming_requests, scored_requests
+from scheduler_core.model.kept_with_spec import kept_with_spec
+from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.model.requests import RequestRules, incoming_requests, scored_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, is_scalar
 from scheduler_core.snapshot.columns import MOST_COUNTED
 from scheduler_core.snapshot.node_info import NodeInfo
@@ -57,24 +58,9 @@ class NodeResourcesFit(Value):
     prepares_late: ClassVar[tuple[str, ...]] = ("score",)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
-        requests = incoming_requests(pod.spec, nodes.rules)
         offered = _offered_by_devices(nodes) if self.kube_version.extended_resources_by_device_class else frozenset()
-        state.write(
-            PodDemand(self._to_check(requests), frozenset(name for name in requests.scalars if name in offered))
-        )
+        state.write(_demand(pod.spec, nodes.rules, self.args, offered))
         return PreFilterResult()
-
-    def _to_check(self, requests: Requests) -> tuple[tuple[str, int], ...]:
-        whole = ((CPU, requests.cpu), (MEMORY, requests.memory), (EPHEMERAL_STORAGE, requests.ephemeral_storage))
-        scalars = ((name, amount) for name, amount in requests.scalars.items() if not self._is_ignored(name))
-        return tuple((name, amount) for name, amount in (*whole, *scalars) if amount > 0)
-
-    def _is_ignored(self, name: str) -> bool:
-        """Whether the plugin ignores the resource. It does so for an extended resource if the plugin's arguments
-        contain its name, or the prefix of its name before the slash."""
-        if not is_extended(name):
-            return False
-        return name in self.args.ignored_resources or name.partition("/")[0] in self.args.ignored_resource_groups
 
     # ---- filter ----
 
@@ -128,9 +114,7 @@ class NodeResourcesFit(Value):
     # ---- score ----
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:  # noqa: ARG002
-        wanted = scored_requests(pod.spec)
-        shares = (ResourceShare(r.name, r.weight, wanted.get(r.name, 0)) for r in self.args.resources)
-        state.write(FitShares(tuple(s for s in shares if s.requested or not is_scalar(s.name))))
+        state.write(_shares(pod.spec, self.args.resources))
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
@@ -146,6 +130,30 @@ class FitShares(Value):
     """The pod's resources that count in the score."""
 
     shares: tuple[ResourceShare, ...]
+
+
+@kept_with_spec
+def _demand(spec: PodSpec, rules: RequestRules, args: NodeResourcesFitArgs, offered: frozenset[str]) -> PodDemand:
+    requests = incoming_requests(spec, rules)
+    whole = ((CPU, requests.cpu), (MEMORY, requests.memory), (EPHEMERAL_STORAGE, requests.ephemeral_storage))
+    scalars = ((name, amount) for name, amount in requests.scalars.items() if not _is_ignored(args, name))
+    to_check = tuple((name, amount) for name, amount in (*whole, *scalars) if amount > 0)
+    return PodDemand(to_check, frozenset(name for name in requests.scalars if name in offered))
+
+
+def _is_ignored(args: NodeResourcesFitArgs, name: str) -> bool:
+    """Whether the plugin ignores the resource. It does so for an extended resource if the plugin's arguments contain
+    its name, or the prefix of its name before the slash."""
+    if not is_extended(name):
+        return False
+    return name in args.ignored_resources or name.partition("/")[0] in args.ignored_resource_groups
+
+
+@kept_with_spec
+def _shares(spec: PodSpec, resources: tuple[ResourceWeight, ...]) -> FitShares:
+    wanted = scored_requests(spec)
+    shares = (ResourceShare(r.name, r.weight, wanted.get(r.name, 0)) for r in resources)
+    return FitShares(tuple(s for s in shares if s.requested or not is_scalar(s.name)))
 
 
 def _offered_by_devices(nodes: NodeList) -> frozenset[str]:

@@ -19,12 +19,13 @@ from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.scoring.shapes import FULL, scores_along
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable
 from scheduler_core.model.node import Node
-from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.model.storage.csi_migration import required_nodes
 from scheduler_core.model.storage.pod_claims import (
     claim_class,
     claims_used,
     find_claim,
+    has_claims_or_disks,
     ownership_problem,
     volume_class,
 )
@@ -108,6 +109,9 @@ class VolumeBinding(Value):
     args: VolumeBindingArgs
     kube_version: KubeVersion
     name: str = "VolumeBinding"
+
+    def skips(self, spec: PodSpec) -> bool:
+        return not has_claims_or_disks(spec)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
         objects = nodes.snapshot.objects
@@ -382,8 +386,8 @@ def _promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persist
 
 
 def storage_by_class(found: VolumesOnNode) -> Mapping[str, tuple[int, int]]:
-    """Returns (requested, capacity) in bytes for each storage class. If existing volumes are bound, the capacity is
-    theirs; if all volumes must be provisioned, it is that of their pools."""
+    """Returns (requested, capacity) in bytes for each storage class. The capacity is that of the existing volumes, if
+    the claims get any; if all volumes must be provisioned, it is that of the storage pools."""
     sums: dict[str, tuple[int, int]] = {}
     if found.bindings:
         for claim, volume in found.bindings:

@@ -14,14 +14,20 @@ from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable, unschedulable
-from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.model.storage.csi_migration import (
     driver_of_provisioner,
     driver_of_volume,
     is_migratable_provisioner,
     migrated_disk,
 )
-from scheduler_core.model.storage.pod_claims import claim_class, claims_used, find_claim, ownership_problem
+from scheduler_core.model.storage.pod_claims import (
+    claim_class,
+    claims_used,
+    find_claim,
+    has_claims_or_disks,
+    ownership_problem,
+)
 from scheduler_core.model.storage.volumes import CSINode, PersistentVolumeClaim
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.node_info import NodeInfo
@@ -32,7 +38,8 @@ from scheduler_core.values import Value
 _TOO_MANY: Final = unschedulable("node(s) exceed max volume count")
 
 Handle = tuple[str, str]
-"""(driver, volume handle): one attachable volume, regardless of how many pods share it."""
+"""A pair that identifies an attachable volume: the CSI driver and the volume handle. Pods that share the volume have
+equal pairs."""
 
 
 class ClusterForLimits(Value):
@@ -55,6 +62,9 @@ class NodeVolumeLimits(Value):
     kube_version: KubeVersion
     name: str = "NodeVolumeLimits"
     prepares_late: ClassVar[tuple[str, ...]] = ("filter",)
+
+    def skips(self, spec: PodSpec) -> bool:
+        return not has_claims_or_disks(spec)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
         if not any(
@@ -181,7 +191,7 @@ def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
 
 
 def _must_be_installed(driver: str, csi_node: CSINode | None, objects: ClusterObjects) -> bool:
-    """Whether the node must have the driver but does not have it."""
+    """Whether the node must have the CSI driver but does not have it."""
     known = objects.csi_drivers.get(driver)
     if known is None or not known.prevent_scheduling_if_missing:
         return False

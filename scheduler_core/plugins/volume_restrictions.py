@@ -15,8 +15,8 @@ from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvable, unschedulable
-from scheduler_core.model.pod import LegacyDisk, Pod
-from scheduler_core.model.storage.pod_claims import find_claim
+from scheduler_core.model.pod import LegacyDisk, Pod, PodSpec
+from scheduler_core.model.storage.pod_claims import find_claim, has_claims_or_disks
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.volume_users import VOLUME_USERS
@@ -53,6 +53,9 @@ class VolumeRestrictions(Value):
 
     kube_version: KubeVersion
     name: str = "VolumeRestrictions"
+
+    def skips(self, spec: PodSpec) -> bool:
+        return not has_claims_or_disks(spec)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
         exclusive: set[str] = set()

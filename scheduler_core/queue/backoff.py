@@ -14,11 +14,12 @@ from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.values import Value
 
 WINDOW_SECONDS = 1
-"""Back-offs end in whole seconds, so that priority orders the pods of one second, not a few milliseconds."""
+"""Back-offs end at whole seconds. So of pods whose back-offs end in the same second, the one with the higher priority
+comes first, and not the one that would be ready some milliseconds earlier."""
 
 
 class BackoffPolicy(Value, kw_only=True):
-    """A pod's back-off after its n-th failure: initial·2^(n−1), at most the maximum. A maximum of 0 disables it.
+    """A pod's back-off after its n-th failure: initial·2^(n−1), at most the maximum. A maximum of 0 disables back-off.
 
     With `aligned`, the end of a back-off is rounded down to whole seconds, as in releases that pop pods early (gate
     SchedulerPopFromBackoffQ).
@@ -39,8 +40,8 @@ class BackoffPolicy(Value, kw_only=True):
         return math.floor(instant / WINDOW_SECONDS) * WINDOW_SECONDS if self.aligned else instant
 
     def ends_at(self, queued: QueuedPod) -> float | None:
-        """Returns the end of the pod's back-off, or None if it has none. Computes the end once for each attempt, and
-        stores it in the pod."""
+        """Returns the end of the pod's back-off, or None if the pod need not wait. Computes the end once for each
+        attempt, and stores it in the pod."""
         failures = queued.consecutive_errors or queued.unschedulable_count
         if self.max_seconds == 0 or failures == 0:
             return None

@@ -1,7 +1,7 @@
 """Simulates drains of a snapshot's nodes: cordons, evictions under the budgets, replacements by controllers, and
 scheduling cycles until no pod moves.
 
-A drained node is cordoned, not removed. So it is still a topology domain, as on a real cluster. `courses.py` has the
+A drained node is cordoned, not removed. So it is still a topology domain, as on a real cluster. `scenarios.py` has the
 steps and handles ties, `replacements.py` says when controllers create replacements, and `evictions.py` has the eviction
 API's rules for budgets. Not simulated: an autoscaler, changes by other people, and the time that pods take to start.
 """
@@ -17,9 +17,6 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import NodeSample, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import first_few
-from scheduler_core.simulation.course_parts.displaced import Displaced, kind_of
-from scheduler_core.simulation.course_parts.eviction_rounds import EvictionRounds
-from scheduler_core.simulation.courses import NOTHING_DRAWN, Course, follow
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.evicted.jobs import JobsAfter, job_of
 from scheduler_core.simulation.evicted.replacements import (
@@ -39,17 +36,20 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, R
 from scheduler_core.simulation.landings import CONFIDENCE, Landing, landings
 from scheduler_core.simulation.remedies import remedies
 from scheduler_core.simulation.sampled_notes import batch_notes, counted, sample_notes
+from scheduler_core.simulation.scenario_parts.displaced import Displaced, kind_of
+from scheduler_core.simulation.scenario_parts.eviction_rounds import EvictionRounds
+from scheduler_core.simulation.scenarios import NOTHING_DRAWN, Scenario, follow
 from scheduler_core.simulation.searches import MOST_SEARCHES, Draw, Likely, possible_searches
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
-# Enough to follow a dozen pods with a few ties to the end. If there are more courses, the forecast says so.
-MOST_COURSES = 24
-# In large clusters a course costs more, and there are more ties than anybody could follow: few courses find
+# Enough to follow a dozen pods with a few ties to the end. If there are more scenarios, the forecast says so.
+MOST_SCENARIOS = 24
+# In large clusters a scenario costs more, and there are more ties than anybody could follow: few scenarios find
 # nearly all nodes that many would.
-LEAST_COURSES = 4
-_COURSES_TIMES_NODES = 20_000
-# The same holds for searches: each soon becomes a separate course with its own cluster.
+LEAST_SCENARIOS = 4
+_SCENARIOS_TIMES_NODES = 20_000
+# The same holds for searches: each soon becomes a separate scenario with its own cluster.
 LEAST_SEARCHES = 32
 _SEARCHES_TIMES_NODES = 160_000
 _PREEMPTS_IN_PART = ", or on another node: kube-scheduler tries only a part of the nodes and starts at a random one"
@@ -59,7 +59,8 @@ MOST_WAITING_KINDS = 30
 
 
 def most_searches(nodes: int) -> int:
-    """Returns how many searches a drain follows in a cluster with this many nodes."""
+    """Returns how many possible searches of the scheduler a simulated drain follows in a cluster with this many
+    nodes."""
     return max(LEAST_SEARCHES, min(MOST_SEARCHES, _SEARCHES_TIMES_NODES // nodes))
 
 
@@ -70,7 +71,7 @@ def simulate_drain(
     made_at: str,
     configuration: Configuration | None = None,
     kube_version: str = "1.36",
-    most_courses: int | None = None,
+    most_scenarios: int | None = None,
     start: int | None = None,
     searches: tuple[Likely, ...] | None = None,
     stays: StaysBecause = moves_all,
@@ -78,19 +79,22 @@ def simulate_drain(
     """Forecasts where each pod of the nodes would land if the nodes were drained together now. Returns one forecast per
     node, in the order of `node_names`. The snapshot does not change.
 
-    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_courses` limits the number of
-    courses. By default it is `MOST_COURSES`, and less in clusters of more than about 800 nodes. `start` is the start of
-    the scheduler's next search, if the caller knows it. `searches` are possible searches that the caller learned
-    (`SearchBelief.searches`). Both matter only if the scheduler checks a part of the nodes. `stays` is a rule that says
-    which pods the drain leaves on the node. Raises UnknownNodeError if a node is missing from the snapshot.
+    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_scenarios` limits the number
+    of scenarios. By default it is `MOST_SCENARIOS`, and less in clusters of more than about 800 nodes. `stays` is a
+    rule that says which pods the drain leaves on the node. Raises UnknownNodeError if a node is missing from the
+    snapshot.
+
+    Two arguments matter only if the scheduler checks a part of the nodes: `start` is the node at which its next search
+    starts, if the caller knows it, and `searches` are possible searches that the caller has learned
+    (`SearchEstimate.searches`).
     """
     nodes = max(1, len(snapshot.nodes))
-    most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // nodes))
+    most = most_scenarios or max(LEAST_SCENARIOS, min(MOST_SCENARIOS, _SCENARIOS_TIMES_NODES // nodes))
     scheduler = Scheduler(configuration, kube_version)
     follows_few = searches is None and start is None
     if searches is None:
-        searches = possible_searches(snapshot, scheduler, most_courses or most_searches(nodes), start)
-        asked = min(most_courses or MOST_SEARCHES, most_searches(nodes))
+        searches = possible_searches(snapshot, scheduler, most_scenarios or most_searches(nodes), start)
+        asked = min(most_scenarios or MOST_SEARCHES, most_searches(nodes))
         # An extender refuses nodes after the search has stopped, which the count of all starts cannot know.
         follows_few = follows_few and asked < MOST_SEARCHES and not scheduler.extenders
     most = max(most, len(searches))
@@ -100,7 +104,7 @@ def simulate_drain(
         scheduler,
         searches=searches,
         made_at=made_at,
-        most_courses=most,
+        most_scenarios=most,
         with_pending=True,
         stays=stays,
         counts_any_start=follows_few,
@@ -108,11 +112,12 @@ def simulate_drain(
 
 
 class FinishedDrain(Value, kw_only=True):
-    """The forecasts of a drain, and the cluster after it. The drained nodes are cordoned. The budgets have the
-    evictions left that the drain did not use, and those that replacements gave back.
+    """The forecasts of a drain, and the cluster after it. The drained nodes are cordoned. Each budget still allows the
+    evictions that the drain did not use, and those that healthy replacements gave back.
 
-    In `world`, replacements that landed are bound but do not run yet. `displaced` has these replacements and the pods
-    without a node. Both show the main course, in which the scheduler breaks each tie by its own rule.
+    In `world`, replacements that got a node are bound but do not run yet. `displaced` has these replacements, and the
+    displaced pods without a node. `world` and `displaced` show the main scenario, in which the scheduler breaks each
+    tie by its own rule.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -129,7 +134,7 @@ def run_drain(
     *,
     made_at: str = "",
     with_details: bool = True,
-    most_courses: int = 1,
+    most_scenarios: int = 1,
     with_pending: bool = False,
     searches: tuple[Likely, ...] = (),
     stays: StaysBecause = moves_all,
@@ -139,24 +144,26 @@ def run_drain(
     """Does the work of `simulate_drain`, for callers that continue with the cluster after the drain.
 
     `with_details` adds the notes, the changes that would place a pending pod, and for each moving pod its sentence,
-    scores and all nodes that may take it. (The search for these changes costs more than the drain itself.)
-    `with_pending` also places the snapshot's pending pods. `draw` chooses the courses to follow if there are more than
-    `most_courses`. `counts_any_start` adds nodes that only other searches find; set it if nothing is known of the
-    scheduler's search.
+    scores and all nodes that may take it. (Finding these changes costs more than the drain itself.) `with_pending` also
+    places the snapshot's pending pods. `draw` chooses the scenarios to follow if there are more than `most_scenarios`.
+    With `counts_any_start`, the forecast of a pod also names nodes that the scheduler would choose if its search began
+    elsewhere than in any followed scenario; set it if nothing is known of the scheduler's search.
     """
     stays = beside_the_bound(snapshot.objects, stays)
-    first = _first_course(snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details)
+    first = _first_scenario(
+        snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details
+    )
     first.searches, first.counts_any_start = searches, counts_any_start
-    courses = follow(first, most_courses, draw)
-    told = _Told(snapshot, tuple(node_names), scheduler, courses, landings(courses), with_details, stays)
-    notes, main = tuple(told.notes()) if with_details else (), courses[0]
+    scenarios = follow(first, most_scenarios, draw)
+    report = _Report(snapshot, tuple(node_names), scheduler, scenarios, landings(scenarios), with_details, stays)
+    notes, main = tuple(report.notes()) if with_details else (), scenarios[0]
     forecasts = tuple(
         Forecast(
             node=name,
             made_at=made_at,
-            pods=tuple(told.outcomes(name)),
+            pods=tuple(report.outcomes(name)),
             notes=notes,
-            courses=len(courses),
+            scenarios=len(scenarios),
             already_pending=len(snapshot.pending),
         )
         for name in node_names
@@ -167,13 +174,13 @@ def run_drain(
         world=_left_by(main, snapshot),
         displaced=displaced,
         searches=main.searches,
-        is_open=len(courses) > 1 or main.is_cut or any(each.result and each.result.sample for each in displaced),
+        is_open=len(scenarios) > 1 or main.is_cut or any(each.result and each.result.sample for each in displaced),
     )
 
 
-def _left_by(main: Course, before: Snapshot) -> Snapshot:
-    """Returns the cluster after the course. The budgets are used up by its evictions, Jobs have counted their failures,
-    and failed Jobs have no pods any more."""
+def _left_by(main: Scenario, before: Snapshot) -> Snapshot:
+    """Returns the cluster after the scenario. The budgets have counted the scenario's evictions, Jobs have counted
+    their failed pods, and failed Jobs have no pods any more."""
     world, spent = main.world, main.rounds.ledger.budgets()
     if spent != before.objects.budgets:
         world = world.with_objects(budgets=spent)
@@ -194,7 +201,7 @@ def _gone_with_their_jobs(after: JobsAfter, world: Snapshot) -> list[Pod]:
     ]
 
 
-def _first_course(
+def _first_scenario(
     snapshot: Snapshot,
     node_names: Sequence[str],
     scheduler: Scheduler,
@@ -202,7 +209,7 @@ def _first_course(
     *,
     with_pending: bool,
     with_details: bool = True,
-) -> Course:
+) -> Scenario:
     world = snapshot
     for name in node_names:
         world = world.with_node_cordoned(name)
@@ -211,20 +218,20 @@ def _first_course(
         tuple(pod for pod in pods if not ends_already(pod)),
         tuple(pod for pod in pods if ends_already(pod)),
     )
-    course = Course(
+    scenario = Scenario(
         scheduler,
         world,
         EvictionRounds(BudgetLedger(snapshot.objects.budgets), leaving, ending),
-        tells_scores=with_details,
+        reports_scores=with_details,
     )
     if with_pending:
-        course.queue.add_waiting(_who_waits(snapshot, scheduler))
-    return course
+        scenario.queue.add_waiting(_who_waits(snapshot, scheduler))
+    return scenario
 
 
 def _who_waits(snapshot: Snapshot, scheduler: Scheduler) -> list[Pod]:
-    """Returns the pending pods that this scheduler would try, the most important first. Leaves out pods of further
-    kinds when there are many kinds."""
+    """Returns the pending pods that this scheduler would try, the most important first. Returns pods of at most
+    `MOST_WAITING_KINDS` kinds (replicas are of one kind)."""
     kinds: set[Hashable] = set()
     found = []
     for pod in sorted(snapshot.pending, key=lambda pod: (-pod.priority, pod.key)):
@@ -241,17 +248,17 @@ def _in_order(snapshot: Snapshot, node_name: str) -> list[Pod]:
     return sorted(snapshot.pods_on(node_name), key=eviction_order)
 
 
-class _Told(Value):
-    """Turns the combined result of the courses into sentences."""
+class _Report(Value):
+    """Turns the combined result of the scenarios into sentences."""
 
     before: Snapshot
     node_names: tuple[str, ...]
     scheduler: Scheduler
-    courses: Sequence[Course]
+    scenarios: Sequence[Scenario]
     landings: dict[str, Landing]
     with_details: bool
     stays: StaysBecause
-    returning: dict[int, frozenset[str]] = field(default_factory=dict)  # worked out once for a course
+    returning: dict[int, frozenset[str]] = field(default_factory=dict)  # worked out once for a scenario
 
     def outcomes(self, node_name: str) -> Iterable[PodForecast]:
         """Returns every pod of the node with its outcome, in eviction order. Leaves out the pods that already
@@ -261,7 +268,7 @@ class _Told(Value):
     def _outcome(self, pod: Pod) -> PodForecast:
         if why := why_it_stays(pod, self.stays):
             return _say(pod, Outcome.STAYS, why, is_bound=is_bound(self.before.objects, pod) and why == BOUND)
-        refusal = self.courses[0].rounds.refused.get(pod.key)
+        refusal = self.scenarios[0].rounds.refused.get(pod.key)
         if refusal and not refusal.is_never and (kept := self._kept_by_the_drain(refusal)):
             return _say(pod, Outcome.BLOCKED, kept, is_never=True, budget=refusal.budget)
         if refusal:
@@ -275,15 +282,15 @@ class _Told(Value):
             )
         if recreation_of(pod) is Recreation.NEVER:
             return _say(pod, Outcome.LOST, "no controller would recreate it")
-        jobs = self.courses[0].jobs
+        jobs = self.scenarios[0].jobs
         if jobs is not None and pod.key in jobs.lost:
             return _say(pod, Outcome.LOST, jobs.lost[pod.key])
         return self._landing(self.landings[pod.key])
 
     def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
-        """Returns a sentence if the budget would refuse the eviction for ever, because the pods that it waits for can
-        return only after this drain. Empty if waiting can help."""
-        numbers, course = refusal.budget, self.courses[0]
+        """Returns a sentence if the budget would refuse the eviction for ever, because the pods that must be healthy
+        first can return only after this drain. Empty if waiting can help."""
+        numbers, scenario = refusal.budget, self.scenarios[0]
         budget = next(
             (
                 each
@@ -296,8 +303,8 @@ class _Told(Value):
             return ""
         away = [
             each
-            for each in course.displaced.values()
-            if each.replacement.key in self._returning(course)
+            for each in scenario.displaced.values()
+            if each.replacement.key in self._returning(scenario)
             and each.pod.namespace == budget.namespace
             and budget.selector.matches(each.pod.labels)
         ]
@@ -328,51 +335,53 @@ class _Told(Value):
                 shares=shares,
                 is_cut=landing.is_open,
             )
-        told = _shares_sentence(nodes, shares) if shares else _landing_sentence(result.best, nodes)
+        sentence = _shares_sentence(nodes, shares) if shares else _landing_sentence(result.best, nodes)
         return _say(
             each.pod,
             Outcome.MOVES,
-            told + _sample_clause(landing.sample) + _homeless_clause(landing),
+            sentence + _sample_clause(landing.sample) + _homeless_clause(landing),
             landing=nodes,
             shares=shares,
             is_cut=landing.is_open,
             **_scores(each),
         )
 
-    def _homeless(self, landing: Landing, course: Course, each: Displaced) -> PodForecast:
+    def _homeless(self, landing: Landing, scenario: Scenario, each: Displaced) -> PodForecast:
         pod, result, nodes, shares = landing.main.pod, each.result, *_named(landing)
         if each.unknown or result is None:
             return _say(pod, Outcome.UNKNOWN, each.unknown)
-        if each.replacement.key in self._returning(course):
+        if each.replacement.key in self._returning(scenario):
             return _say(pod, Outcome.RETURNS, "only this node can hold it: it waits until the reboot is over")
         ways_out = (
-            remedies(self.scheduler, course.world, each.replacement, result, frozenset(self.node_names))
+            remedies(self.scheduler, scenario.world, each.replacement, result, frozenset(self.node_names))
             if self.with_details
             else ()
         )
         when = (
             f"finds no room in {landing.homeless_share:.0%} of cases"
             if shares
-            else "finds room in some courses only, depending on earlier ties"
+            else "finds room in some scenarios only, depending on earlier ties"
         )
         sentence = f"{when.replace('%', ' %')}: {result.sentence}" if nodes else result.sentence
         return _say(
             pod, Outcome.PENDING, sentence, remedies=ways_out, landing=nodes, shares=shares, is_cut=landing.is_open
         )
 
-    def _returning(self, course: Course) -> frozenset[str]:
-        known = self.returning.get(id(course))
+    def _returning(self, scenario: Scenario) -> frozenset[str]:
+        known = self.returning.get(id(scenario))
         if known is None:
             homeless = [
                 each.replacement
-                for each in course.displaced.values()
+                for each in scenario.displaced.values()
                 if not (each.landed or each.unknown or each.waited)
             ]
-            known = self.returning[id(course)] = who_returns(self.scheduler, course.world, self.node_names, homeless)
+            known = self.returning[id(scenario)] = who_returns(
+                self.scheduler, scenario.world, self.node_names, homeless
+            )
         return known
 
     def _job_notes(self) -> Iterable[str]:
-        main = self.courses[0]
+        main = self.scenarios[0]
         if main.jobs is None:
             return
         gone = Counter(
@@ -383,7 +392,7 @@ class _Told(Value):
 
     def notes(self) -> Iterable[str]:
         """Returns notes about other pods that the drain affects, and about what the forecast does not consider."""
-        mine, displaced = set(self.node_names), self.courses[0].displaced.values()
+        mine, displaced = set(self.node_names), self.scenarios[0].displaced.values()
         places = [
             f"{each.pod.key} on {each.replacement.node_name}" for each in displaced if each.waited and each.landed
         ]
@@ -406,10 +415,10 @@ class _Told(Value):
         if ending := sum(1 for name in self.node_names for pod in self.before.pods_on(name) if ends_already(pod)):
             yield f"{counted(ending, 'pod')} of the node {'is' if ending == 1 else 'are'} already terminating"
         yield from sample_notes(tuple(self.landings.values()))
-        yield from batch_notes(self.scheduler, self.courses[0].displaced.values())
+        yield from batch_notes(self.scheduler, self.scenarios[0].displaced.values())
         if cut := sum(1 for landing in self.landings.values() if landing.is_cut):
             yield (
-                f"more courses are possible than the {len(self.courses)} simulated ones: "
+                f"more scenarios are possible than the {len(self.scenarios)} simulated ones: "
                 f"{counted(cut, 'pod')} may land on nodes that are not listed"
             )
 
@@ -420,15 +429,16 @@ def _is_ailing_daemon(pod: Pod) -> bool:
 
 def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
     """Returns a sentence with the nodes on which the pod may land: first `best`, the nodes with the highest score in
-    the main course, then the nodes with the highest score in other courses."""
+    the main scenario, then the nodes with the highest score in other scenarios."""
     equals = set(best)
     others = [name for name in nodes if name not in equals]
-    told = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"
-    return f"{told}, or on {listed(others, 'or')} if an earlier tie is decided differently" if others else told
+    first = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"
+    return f"{first}, or on {listed(others, 'or')} if an earlier tie is decided differently" if others else first
 
 
 def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Returns the nodes that the sentence names, and their shares. Returns no shares if they are unknown."""
+    """Returns the nodes on which the pod may land, for the forecast's sentence, and their probabilities. The
+    probabilities are empty if they are unknown."""
     named = landing.named
     return tuple(name for name, _ in named), tuple(round(share, 4) for _, share in named if share)
 
@@ -438,10 +448,10 @@ def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 
     nodes."""
     if len(nodes) > most and shares[0] < 2 * shares[-1]:
         return f"lands on one of {len(nodes)} nodes, each about equally likely"
-    told = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]
-    if len(told) > most:
-        return f"most likely lands on {', '.join(told[:most])}, or on one of {len(told) - most} others"
-    return f"{'most likely ' if shares[0] < 1 else ''}lands on {listed(told, 'or')}"
+    parts = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]
+    if len(parts) > most:
+        return f"most likely lands on {', '.join(parts[:most])}, or on one of {len(parts) - most} others"
+    return f"{'most likely ' if shares[0] < 1 else ''}lands on {listed(parts, 'or')}"
 
 
 def _homeless_clause(landing: Landing) -> str:

@@ -53,10 +53,10 @@ class RunnerUp(Value, kw_only=True):
 class PodForecast(Value, kw_only=True):
     """The outcome of one pod and the evidence for it.
 
-    `landing` has the nodes that may take the pod, sorted by name: those with the highest score in some course. If the
+    `landing` has the nodes that may take the pod, sorted by name: those with the highest score in some scenario. If the
     scheduler checks only a part of the nodes, `landing` has the smallest set that takes the pod in 95 of 100 cases, the
     most likely node first, and `shares` has their probabilities. With `is_cut`, a node may be missing, because not all
-    possible courses were followed.
+    possible scenarios were followed.
 
     With `loses_data`, the data in the pod's emptyDir is lost, whatever the outcome is. `score` is the highest score, or
     None if only one node could take the pod. `runner_up` is the best node that the pod would not take. `remedies` are
@@ -90,8 +90,8 @@ class NodesAnswer(Value, kw_only=True, rename="camel"):
     """How `count` more nodes of the template would help the `pods` pods that find no room without them.
 
     `placed` maps a pod to its node. `refused` maps each other pod to the reason why an empty new node or the larger
-    cluster refuses it. `needed` is the smallest number of nodes that places all pods. It is None if none of the numbers
-    that were `tried` is enough; then `best_count` nodes place the most pods, `best_placed`.
+    cluster refuses it. `needed` is the smallest number of nodes that places all pods. `needed` is None if no number up
+    to `tried` is enough; then `best_count` nodes place the most pods, `best_placed`.
     """
 
     template: str
@@ -112,7 +112,7 @@ class Forecast(Value, kw_only=True):
     node: str
     made_at: str  # RFC 3339: when the lists it rests on were read
     pods: tuple[PodForecast, ...] = ()
-    courses: int = 1  # the number of courses that were followed
+    scenarios: int = 1  # the number of scenarios that were followed
     already_pending: int = 0  # pods of the cluster that had no node before the drain
     notes: tuple[
         str, ...
@@ -144,7 +144,7 @@ class Forecast(Value, kw_only=True):
             "node": self.node,
             "madeAt": self.made_at,
             "notes": list(self.notes),
-            "courses": self.courses,
+            "courses": self.scenarios,
             "alreadyPending": self.already_pending,
             "pods": [_pod_to_mapping(pod) for pod in self.pods],
         } | ({"moreNodes": msgspec.to_builtins(self.more_nodes)} if self.more_nodes else {})
@@ -161,7 +161,7 @@ class Forecast(Value, kw_only=True):
                 node=mapping["node"],
                 made_at=mapping["madeAt"],
                 notes=tuple(mapping["notes"]),
-                courses=mapping.get("courses", 1),
+                scenarios=mapping.get("courses", 1),
                 already_pending=mapping.get("alreadyPending", 0),
                 pods=tuple(_pod_from_mapping(pod) for pod in mapping["pods"]),
                 more_nodes=msgspec.convert(mapping.get("moreNodes"), NodesAnswer | None),

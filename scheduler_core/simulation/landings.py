@@ -1,8 +1,8 @@
-"""Combines the courses of a drain: for each pod, the nodes on which it may land, and whether it may find none.
+"""Combines the scenarios of a drain: for each pod, the nodes on which it may land, and whether it may find none.
 
-Replicas of one owner are interchangeable. So the replicas of each course are matched with those of the main course such
-that the courses agree as far as possible. For example, if two replicas land on n1 and n2 in every course, the result
-has one on n1 and the other on n2. It does not matter which of them the scheduler tries first.
+Replicas of one owner are interchangeable. So the replicas of each scenario are matched with those of the main scenario
+such that the scenarios agree as far as possible. For example, if two replicas land on n1 and n2 in every scenario, the
+result has one on n1 and the other on n2. It does not matter which of them the scheduler tries first.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from scheduler_core.cycle import NodeSample
 from scheduler_core.model.pod import Pod
-from scheduler_core.simulation.course_parts.any_start import weighed
-from scheduler_core.simulation.course_parts.displaced import Displaced
-from scheduler_core.simulation.courses import Course
+from scheduler_core.simulation.scenario_parts.any_start import weighed
+from scheduler_core.simulation.scenario_parts.displaced import Displaced
+from scheduler_core.simulation.scenarios import Scenario
 
 # The probability that the named nodes include the pod's node, if the scheduler checks only a part of the nodes.
 CONFIDENCE = 0.95
@@ -22,18 +22,18 @@ CONFIDENCE = 0.95
 
 @dataclass(slots=True)
 class Landing:
-    """One displaced pod in all courses. `main` is its result in the main course, in which the scheduler breaks each tie
-    by its own rule.
+    """The result for one displaced pod over all scenarios of a drain. `main` is the result in the main scenario, in
+    which the scheduler breaks each tie by its own rule.
 
-    `nodes` are the nodes that the pod may take. `homeless` is the first course in which it finds none, with the pod's
-    state there. With `is_cut`, a node may be missing from `nodes`, because courses were left out. `sample` is set if
-    the scheduler checks only a part of the nodes in some course. `weights` then has the probability of each node over
-    the followed `searches`.
+    `nodes` are the nodes that the pod may take. `homeless` is the first scenario in which the pod finds no node, with
+    the pod's state there. With `is_cut`, a node may be missing from `nodes`, because scenarios were left out. `sample`
+    is set if the scheduler checks only a part of the nodes in some scenario. `weights` then has the probability of each
+    node over the followed `searches`.
     """
 
     main: Displaced
     nodes: set[str] = field(default_factory=set)
-    homeless: tuple[Course, Displaced] | None = None
+    homeless: tuple[Scenario, Displaced] | None = None
     is_cut: bool = False
     sample: NodeSample | None = None
     weights: dict[str, float] = field(default_factory=dict)
@@ -53,11 +53,11 @@ class Landing:
 
     @property
     def named(self) -> tuple[tuple[str, float], ...]:
-        """The smallest set of nodes that takes the pod in 95 of 100 cases, with their shares, the most likely node
-        first.
+        """The smallest set of nodes that takes the pod in 95 of 100 cases: a pair of name and probability for each
+        node, the most likely node first.
 
-        If the pod often finds no room, the set has all nodes that may take it. If the scheduler checks every node, it
-        has all of `nodes`, sorted by name, and each share is 0.
+        If the pod often finds no room, the set has all nodes that may take it. If the scheduler checks every node, the
+        set has all of `nodes`, sorted by name, with 0 in place of the probabilities, which are unknown.
         """
         if self.sample is None or not self.weights:
             return tuple((name, 0.0) for name in sorted(self.nodes))
@@ -70,42 +70,43 @@ class Landing:
                 break
         return tuple(named)
 
-    def add(self, course: Course, each: Displaced) -> None:
-        """Adds the pod's result in one more course."""
+    def add(self, scenario: Scenario, each: Displaced) -> None:
+        """Adds the pod's result in one more scenario."""
         self.nodes.update(each.choices, *(names for names, _ in each.shares))
-        self.searches += len(course.searches)
+        self.searches += len(scenario.searches)
         for names, share in each.shares:
             for name in names:
-                self.weights[name] = self.weights.get(name, 0.0) + share * course.weight / len(names)
+                self.weights[name] = self.weights.get(name, 0.0) + share * scenario.weight / len(names)
         self.is_cut = self.is_cut or each.is_after_cut
         preemption = each.result.preemption if each.result else None
         self.preempts_in_part = self.preempts_in_part or (preemption is not None and preemption.is_sampled)
         self.sample = self.sample or (each.result.sample if each.result else None)
         if not each.landed:
-            self.homeless = self.homeless or (course, each)
-            self.homeless_weight += course.weight
+            self.homeless = self.homeless or (scenario, each)
+            self.homeless_weight += scenario.weight
 
     @property
     def homeless_share(self) -> float:
         """The share of cases in which the pod finds no room. If that share is unknown, it is 1 as soon as the pod finds
-        no room in some course."""
+        no room in some scenario."""
         if self.homeless is None:
             return 0.0
         landed = sum(self.weights.values())
         return self.homeless_weight / (self.homeless_weight + landed) if landed else 1.0
 
 
-def landings(courses: Sequence[Course]) -> dict[str, Landing]:
-    """Returns the landing of every pod that is displaced in the main course, by the key of the evicted pod."""
-    main = courses[0]
+def landings(scenarios: Sequence[Scenario]) -> dict[str, Landing]:
+    """Returns, for each pod that is displaced in the main scenario, its result over all scenarios, by the key of the
+    evicted pod."""
+    main = scenarios[0]
     said = {key: Landing(each) for key, each in main.displaced.items()}
     for key, each in main.displaced.items():
         said[key].add(main, each)
-    for course in courses[1:]:
-        theirs = _by_owner(course.displaced.values())
+    for scenario in scenarios[1:]:
+        theirs = _by_owner(scenario.displaced.values())
         for owner, mine in _by_owner(main.displaced.values()).items():
             for key, each in _matched([said[each.pod.key] for each in mine], theirs.get(owner, [])):
-                said[key].add(course, each)
+                said[key].add(scenario, each)
     return said
 
 
@@ -121,8 +122,9 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Matches the pods of another course with these pods: first those on the same node, then those whose match adds no
-    new node, then the remaining pods in order."""
+    """Pairs the pods of another scenario with these results. First come pods on the same node as in the main scenario,
+    then pods on a node that the result has already, then the other pods in order. Returns pairs of the evicted pod's
+    key and the pod of the other scenario."""
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):
         for slot in tuple(free):

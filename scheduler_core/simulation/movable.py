@@ -1,5 +1,5 @@
-"""Counts the pods that a drain of each node would have to move. Counts all pods once, and then only updates the count
-when a pod moves."""
+"""Counts the pods that a drain of each node would have to move, and those of them that must be spread over the zones.
+The first count reads all pods once, and afterwards only the pods that move."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from scheduler_core.model.node import ZONE_LABEL
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_all, why_it_stays
 from scheduler_core.snapshot.columns import Columns, resized
@@ -18,7 +19,8 @@ from scheduler_core.values import Value
 
 
 class MovableTally(Value):
-    """Counts the pods of each node that a drain with the rule `stays` would have to move."""
+    """Counts, for each node, the pods that a drain would have to move. The rule `stays` says which pods the drain
+    leaves on the node."""
 
     stays: StaysBecause = moves_all
 
@@ -43,5 +45,24 @@ class MovableTally(Value):
 
 
 def movable_pods(snapshot: Snapshot, stays: StaysBecause = moves_all) -> dict[str, int]:
-    """Maps each node's name to the number of its pods that a drain with the rule `stays` would have to move."""
+    """Maps each node's name to the number of pods that a drain of the node would have to move. The rule `stays` says
+    which pods the drain leaves on the node."""
     return dict(zip(snapshot.node_names, snapshot.tally(MovableTally(stays)).tolist(), strict=True))
+
+
+def movable_in_zone(snapshot: Snapshot, stays: StaysBecause = moves_all) -> dict[str, int]:
+    """Maps each node's name to the number of pods that a drain of the node would have to move and that must be spread
+    over the zones. The replacement of such a pod mostly gets a node in the same zone. The rule `stays` says which pods
+    the drain leaves on the node."""
+    counts = dict.fromkeys(snapshot.node_names, 0)
+    for pod in snapshot.placed_pods:
+        if _must_spread_over_zones(pod) and not why_it_stays(pod, stays):
+            counts[pod.node_name] += 1
+    return counts
+
+
+def _must_spread_over_zones(pod: Pod) -> bool:
+    return any(
+        each.topology_key == ZONE_LABEL and each.when_unsatisfiable == "DoNotSchedule"
+        for each in pod.spec.topology_spread
+    )

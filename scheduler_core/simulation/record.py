@@ -46,11 +46,11 @@ def explain(scheduler: Scheduler, snapshot: Snapshot, pod: Pod) -> Record:
     Raises NoProfileError if the pod belongs to another scheduler.
     """
     world = snapshot.without_pod(pod.key) if pod.node_name else snapshot
-    newcomer = pod.on_node("")
-    result = scheduler.schedule(world, newcomer)
+    incoming = pod.on_node("")
+    result = scheduler.schedule(world, incoming)
     requests = incoming_requests(pod.spec, scheduler.rules)
     rows = sorted(
-        _rows(scheduler, world, newcomer, result),
+        _rows(scheduler, world, incoming, result),
         key=lambda row: (row.refusal is not None, -(row.total or 0), row.node),
     )
     return Record(pod=pod, result=result, nodes=tuple(rows), cpu_millis=requests.cpu, memory_bytes=requests.memory)

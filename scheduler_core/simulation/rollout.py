@@ -1,9 +1,10 @@
 """Simulates a whole roll-out on a frozen cluster. Each node is drained, goes down and comes back; each drain starts
 with the cluster after the earlier ones.
 
-`Rules` decide which node may start when, as the gates do for the agents. Every node that must reboot has the soft taint
-from the beginning. A node that holds a claim is cordoned, and comes back without the taint. Displaced pods run on the
-node that the scheduler chose. Pods without room are tried again whenever a node comes back.
+`Rules` decide when each node may begin its drain and its reboot, as the gates do for the agents. Every node that must
+reboot has the soft taint from the beginning. A node is cordoned when its drain begins, and comes back from its reboot
+without the taint. Displaced pods run on the node that the scheduler chose. Pods without room are tried again whenever a
+node comes back.
 
 The parts are in `rollout_parts/`: the agenda, the cluster, the permission to claim, the pods without a node, and the
 record of events.
@@ -17,12 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 
 import msgspec
 
 from scheduler_core.cycle import Scheduler
-from scheduler_core.simulation.course_parts.displaced import Displaced
 from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_all
 from scheduler_core.simulation.forecast import Outcome, PodForecast
 from scheduler_core.simulation.movable import MovableTally
@@ -32,8 +32,10 @@ from scheduler_core.simulation.rollout_parts.cluster import SimulatedCluster, ta
 from scheduler_core.simulation.rollout_parts.permission import Permission
 from scheduler_core.simulation.rollout_parts.rules import Rules
 from scheduler_core.simulation.rollout_parts.unplaced import Unplaced, tried_again
+from scheduler_core.simulation.scenario_parts.displaced import Displaced
 from scheduler_core.simulation.searches import Draw, Likely, drawn_search
 from scheduler_core.simulation.timeline import Left, Move, Obstacle, Span, Step, Timeline, Visit
+from scheduler_core.snapshot.pods.usage import Ints
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
 from scheduler_core.values import Value
 
@@ -69,13 +71,14 @@ def simulate_rollout(
     seed: int = 0,
     possible: tuple[Likely, ...] | None = None,
 ) -> Timeline:
-    """Simulates the roll-out over these nodes, from `begins` until no more node can start or `most_days` have passed.
+    """Simulates the roll-out over these nodes, from `begins` until no more node can begin its drain or `most_days` have
+    passed.
 
     Without `taint_key`, nodes get no soft taint. `stays` is a rule that says which pods the drains leave on their
     nodes. `on_progress` is called repeatedly with the number of rebooted nodes. `seed` decides random events: which of
     equal nodes a pod takes, which pod ends first, and where the scheduler's search starts. With seed 0 the scheduler
-    checks every node and breaks each tie by its own rule. `possible` are learned searches (`SearchBelief.searches`), of
-    which the seed chooses one. Raises UnknownNodeError if a node is missing from the snapshot.
+    checks every node and breaks each tie by its own rule. `possible` are learned searches (`SearchEstimate.searches`),
+    of which the seed chooses one. Raises UnknownNodeError if a node is missing from the snapshot.
     """
     for name in nodes:
         if name not in snapshot.columns.row_of:
@@ -141,8 +144,9 @@ class _Rollout:
     # ---- nodes that start ----
 
     def _begin_those_who_may(self) -> list[tuple[str, Obstacle]]:
-        """Lets nodes start until the concurrency is used up or no node may start. If some concurrency remains unused,
-        returns why the other nodes may not start."""
+        """Gives claims to waiting nodes until the concurrency (the number of claims at once) is used up or no other
+        node may have one. If some concurrency remains unused, returns the nodes that may not have a claim, each with
+        the reason."""
         asked: set[str] = set()
         in_the_way: list[tuple[str, Obstacle]] = []
         tried_in_vain = 0
@@ -164,9 +168,7 @@ class _Rollout:
                     return in_the_way
 
     def _line(self, candidates: Mapping[str, None]) -> Sequence[str]:
-        world = self.cluster.world
-        row_of, movable = world.columns.row_of, world.tally(self.movable)
-        return self.rules.line(candidates.keys(), self.now, lambda name: int(movable[row_of[name]]))
+        return self.rules.line(candidates.keys(), self.now, _counted_when_asked(self.cluster.world, self.movable))
 
     # ---- the way of a node ----
 
@@ -180,7 +182,7 @@ class _Rollout:
             self._drain(name)
 
     def _ask_again(self, name: str) -> None:
-        """Asks the rules again after the pause before the drain."""
+        """Asks the rules about the node once more, after the pause between its claim and its drain."""
         obstacle = self.permission.refusal(name, self.now)
         if obstacle is None:
             self._drain(name)
@@ -225,15 +227,15 @@ class _Rollout:
         drain = self.cluster.drained(name)
         self.cluster.take_over(drain)
         (forecast,) = drain.forecasts
-        told = {pod.title: pod for pod in forecast.pods}
+        by_title = {pod.title: pod for pod in forecast.pods}
         for each in drain.displaced:
             if each.unknown:
                 self.account.unknown.append(each.pod.key)
             elif each.landed:
-                self.account.moves.append(_move(each, self.now, is_preempted=each.pod.key not in told))
-                self.work[name].moves += each.pod.key in told
+                self.account.moves.append(_move(each, self.now, is_preempted=each.pod.key not in by_title))
+                self.work[name].moves += each.pod.key in by_title
             else:
-                self.unplaced.append(_unplaced(each, told.get(each.pod.key), self.now))
+                self.unplaced.append(_unplaced(each, by_title.get(each.pod.key), self.now))
         self.account.lost.extend(pod.title for pod in forecast.pods if pod.outcome is Outcome.LOST)
 
     def _place_again(self) -> None:
@@ -276,6 +278,21 @@ class _Rollout:
         return found or _time_ended(f"the node could not start before {ends_by:%Y-%m-%d %H:%M}")
 
 
+def _counted_when_asked(world: Snapshot, movable: MovableTally) -> Callable[[str], int]:
+    """Returns a function that counts the pods that a drain of a node would have to move. The pods are counted when the
+    function is first called, because most rules that order the waiting nodes never call it."""
+
+    @cache
+    def counted() -> tuple[Mapping[str, int], Ints]:
+        return world.columns.row_of, world.tally(movable)
+
+    def count(name: str) -> int:
+        row_of, counts = counted()
+        return int(counts[row_of[name]])
+
+    return count
+
+
 def _time_ended(sentence: str) -> Obstacle:
     return Obstacle(rule="time", subject="the simulation ended", sentence=sentence)
 
@@ -292,7 +309,7 @@ def _move(each: Displaced, at: datetime, *, is_preempted: bool) -> Move:
     )
 
 
-def _unplaced(each: Displaced, told: PodForecast | None, since: datetime) -> Unplaced:
-    returns = told is not None and told.outcome is Outcome.RETURNS
-    why = told.sentence if told else f"preempted from {each.pod.node_name}"
+def _unplaced(each: Displaced, forecast: PodForecast | None, since: datetime) -> Unplaced:
+    returns = forecast is not None and forecast.outcome is Outcome.RETURNS
+    why = forecast.sentence if forecast else f"preempted from {each.pod.node_name}"
     return Unplaced(each.pod, each.replacement, since, returns, why)

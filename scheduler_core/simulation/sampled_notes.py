@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from scheduler_core.batching import batches
 from scheduler_core.cycle import Scheduler
-from scheduler_core.simulation.course_parts.displaced import Displaced
 from scheduler_core.simulation.landings import Landing
+from scheduler_core.simulation.scenario_parts.displaced import Displaced
 
 
 def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
-    """Says how many nodes the scheduler checks, and how many landings depend on where its search starts."""
+    """Says how many nodes the scheduler checks, and for how many pods the node depends on where the scheduler's search
+    starts."""
     mine = [landing for landing in landings if not landing.main.waited]
     samples = [landing.sample for landing in mine if landing.sample]
     if not samples:
@@ -45,5 +46,5 @@ def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterabl
 
 
 def counted(number: int, noun: str) -> str:
-    """Returns a number of pods as text: "1 pod", "2 pods"."""
+    """Returns a number with its noun: "1 pod", "2 pods"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.sampling import Search
-from scheduler_core.simulation.course_parts.deviations import AHEAD, STEPS, moves_start
+from scheduler_core.simulation.scenario_parts.deviations import AHEAD, STEPS, moves_start
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
@@ -45,8 +45,8 @@ class Draw(Value):
     seed: int = 0
 
     def among(self, number: int, about: str) -> int:
-        """Returns the position of the chosen option among `number` options. The same `about` always gives the same
-        choice."""
+        """Returns the position of the chosen option among `number` options. `about` is a text that names the choice:
+        with the same seed, the same text always gives the same position."""
         return crc32(f"{self.seed} {about}".encode()) % number if self.seed and number else 0
 
 
@@ -71,8 +71,11 @@ class Likely(Value):
 
 
 class Way(Value):
-    """The searches that find the same node. `shares` has the probability of that node, or of each of the equal nodes
-    for which it stands. `shares` is empty if the searches find no node."""
+    """The possible searches of the scheduler that choose the same node for a pod.
+
+    `shares` has the probability of that node. If the node stands for several equal nodes, `shares` has their
+    probabilities. If the searches find no node, `shares` is empty.
+    """
 
     node: str  # empty where none fits
     result: CycleResult
@@ -84,8 +87,8 @@ def possible_searches(
     snapshot: Snapshot, scheduler: Scheduler, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
     """Returns at most `most` equally likely searches, with evenly spaced starts, for each number of workers and each
-    order of nodes. Returns none if the scheduler checks every node. A caller that knows where the search starts passes
-    `start`."""
+    order of nodes. If the caller knows the start of the scheduler's next search, all searches begin at `start`. Returns
+    none if the scheduler checks every node."""
     nodes, configuration = len(snapshot.nodes), scheduler.configuration
     if all(scheduler.nodes_wanted_by(each, nodes) >= nodes for each in configuration.profiles):
         return ()
@@ -94,7 +97,7 @@ def possible_searches(
     if not scheduler.kube_version.shuffles_first_nodes:
         return _in_orders(range(len(snapshot.columns.tree_orders)), workers, nodes, most, start)
     by_age = len(snapshot.columns.tree_orders) - 1
-    told = _in_orders((by_age,), workers, nodes, max(1, most // 2), start)
+    known = _in_orders((by_age,), workers, nodes, max(1, most // 2), start)
     drawn = max(1, most // 2) if most > 1 else 0
     begins = ((number * nodes // max(1, drawn)) if start is None else start for number in range(drawn))
     shuffled = tuple(
@@ -102,12 +105,12 @@ def possible_searches(
         for number, begin in enumerate(begins)
     )
     share = 0.5 if shuffled else 1.0
-    return (*(replace_value(each, weight=each.weight * share) for each in told), *shuffled)
+    return (*(replace_value(each, weight=each.weight * share) for each in known), *shuffled)
 
 
 def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: int = 0) -> tuple[Likely, ...]:
-    """Returns at most `most` searches with evenly spaced starts, for each number of workers and each order of nodes
-    that can be known. Each `turn` gives other starts. Returns none if the scheduler checks every node."""
+    """Returns at most `most` searches with evenly spaced starts, for each number of workers and each order of nodes.
+    Leaves out random orders. Another `turn` gives other starts. Returns none if the scheduler checks every node."""
     nodes = len(snapshot.nodes)
     if not possible_searches(snapshot, scheduler, 1):
         return ()
@@ -161,8 +164,8 @@ def after_others(searches: tuple[Likely, ...], pod: str, seconds: float) -> tupl
 
 
 def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
-    """Moves the start of the search by a random number of other pods. The number has a geometric distribution, whose
-    wide tail is needed because `expected` is only an estimate."""
+    """Moves the start of the search as if the scheduler had bound a random number of other pods meanwhile. The number
+    has a geometric distribution, whose wide tail is needed because `expected` is only an estimate."""
     if not expected:
         return likely
     chance = max(_drawn(likely.number, f"others {pod}"), 1e-12)
@@ -179,14 +182,14 @@ def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
 
 
 def are_few(searches: Sequence[Likely]) -> bool:
-    """Whether a drain follows so few searches that each of them has a large share."""
+    """Whether the drain simulates only few possible searches of the scheduler, so that each has a high probability."""
     return bool(searches) and searches[0].weight > 1.0 / _MANY
 
 
 def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -> dict[str, Way]:
-    """Groups the pod's searches by the node that they find, the most likely node first. The searches that find no node
-    have the key ""."""
-    # Courses that carry one search each must not all take the same one of equal nodes.
+    """Groups the scheduler's possible searches by the node that each of them chooses for the pod, the most likely node
+    first. Searches that find no node have the key ""."""
+    # Scenarios that carry one search each must not all take the same one of equal nodes.
     chance = crc32(f"{pod} {searches[0].search}".encode())
     found: dict[str, list[tuple[Likely, CycleResult, tuple[str, ...]]]] = {}
     for turn, (likely, result) in enumerate(zip(searches, results, strict=True)):
@@ -202,7 +205,8 @@ def weight_of(searches: Sequence[Likely]) -> float:
 
 
 def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
-    """Combines the shares that several searches give to nodes. Each search counts by its weight."""
+    """Returns the weighted average of several probability distributions over nodes. Each part is a pair: a weight, and
+    the probabilities."""
     total = sum(weight for weight, _ in parts)
     sums: dict[tuple[str, ...], float] = {}
     for weight, shares in parts:
@@ -212,12 +216,13 @@ def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
 
 
 def _taken(result: CycleResult, turn: int) -> tuple[str, tuple[str, ...]]:
-    """Returns the node that this search takes, and the equal nodes for which it stands."""
+    """Returns the node that the scheduler takes after this cycle, and the equally good nodes that it might take as
+    well."""
     if result.node is None:
         node = result.preemption.node if result.preemption else ""
         return node, (node,)
-    is_told_by_start = result.sample is not None and len(result.best) <= _FEW_EQUALS
-    if len(result.best) == 1 or is_told_by_start:
+    depends_on_start = result.sample is not None and len(result.best) <= _FEW_EQUALS
+    if len(result.best) == 1 or depends_on_start:
         return result.node, (result.node,)
     return result.best[turn % len(result.best)], result.best
 
@@ -228,16 +233,16 @@ def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]
 
 
 def _as_befalls(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
-    """Returns the result of a search. In a learned search a worker may be ahead at random, and then another one of the
-    equal nodes may be taken."""
+    """Returns the result of a cycle. In a learned search, a parallel worker is at random ahead of another worker, and
+    the scheduler may then take another one of the equal nodes."""
     if len(result.best) < 2 or not _is_ahead(likely, pod):
         return result
     return replace_value(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])
 
 
 def _after(likely: Likely, result: CycleResult, start: int, pod: str) -> Likely:
-    """Returns the search of the next cycle. `start` is its computed start. In a learned search, the start may deviate
-    at random."""
+    """Returns the scheduler's search in the next cycle. `start` is where this search begins by computation. A learned
+    search may begin elsewhere, by a random deviation."""
     if likely.number == 0:
         return replace_value(likely, search=replace_value(likely.search, start=start))
     drawn = _drawn(likely.number, f"start {pod}")

@@ -215,7 +215,7 @@ class Columns:
             return known[1]
         wanted = np.zeros(len(self.nodes), dtype=bool)
         wanted[rows] = True
-        ordered = self.tree_order[wanted[self.tree_order]]
+        ordered = self.tree_order.take(wanted.take(self.tree_order).nonzero()[0])
         if not rows.flags.writeable:  # a caller keeps these rows and will use them again
             self._last_in_tree_order = rows, ordered
         return ordered
@@ -346,8 +346,8 @@ def _patched(known: tuple[Element, ...], length: int, rows: Mapping[int, Element
 
 
 def resized(per_node: NDArray[Number], nodes: int) -> NDArray[Number]:
-    """Returns the column with zeros for added rows, or without the removed rows. The rows of the cluster are along the
-    last axis."""
+    """Returns the column with zeros for added rows, or without the removed rows. The nodes (rows of the cluster) are
+    along the last axis."""
     missing = nodes - per_node.shape[-1]
     if missing <= 0:
         return per_node[..., :nodes]

@@ -56,7 +56,7 @@ class Dump(Value, kw_only=True):
     header: Header
     snapshot: Snapshot
     learnt: Any = None
-    """The JSON of a shadow's belief about the scheduler's search (`learning/kept_belief.py`)."""
+    """What `careen shadow` learned about the scheduler's searches, as JSON (`learning/stored_estimate.py`)."""
 
 
 class DumpWriter:
@@ -81,7 +81,8 @@ class DumpWriter:
             self.pages += 1
 
     def finish(self, learnt: Mapping[str, Any] | None = None) -> None:
-        """Writes the last line, with the current belief. `out` stays open."""
+        """Writes the last line. `learnt` is what was learned about the scheduler's searches; the line contains it.
+        `out` stays open."""
         self._file.write(_line({"end": self.pages, **({"learnt": learnt} if learnt else {})}))
         self.close()
 
@@ -106,7 +107,7 @@ def read_dump(source: BinaryIO) -> Dump:
     last: dict[str, Any] = {}
     try:
         header = _header(next(lines, b""))
-        snapshot = load_pages(_pages(lines, last), tells_unknown=True)
+        snapshot = load_pages(_pages(lines, last), reports_unknown=True)
     except (EOFError, zlib.error) as error:
         raise UnreadableDumpError(
             f"the dump is cut off or damaged: {error}; take it again with `careen snapshot`"

@@ -80,8 +80,8 @@ class _PageHead(msgspec.Struct, rename="camel"):
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Disables Python's cyclic garbage collector within the block. It would double the time of loading a cluster, but
-    loading creates no cycles."""
+    """Disables Python's cyclic garbage collector within the block. The collector would double the time of loading a
+    cluster, in vain, because loading creates no cycles."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -157,13 +157,13 @@ def read_known_page(page: bytes) -> KnownPage | None:
 class PageReader:
     """Takes raw list bodies one by one, in any order, and builds the snapshot at the end.
 
-    With `tells_unknown`, the snapshot's problems list the kinds that scheduling does not read. Otherwise such kinds are
-    ignored.
+    With `reports_unknown`, the snapshot's problems list the kinds that scheduling does not read. Otherwise such kinds
+    are ignored.
     """
 
-    def __init__(self, *, tells_unknown: bool = False) -> None:
+    def __init__(self, *, reports_unknown: bool = False) -> None:
         self._collector = Collector()
-        self._tells_unknown = tells_unknown
+        self._reports_unknown = reports_unknown
         self._unknown: set[tuple[str, str]] = set()
 
     def add(self, page: bytes) -> None:
@@ -178,7 +178,7 @@ class PageReader:
             kind, api_version = _what_is_in(page)
             if self._collector.knows(kind, api_version):
                 self._collector.add_page(kind, page)
-            elif self._tells_unknown and (kind, api_version) not in self._unknown:
+            elif self._reports_unknown and (kind, api_version) not in self._unknown:
                 self._unknown.add((kind, api_version))
                 self._collector.problems.append(
                     ManifestError(
@@ -195,13 +195,13 @@ class PageReader:
             return self._collector.snapshot()
 
 
-def load_pages(pages: Iterable[bytes], *, tells_unknown: bool = False) -> Snapshot:
+def load_pages(pages: Iterable[bytes], *, reports_unknown: bool = False) -> Snapshot:
     """Returns a snapshot of raw API list bodies (`{"kind": "PodList", "items": […]}`), in any order.
 
     Decodes and releases each body before the next one. Raises ValueError for a page with invalid JSON or without a
     kind.
     """
-    reader = PageReader(tells_unknown=tells_unknown)
+    reader = PageReader(reports_unknown=reports_unknown)
     for page in pages:
         reader.add(page)
     return reader.snapshot()

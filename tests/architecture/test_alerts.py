@@ -95,7 +95,7 @@ def outside_of_aggregations(expression: str) -> str:
     return expression
 
 
-def test_an_alert_covers_each_phase_in_which_a_node_may_hold_its_claim_too_long() -> None:
+def test_an_alert_covers_each_phase_that_may_last_too_long() -> None:
     (held,) = (alert for alert in ALERTS if alert["alert"] == "CareenClaimHeldLong")
     # Maintenance lasts for as long as a person likes.
     for phase in set(Phase) - {Phase.IDLE, Phase.WAITING, Phase.FAILED, Phase.MAINTENANCE}:
@@ -260,7 +260,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         [counted("disagreed", "other-node", "0+1x3 3x400"), counted("agreed", "first", "0+1x9 9x400")],
         {30: [], 5 * HOUR: []},
     ),
-    "a scheduler with another configuration, told by a shadow that is replaced": (
+    "a scheduler with another configuration, reported by a shadow that is replaced": (
         "CareenShadowOtherConfiguration",
         series("careen_shadow_other_configuration", (0, 60, 1), (62, 120, 1), (120, 180, 0), labels='job="shadow"'),
         {10: [], 30: [{}], 100: [{}], 150: []},

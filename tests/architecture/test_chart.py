@@ -100,7 +100,7 @@ def test_the_chart_accepts_every_value_of_kureds_chart(name: str) -> None:
         found = found[part]
 
 
-def test_each_flag_of_kured_is_a_value_of_the_chart_with_the_same_name() -> None:
+def test_each_flag_of_kured_is_a_value_of_the_chart() -> None:
     kureds = {key(name) for name, setting in SETTINGS.items() if setting.is_kureds and place(name) != "chart"}
     kureds.add("useRebootSentinelHostPath")
     assert len(kureds) == 41

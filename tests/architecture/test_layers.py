@@ -103,7 +103,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "report-is-pure",
             "operator/careen/report/tables.py",
             "import careen.cluster.wire.errors",
-            id="a table calls the API server",
+            id="a report calls the API server",
         ),
         pytest.param(
             "embedded-cluster-shares-no-code-with-the-agent",
@@ -145,13 +145,13 @@ def test_each_import_contract_rejects_a_violation(copy: Path, contract: str, fil
         (
             "urllib3",
             {"careen.cluster.wire.client", "careen.cluster.wire.network_errors", "careen.services.prometheus"},
-            "both clients stand on it, and both need its retries switched off; beside the one its errors become words",
+            "two clients use it and switch its retries off; network_errors translates its errors",
         ),
-        ("prometheus_api_client", {"careen.services.prometheus"}, "another server, asked in one place"),
+        ("prometheus_api_client", {"careen.services.prometheus"}, "only one module sends requests to Prometheus"),
         (
             "apprise",
             {"careen.services.notify_child"},
-            "large, and the webhooks behind it may hang: in a child process alone",
+            "apprise is large, and its webhooks may hang, so only a child process loads it",
         ),
     ],
 )
@@ -200,7 +200,7 @@ def loaded_after(statement: str, *suspects: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_the_resident_agent_imports_neither_numpy_nor_typed_models() -> None:
+def test_the_resident_agent_imports_no_heavy_library() -> None:
     everything_resident = (
         "import careen.cli.agent, careen.agent.startup.wiring, careen.agent.handlers, "
         "careen.agent.turn, careen.core.decide"

@@ -96,7 +96,7 @@ def test_each_rbac_rule_has_a_comment_about_its_request() -> None:
 
 
 def test_each_path_that_the_code_requests_is_covered_by_a_right() -> None:
-    """A new request in cluster/ needs a row in access.py, or this test fails."""
+    """A new request in careen's folder cluster/ needs a row in cluster/access.py, or this test fails."""
     covered = (
         {("", "namespaces")} | {(right.group, right.resource) for right in rights()} | {each[1:3] for each in ASKING}
     )
@@ -376,7 +376,7 @@ def test_the_signal_component_mounts_three_folders_and_none_can_contain_a_socket
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_a_pod_does_not_start_if_the_folder_of_the_sentinel_is_missing_on_the_host(tmp_path: Path) -> None:
+def test_the_agents_pod_does_not_start_without_the_sentinel_folder(tmp_path: Path) -> None:
     """If the kubelet created an empty folder instead, the agent would never find a sentinel file, and the node would
     never reboot.
     """
@@ -403,15 +403,13 @@ def with_component(tmp_path: Path, component: str) -> dict[str, Any]:
 
 
 NEW_FIELDS = ("appArmorProfile", "recursiveReadOnly")
-"""From Kubernetes 1.30."""
+"""These fields exist from Kubernetes 1.30 on."""
 
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
 @pytest.mark.parametrize("component", ["network", "signal"])
-def test_the_patch_in_the_readme_removes_fields_that_older_api_servers_do_not_know(
-    tmp_path: Path, component: str
-) -> None:
+def test_the_readme_patch_removes_fields_unknown_to_older_api_servers(tmp_path: Path, component: str) -> None:
     readme = (MANIFESTS / "README.md").read_text()
     (example,) = [each for each in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "recursiveReadOnly" in each]
     patch = example if component == "signal" else example.partition("                volumeMounts:")[0]
@@ -427,7 +425,9 @@ def test_the_patch_in_the_readme_removes_fields_that_older_api_servers_do_not_kn
     ]
     assert sorted(mounts[0]) == sorted(mounts[1])
     privileged = str(with_component(tmp_path / "privileged", "privileged"))
-    assert not [name for name in NEW_FIELDS if name in privileged], "as the text says"
+    assert not [name for name in NEW_FIELDS if name in privileged], (
+        "the README says that the component privileged has none of the new fields"
+    )
 
 
 @pytest.mark.kubectl
@@ -582,7 +582,7 @@ def test_the_parameters_of_the_policies_contain_the_defaults_of_the_settings() -
     assert listed["lock-annotation"] == {DEFAULTS["lock_annotation"]}
     assert listed["taints"] == {DEFAULTS["prefer_no_schedule_taint"]}
     assert listed["annotations"] == {keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT}, (
-        "a key that nothing writes is not allowed"
+        "the list must not allow a key that no agent writes"
     )
     assert listed["labels"] == {""}
     assert not DEFAULTS["pre_reboot_node_labels"] + DEFAULTS["post_reboot_node_labels"]

@@ -112,7 +112,7 @@ def test_the_sdist_of_careen_contains_the_repository(dist: Path) -> None:
     """A person who has only the sdist must be able to run the tests, build the image, and install scheduler_core."""
     tracked = run(["git", "ls-files"], cwd=ROOT)
     if tracked.returncode != 0:
-        pytest.skip("this is no checkout")
+        pytest.skip("this folder is not a git checkout")
     with tarfile.open(sdist(dist, "careen")) as archive:
         inside = {member.name.split("/", 1)[1] for member in archive if member.isfile()}
     wanted = {path for path in tracked.stdout.splitlines() if (ROOT / path).is_file()}

@@ -17,7 +17,8 @@ ROWS = dict(
 
 
 def files_of(recipe: str, name: str = "NAME") -> set[str]:
-    """Return the paths in a recipe, with `name` in place of the placeholder NAME."""
+    """Return the paths in a recipe (a row of the table in CONTRIBUTING.md), with `name` in place of the placeholder
+    NAME."""
     return {
         path.replace("NAME", name)
         for path in re.findall(r"`((?:operator|scheduler_core|tests|manifests)/[^`]*)`", ROWS[recipe])
@@ -35,13 +36,13 @@ def test_every_file_that_a_recipe_lists_exists(recipe: str) -> None:
     assert {path for path in plain if not (ROOT / path).exists()} == set()
 
 
-def test_the_recipe_for_a_gate_lists_every_file_that_mentions_minimum_interval() -> None:
+def test_the_recipe_for_a_gate_lists_every_file_of_the_gate_minimum_interval() -> None:
     known = naming(r"\bminimum_interval\.\w|GATE = Gate\(\s*name=\"minimum-interval\"")
     assert known <= files_of("add a gate", "minimum_interval")
     assert known == {"operator/careen/core/gates/__init__.py", "operator/careen/core/gates/minimum_interval.py"}
 
 
-def test_the_recipe_for_a_setting_lists_every_file_that_mentions_count_cordoned() -> None:
+def test_the_recipe_for_a_setting_lists_every_file_of_count_cordoned() -> None:
     recipe = files_of("add a setting that decisions obey")
     known = {
         path
@@ -86,11 +87,11 @@ def test_the_recipe_for_a_phase_lists_every_file_with_a_line_per_phase() -> None
     assert len(tables) >= 3
 
 
-def test_the_recipe_for_a_command_lists_every_file_that_mentions_retry() -> None:
+def test_the_recipe_for_a_command_lists_every_file_of_careen_retry() -> None:
     assert naming(r"careen\.cli\.retry\b") <= files_of("add a command", "retry")
 
 
-def test_the_recipe_for_a_plugin_lists_every_file_that_mentions_node_name() -> None:
+def test_the_recipe_for_a_plugin_lists_every_file_of_the_plugin_node_name() -> None:
     known = naming(r"\bplugins(?:\.| import .*)node_name\b|\"NodeName\"")
     assert known <= files_of("add a scheduler plugin", "node_name")
     assert len(known) >= 3

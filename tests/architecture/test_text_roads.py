@@ -17,39 +17,41 @@ from tests.architecture.source_tree import Module, modules
 # Functions that write text for people or their tools, and the modules that may call them, each with its reason.
 ROADS: dict[str, dict[str, str]] = {
     r"click\.(echo|secho|echo_via_pager|prompt|style)|print|(sys\.)?(stdout|stderr)\.(write|writelines)|os\.write": {
-        "careen.cli.support.screen": "the road to a terminal",
-        "careen.cli.support.completion": "names and help of careen's own commands, to a shell",
-        "careen.services.notify_child": "one JSON line for each target, to the agent, which makes it fit",
+        "careen.cli.support.screen": "prints on a terminal, after cleaning the text",
+        "careen.cli.support.completion": "prints names and help of careen's own commands for a shell",
+        "careen.services.notify_child": "prints JSON for the agent, which cleans it",
     },
     r"(rich\.console\.)?Console|(rich\.)?print": {
-        "careen.cli.support.progress": "a bar with fixed words and numbers",
-        "careen.cli.demo": "the table of drydock, whose cells are rich's Text",
+        "careen.cli.support.progress": "prints a bar with fixed words and numbers",
+        "careen.cli.demo": "prints the table of drydock, whose cells are rich's Text",
     },
     r"logging\.(StreamHandler|FileHandler|basicConfig|Formatter|Handler)": {
-        "careen.agent.telemetry.logs": "the road to the log",
+        "careen.agent.telemetry.logs": "writes the log, after cleaning the text",
     },
     r"json\.dump|sys\.(stdout|stderr)\.buffer\.write|shutil\.copyfileobj": {
-        "careen.agent.forecast.child": "the forecast, to the agent",
+        "careen.agent.forecast.child": "sends the forecast to the agent",
         "careen.cli.snapshot": "compressed bytes",
     },
     r"(html\.)?escape|_escaped_for_html": {
-        "careen.report.page.markup": "the road to a page",
-        "careen.report.page.overview": "that road",
-        "careen.report.page.plan_page": "that road",
-        "careen.report.page.rows": "that road",
+        "careen.report.page.markup": "writes text into a page, after escaping it",
+        "careen.report.page.overview": "uses that module",
+        "careen.report.page.plan_page": "uses that module",
+        "careen.report.page.rows": "uses that module",
     },
-    r"self\.wfile\.write": {"careen.agent.telemetry.http_server": "metrics, and two sentences that are made fit"},
+    r"self\.wfile\.write": {
+        "careen.agent.telemetry.http_server": "serves metrics and two sentences, after cleaning them"
+    },
     r"\w+\.write_text": {
-        "careen.cli.plan": "the page of report/page",
+        "careen.cli.plan": "writes the page of report/page",
     },
     # Writes through the API server, except reviews and evictions, which contain no sentence.
     r".*api\.(post|write|merge_patch)|.*transport\.send": {
-        "careen.cluster.events": "an Event, whose message is made fit there",
-        "careen.cluster.nodes": "a PatchNode, whose annotations are fit",
-        "careen.cluster.lock_store": "the lock, which is JSON in ASCII",
+        "careen.cluster.events": "cleans the message of the Event",
+        "careen.cluster.nodes": "writes a PatchNode, whose annotations are clean",
+        "careen.cluster.lock_store": "writes the lock, which is JSON in ASCII",
         "careen.cluster.evictions": "an Eviction",
         "careen.cluster.wire.api": "the client itself",
-        "careen.agent.rescue": "a patch of core/rescue.py, whose annotations are fit",
+        "careen.agent.rescue": "writes a patch of core/rescue.py, whose annotations are clean",
     },
 }
 

@@ -1,6 +1,6 @@
 """Tests that SECURITY.md lists, for each attack, the defence and an existing test of the defence.
 
-The test runs against the real API server, unless the validation of settings stops the attack.
+The test of a defence runs against a real API server, unless the validation of settings stops the attack.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_every_annotation_that_an_agent_writes_is_tested_under_the_policies() ->
     assert of_nodes - people - {"PREFIX"} <= tried
 
 
-def test_the_test_of_an_attack_that_a_policy_stops_is_marked_as_an_exploit() -> None:
+def test_each_attack_that_a_policy_stops_has_an_exploit_test() -> None:
     for row in rows():
         file, _, name = row[4].strip("`").partition("::")
         assert "policy" not in row[2].split(":")[0] or "exploit" in markers_of(file)[name], row

@@ -1,5 +1,5 @@
-"""Tests `make bench-accuracy-any-start`, which measures how much processor time a forecast needs to count every start
-of a search.
+"""Tests `make bench-accuracy-any-start`, which measures how much processor time a forecast needs to count every
+possible start of kube-scheduler's search for a node.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from bench.accuracy import any_start as bench
-from scheduler_core.simulation.course_parts import any_start
 from scheduler_core.simulation.drain import most_searches
+from scheduler_core.simulation.scenario_parts import any_start
 
 
-def test_each_run_simulates_a_drain_without_then_with_the_count_of_every_search_start(
+def test_the_bench_measures_each_drain_without_and_with_the_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[bool] = []

@@ -1,5 +1,5 @@
-"""Tests `make bench-accuracy-cycles`, which compares recorded scheduling cycles with computed ones. The bench fits its
-rule to one half of the clusters.
+"""Tests `make bench-accuracy-cycles`, which compares recorded scheduling cycles with computed ones. The bench fits the
+parameters of its model to one half of the clusters, and tests the model on both halves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ LINE = (
 
 
 def drawn(count: int, ahead: float, nodes: int, seed: int = 1) -> list[ObservedCycle]:
-    """Return random scheduling cycles. The start of a cycle deviates with the probability that `moved` gives."""
+    """Return random scheduling cycles. The search after a cycle begins at another node than computed with the
+    probability that `moved` returns."""
     chance, found = random.Random(seed), []
     for _ in range(count):
         refused = chance.uniform(0.0, 0.4)
@@ -64,7 +65,7 @@ def test_the_rule_for_deviating_starts_fits_better_than_a_constant_probability()
     assert likelihood(cycles, 0.5, 8) > likelihood(cycles, constant, None)
 
 
-def test_the_table_has_rows_by_the_fraction_of_refused_nodes_and_a_total() -> None:
+def test_the_table_groups_cycles_by_their_share_of_refused_nodes() -> None:
     cycles = [ObservedCycle(None, 0, is_node_right=False, is_best=True), *drawn(200, 0.4, 8)]
     lines = list(table(cycles))
     assert lines[2].split(" | ")[1:4] == ["1", "1 of 1 (100.0 %)", "100.0 %"]

@@ -14,7 +14,7 @@ from bench.accuracy import learned
 from bench.accuracy.bindings import bindings, others
 from bench.accuracy.learned import HEADER, LearnedPair, judged, section
 from bench.accuracy.records import DrainRecord, write
-from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.learning.search_estimate import SearchEstimate
 from scheduler_core.snapshot.loading import load_pages
 from tests.bench.test_sampled_bench import a_record
 from tests.cluster.harness.measures.accuracy import Score
@@ -37,7 +37,7 @@ def logged(record: DrainRecord, *titles: str) -> DrainRecord:
     return msgspec.structs.replace(record, log=log)
 
 
-def test_a_pod_that_has_no_node_after_the_drain_is_bound_after_the_uncordon() -> None:
+def test_a_pod_pending_after_the_drain_is_bound_after_the_uncordon() -> None:
     record = logged(a_record("n1"), "varied/web-2")
     record.events.pop()
     (seen,) = bindings(record, load_pages(record.happened.pages))
@@ -68,9 +68,9 @@ def test_the_bench_starts_to_learn_again_after_the_cluster_was_recreated(
         write(path, record)
     monkeypatch.setattr(learned, "LEAST_BINDINGS", 1)
     begun: list[int] = []
-    unknown = SearchBelief.unknown
+    unknown = SearchEstimate.unknown
     monkeypatch.setattr(
-        learned.SearchBelief,
+        learned.SearchEstimate,
         "unknown",
         lambda *given: begun.append(len(begun)) or unknown(*given),  # type: ignore[func-returns-value]
     )
@@ -92,7 +92,7 @@ def test_drains_do_not_count_until_the_bench_has_seen_enough_bindings(
     assert judged(tmp_path, "large") == []
 
 
-def test_the_table_shows_the_ratio_of_the_forecast_sizes_and_an_interval() -> None:
+def test_the_table_shows_how_much_learning_shrinks_a_forecast() -> None:
     pairs = [LearnedPair("7: 2 nodes", Score(pods=2, inside=2, sizes=8), Score(drains=1, pods=2, inside=1, sizes=3))]
     lines = list(section(pairs))
     assert lines[1:3] == ["|---" * len(HEADER) + "|", lines[2]]
@@ -104,4 +104,4 @@ def test_the_table_shows_the_ratio_of_the_forecast_sizes_and_an_interval() -> No
         "1.50",
         "0.38 |",
     ]
-    assert "resampled by drain: 50.0 to 50.0 %" in lines[4]
+    assert "95 % interval 50.0 to 50.0 %" in lines[4]

@@ -71,17 +71,20 @@ def test_the_table_of_moves_has_a_row_for_each_seed() -> None:
 
 def test_roll_outs_of_some_and_of_all_nodes_have_separate_tables() -> None:
     some = [a_run("with", 1, 0, asking=8), a_run("without", 1, 9, asking=8)]
-    all_of_them, part = tables([*some, *RUNS], AGENTS, 12).split("### 8 of the 12 nodes ask")
-    assert all_of_them.startswith("### All 12 nodes ask")
+    all_of_them, part = tables([*some, *RUNS], AGENTS, 12).split("### 8 of the 12 nodes reboot")
+    assert all_of_them.startswith("### All 12 nodes reboot")
     assert ["1", "0", "9"] in [cells(line) for line in part.splitlines()]
-    assert ("more than the floor" in all_of_them, "more than the floor" in part) == (True, False)
+    assert ("moves above the possible minimum" in all_of_them, "moves above the possible minimum" in part) == (
+        True,
+        False,
+    )
 
 
 def test_runs_with_the_same_seed_are_compared_if_both_agents_ran() -> None:
     assert differences([*RUNS, a_run("with", 4, 9)], "with", "without") == [-8, -6, -4]
     assert tables(RUNS, AGENTS, 12).endswith(
-        "* with taint less no taint: -8, -6, -4 repeat moves, -6.0 in the mean. "
-        "Were the two alike, a mean as far from zero would come up in 25% of cases."
+        "* with taint minus no taint: -8, -6, -4 repeat moves, -6.0 on average. "
+        "If both were equally good, chance alone would give such an average in 25% of cases."
     )
 
 
@@ -111,21 +114,21 @@ def panel(title: str) -> ET.Element:
 
 
 def test_the_plot_has_a_point_for_each_run_and_draws_fewer_moves_lower() -> None:
-    heights = [float(point.get("cy", "")) for point in panel("pods moved again: 12 nodes ask").iter(f"{SVG}circle")]
+    heights = [float(point.get("cy", "")) for point in panel("pods moved again: 12 nodes reboot").iter(f"{SVG}circle")]
     assert len(heights) == len(RUNS)
     of_seed_1 = heights[:2]
     assert of_seed_1[0] > of_seed_1[1]  # 11 against 19: an SVG counts from the top
 
 
 def test_a_missing_result_is_labelled_in_the_plot_and_not_drawn_as_zero() -> None:
-    drawn = panel("lead time, s: 12 nodes ask")
+    drawn = panel("lead time, s: 12 nodes reboot")
     assert len(list(drawn.iter(f"{SVG}circle"))) == 3
     assert [text.text for text in drawn.iter(f"{SVG}text")].count("none") == 1
 
 
 def test_the_axes_of_the_plot_begin_at_zero_and_extend_above_each_point() -> None:
     for title in ("pods moved", "pods moved again", "seconds pending"):
-        drawn = panel(f"{title}: 12 nodes ask")
+        drawn = panel(f"{title}: 12 nodes reboot")
         ticks = [float(text.text or "") for text in drawn.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
         assert ticks[0] == 0
         assert all(low < high for low, high in pairwise(ticks))

@@ -9,11 +9,11 @@ import re
 import unicodedata
 
 MARK = "poison"
-"""Begins every poisoned text: an output without it was not tested."""
+"""The beginning of every poisoned text. An output that does not contain it has not been tested."""
 
 FORGED = "FORGED"
-"""Follows the line break in a poisoned text: a line that begins with it is forged. Tracebacks are indented by four
-columns, so that none of their lines looks like an entry."""
+"""The text after each line break in a poisoned text. An output with a line that begins with it shows a forged line.
+Tracebacks are indented by four columns, so that none of their lines looks like one."""
 
 POISON = (
     f"{MARK}\x1b[31m\x1b]0;title\x07\n{FORGED} all is well\r{FORGED}\u2028{FORGED}\x85{FORGED}\x9b2J\x08\x00\x7f"
@@ -24,7 +24,7 @@ LONG = f"{POISON}{'x' * 150_000}{POISON}"
 LONGEST_LINE = 20_000
 
 _JOINED = re.compile("(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])")
-"""Joiners inside a word or an emoji beyond ASCII: they may be shown."""
+"""Zero-width joiners between two characters beyond ASCII, as inside a word or an emoji. They are safe to display."""
 
 
 def unfit(text: str, *, longest: int = LONGEST_LINE) -> list[str]:

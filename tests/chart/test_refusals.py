@@ -18,19 +18,19 @@ def case(name: str, values: str, *sentence: str) -> Any:
 
 
 FORMS = [
-    case("a typing error", "configuration: {rebotDays: [mo]}", "rebotDays", "not allowed"),
-    case("a typing error above", "tolerationz: []", "tolerationz", "not allowed"),
+    case("a misspelled setting", "configuration: {rebotDays: [mo]}", "rebotDays", "not allowed"),
+    case("a misspelled value beside configuration", "tolerationz: []", "tolerationz", "not allowed"),
     case("a duration without a unit", "configuration: {drainTimeout: '30'}", "/configuration/drainTimeout"),
     case("a number without a unit", "configuration: {lockReleaseDelay: 30}", "/configuration/lockReleaseDelay"),
-    case("a deadline of nothing", "configuration: {rebootDeadline: 0}", "/configuration/rebootDeadline"),
+    case("a deadline of zero", "configuration: {rebootDeadline: 0}", "/configuration/rebootDeadline"),
     case("no such day", "configuration: {rebootDays: [someday]}", "/configuration/rebootDays"),
-    case("no such word", "configuration: {rebootMethod: kexec}", "/configuration/rebootMethod"),
-    case("no node at once", "configuration: {concurrency: 0}", "/configuration/concurrency"),
+    case("an unknown reboot method", "configuration: {rebootMethod: kexec}", "/configuration/rebootMethod"),
+    case("a concurrency of zero", "configuration: {concurrency: 0}", "/configuration/concurrency"),
     case(
         "a label without a value", "configuration: {preRebootNodeLabels: [key-]}", "/configuration/preRebootNodeLabels"
     ),
     case(
-        "two names in a message",
+        "a message template with two placeholders",
         "configuration: {messageTemplateDrain: '%s %s'}",
         "/configuration/messageTemplateDrain",
     ),
@@ -39,7 +39,7 @@ FORMS = [
     ),
     case("an invalid switch", "configuration: {forceReboot: sometimes}", "/configuration/forceReboot"),
     case("an unknown flag", "extraArgs: {force-rebot: true}", "force-rebot"),
-    case("the lock's place", "configuration: {dsName: other}", "dsName"),
+    case("the name of the DaemonSet", "configuration: {dsName: other}", "dsName"),
     case("an init container that is a map", "initContainers: {name: x}", "/initContainers"),
 ]
 
@@ -61,7 +61,7 @@ SENTENCES = [
         "give the one that you built",
     ),
     case(
-        "a policy that is no more",
+        "a PodSecurityPolicy",
         "podSecurityPolicy: {create: true}",
         "no PodSecurityPolicy since 1.25",
         "label the namespace",
@@ -69,18 +69,18 @@ SENTENCES = [
     case("autolock", "autolock: {enabled: true}", "no CronJob", "configuration.rebootDays"),
     case("an old name", "configuration: {annotationTtl: 5m}", "renamed it to lockTtl", "remove it"),
     case(
-        "the lock as a value",
+        "the lock annotation as a value",
         'dsAnnotations: {weave.works/kured-node-lock: \'{"nodeID":"manual"}\'}',
-        "this is the lock",
+        "this annotation is the lock",
         "careen lock pause",
     ),
     case(
-        "another lock as a value",
+        "a configured lock annotation as a value",
         "{configuration: {lockAnnotation: a.b/c}, dsAnnotations: {a.b/c: x}}",
-        "dsAnnotations.a.b/c: this is the lock",
+        "dsAnnotations.a.b/c: this annotation is the lock",
     ),
     case(
-        "two places for URLs",
+        "message URLs in two places",
         "{notifyUrlSecret: a, extraEnvVars: [{name: CAREEN_NOTIFY_URL_FILE, value: /x}]}",
         "CAREEN_NOTIFY_URL_FILE and notifyUrlSecret are both given",
     ),
@@ -92,105 +92,123 @@ SENTENCES = [
         "configuration.hostRoot",
     ),
     case(
-        "twice: flag",
+        "a setting as value and as flag",
         "{configuration: {drainTimeout: 5m}, extraArgs: {drain-timeout: 6m}}",
         "configuration.drainTimeout is given as well",
     ),
     case(
-        "twice: variable",
+        "a setting as value and as variable",
         "{configuration: {drainTimeout: 5m}, extraEnvVars: [{name: KURED_DRAIN_TIMEOUT, value: 6m}]}",
         "KURED_DRAIN_TIMEOUT and configuration.drainTimeout are both given",
     ),
     case(
-        "twice: both more",
+        "a setting as flag and as variable",
         "{extraArgs: {drain-timeout: 5m}, extraEnvVars: [{name: CAREEN_DRAIN_TIMEOUT, value: 6m}]}",
         "CAREEN_DRAIN_TIMEOUT and extraArgs.drain-timeout are both given",
     ),
     case(
-        "twice: a value like the default",
+        "a default value and a variable",
         "{configuration: {drainTimeout: 0}, extraEnvVars: [{name: KURED_DRAIN_TIMEOUT, value: 6m}]}",
         "KURED_DRAIN_TIMEOUT and configuration.drainTimeout are both given",
     ),
     case(
-        "a variable twice",
+        "a repeated variable",
         "extraEnvVars: [{name: A, value: '1'}, {name: B, value: '1'}, {name: A, value: '1'}]",
         "extraEnvVars: A is given twice; keep one of them",
     ),
     case(
-        "a variable of both names",
+        "a variable under both prefixes",
         "extraEnvVars: [{name: KURED_PERIOD, value: 1h}, {name: CAREEN_PERIOD, value: 1h}]",
         "CAREEN_PERIOD and KURED_PERIOD are both given",
     ),
     case("an unknown variable", "extraEnvVars: [{name: KURED_DRAIN_TIMEOUTS, value: 6m}]", "is no setting"),
-    case("whose agent", "extraEnvVars: [{name: KURED_NODE_ID, value: x}]", "what the chart itself tells"),
+    case("the node id as a variable", "extraEnvVars: [{name: KURED_NODE_ID, value: x}]", "the chart itself sets"),
     case(
-        "the lock's place as a flag", "extraArgs: {ds-name: other}", "what the chart itself tells", "fullnameOverride"
+        "the name of the DaemonSet as a flag",
+        "extraArgs: {ds-name: other}",
+        "the chart itself sets",
+        "fullnameOverride",
     ),
     case(
         "a secret as a flag", "extraArgs: {notify-url: 'discord://a@1'}", "this is a secret", "configuration.notifyUrl"
     ),
     case(
-        "two secrets", "{existingSecret: mine, configuration: {notifyUrl: 'discord://a@1'}}", "put it into your Secret"
+        "a URL beside an existing Secret",
+        "{existingSecret: mine, configuration: {notifyUrl: 'discord://a@1'}}",
+        "put it into your Secret",
     ),
-    case("the settings as a key", "configMapData: {config.yaml: x}", "give them under configuration"),
+    case("the key of the settings", "configMapData: {config.yaml: x}", "give them under configuration"),
     case(
-        "only alerts that match nothing",
+        "alertFilterMatchOnly without an expression",
         "configuration: {alertFilterMatchOnly: true}",
         "without alertFilterRegexp no alert",
     ),
     case(
-        "alerts without a source",
+        "alerts without a server",
         "configuration: {alertFiringOnly: true}",
         "without prometheusUrl or alertmanagerUrl no alert",
     ),
-    case("force past nothing", "configuration: {forceRebootPastBudgets: true}", "does nothing without forceReboot"),
+    case(
+        "forceRebootPastBudgets alone",
+        "configuration: {forceRebootPastBudgets: true}",
+        "does nothing without forceReboot",
+    ),
     case(
         "a user without a password",
         "configuration: {prometheusUrl: 'https://a', prometheusUsername: me}",
         "needs prometheusPasswordFile",
     ),
     case(
-        "an address that probes cannot reach",
+        "a metrics address that probes cannot reach",
         "configuration: {metricsHost: 127.0.0.1}",
         "the kubelet asks the pod's own address",
     ),
-    case("any port", "configuration: {metricsPort: 0}", "0 is any free port"),
+    case("a metrics port of zero", "configuration: {metricsPort: 0}", "0 is any free port"),
     case(
-        "a command beside the signal",
+        "the method command with the component signal",
         "{components: {signal: true}, configuration: {rebootMethod: command}}",
-        "it reboots by a signal, and rebootMethod says command",
+        "the component reboots by a signal, and rebootMethod is command",
     ),
-    case("both ends", "components: {signal: true, privileged: true}", "choose one"),
+    case("two contradicting components", "components: {signal: true, privileged: true}", "choose one"),
     case(
-        "a command without a way",
+        "a sentinel command with the component signal",
         "{components: {signal: true}, configuration: {rebootSentinelCommand: x}}",
         "rebootSentinelCommand needs the host's namespaces",
     ),
     case(
-        "another sentinel beside the units",
+        "another sentinel with the component signal",
         "{components: {signal: true}, configuration: {rebootSentinel: /x}}",
-        "it says --reboot-sentinel itself",
+        "the component sets --reboot-sentinel itself",
         "let the host's two units follow it",
     ),
     case(
-        "kured's rights for signals",
+        "too few capabilities",
         "containerSecurityContext: {privileged: false, capabilities: {add: [CAP_KILL], drop: ['*']}}",
         "lacks SYS_ADMIN, SYS_CHROOT, SYS_PTRACE",
         "components.signal",
     ),
-    case("not root", "containerSecurityContext: {privileged: true, runAsUser: 1000}", "belongs to root"),
-    case("not root by the pod", "podSecurityContext: {runAsNonRoot: true}", "belongs to root"),
-    case("no control plane", "tolerateAllTaints: false", "no control plane"),
+    case(
+        "a container user that is not root",
+        "containerSecurityContext: {privileged: true, runAsUser: 1000}",
+        "belongs to root",
+    ),
+    case("a pod user that is not root", "podSecurityContext: {runAsNonRoot: true}", "belongs to root"),
+    case("no tolerations", "tolerateAllTaints: false", "no control plane"),
     case("too little memory", "resources: {limits: {memory: 128Mi}}", "less than the 672Mi", "leave resources out"),
     case(
-        "too little for this forecast",
+        "too little memory for the forecast",
         "{resources: {limits: {memory: 1Gi}}, configuration: {forecastMemory: 1Gi}}",
         "less than the 1184Mi",
     ),
-    case("too little as an exponent", "resources: {limits: {memory: '6e8'}}", "6e8 is less than the 672Mi"),
-    case("too little in thousandths", "resources: {limits: {memory: 1073741824m}}", "1073741824m is less than"),
-    case("no quantity", "resources: {limits: {memory: 2GB}}", "2GB is no quantity of memory", "write for example 1Gi"),
-    case("less than nothing", "resources: {limits: {memory: -1Gi}}", "-1Gi is no quantity of memory"),
+    case("too little memory, with an exponent", "resources: {limits: {memory: '6e8'}}", "6e8 is less than the 672Mi"),
+    case("too little memory, in thousandths", "resources: {limits: {memory: 1073741824m}}", "1073741824m is less than"),
+    case(
+        "an invalid quantity of memory",
+        "resources: {limits: {memory: 2GB}}",
+        "2GB is no quantity of memory",
+        "write for example 1Gi",
+    ),
+    case("a negative quantity of memory", "resources: {limits: {memory: -1Gi}}", "-1Gi is no quantity of memory"),
 ]
 
 
@@ -219,8 +237,8 @@ def test_the_chart_reports_all_problems_at_once(tmp_path: Path) -> None:
         pytest.param(
             {"resources": {"limits": {"memory": "200Mi"}}, "configuration": {"forecast": "off"}}, id="without forecasts"
         ),
-        pytest.param({"resources": {"limits": {"memory": 1073741824}}}, id="in bytes"),
-        pytest.param({"resources": {"limits": {"memory": "0.8G"}}}, id="a fraction"),
+        pytest.param({"resources": {"limits": {"memory": 1073741824}}}, id="memory in bytes"),
+        pytest.param({"resources": {"limits": {"memory": "0.8G"}}}, id="memory as a fraction"),
         *(
             pytest.param({"resources": {"limits": {"memory": text}}}, id=f"memory {text}")
             for text in ("1e9", "1E9", "1.e+9", "1Pi", "1Ei", "1E", "2P", "+1Gi", ".7Gi", "1073741824000m", 1e9)
@@ -234,7 +252,10 @@ def test_the_chart_reports_all_problems_at_once(tmp_path: Path) -> None:
             },
             id="Prometheus by variable",
         ),
-        pytest.param({"configuration": {"metricsHost": "127.0.0.1"}, "hostNetwork": True}, id="the host's own address"),
+        pytest.param(
+            {"configuration": {"metricsHost": "127.0.0.1"}, "hostNetwork": True},
+            id="metrics on the host's loopback address",
+        ),
     ],
 )
 def test_the_chart_accepts_a_valid_combination_of_values(tmp_path: Path, values: dict[str, Any]) -> None:

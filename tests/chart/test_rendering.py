@@ -332,7 +332,9 @@ def test_a_variable_in_the_values_replaces_the_charts_variable(tmp_path: Path) -
     assert [(row["name"], row["valueFrom"]) for row in env if row["name"] in names] == [
         (name, secret) for name in names
     ]
-    assert len({row["name"] for row in env}) == len(env), "a strategic merge would drop one of the two"
+    assert len({row["name"] for row in env}) == len(env), (
+        "a strategic merge would drop one of two variables with the same name"
+    )
 
 
 def test_the_chart_renders_secret_values_only_into_a_secret(tmp_path: Path) -> None:
@@ -347,7 +349,7 @@ def test_the_chart_renders_secret_values_only_into_a_secret(tmp_path: Path) -> N
     first = the("DaemonSet", found)["spec"]["template"]["metadata"]["annotations"]
     values["configuration"]["notifyUrl"] = "discord://hidden@2"
     again = the("DaemonSet", rendered(tmp_path, values=values))["spec"]["template"]["metadata"]["annotations"]
-    assert first != again, "a changed secret replaces the pods, whose environment it is"
+    assert first != again, "a changed secret must replace the pods, because their environment contains it"
 
 
 def test_a_secret_with_message_urls_is_mounted_beside_other_files_and_volumes(tmp_path: Path) -> None:

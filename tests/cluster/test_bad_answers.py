@@ -1,5 +1,5 @@
-"""Tests agents whose proxy to the API server gives invalid answers, breaks connections, or delays a write until another
-client has written.
+"""Tests agents whose proxy to the API server returns invalid responses, breaks connections, or delays a write until
+another client has written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Nonsense:
     """
 
     def __init__(self, story: Story, host: Host, body: bytes) -> None:
-        self.told: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
         self._story, self._host, self._body = story, host, body
         self._guard = threading.Lock()
 
@@ -42,8 +42,8 @@ class Nonsense:
             return None
         kind = f"{self._story.phase(self._host)}: {call.method} {re.sub(r'/(careen|shop|default)/', '/*/', call.path)}"
         with self._guard:
-            self.told[kind] += 1
-            is_spoilt = self.told[kind] <= OFTEN
+            self.answered[kind] += 1
+            is_spoilt = self.answered[kind] <= OFTEN
         if not is_spoilt:
             return None
         if call.method != "GET":
@@ -52,9 +52,8 @@ class Nonsense:
 
 
 def test_agents_do_not_trust_empty_200_answers(story: Story) -> None:
-    """Agents do not take a bad answer for an empty list, an empty Node or a successful write. In each phase, each kind
-    of request gets a bad answer.
-    """
+    """In each phase, each kind of request gets a response without content. Agents do not take it for an empty list, an
+    empty Node or a successful write."""
     theirs = {"key": "example.com/theirs", "value": "1", "effect": "PreferNoSchedule"}
     hosts = story.nodes(4, "--concurrency=2", change=story.behind_proxy)
     for host in hosts:
@@ -68,8 +67,8 @@ def test_agents_do_not_trust_empty_200_answers(story: Story) -> None:
     story.judge(concurrency=2)
     story.is_clean(hosts)
     for host, rule in zip(hosts, rules, strict=True):
-        assert any(kind.startswith("Draining: GET /api/v1/pods") for kind in rule.told), (
-            f"{host.name} received no bad answer: {rule.told}"
+        assert any(kind.startswith("Draining: GET /api/v1/pods") for kind in rule.answered), (
+            f"the agent of {host.name} received no bad answer: {rule.answered}"
         )
         lost = [
             seen
@@ -90,7 +89,7 @@ def writes_a_phase(call: Call, node: str) -> str | None:
 
 
 class FirstPatch:
-    """A proxy rule: for each phase, a fault disturbs the first patch that writes the phase."""
+    """A proxy rule that applies a fault to the first patch of each phase: the first patch that writes the phase."""
 
     def __init__(self, host: Host, befall: Callable[[Callable[[], Answer]], Answer]) -> None:
         self.met: list[str] = []
@@ -107,9 +106,9 @@ class FirstPatch:
 ONCE_EACH = ("DrainStarted", "Rebooted", "GivenBack", "Released")
 
 
-def test_agents_post_each_event_once_even_if_the_first_patch_of_a_phase_is_lost(story: Story) -> None:
-    """Three nodes have one fault each: a conflict with a person's write, a lost answer, a lost request. The fourth node
-    has no fault.
+def test_agents_post_each_event_once_although_patches_fail(story: Story) -> None:
+    """Three nodes have one fault each: a conflict with a person's write, a lost response, a lost request. The fourth
+    node has no fault.
     """
     clash, lost_answer, lost_request, _plain = hosts = story.nodes(4, change=story.behind_proxy)
 
@@ -129,7 +128,7 @@ def test_agents_post_each_event_once_even_if_the_first_patch_of_a_phase_is_lost(
     story.judge()
     assert {"Draining", "Settling", "Idle"} <= set(clashed.met)
 
-    def told() -> dict[str, Counter[str]]:
+    def posted() -> dict[str, Counter[str]]:
         found = [(event["involvedObject"]["name"], event["reason"]) for event in story.events()]
         return {
             host.name: Counter(reason for name, reason in found if name == host.name and reason in ONCE_EACH)
@@ -138,6 +137,6 @@ def test_agents_post_each_event_once_even_if_the_first_patch_of_a_phase_is_lost(
 
     once = {host.name: Counter(ONCE_EACH) for host in hosts}
     try:
-        story.wait_for("each step is reported once", lambda: told() == once, 10)
+        story.wait_for("the agents have posted one Event for each step", lambda: posted() == once, 10)
     except AssertionError as late:
-        raise AssertionError(f"told were {told()}") from late
+        raise AssertionError(f"the agents posted {posted()}") from late

@@ -1,4 +1,4 @@
-"""Tests `careen cleanup` in the middle of a roll-out: it restores every object."""
+"""Tests `careen cleanup` in the middle of a roll-out: it restores every object that the agents have changed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_cleanup_after_an_interrupted_roll_out_removes_all_marks_of_careen(story
     story.need_reboot([draining])
     story.reaches(draining, "Draining")
     story.wait_for(
-        "its evictions are under way",
+        "the drain has evicted the first pods",
         lambda: any(life.deleting_at for life in story.observer.pods() if life.node == draining.name),
     )
     story.annotate_node(waiting, "careen.dev/hold", "disk swap")

@@ -31,7 +31,9 @@ def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(sto
     story.settings(reboot_days=closed_today())
     hosts = story.nodes(2)
     story.need_reboot(hosts)
-    story.wait_for("they wait for the window", lambda: all("outside-window" in story.refusals(host) for host in hosts))
+    story.wait_for(
+        "both nodes wait for the window", lambda: all("outside-window" in story.refusals(host) for host in hosts)
+    )
     before = story.admin.get(f"{PATH}/careen")
     story.admin.delete(f"{PATH}/careen")
     story.stays("no node starts", lambda: not story.holders() and not any(host.reboots for host in hosts), 15)
@@ -50,7 +52,9 @@ def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(sto
     }
     story.admin.create(PATH, again)
     story.stays(
-        "no node starts after its return", lambda: not story.holders() and not any(host.reboots for host in hosts), 5
+        "no node starts after the ConfigMap has returned",
+        lambda: not story.holders() and not any(host.reboots for host in hosts),
+        5,
     )
     story.wait_for(
         "all is well", lambda: all(says(story, host, f'careen_config_ok{{node="{host.name}"}} 1.0') for host in hosts)
@@ -65,7 +69,7 @@ def test_an_empty_config_map_restores_the_defaults_of_its_settings(story: Story)
     story.settings(reboot_days=closed_today())
     (host,) = story.nodes(1)
     story.need_reboot([host])
-    story.wait_for("it waits for the window", lambda: "outside-window" in story.refusals(host))
+    story.wait_for("the node waits for the window", lambda: "outside-window" in story.refusals(host))
     story.admin.patch(f"{PATH}/careen", {"data": None})
     story.finishes([host])
     story.judge()
@@ -104,7 +108,7 @@ def test_the_agent_of_a_rebooted_node_starts_even_if_the_daemonset_is_missing(st
     is_down_for_its_reboot(story, [host])
     story.admin.delete(CAREEN.path, {"propagationPolicy": "Orphan"})
     starts = host.starts
-    story.wait_for("its agent has started", lambda: host.starts > starts)
+    story.wait_for("the agent has started again", lambda: host.starts > starts)
     story.stays("the agent continues", lambda: not host.crashes, 8)
     for file in manifest_files():
         story.apply_file(file)

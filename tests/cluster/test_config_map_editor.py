@@ -23,30 +23,30 @@ def log_of(host: Host) -> str:
 
 
 def test_a_command_in_the_config_map_is_refused_at_start_and_at_runtime(story: Story) -> None:
-    """The agent keeps its settings with all their gates, and reboots the host with the command of its flags."""
+    """The agent keeps its current settings and gates. It reboots the host with the command from its flags."""
     (host,) = story.nodes(1)
     evil = story.folder / "ran-as-root"
     story.settings(reboot_sentinel_command=f"touch {evil}", reboot_command=f"touch {evil}", reboot_days=[])
     metric = f'careen_config_ok{{node="{host.name}"}} '
-    story.wait_for("the edit is refused", lambda: f"{metric}0.0" in story.metrics(host))
+    story.wait_for("the agent refuses the edit", lambda: f"{metric}0.0" in story.metrics(host))
     assert refused("reboot-command") in log_of(host)
     assert refused("reboot-sentinel-command") in log_of(host)
     assert "--config-map-may-run-commands" in log_of(host)
 
-    def told() -> list[str]:
+    def messages() -> list[str]:
         events = story.admin.list(f"/api/v1/namespaces/{CAREEN.namespace}/events")
         return [each["message"] for each in events if each["reason"] == "BadSettings"]
 
     story.wait_for(
-        "an Event of the ConfigMap tells it", lambda: any(refused("reboot-command") in each for each in told())
+        "an Event of the ConfigMap reports it", lambda: any(refused("reboot-command") in each for each in messages())
     )
     story.need_reboot([host])
     story.finishes([host])  # with the days that no ConfigMap closed
 
     host.agent_wanted = False
-    story.wait_for("its agent has ended", lambda: host.agent is None)
+    story.wait_for("the agent has ended", lambda: host.agent is None)
     host.agent_wanted = True
-    story.wait_for("a start is refused", lambda: any(code == 2 for _, code in host.crashes))
+    story.wait_for("the agent refuses to start", lambda: any(code == 2 for _, code in host.crashes))
     assert f"careen agent: {refused('reboot-command')}" in log_of(host)
     assert not evil.exists()
 
@@ -58,7 +58,8 @@ def test_a_command_in_the_config_map_is_refused_at_start_and_at_runtime(story: S
 
 
 def test_a_scheduler_configuration_in_the_config_map_cannot_refer_to_files(story: Story) -> None:
-    """Otherwise the agent, which is root, could show any certificate of the host to an extender of the editor."""
+    """The agent is root on the host. If the configuration could refer to files, the agent would send the host's
+    certificates to an extender that the editor chose."""
     (host,) = story.nodes(1)
     names_files = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -73,7 +74,9 @@ def test_a_scheduler_configuration_in_the_config_map_cannot_refer_to_files(story
     }
     data = {"config.yaml": "scheduler-config: configmap:scheduler.yaml\n", "scheduler.yaml": json.dumps(names_files)}
     story.admin.patch(f"/api/v1/namespaces/{CAREEN.namespace}/configmaps/careen", {"data": data})
-    story.wait_for("the edit is refused", lambda: f'careen_config_ok{{node="{host.name}"}} 0.0' in story.metrics(host))
+    story.wait_for(
+        "the agent refuses the edit", lambda: f'careen_config_ok{{node="{host.name}"}} 0.0' in story.metrics(host)
+    )
     for name in ("certFile", "keyFile"):
         assert f"extenders[0].tlsConfig.{name}: must not name a file" in log_of(host)
     assert "--config-map-may-name-files" in log_of(host)

@@ -17,7 +17,7 @@ def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out(story: 
     broken = daemon_set("crashes", never_ready=True, **on_node(hosts[0].name))
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}}, broken)
     story.wait_for(
-        "its pod is there",
+        "the pod of the DaemonSet exists",
         lambda: any(life.owner == "DaemonSet/crashes" and life.node == hosts[0].name for life in story.observer.pods()),
     )
     story.need_reboot(hosts)
@@ -26,7 +26,7 @@ def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out(story: 
     story.is_clean(hosts)
     assert not story.events("NeverReady")
     assert not any(life.ready_at for life in story.observer.pods() if life.owner == "DaemonSet/crashes"), (
-        "it must not have become ready"
+        "the pod must never have been ready"
     )
 
 
@@ -38,7 +38,7 @@ def test_a_daemonset_pod_that_becomes_unready_halts_the_roll_out(story: Story) -
         daemon_set("log-shipper", **on_node(first.name)),
     )
     story.wait_for(
-        "its pod is ready",
+        "the pod of the DaemonSet is ready",
         lambda: any(life.owner == "DaemonSet/log-shipper" and life.ready_at for life in story.observer.pods()),
     )
     story.need_reboot([first])
@@ -48,7 +48,7 @@ def test_a_daemonset_pod_that_becomes_unready_halts_the_roll_out(story: Story) -
     story.stays("no other node starts", lambda: story.holders() == (first.name,) and not second.reboots, 4)
     second.pods_after_seconds = 0.5
     shipper = f"/apis/apps/v1/namespaces/{SHOP}/daemonsets/log-shipper"
-    story.wait_for("its pod is ready after all", lambda: story.admin.get(shipper)["status"].get("numberReady") == 1, 90)
+    story.wait_for("the pod is ready again", lambda: story.admin.get(shipper)["status"].get("numberReady") == 1, 90)
     assert story.command("retry", first.name).returncode == 0
     story.finishes([first, second])
     story.judge()

@@ -34,13 +34,13 @@ MAY_BE_EMPTY = {"Holders that take too long": "every holder comes back in time"}
 # Series that this roll-out does not have, by metric.
 NOT_THERE = {
     "careen_overdue_holder_timestamp_seconds": "every holder comes back in time",
-    "kube_node_info": "kube-state-metrics exports it, and does not run here",
+    "kube_node_info": "kube-state-metrics, which exports this metric, does not run here",
 }
 
 # Alerts whose expression is true here; all others are silent.
 TRUE_HERE = {
     "CareenPodsBlockTooLong": "a pod blocks a node for longer than its entry allows",
-    "CareenMessagesNotSent": "nobody listens at the receiver of messages",
+    "CareenMessagesNotSent": "no server listens at the address for messages",
 }
 
 
@@ -86,7 +86,7 @@ def test_prometheus_answers_every_query_from_the_metrics_of_real_agents(story: S
     )
     try:
         story.wait_for("Prometheus is ready", prometheus.is_ready)
-        story.wait_for("it scrapes every agent", lambda: len(prometheus.query("careen_last_turn_seconds")) == 3)
+        story.wait_for("Prometheus scrapes every agent", lambda: len(prometheus.query("careen_last_turn_seconds")) == 3)
         is_answered(story, prometheus, hosts)
     finally:
         prometheus.close()
@@ -96,7 +96,7 @@ def is_answered(story: Story, prometheus: Prometheus, hosts: list[Host]) -> None
     begun = time.time()
     by_title = {panel.title: panel.queries[0] for panel in panels()}
     story.need_reboot(hosts)
-    story.wait_for("a node is at work", lambda: value_of(prometheus, by_title["Nodes at work"]) == 1)
+    story.wait_for("one node is draining or rebooting", lambda: value_of(prometheus, by_title["Nodes at work"]) == 1)
     story.finishes(hosts[:2], 200)
     for panel in panels():
         for query in panel.queries:

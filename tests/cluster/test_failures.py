@@ -42,7 +42,7 @@ def test_a_node_that_is_never_ready_after_its_boot_halts_the_roll_out(story: Sto
     assert story.state(lost).labels["careen.dev/reboot"] == "failed"
     assert not other.reboots
     other.ready_after_seconds = 0
-    story.wait_for("it is ready after all", lambda: story.state(lost).ready)
+    story.wait_for("the node is ready at last", lambda: story.state(lost).ready)
     assert story.command("retry", lost.name).returncode == 0
     story.finishes(hosts)
     story.judge()
@@ -56,7 +56,7 @@ def test_waiting_nodes_report_the_failed_node_and_the_remedy_at_concurrency_thre
     story.reaches(sick, "Failed")
     story.need_reboot(others)
     story.wait_for(
-        "every node names the failed one",
+        "every waiting node names the failed node",
         lambda: all(f"careen retry {sick.name}" in story.reason(host) for host in others),
         60,
     )
@@ -72,7 +72,7 @@ def test_waiting_nodes_report_the_failed_node_and_the_remedy_at_concurrency_thre
     assert f"HALTED: {sick.name} failed (never-ready)" in " ".join(status.split())
     assert f"careen lock release {sick.name}" in story.command("why", others[0].name).stdout
     sick.ready_after_seconds = 0
-    story.wait_for("it is ready after all", lambda: story.state(sick).ready)
+    story.wait_for("the node is ready at last", lambda: story.state(sick).ready)
     assert story.command("retry", sick.name).returncode == 0
     story.finishes(hosts)
     story.judge(concurrency=3)
@@ -96,20 +96,22 @@ def test_a_host_that_ignores_the_reboot_request_halts_the_roll_out_until_retry(s
 
 
 def test_waiting_nodes_report_the_rebooting_node_and_when_its_reboot_began(story: Story) -> None:
-    """Waiting nodes report this before the reboot deadline. After the deadline, the rebooting node reports its own
-    state.
+    """Until the reboot deadline, the waiting nodes report the rebooting node and the time of its reboot. After the
+    deadline, the annotations of the rebooting node itself report that the reboot failed.
     """
     stuck, *others = hosts = story.nodes(3, "--reboot-deadline=180s")  # a usual reboot takes a third of it
     stuck.reboot_ignored()
     story.need_reboot([stuck])
-    story.wait_for("the host was asked", lambda: stuck.failed_requests() > 0)
+    story.wait_for("the host was asked to reboot", lambda: stuck.failed_requests() > 0)
     story.need_reboot(others)
     story.wait_for("every other node waits", lambda: all(story.phase(host) == "Waiting" for host in others))
     sentence = f"{stuck.name}, which was asked to reboot at"
     story.wait_for(
-        "each names the node that it waits for", lambda: all(sentence in story.reason(host) for host in others), 170
+        "every waiting node names the rebooting node",
+        lambda: all(sentence in story.reason(host) for host in others),
+        170,
     )
-    early = "they must report it before the deadline, when the node itself begins to report it"
+    early = "the waiting nodes must report the reboot before its deadline, because later the node itself reports it"
     assert story.phase(stuck) == "Rebooting", early
     assert stuck.name in story.command("status").stdout
     assert story.holders() == (stuck.name,)
@@ -125,7 +127,7 @@ def test_a_pod_whose_template_sets_the_node_name_does_not_delay_other_nodes(stor
     story.workloads(deployment("tied", 2, nodeName=tied.name), deployment("web", 2))
     story.need_reboot([tied])
     story.wait_for(
-        "it reports that before the claim, or starts anyway",
+        "the node reports the pod before its claim, or reboots anyway",
         lambda: "shop/tied" in story.reason(tied) + str(story.refusals(tied)) or tied.reboots,
     )
     story.need_reboot([free])
@@ -143,9 +145,9 @@ def test_a_failing_reboot_command_is_tried_three_times_before_the_undo(story: St
     broken.reboot_fails()
     story.need_reboot([broken, fine])
     story.finishes_one(fine, 120)
-    story.wait_for("it was tried three times", lambda: broken.failed_requests() == 3, 120)
-    story.wait_for("it has given up", lambda: story.phase(broken) == "Failed" and not story.holders())
-    story.stays("it is not tried again", lambda: broken.failed_requests() == 3, 10)
+    story.wait_for("the reboot command was tried three times", lambda: broken.failed_requests() == 3, 120)
+    story.wait_for("the agent has given up", lambda: story.phase(broken) == "Failed" and not story.holders())
+    story.stays("the reboot command is not tried again", lambda: broken.failed_requests() == 3, 10)
     assert not story.state(broken).unschedulable
     assert story.holders() == ()
     assert "no reboot today" in story.reason(broken)
@@ -158,12 +160,12 @@ def test_a_failing_reboot_command_is_tried_three_times_before_the_undo(story: St
 def test_a_sentinel_that_survives_reboots_stops_its_node_at_the_loop_limit(story: Story) -> None:
     (host,) = story.nodes(1, change=lambda host: setattr(host, "sentinel_survives", True))
     story.need_reboot([host])
-    story.wait_for("it has rebooted twice", lambda: len(host.reboots) == 2)
+    story.wait_for("the node has rebooted twice", lambda: len(host.reboots) == 2)
     story.wait_for(
         "it is reported", lambda: story.phase(host) == "Failed" and "after 2 confirmed reboots" in story.reason(host)
     )
     assert story.holders() == (host.name,)
-    story.stays("it does not reboot again", lambda: len(host.reboots) == 2, 10)
+    story.stays("the node does not reboot again", lambda: len(host.reboots) == 2, 10)
     assert not story.state(host).unschedulable
     host.withdraw()
     story.wait_for(
@@ -177,7 +179,9 @@ def test_a_hold_during_a_drain_undoes_the_drain(story: Story) -> None:
     story.need_reboot([host])
     story.reaches(host, "Draining")
     assert story.command("hold", host.name, "--reason", "stop").returncode == 0
-    story.wait_for("it is in service again", lambda: not story.state(host).unschedulable and not story.holders(), 30)
+    story.wait_for(
+        "the node is in service again", lambda: not story.state(host).unschedulable and not story.holders(), 30
+    )
     assert story.phase(host) == "Waiting"
     assert not host.reboots
     assert story.command("unhold", host.name).returncode == 0

@@ -20,7 +20,7 @@ FROZEN_SECONDS = 65.0  # longer than any read on which an agent may base a step
 
 class Freezer:
     """A proxy rule that suspends a host's agent after the server has executed a certain request, and before the agent
-    gets the answer.
+    gets the response.
     """
 
     def __init__(self, story: Story, host: Host, moment: Callable[[Call], bool]) -> None:
@@ -46,9 +46,8 @@ class Freezer:
 
 
 def claims(host: Host) -> Callable[[Call], bool]:
-    """Return the condition that a call writes the claim id on the Node. The agent read the lock some time before this
-    call.
-    """
+    """Return a function that says whether a call writes the claim id on the Node. The agent read the lock some time
+    before this call."""
     return lambda call: call.is_patch_of_node(host.name) and call.annotations.get("careen.dev/phase") == "Claiming"
 
 
@@ -57,9 +56,8 @@ def evicts(host: Host) -> Callable[[Call], bool]:
 
 
 def confirms(host: Host) -> Callable[[Call], bool]:
-    """Return the condition that a call is the last read of the lock. The agent makes this call after the announcement
-    and before its request to the host.
-    """
+    """Return a function that says whether a call is the agent's last read of the lock before the reboot: after the
+    agent has recorded on the Node that a reboot follows, and before it sends the reboot command."""
     is_announced = False
 
     def moment(call: Call) -> bool:
@@ -72,8 +70,8 @@ def confirms(host: Host) -> Callable[[Call], bool]:
 
 
 def test_agents_suspended_in_any_phase_break_no_rule_when_they_resume(story: Story) -> None:
-    """Three agents are suspended at the same time, each in another phase. Meanwhile a person holds the node that was
-    about to reboot, so this node must not reboot.
+    """Three agents are suspended at the same time, each in another phase. Meanwhile a person puts a hold on the node
+    that was about to reboot, so this node must not reboot.
     """
     hosts = story.nodes(4, "--concurrency=3", change=story.behind_proxy)
     story.workloads(deployment("web", 8))
@@ -84,10 +82,10 @@ def test_agents_suspended_in_any_phase_break_no_rule_when_they_resume(story: Sto
     story.need_reboot(hosts)
     claimer, drainer, rebooter, _ = hosts
     story.wait_for("they are frozen", lambda: all(each.is_frozen for each in freezers.values()), 90)
-    story.annotate_node(rebooter, "careen.dev/hold", "its fan is being replaced")
+    story.annotate_node(rebooter, "careen.dev/hold", "a fan is being replaced")
     story.wait_for("they are thawed", lambda: all(each.is_thawed for each in freezers.values()), FROZEN_SECONDS + 30)
     story.wait_for(
-        "the held node has seen the hold",
+        "the agent of the held node has read the hold",
         lambda: story.phase(rebooter) == "Waiting" and not story.state(rebooter).unschedulable,
         60,
     )

@@ -72,7 +72,9 @@ def test_a_holder_writes_its_claim_again_after_kubectl_replace_removed_the_lock(
     assert holder.name in story.holders()
     uid = story.observer.lock_now().uid
     kubectl(story, "replace", "-f", str(MANIFEST))
-    story.wait_for("its claim is in the lock again", lambda: story.holders() == (holder.name,) or holder.reboots)
+    story.wait_for(
+        "the holder's claim is in the lock again", lambda: story.holders() == (holder.name,) or holder.reboots
+    )
     assert story.observer.lock_now().uid == uid
     story.wait_for("it is reported", lambda: story.events("EntryPutBack"))
     story.finishes(hosts, 240)
@@ -82,7 +84,7 @@ def test_a_holder_writes_its_claim_again_after_kubectl_replace_removed_the_lock(
 
 
 def test_a_manifest_that_contains_the_lock_annotation_overwrites_the_lock(story: Story, tmp_path: Path) -> None:
-    """Therefore the chart refuses the lock annotation in its values: each apply would overwrite the lock."""
+    """Each apply would overwrite the lock. So the chart refuses the lock annotation in its values."""
     content = yaml.safe_load(MANIFEST.read_text())
     content["metadata"]["annotations"] = {LOCK_ANNOTATION: '{"nodeID":"manual"}'}
     (tmp_path / "paused.yaml").write_text(yaml.safe_dump(content))

@@ -33,7 +33,7 @@ def cluster(story: Story, plane: ControlPlane, tmp_path: Path) -> Cluster:
     return story
 
 
-def test_a_rebooting_host_is_unready_for_a_while_and_has_a_new_boot_id(cluster: Cluster) -> None:
+def test_a_rebooting_host_is_unready_and_gets_a_new_boot_id(cluster: Cluster) -> None:
     assert cluster.fleet is not None
     host = cluster.fleet.hosts["n00"]
     left = host.boot_id
@@ -73,7 +73,7 @@ def test_the_observer_continues_after_an_outage_of_the_api_server(cluster: Clust
     time.sleep(1)
     plane.start_api_server()
     cluster.admin.patch("/api/v1/nodes/n00", {"spec": {"unschedulable": True}})
-    cluster.wait_for("the cordon is seen", lambda: cluster.observer.node("n00").unschedulable)
+    cluster.wait_for("the observer has seen the cordon", lambda: cluster.observer.node("n00").unschedulable)
     assert sum(seen.unschedulable for seen in cluster.observer.node_history("n00")) == 1
 
 

@@ -82,7 +82,7 @@ def test_a_claim_in_the_lock_survives_upgrades_and_a_rollback(story: Story, tmp_
     hosts = story.nodes_without_agents(2)
     with installed(story, tmp_path, way) as release:
         story.wait_for(
-            "each node has a pod that is ready",
+            "the DaemonSet has a ready pod on each node",
             lambda: release.daemonset.get("status", {}).get("numberReady") == len(hosts),
         )
         release.claim()

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.cluster
 
 
 def is_through(story: Story, hosts: list[Host]) -> None:
-    """Wait until each node has rebooted, and check the rules of every story. Each node must have rebooted only once."""
+    """Wait until each node has rebooted, and check the rules that hold in every test with nodes. Each node must have
+    rebooted only once."""
     story.finishes(hosts)
     story.judge()
     story.is_clean(hosts)
@@ -55,7 +56,7 @@ def test_an_agent_killed_after_its_reboot_request_does_not_assume_a_reboot(story
     hosts = story.nodes(2, change=lambda host: setattr(host, "shutdown_seconds", 6.0))
     story.need_reboot(hosts)
     first = story.any_of(hosts, "Rebooting")
-    story.wait_for("the host was asked", first.requests.exists)
+    story.wait_for("the host was asked to reboot", first.requests.exists)
     story.the_fleet().kill_agent(first)
     story.wait_for("another agent runs", lambda: first.starts == 2)
     is_through(story, hosts)
@@ -72,7 +73,7 @@ def test_an_agent_that_is_killed_in_the_verify_phase_later_uncordons_its_node(st
     is_through(story, hosts)
 
 
-def test_an_agent_stopped_during_a_drain_exits_without_delay_and_its_successor_continues(story: Story) -> None:
+def test_the_successor_of_a_stopped_agent_continues_its_drain(story: Story) -> None:
     (host,) = story.nodes(1)
     story.workloads(deployment("slow", 2, stop_seconds=8))
     story.need_reboot([host])

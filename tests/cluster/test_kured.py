@@ -31,7 +31,7 @@ def test_a_kured_lock_of_a_deleted_node_is_freed(story: Story, form: object) -> 
     story.write_lock(form("long-gone"))
     (host,) = story.nodes(1, "--reboot-deadline=10s")
     story.need_reboot([host])
-    story.stays("time alone frees nothing", lambda: "long-gone" in story.holders(), 8)
+    story.stays("the claim stays in the lock while time passes", lambda: "long-gone" in story.holders(), 8)
     story.finishes([host], 120)
     story.judge()
 
@@ -44,7 +44,7 @@ def test_a_node_adopts_the_lock_and_the_cordon_that_kured_left_for_it(story: Sto
     story.cordon(first)
     story.write_lock(form(first.name))
     story.start_agents()
-    story.wait_for("the claim is given back", lambda: not story.holders(), 60)
+    story.wait_for("the claim is released", lambda: not story.holders(), 60)
     story.need_reboot(hosts)
     story.finishes(hosts, 120)
     story.judge()

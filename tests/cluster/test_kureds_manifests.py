@@ -131,7 +131,7 @@ def test_a_roll_out_with_kureds_roles_and_arguments_finishes(kureds: InKuredsPla
     said = hosts[0].log.read_text()
     for words in (
         "a right is missing: get configmaps kube-system/careen; without it the agent reads no ConfigMap",
-        "a right is missing: list nodes; without it the agent reads each Node by itself",
+        "a right is missing: list nodes; without it the agent reads the Nodes one by one",
         "a right is missing: patch daemonsets.apps kube-system/kured; without it the agent writes claims into the lock",
         'to a ClusterRole: - {apiGroups: [""], resources: [nodes], verbs: [list]}',
         'to a Role in kube-system: - {apiGroups: [""], resources: [configmaps], resourceNames: [careen], verbs: [get]}',
@@ -140,7 +140,9 @@ def test_a_roll_out_with_kureds_roles_and_arguments_finishes(kureds: InKuredsPla
     ):
         assert words in said, words
     starts = said.count("metrics, health and readiness on port")
-    assert said.count("a right is missing: list nodes;") == starts, "once for each start"
+    assert said.count("a right is missing: list nodes;") == starts, (
+        "each start of the agent reports the missing right once"
+    )
     assert "Traceback" not in said
 
 
@@ -150,7 +152,7 @@ def test_a_roll_out_with_kureds_roles_and_arguments_finishes(kureds: InKuredsPla
         {"command": [], "args": ["--reboot-sentinel=/sentinel/reboot-required", "--period=1h"]},
         {"command": ["/usr/bin/kured"], "args": ["--reboot-sentinel=/sentinel/reboot-required", '--notify-url=""']},
     ],
-    ids=["arguments only", "the program, and its flags as arguments"],
+    ids=["arguments only", "program and flags"],
 )
 def test_both_forms_of_kureds_arguments_start_the_agent(kureds: InKuredsPlace, change: dict[str, list[str]]) -> None:
     (host,) = kureds.install(1, **change)
@@ -163,7 +165,7 @@ def test_agents_that_cannot_list_nodes_still_count_a_node_that_is_down(kureds: I
     first, second = kureds.install(2)
     kureds.cordon(second)
     kureds.need_reboot([first])
-    kureds.wait_for("it waits for the other one", lambda: "nodes-down" in kureds.refusals(first), 120)
+    kureds.wait_for("the first node waits for the second node", lambda: "nodes-down" in kureds.refusals(first), 120)
     kureds.cordon(second, cordoned=False)
     kureds.finishes([first], 120)
     assert kureds.denied() == []

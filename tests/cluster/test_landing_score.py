@@ -66,7 +66,7 @@ def test_replacements_are_matched_with_the_forecasts_of_their_owner() -> None:
     assert (made.drains_in_order, made.single_in_order, made.single_equal_in_order) == (1, 1, 1)
 
 
-def test_a_replacement_outside_the_forecast_nodes_is_a_miss_that_lists_all_nodes() -> None:
+def test_a_replacement_outside_the_forecast_nodes_is_a_miss() -> None:
     made = score(a_drain([moves("a", "n2"), moves("b", "n2")], *IN_ORDER))
     assert (made.pods, made.inside, made.single_equal) == (2, 1, 1)
     (miss,) = made.misses
@@ -87,7 +87,7 @@ def test_a_replacement_of_another_owner_does_not_count_as_a_hit() -> None:
     assert (made.pods, made.inside) == (1, 0)
 
 
-def test_a_pod_that_was_not_replaced_in_time_does_not_count_as_a_miss() -> None:
+def test_a_pod_without_a_timely_replacement_is_not_a_miss() -> None:
     made = score(a_drain([moves("a", "n2", kind="Job")], "evicted a web", kind="Job"))
     assert (made.pods, made.superseded, made.misses) == (0, 1, [])
 
@@ -114,15 +114,15 @@ def test_a_replacement_that_stays_pending_is_a_miss() -> None:
 @pytest.mark.parametrize(
     ("happened", "why"),
     [
-        pytest.param(IN_ORDER, "", id="each has its node before the next eviction"),
+        pytest.param(IN_ORDER, "", id="each replacement is bound before the next eviction"),
         pytest.param(
             ("evicted b web", "created d web", "bound d web n3", "evicted a web"),
             "v/a was evicted after v/b",
-            id="evicted in another order",
+            id="pods were evicted in another order",
         ),
         pytest.param(
             ("created x job", *IN_ORDER),
-            "v/x came, which this drain did not displace",
+            "v/x was created, but replaces no pod of this drain",
             id="a pod of another drain appeared",
         ),
         pytest.param(
@@ -155,20 +155,20 @@ JOBS_LAST = (
         pytest.param(
             JOBS_LAST,
             {"Job v/job1": 1},
-            "v/d came, which this drain did not displace",
-            id="for a pod that left before",
+            "v/d was created, but replaces no pod of this drain",
+            id="a replacement of a pod of an earlier drain",
         ),
         pytest.param(JOBS_LAST, {"Job v/job3": 1}, "", id="a Job that this drain did not affect"),
         pytest.param(
             ("evicted a job1", "created c job1", "evicted b web"),
             {},
-            "v/c came before v/b was evicted",
+            "v/c was created before v/b was evicted",
             id="the drain took longer than a Job waits",
         ),
         pytest.param(
             ("evicted a job1", "evicted b web", "created d job1", "created c web"),
             {},
-            "v/d came before a replacement of v/b",
+            "v/d was created before a replacement of v/b",
             id="a controller was slower than a Job",
         ),
         pytest.param(
@@ -192,6 +192,6 @@ def test_the_score_reports_replacements_of_jobs_at_unexpected_times(
     assert disorder(a_drain([moves(name, "n2") for name in "abe"], *happened, lacking=lacking)) == why
 
 
-def test_a_pod_under_a_disruption_budget_may_be_evicted_in_a_later_round() -> None:
+def test_a_pod_under_a_disruption_budget_may_be_evicted_later() -> None:
     late = ("evicted b web", "created d web", "bound d web n3", "evicted a web")
     assert disorder(a_drain([moves("a", "n2"), moves("b", "n3")], *late, budgeted=frozenset({"v/a"}))) == ""

@@ -21,7 +21,7 @@ def start_a_slow_drain(story: Story, hosts: list[Host]) -> Host:
     story.need_reboot(hosts)
     holder = story.any_of(hosts, "Draining")
     story.wait_for(
-        "its pods are being evicted",
+        "the pods of the draining node are being evicted",
         lambda: any(life.deleting_at for life in story.observer.pods() if life.node == holder.name),
     )
     return holder
@@ -92,7 +92,7 @@ def test_a_holder_continues_after_the_daemonset_is_deleted_and_recreated(story: 
     story.wait_for("it is gone", lambda: story.admin.find(CAREEN.path) is None)
     for file in manifest_files():
         story.apply_file(file)
-    story.wait_for("the new one is seen", lambda: story.observer.lock_now().uid not in ("", uid))
+    story.wait_for("the observer has seen the new DaemonSet", lambda: story.observer.lock_now().uid not in ("", uid))
     story.wait_for("the holder's claim is in the new lock", lambda: holder.name in story.holders() or holder.reboots)
     story.finishes(hosts, 180)
     story.judge(lock_was_lost=True)
@@ -113,7 +113,7 @@ def strip_every_mark(story: Story, host: Host) -> None:
 
 
 def test_a_draining_node_that_loses_all_its_marks_is_still_uncordoned(story: Story) -> None:
-    """After this loss, only the Node's managed fields show who set the cordon."""
+    """Without the marks, only the Node's managed fields show who set the cordon."""
     hosts = story.nodes(3)
     holder = start_a_slow_drain(story, hosts)
     strip_every_mark(story, holder)
@@ -130,7 +130,7 @@ def test_a_draining_node_that_loses_its_marks_and_the_lock_is_still_uncordoned(s
     story.finishes(hosts, 240)
     story.is_clean(hosts)
     assert story.events("CordonLifted") or story.events("EntryAdopted"), (
-        "proven by the server's record, or by an entry restored before the record was lost"
+        "an Event must say how the agent recognised its own cordon"
     )
 
 

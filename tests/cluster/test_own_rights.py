@@ -29,6 +29,7 @@ OWN_ANNOTATIONS = (
     keys.WARNING,
     keys.FORECAST,
     keys.MOVES,
+    keys.MOVES_IN_ZONE,
     keys.PREPARED,
     keys.READY_SINCE,
     keys.LAST_REBOOT,
@@ -92,14 +93,16 @@ def test_the_policies_allow_keys_that_an_annotation_of_the_daemonset_lists(scene
     for name, patch in wanted.items():
         assert f"admission.careen.dev/{name}" in refusal(lambda patch=patch: scene.agent.patch(node, patch))  # type: ignore[misc]
         story.admin.patch(CAREEN.path, annotated(**{f"admission.careen.dev/{name}": listed[name]}))
-        story.wait_for("it is allowed", lambda patch=patch: not refusal(lambda: scene.agent.patch(node, patch)))  # type: ignore[misc]
+        story.wait_for(
+            "the policy allows the patch", lambda patch=patch: not refusal(lambda: scene.agent.patch(node, patch))
+        )  # type: ignore[misc]
     story.admin.patch(CAREEN.path, PARAMETERS)
 
 
 LOCKS = {
-    "no node holds it": None,
-    "another node holds it": '{"nodeID":"n01","metadata":{"unschedulable":false},"TTL":0,"locks":[{"nodeID":"n01"}]}',
-    "kured's form, by hand": '{ "nodeID" : "n01" }',
+    "no claim in the lock": None,
+    "another node's claim": '{"nodeID":"n01","metadata":{"unschedulable":false},"TTL":0,"locks":[{"nodeID":"n01"}]}',
+    "kured's format with white space": '{ "nodeID" : "n01" }',
     "an unreadable entry": '{"nodeID":"unreadable entry","locks":[{"boot":7}]}',
 }
 
@@ -122,7 +125,7 @@ def test_the_policies_accept_a_lock_of_the_largest_size(scene: Guarded) -> None:
     mine = {"nodeID": claims[0]["nodeID"], "locks": [*claims, {"nodeID": scene.own}]}
     scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(mine)}))
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("late", scene.own))
-    story.wait_for("the claim is found", lambda: not refusal(lambda: evict(scene.agent, "shop", "late")))
+    story.wait_for("the policy finds the claim", lambda: not refusal(lambda: evict(scene.agent, "shop", "late")))
     fewer = {"nodeID": claims[0]["nodeID"], "locks": claims[:800]}
     story.write_lock(json.dumps(fewer))
     gone = {"nodeID": claims[1]["nodeID"], "locks": claims[1:800]}
@@ -154,13 +157,13 @@ def test_an_agents_token_can_write_a_paused_lock_without_ending_the_pause(scene:
     scene.story.write_lock(None)
 
 
-def test_an_agents_token_needs_a_claim_for_an_eviction_except_for_a_dry_run(scene: Guarded) -> None:
+def test_an_agents_token_without_a_claim_can_only_simulate_an_eviction(scene: Guarded) -> None:
     story, dry = scene.story, {"query": "?dryRun=All", "dryRun": ["All"]}
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("guest", scene.own))
     evict(scene.agent, "shop", "guest", **dry)
     scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: lock_of(scene.own)}))
     # The policies learn of the claim a moment later. An agent repeats the request as after a webhook's refusal.
-    story.wait_for("the claim is seen", lambda: not refusal(lambda: evict(scene.agent, "shop", "guest")))
+    story.wait_for("the policy sees the claim", lambda: not refusal(lambda: evict(scene.agent, "shop", "guest")))
     story.write_lock(None)
 
 
@@ -179,5 +182,7 @@ def test_the_api_server_gives_no_warnings_about_the_policies(scene: Guarded) -> 
     for policy in POLICIES:
         if policy["kind"] == "ValidatingAdmissionPolicy":
             path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{policy['metadata']['name']}"
-            status = scene.story.wait_for("it is checked", lambda path=path: scene.story.admin.get(path).get("status"))  # type: ignore[misc]
+            status = scene.story.wait_for(
+                "the API server has checked the policy", lambda path=path: scene.story.admin.get(path).get("status")
+            )  # type: ignore[misc]
             assert not status.get("typeChecking", {}).get("expressionWarnings"), status

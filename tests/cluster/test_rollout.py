@@ -59,12 +59,10 @@ def tainted_before_cordon(story: Story, name: str) -> None:
     history = story.observer.node_history(name)
     cordon = next(seen for seen in history if seen.unschedulable)
     before = [seen for seen in history if seen.at < cordon.at]
-    assert ("careen.dev/reboot", "PreferNoSchedule") in before[-1].taints, (
-        f"{name} was cordoned without having been tainted"
-    )
+    assert ("careen.dev/reboot", "PreferNoSchedule") in before[-1].taints, f"{name} was cordoned before it was tainted"
 
 
-def test_a_zone_budget_of_one_allows_one_node_of_each_zone_to_be_down(story: Story) -> None:
+def test_a_zone_budget_of_one_allows_one_down_node_per_zone(story: Story) -> None:
     hosts = story.nodes(9, "--concurrency=3", "--budget=zone=1")
     story.workloads(deployment("web", 9, cpu="500m"))
     story.observer.forget()
@@ -91,7 +89,9 @@ def test_a_node_that_is_not_ready_uses_up_the_budget_of_its_zone(story: Story) -
     story.wait_for("it is down", lambda: not story.state(dead).ready)
     story.need_reboot([same_zone, other_zone])
     story.finishes_one(other_zone)
-    story.wait_for("the other reports why it waits", lambda: "budget-spent" in story.refusals(same_zone))
+    story.wait_for(
+        "the other node of the zone reports why it waits", lambda: "budget-spent" in story.refusals(same_zone)
+    )
     assert dead.name in story.refusals(same_zone)["budget-spent"]
     assert not same_zone.reboots
 
@@ -114,4 +114,4 @@ def test_the_only_node_of_a_cluster_reboots_although_its_pods_fit_nowhere_else(s
     story.need_reboot([host])
     story.finishes([host])
     story.judge()
-    story.wait_for("its pods are back", story.pods_are_ready)
+    story.wait_for("every pod is ready again", story.pods_are_ready)

@@ -1,4 +1,5 @@
-"""Tests the rules and figures that judge the stories. The tests need no cluster."""
+"""Tests the rules that are checked at the end of each test with nodes, and the figures of a roll-out. The tests need no
+cluster."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def test_the_rules_report_two_nodes_that_are_down_at_once() -> None:
     seen = a_good_story()
     seen.nodes += [node(0, "n01"), node(25, "n01", cordoned=True), node(26, "n01")]
     assert sentences(seen, host(REBOOT), host(name="n01")) == [
-        "2 nodes down at once, 1 allowed: n00 10.0–40.0, n01 25.0–26.0"
+        "2 nodes were down at once, the limit is 1: n00 10.0–40.0, n01 25.0–26.0"
     ]
     assert sentences(seen, host(REBOOT), host(name="n01"), concurrency=2) == []
 
@@ -84,13 +85,21 @@ def test_the_rules_report_two_nodes_that_are_down_at_once() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        pytest.param({"locks": [lock(0)]}, "without a claim in the lock", id="no claim"),
-        pytest.param({"locks": [lock(0), lock(9, "n01")]}, "without a claim in the lock", id="another's claim"),
-        pytest.param({"nodes": [node(0), node(22, ready=False), node(30)]}, "without a cordon", id="no cordon"),
-        pytest.param({"pods": {"web-1": pod("web-1")}}, "with web-1 on it", id="a remaining pod"),
+        pytest.param({"locks": [lock(0)]}, "n00 rebooted at 20.0 without a claim in the lock", id="no claim"),
+        pytest.param(
+            {"locks": [lock(0), lock(9, "n01")]},
+            "n00 rebooted at 20.0 without a claim in the lock",
+            id="another's claim",
+        ),
+        pytest.param(
+            {"nodes": [node(0), node(22, ready=False), node(30)]},
+            "n00 rebooted at 20.0 without a cordon",
+            id="no cordon",
+        ),
+        pytest.param({"pods": {"web-1": pod("web-1")}}, "n00 rebooted at 20.0 with web-1 on it", id="a remaining pod"),
     ],
 )
-def test_the_rules_report_a_reboot_without_a_claim(change: dict[str, object], sentence: str) -> None:
+def test_the_rules_report_each_kind_of_unsafe_reboot(change: dict[str, object], sentence: str) -> None:
     seen = a_good_story()
     for key, value in change.items():
         setattr(seen, key, value)
@@ -105,16 +114,16 @@ def test_the_rules_require_no_claim_for_a_machine_that_crashes() -> None:
 def test_the_rules_report_a_claim_released_before_the_node_is_back() -> None:
     seen = a_good_story()
     seen.locks[-1] = lock(25)
-    assert [one.partition(" gave")[2] for one in sentences(seen)] == [
-        " its claim back at 25.0, before it was back from the reboot of 20.0",
-        " its claim back at 25.0 without being Ready",
+    assert sentences(seen) == [
+        "n00 released its claim at 25.0, before it returned from the reboot requested at 20.0",
+        "n00 released its claim at 25.0 without being Ready",
     ]
 
 
 def test_the_rules_report_an_agent_that_exited_by_itself() -> None:
     crashed = host(REBOOT)
     crashed.crashes.append((12.0, 1))
-    assert sentences(a_good_story(), crashed) == ["n00: its agent ended by itself: [(12.0, 1)]"]
+    assert sentences(a_good_story(), crashed) == ["the agent of n00 exited by itself (time, exit code): [(12.0, 1)]"]
 
 
 @pytest.mark.parametrize(

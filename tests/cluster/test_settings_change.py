@@ -42,7 +42,7 @@ def test_after_lowering_the_concurrency_no_node_starts_until_enough_nodes_are_ba
     story.settings(concurrency=3)
     hosts = story.nodes(6, change=lambda host: setattr(host, "boot_seconds", 8.0))
     story.need_reboot(hosts)
-    story.wait_for("several are on their way", lambda: len(story.holders()) >= 2)
+    story.wait_for("several nodes have a claim", lambda: len(story.holders()) >= 2)
     story.settings(concurrency=1)
     changed = time.time() + 8  # the agents see it within seconds
     story.finishes(hosts, 300)

@@ -1,5 +1,5 @@
-"""Tests `careen shadow` beside the real scheduler. A shadow with the scheduler's configuration agrees with the
-scheduler. A shadow with another configuration reports disagreements.
+"""Tests `careen shadow`, which compares the bindings of the real scheduler with the choices of scheduler_core. A shadow
+with the scheduler's configuration agrees with the scheduler. A shadow with another configuration reports disagreements.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_a_shadow_agrees_with_a_scheduler_of_the_same_configuration(plane: Contr
     (code, right), (_, other) = told.said(), untold.said()
     sweep(plane.admin, NAMESPACE)
     print(*(f"{name}: {each}" for name, each in (("told", right), ("untold", other))), sep="\n")
-    assert right["agreed"] + right["disagreed"] >= 30, "so few pods prove nothing"
+    assert right["agreed"] + right["disagreed"] >= 30, "too few pods were compared to prove anything"
     assert (code, right["agreement"] >= 0.95) == (0, True), right
     assert right["cannotSay"] <= right["agreed"]
     # Without a configuration, the shadow assumes that the scheduler scores a part of the nodes, and names more nodes.

@@ -1,5 +1,5 @@
-"""Tests a slow webhook that delays every eviction by eight seconds. A hold still takes effect during the drain, and the
-drain continues after it.
+"""Tests a slow webhook that delays every eviction by eight seconds. A hold (by which a person keeps a node from
+rebooting) still takes effect during the drain, and the drain continues after the hold ends.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ def test_a_hold_takes_effect_while_a_dozen_slow_evictions_are_in_progress(story:
     story.need_reboot([first])
     story.reaches(first, "Draining")
     webhook.seconds = 8.0
-    story.wait_for("an eviction is under way", lambda: webhook.asked > 0)
+    story.wait_for("an eviction is in progress", lambda: webhook.asked > 0)
     assert story.command("hold", first.name, "--reason", "stop").returncode == 0
-    story.wait_for("it is in service again", lambda: not story.state(first).unschedulable and not story.holders(), 30)
+    story.wait_for(
+        "the node is in service again", lambda: not story.state(first).unschedulable and not story.holders(), 30
+    )
     assert not first.reboots
     webhook.seconds = 0.0
     assert story.command("unhold", first.name).returncode == 0

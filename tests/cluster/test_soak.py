@@ -21,7 +21,7 @@ from tests.cluster.harness.workloads import deployment
 SECONDS = float(os.environ.get("SOAK_SECONDS", "30"))
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 ROUND_SECONDS = 240.0
-"""Longer than any round took, and far shorter than a hang."""
+"""Longer than any round (each host reboots once) took, and far shorter than a hang."""
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(SECONDS + 3600)]
 
@@ -43,7 +43,8 @@ def test_dying_agents_and_outages_of_the_api_server_break_no_rule(story: Story, 
 
 
 def storm(story: Story, hosts: list[Host], chance: random.Random, needs: int) -> None:
-    """Kill an agent or the API server every few seconds, at most twelve times, until the round is over."""
+    """Kill an agent or the API server every few seconds, at most twelve times, until each host has rebooted `needs`
+    times and is in service again."""
     for _ in range(12):
         time.sleep(chance.uniform(0.2, 4.0))
         if is_over(story, hosts, needs):

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.cluster
 
 
 class Together:
-    """Proxy rules that send the first announcements of two agents to the server at the same time, so that one
-    announcement gets a conflict.
+    """Proxy rules that send the same write of two agents to the server at the same time, so that one of them gets a
+    conflict. The write is the record, before the reboot command, that a reboot follows.
     """
 
     def __init__(self, node: str) -> None:
@@ -57,9 +57,11 @@ def test_only_one_of_two_simultaneous_announcements_reboots_the_host(story: Stor
     story.the_fleet().start_another_agent(host, api_server=other.url)
     story.wait_for("the second agent runs", lambda: host.name in (host.folder / "second-agent.log").read_text())
     story.need_reboot([host])
-    story.wait_for("the host was asked", host.requests.exists)
+    story.wait_for("the host was asked to reboot", host.requests.exists)
     story.stays(
-        "its claim stays in the lock while it goes down", lambda: not host.up or story.holders() == (host.name,), 4
+        "the claim stays in the lock while the host goes down",
+        lambda: not host.up or story.holders() == (host.name,),
+        4,
     )
     story.wait_for("it is down", lambda: not host.up)
     assert len(host.requests.read_text().split()) == 1, (

@@ -1,5 +1,5 @@
-"""Tests records on Nodes that are removed or corrupted, with and without a running agent. careen still removes its
-marks.
+"""Tests careen's records (annotations with the progress of a Node's reboot) that are removed or corrupted, with and
+without a running agent. careen still removes its taints, labels and annotations.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ def wait_tainted(story: Story, hosts: list[Host]) -> None:
 
 
 def test_careen_removes_the_taint_when_the_need_ends_even_without_a_record(story: Story) -> None:
-    """The test removes one record and corrupts another record while the agents of both nodes run. It removes a third
-    record while the node has no agent.
+    """The nodes no longer need a reboot. The test removes one record and corrupts another record while the agents of
+    both nodes run. It removes a third record while the node has no agent.
     """
     wiped, spoilt, alone = hosts = story.nodes(3)
     foreign = {"key": "example.com/theirs", "effect": "PreferNoSchedule"}
     story.admin.patch(f"/api/v1/nodes/{wiped.name}", {"spec": {"taints": [foreign]}})
     wait_tainted(story, hosts)
     alone.agent_wanted = False
-    story.wait_for("one has no agent", lambda: alone.agent is None)
+    story.wait_for("the third node has no agent", lambda: alone.agent is None)
     for host in hosts:
         host.withdraw()
     story.annotate_node(wiped, RECORD, None)
@@ -48,10 +48,10 @@ def test_careen_removes_the_taint_when_the_need_ends_even_without_a_record(story
     )
     story.start_agents()
     story.annotate_node(wiped, "careen.dev/hold", None)
-    story.wait_for("no mark of careen is left on them", lambda: story.is_home(wiped) and story.is_home(alone), 60)
+    story.wait_for("no mark of careen is left on two nodes", lambda: story.is_home(wiped) and story.is_home(alone), 60)
     assert ("example.com/theirs", "PreferNoSchedule") in story.state(wiped).taints
     story.annotate_node(spoilt, RECORD, None)  # a person has to remove an unreadable record
-    story.wait_for("no mark of careen is left on the last one", lambda: story.is_home(spoilt), 60)
+    story.wait_for("no mark of careen is left on the corrupted node", lambda: story.is_home(spoilt), 60)
     assert not any(host.reboots for host in hosts)
     story.judge()
 
@@ -120,5 +120,5 @@ def test_poisoned_annotations_do_not_stop_other_nodes(story: Story) -> None:
         ]
         host.withdraw()
         story.admin.patch(f"/api/v1/nodes/{host.name}", {"metadata": {"annotations": dict.fromkeys(keys)}})
-    story.wait_for("no mark of careen is left on them", lambda: all(story.is_home(host) for host in poisoned), 90)
+    story.wait_for("no mark of careen is left on the nodes", lambda: all(story.is_home(host) for host in poisoned), 90)
     story.judge()

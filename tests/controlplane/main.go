@@ -1,9 +1,9 @@
-// Command controlplane is the control plane of Kubernetes in one binary, for tests on the real thing.
+// Command controlplane contains etcd and the control plane of Kubernetes in one binary. Tests run a real cluster with it.
 //
 //	controlplane etcd|apiserver|kcm|scheduler [flags of that program]
 //
-// One binary because the four programs share most of their code: linked together they take one
-// build and 125 MB instead of four and 330 MB.
+// The four programs share most of their code. One binary for all takes one build and 125 MB; four
+// binaries would take four builds and 330 MB.
 package main
 
 import (
@@ -22,8 +22,8 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// plugins are our own plugins of the scheduler, for profiles that enable them; none does by itself.
-// Other releases are built from this file alone and have none: the plugins' interface differs between releases.
+// plugins are this repository's own scheduler plugins. A plugin runs only in profiles that enable it. For other releases
+// of Kubernetes this file is built alone, without plugins, because the plugins' interface differs between releases.
 var plugins []scheduler.Option
 
 func main() {
@@ -31,8 +31,7 @@ func main() {
 		fail("usage: controlplane etcd|apiserver|kcm|scheduler [flags]")
 	}
 	program := os.Args[1]
-	// cobra keeps the slice it is given, so it gets a copy of its own: changing os.Args afterwards
-	// would change the arguments under its hands.
+	// cobra keeps this slice. It gets a copy, because a later change of os.Args would change its arguments.
 	arguments := slices.Clone(os.Args[2:])
 	switch program {
 	case "etcd":
@@ -44,7 +43,7 @@ func main() {
 	case "scheduler":
 		run(scheduler.NewSchedulerCommand(plugins...), arguments)
 	default:
-		fail("controlplane: no program named " + program + ": etcd, apiserver, kcm or scheduler")
+		fail("controlplane: no program is named " + program + "; choose etcd, apiserver, kcm or scheduler")
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// Yielding gives the processor away at each node. With GOMAXPROCS=1 the scheduler's workers then go
-// forward side by side, one node each in turn, as they do on as many processors.
+// Yielding is a filter plugin that gives up the processor at each node. With GOMAXPROCS=1 the scheduler's
+// workers then take turns node by node. So they advance at the same pace, as they do on several processors.
 const Yielding = "Yielding"
 
 type yielding struct{}

@@ -97,7 +97,7 @@ def as_alerts(text: str) -> object:
         def _query(self) -> Any:
             rows = json.loads(text)
             if not isinstance(rows, list):
-                raise TypeError("its result is no list")
+                raise TypeError("the result of the query is not a list")
             return rows
 
     return asyncio.run(Answering("http://p", timeout_seconds=3000).active_alerts())
@@ -129,8 +129,8 @@ def as_retry_after(text: str) -> object:
 
 
 def as_pages(raw: bytes) -> object:
-    """Parse the page as a forecast does, and return the snapshot of its objects."""
-    reader = PageReader(tells_unknown=True)
+    """Parse an API server's list page as a forecast does, and return the snapshot of its objects."""
+    reader = PageReader(reports_unknown=True)
     reader.add(raw)
     return reader.snapshot()
 

@@ -210,15 +210,15 @@ def test_the_labels_of_the_image_contain_its_name_and_source(container: Containe
 def test_the_layers_that_careen_adds_to_the_base_image_are_small(image: str, tmp_path: Path) -> None:
     for name, folder in ((image, "image"), (BASE, "base")):
         printed(buildah("push", "--quiet", "--compression-format", "gzip", name, f"oci:{tmp_path / folder}"))
-    told = subprocess.run(
+    report = subprocess.run(
         [sys.executable, str(ROOT / "mk" / "image" / "size.py"), str(tmp_path / "image"), str(tmp_path / "base")],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     ).stdout
-    print(told)
-    (ours,) = re.findall(r"^our own layers: +([\d.]+) MB, compressed +[\d.]+ MB", told, re.MULTILINE)
-    assert 50 < float(ours) <= MOST_MEGABYTES, told
+    print(report)
+    (ours,) = re.findall(r"^our own layers: +([\d.]+) MB, compressed +[\d.]+ MB", report, re.MULTILINE)
+    assert 50 < float(ours) <= MOST_MEGABYTES, report
 
 
 SPDX_TOOL = ROOT / ".cache" / "spdx-tool" / "bin" / "pyspdxtools"

@@ -1,7 +1,7 @@
 """`python -m tests.mutants`: checks that at least one test fails for each mistake in the catalogue.
 
-The exit code is 1 if a mutant survives without a reason, if a test kills a mutant that is listed as surviving, or if a
-mutant no longer applies.
+A mutant is careen's code with one of these mistakes. The exit code is 1 if no test fails for a mutant that has no
+reason for this in the catalogue, if a test fails for a mutant that has one, or if a mutant no longer fits the source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 
 from tests.mutants.catalogue import CATALOGUE
 from tests.mutants.mutant import ROOT, Mutant, NoLongerApplies, codes
-from tests.mutants.reach import LEFT_OUT, PUT_TO, RECORD, TESTS
+from tests.mutants.reach import LEFT_OUT, RECORD, TESTED_WITH, TESTS
 from tests.mutants.report import table, verdict
 from tests.mutants.runner import Limits, MutantRunner, Outcome
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None, catalogue: Sequence[Mutant] = C
         print(f"no longer applies: {mutant.name}: {why}", flush=True)
     made, outcomes, began = [mutant for mutant in wanted if mutant not in gone], {}, time.monotonic()
 
-    def told(mutant: Mutant, outcome: Outcome) -> None:
+    def report(mutant: Mutant, outcome: Outcome) -> None:
         outcomes[mutant] = outcome
         print(f"[{len(outcomes)}/{len(made)}] {verdict(mutant, outcome)}", flush=True)
 
@@ -46,9 +46,11 @@ def main(arguments: Sequence[str] | None = None, catalogue: Sequence[Mutant] = C
         least_seconds=given.least_seconds,
         idle_seconds=given.idle_seconds,
     )
-    runner = MutantRunner(made, limits, record=given.record, told=told)
+    runner = MutantRunner(made, limits, record=given.record, report=report)
     flags = ["-qq", "-s", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    tests = [str(TESTS / part) for part in given.tests or PUT_TO] + [f"--ignore={TESTS / part}" for part in LEFT_OUT]
+    tests = [str(TESTS / part) for part in given.tests or TESTED_WITH] + [
+        f"--ignore={TESTS / part}" for part in LEFT_OUT
+    ]
     code = pytest.main([*flags, "-m", "not cluster and not image", *tests], plugins=[runner])
     if len(outcomes) < len(made):
         print(f"the tests could not be run: pytest's exit code is {int(code)}", file=sys.stderr)
@@ -58,14 +60,18 @@ def main(arguments: Sequence[str] | None = None, catalogue: Sequence[Mutant] = C
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("--only", action="append", default=[], help="a word of the name or place, or a pattern with *")
+    parser.add_argument(
+        "--only", action="append", default=[], help="only mutants whose place or name has this text or pattern with *"
+    )
     parser.add_argument("--tests", action="append", help="only these tests of tests/careen, for example core/lock")
-    parser.add_argument("--list", action="store_true", help="names the mutants and runs nothing")
+    parser.add_argument("--list", action="store_true", help="list the mutants and run nothing")
     parser.add_argument("--processes", type=int, default=Limits().processes)
     parser.add_argument("--most-seconds", type=float, default=Limits().most_seconds)
     parser.add_argument("--least-seconds", type=float, default=Limits().least_seconds)
     parser.add_argument("--idle-seconds", type=float, default=Limits().idle_seconds)
-    parser.add_argument("--record", type=Path, default=RECORD, help="where it is kept which tests reach which lines")
+    parser.add_argument(
+        "--record", type=Path, default=RECORD, help="the file that stores which tests reach which lines"
+    )
     return parser.parse_args(arguments)
 
 
@@ -87,7 +93,7 @@ def _summed_up(outcomes: dict[Mutant, Outcome], gone: dict[Mutant, str], seconds
     killed = count[True, False] + count[True, True]
     print(
         f"{killed} killed of {len(outcomes)} made, {count[False, True]} survive with a reason, "
-        f"{count[False, False]} survive without one, {count[True, True]} were said to survive and died, "
+        f"{count[False, False]} survive without one, {count[True, True]} were killed despite a reason, "
         f"{len(gone)} no longer apply, in {seconds:.0f} s"
     )
     for mutant, outcome in outcomes.items():

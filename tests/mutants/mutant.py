@@ -80,7 +80,9 @@ def place_of(mutant: Mutant) -> Place:
     begin, end = offsets[first - 1], offsets[last]
     found = list(_pattern(mutant.old).finditer(text, begin, end))
     if len(found) != 1:
-        raise NoLongerApplies(f"{mutant.at}: its text stands there {len(found)} times: {mutant.old}")
+        raise NoLongerApplies(
+            f"{mutant.at}: the function has its text {len(found)} times instead of once: {mutant.old}"
+        )
     start, stop = found[0].span()
     lines = range(text.count("\n", 0, start) + 1, text.count("\n", 0, stop) + 2)
     return Place(start, stop, lines, range(first, last + 1))
@@ -94,9 +96,9 @@ def codes(mutant: Mutant) -> tuple[CodeType, CodeType]:
     try:
         before, after = (_code_of(text, mutant) for text in _with_and_without(mutant, place))
     except SyntaxError as error:
-        raise NoLongerApplies(f"{mutant.at}: the mutant is no Python: {error}") from error
+        raise NoLongerApplies(f"{mutant.at}: the mutated function is not valid Python: {error}") from error
     if _meaning(before) == _meaning(after):
-        raise NoLongerApplies(f"{mutant.at}: the mutant means the same as the program")
+        raise NoLongerApplies(f"{mutant.at}: the mutated function does the same as the original")
     return before, after
 
 

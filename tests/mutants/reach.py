@@ -22,9 +22,9 @@ from tests.mutants.mutant import PACKAGE, ROOT, Mutant, place_of
 
 RECORD = ROOT / ".cache" / "mutants" / "reach.json"
 TESTS = ROOT / "tests" / "careen"
-# The tests that state what they expect. Tests that start processes or another server are left out, because those run
-# without the mistake. Tests of whole fleets are left out, because their failure does not say what is wrong.
-PUT_TO = (
+# These tests run against each mutant. Tests that start processes or another server are left out, because the mistake is
+# only in this process. Tests of whole fleets are left out, because their failure does not say what is wrong.
+TESTED_WITH = (
     "core",
     "cluster",
     *(f"agent/test_{name}.py" for name in ("apply", "observe", "turn", "rescue", "told_once", "messages", "loop")),

@@ -1,4 +1,4 @@
-"""Formats the results of the mutants as one line for each mutant, and as the page that the documentation quotes."""
+"""Formats the results of the mutants: one line for each mutant, and the Markdown page `results.md`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.mutants.runner import Outcome
 
 def verdict(mutant: Mutant, outcome: Outcome) -> str:
     """Return one line about one mutant: whether it was killed, in which time, and by which test."""
-    told = f"{mutant.at}  {mutant.name}"
+    title = f"{mutant.at}  {mutant.name}"
     if outcome.killed_by:
-        word = "DIED, said to survive" if mutant.survives else "killed"
-        return f"{word} in {outcome.seconds:.1f} s: {told}  by {outcome.killed_by}"
-    word = "survives, as said" if mutant.survives else "SURVIVES"
-    return f"{word} {outcome.tests_run} of {outcome.tests_reaching} tests, {outcome.seconds:.1f} s: {told}"
+        word = "KILLED, although it has a reason to survive," if mutant.survives else "killed"
+        return f"{word} in {outcome.seconds:.1f} s: {title}  by {outcome.killed_by}"
+    word = "survives, as expected," if mutant.survives else "SURVIVES"
+    return f"{word} {outcome.tests_run} of {outcome.tests_reaching} tests, {outcome.seconds:.1f} s: {title}"
 
 
 def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:

@@ -62,12 +62,12 @@ class Limits:
 
 
 class MutantRunner:
-    """The pytest plugin that runs the mutants and calls `told` with each result."""
+    """The pytest plugin that runs the mutants and calls `report` with each result."""
 
     def __init__(
-        self, mutants: Sequence[Mutant], limits: Limits, *, record: Path, told: Callable[[Mutant, Outcome], None]
+        self, mutants: Sequence[Mutant], limits: Limits, *, record: Path, report: Callable[[Mutant, Outcome], None]
     ) -> None:
-        self._mutants, self._limits, self._record, self._told = mutants, limits, record, told
+        self._mutants, self._limits, self._record, self._report = mutants, limits, record, report
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
@@ -91,12 +91,9 @@ class MutantRunner:
             raise session.Interrupted("the tests cannot be collected")
         items = {item.nodeid: item for item in session.items}
         reach = self._reach(items)
-        jobs = (
-            (mutant, functools.partial(_put_to_the_test, mutant, reach, items, self._limits))
-            for mutant in self._mutants
-        )
+        jobs = ((mutant, functools.partial(_test_one, mutant, reach, items, self._limits)) for mutant in self._mutants)
         for mutant, found, seconds in _in_forks(jobs, self._limits):
-            self._told(mutant, Outcome(**found, seconds=seconds))
+            self._report(mutant, Outcome(**found, seconds=seconds))
         return True
 
     def _reach(self, items: Mapping[str, pytest.Item]) -> Reach:
@@ -104,17 +101,17 @@ class MutantRunner:
         stale = known.stale({test.partition("::")[0] for test in items})
         todo = [item for item in items.values() if item.nodeid.partition("::")[0] in stale]
         if stale:
-            print(f"recording what {len(todo)} tests reach", file=sys.stderr, flush=True)
+            print(f"recording which lines {len(todo)} tests reach", file=sys.stderr, flush=True)
             shares = [todo[share :: self._limits.processes] for share in range(self._limits.processes)]
             jobs = ((share, functools.partial(record, share, _passes)) for share in shares)
             found = [answer for _, answer, _ in _in_forks(jobs, self._limits)]
             known.merge(stale, found)
             for test in (test for each in found for test in each["failed"]):
-                print(f"left out, because it fails without any mistake: {test}", file=sys.stderr, flush=True)
+                print(f"skipping a test that fails even without a mutant: {test}", file=sys.stderr, flush=True)
         return known.reach()
 
 
-def _put_to_the_test(mutant: Mutant, reach: Reach, items: Mapping[str, pytest.Item], limits: Limits) -> dict[str, Any]:
+def _test_one(mutant: Mutant, reach: Reach, items: Mapping[str, pytest.Item], limits: Limits) -> dict[str, Any]:
     """Apply the mutant in a fork, and run the tests until one fails."""
     tests = [test for test in reach.tests_of(mutant) if test in items]
     _make(mutant)
@@ -228,7 +225,7 @@ def _next_to_end(forks: Sequence[_Fork], idle_seconds: float) -> tuple[int, int]
 
 
 def _end_if_idle(fork: _Fork, idle_seconds: float) -> None:
-    progress = (test := _noted_by(fork), _processor_seconds(fork.process))
+    progress = (test := _current_test(fork), _processor_seconds(fork.process))
     if progress != fork.progress or not test:
         fork.progress, fork.progressed = progress, time.monotonic()
     elif time.monotonic() - fork.progressed > idle_seconds and not fork.is_idle:
@@ -236,7 +233,7 @@ def _end_if_idle(fork: _Fork, idle_seconds: float) -> None:
         os.kill(fork.process, signal.SIGKILL)
 
 
-def _noted_by(fork: _Fork) -> str:
+def _current_test(fork: _Fork) -> str:
     note = fork.folder / _NOTE
     return note.read_text() if note.exists() else ""
 
@@ -253,13 +250,13 @@ def _answer(fork: _Fork, status: int) -> dict[str, Any]:
     if (folder / "answer").exists():
         answer: dict[str, Any] = json.loads((folder / "answer").read_text())
         return answer
-    test = _noted_by(fork)
+    test = _current_test(fork)
     if test and (os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == _OUT_OF_MEMORY):
         is_endless = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
-        why = "never ends: stopped by the bound on processor time" if is_endless else f"the process died: {status}"
+        why = "never ends: it reached the limit of processor time" if is_endless else f"the process died: {status}"
         why = "waits for ever" if fork.is_idle else why
         return {"killed_by": f"{test} ({why})"}
-    raise SystemExit(f"a process of the runner died with status {status} {test}:\n{(folder / 'output').read_text()}")
+    raise SystemExit(f"the process of a mutant ended with status {status} {test}:\n{(folder / 'output').read_text()}")
 
 
 def _fork(job: Callable[[], dict[str, Any]], folder: Path) -> int:

@@ -14,7 +14,7 @@ from tests.mutants.mutant import Mutant, NoLongerApplies, codes, unknown_names
 
 PARTS = ("core/", "agent/apply.py", "agent/observe.py", "cluster/")
 SAMPLE = Mutant(
-    "remove: takes away an entry with another claim id",
+    "Releasing a claim removes all entries of the node",
     "core/lock/content.py:remove",
     "(each.node == node and each.id == claim)",
     "(each.node == node)",
@@ -32,7 +32,7 @@ def test_every_mutant_applies_and_uses_only_known_names() -> None:
         # The code replaces that of an existing function, so its closure must stay the same.
         assert before.co_freevars == after.co_freevars, mutant.name
         assert unknown_names(mutant) == set(), mutant.name
-    assert wrong == [], "update tests/mutants/catalogue: move the mistake to its new place, or remove it"
+    assert wrong == [], "correct or remove these mutants in tests/mutants/catalogue"
 
 
 def test_the_catalogue_has_enough_mutants_with_unique_names() -> None:
@@ -42,10 +42,10 @@ def test_the_catalogue_has_enough_mutants_with_unique_names() -> None:
 
 
 def test_a_mutant_still_applies_to_a_reformatted_function() -> None:
-    over_lines = replace(SAMPLE, old="(  each.node\n  ==  node and  # said otherwise\n each.id == claim,\n)")
+    over_lines = replace(SAMPLE, old="(  each.node\n  ==  node and  # a comment\n each.id == claim,\n)")
     with pytest.raises(NoLongerApplies):  # a comma that the function does not have is another text
         codes(over_lines)
-    assert codes(replace(SAMPLE, old="( each.node\n ==  node and  # said otherwise\n each.id == claim\n)"))
+    assert codes(replace(SAMPLE, old="( each.node\n ==  node and  # a comment\n each.id == claim\n)"))
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_a_mutant_still_applies_to_a_reformatted_function() -> None:
         ({"at": "core/lock/gone.py:remove"}, "there is no such function"),
         ({"old": "each.id == claims"}, "0 times"),
         ({"old": "each"}, "4 times"),
-        ({"new": "(each.node == "}, "no Python"),
-        ({"new": "(each.node == node and (each.id == claim))"}, "means the same"),
+        ({"new": "(each.node == "}, "not valid Python"),
+        ({"new": "(each.node == node and (each.id == claim))"}, "does the same"),
     ],
 )
 def test_the_error_says_why_a_mutant_no_longer_applies(changes: dict[str, str], why: str) -> None:

@@ -1,6 +1,4 @@
-"""Tests the report of `make mutants` about four mutants: one is killed, one survives, one never ends, and one no longer
-applies.
-"""
+"""Tests the report of `make mutants` about mutants that are killed, survive, never end, or no longer apply."""
 
 from __future__ import annotations
 
@@ -19,7 +17,9 @@ _SAME = ("same", _CLAUSES, "for entry in entries if", "for entry in list(entries
 _GONE = ("gone", _MARK, "no such words", "")
 
 
-def made(record: Path, *mutants: tuple[str, ...], child: str = "", options: Sequence[str] = ()) -> tuple[int, str]:
+def run_mutants(
+    record: Path, *mutants: tuple[str, ...], child: str = "", options: Sequence[str] = ()
+) -> tuple[int, str]:
     """Run the mutants against one test file in a new process. Return the exit code and the output."""
     program = (
         f"import subprocess, sys\nchild = subprocess.Popen(['sh', '-c', {child!r}])\n"
@@ -32,21 +32,21 @@ def made(record: Path, *mutants: tuple[str, ...], child: str = "", options: Sequ
 
 
 def test_the_runner_stops_a_hanging_mutant_without_killing_other_child_processes(tmp_path: Path) -> None:
-    code, said = made(tmp_path / "reach.json", _WAITING, child="sleep 1", options=["--idle-seconds", "4"])
-    assert code == 0, said
-    assert "waits for ever" in said
+    code, output = run_mutants(tmp_path / "reach.json", _WAITING, child="sleep 1", options=["--idle-seconds", "4"])
+    assert code == 0, output
+    assert "waits for ever" in output
 
 
 def test_the_runner_reports_each_result_and_fails_if_a_mutant_survives(tmp_path: Path) -> None:
-    reason = "a list of them has the same entries"
-    code, said = made(tmp_path / "reach.json", _KILLED, _ENDLESS, (*_SAME, reason))
-    assert code == 0, said
-    assert "recording what" in said
-    assert "2 killed of 3 made, 1 survive with a reason" in said
-    assert "never ends: stopped by the bound on processor time" in said
+    reason = "a copy of the list has the same entries"
+    code, output = run_mutants(tmp_path / "reach.json", _KILLED, _ENDLESS, (*_SAME, reason))
+    assert code == 0, output
+    assert "recording which lines" in output
+    assert "2 killed of 3 made, 1 survive with a reason" in output
+    assert "never ends: it reached the limit of processor time" in output
 
-    code, said = made(tmp_path / "reach.json", _SAME, (*_KILLED, "nobody would notice"), _GONE)
-    assert code == 1, said
-    assert "recording what" not in said
-    for words in ("SURVIVES", "DIED, said to survive", "no longer applies: gone"):
-        assert words in said
+    code, output = run_mutants(tmp_path / "reach.json", _SAME, (*_KILLED, "nobody would notice"), _GONE)
+    assert code == 1, output
+    assert "recording which lines" not in output
+    for words in ("SURVIVES", "KILLED, although it has a reason to survive", "no longer applies: gone"):
+        assert words in output

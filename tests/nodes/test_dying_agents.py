@@ -37,7 +37,7 @@ def test_an_agent_killed_in_every_phase_continues_and_reboots_its_node_once(stor
     killed: list[str] = []
     while not (killed and story.is_home(machine)):
         phase = story.wait_for(
-            "the node is in another phase, or at home",
+            "the node is in another phase, or back in service",
             lambda: "home" if story.is_home(machine) else new_phase(story, machine, killed),
         )
         if phase != "home" and story.kill_agent(machine):

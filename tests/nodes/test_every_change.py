@@ -1,4 +1,4 @@
-"""Tests the five stories on real nodes that `.ci/run` runs for every change."""
+"""The tests on real nodes that `.ci/run` runs for every change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_three_nodes_reboot_one_after_another_under_a_budget(story: Story, compo
     story.judge()
     for reason in ("Rebooted", "Released"):
         story.wait_for(
-            f"{reason} is told once of each", lambda reason=reason: story.events(reason) == ["n1", "n2", "n3"]
+            f"each node has one Event {reason}", lambda reason=reason: story.events(reason) == ["n1", "n2", "n3"]
         )
 
 

@@ -70,7 +70,7 @@ def test_a_machine_that_does_not_come_back_halts_the_roll_out(story: Story) -> N
     story.wait_for(f"{machine.name} is not Ready", lambda: not story.node(machine).ready)
     overdue = f"waits for {machine.name}, which was asked to reboot"
     story.wait_for(
-        "the other says that this one is overdue",
+        "the waiting node reports that the other node is overdue",
         lambda: overdue in story.node(other).annotations.get("careen.dev/reason", ""),
     )
     assert story.holders() == (machine.name,)
@@ -87,7 +87,7 @@ def test_a_reboot_by_a_person_starts_no_roll_out(story: Story) -> None:
     machine.by_hand = True
     machine.run("systemctl", "reboot")
     story.wait_for("it is back", lambda: story.is_home(machine))
-    story.wait_for("its pods are back", story.workloads_are_ready)
+    story.wait_for("every pod is ready again", story.workloads_are_ready)
     story.agents_are_ready()
     assert [lock.holders for lock in story.observer.seen.locks if lock.holders] == []
     assert not any(one.unschedulable for one in story.observer.node_history(machine.name))
@@ -127,7 +127,7 @@ def restart_kubelets(story: Story) -> None:
     story.acts_as(story.identity)
 
 
-def test_a_kubelet_with_graceful_node_shutdown_ends_the_remaining_pods_before_the_reboot(
+def test_graceful_node_shutdown_ends_the_remaining_pods_before_the_reboot(
     story: Story, kubelets_as_before: object, kubelets_wait_at_shutdown: Story
 ) -> None:
     machine = story.machines[0]
@@ -148,6 +148,6 @@ def test_the_agent_warns_that_a_reboot_by_signal_bypasses_graceful_node_shutdown
 ) -> None:
     story.install("signal")
     story.wait_for(
-        "every agent says so",
+        "every agent has posted the warning",
         lambda: sorted(set(story.events("ShutdownUnheard"))) == [one.name for one in story.machines],
     )

@@ -1,4 +1,4 @@
-"""Tests the rules that judge the stories on real nodes. The tests need no machine."""
+"""Tests the rules that are checked at the end of each test on real nodes. The tests of the rules need no machine."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def test_the_rules_report_a_pod_that_left_a_cordoned_node_without_an_eviction() 
         pytest.param({"node": "n2"}, id="on another node"),
         pytest.param({"deleting_at": 8.0}, id="before the cordon"),
         pytest.param({"deleting_at": 23.0}, id="after the cordon"),
-        pytest.param({"deleting_at": 10.2}, id="at the same time as the cordon: the watches have no order"),
+        pytest.param(
+            {"deleting_at": 10.2}, id="pods deleted at the time of the cordon, which the watches do not order"
+        ),
         pytest.param({"deleting_at": None}, id="stays"),
     ],
 )

@@ -21,7 +21,7 @@ spec:
 """
 
 
-def test_at_concurrency_two_no_more_than_two_nodes_are_down_within_the_budget(story: Story) -> None:
+def test_concurrency_two_takes_at_most_two_nodes_down_within_the_budget(story: Story) -> None:
     story.workloads()
     story.install(concurrency=2)
     story.want_reboot()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Case is one line of the input: a whole cluster and the pods to judge, each alone.
+// Case is one line of the input: a whole cluster, and the pods to judge. Each pod is judged alone.
 type Case struct {
 	ID      string            `json:"id"`
 	Objects []json.RawMessage `json:"objects"`
@@ -21,17 +21,17 @@ type Case struct {
 	Config  json.RawMessage   `json:"config,omitempty"`
 }
 
-// cluster is a case as the scheduler holds it.
+// cluster contains the objects of a case, sorted by their role in the scheduler.
 type cluster struct {
 	nodes     []*v1.Node
 	placed    []*v1.Pod          // pods on a node of the cluster
 	asked     map[string]*v1.Pod // pods to judge, by namespace/name
-	nominated []*v1.Pod          // pending pods nobody asked about that hold a nomination
-	others    []runtime.Object   // what plugins read through listers
+	nominated []*v1.Pod          // pending pods that have a nominated node and are not to be judged
+	others    []runtime.Object   // objects that plugins read through listers
 }
 
-// readCluster sorts the objects the way the scheduler's event handlers do: completed pods are
-// never seen, pods of unknown nodes are not in the list of nodes.
+// readCluster sorts the objects as the scheduler's event handlers do. It leaves out completed pods, and
+// pods on nodes that the case does not have.
 func readCluster(c *Case) (*cluster, error) {
 	cl := &cluster{asked: map[string]*v1.Pod{}}
 	wanted := map[string]bool{}
@@ -73,8 +73,8 @@ func readCluster(c *Case) (*cluster, error) {
 	return cl, nil
 }
 
-// snapshot goes through the scheduler's own cache, as objects that arrive one by one do: an image
-// has the size that the first node with it reports, and nodes stand in the order of the node tree.
+// snapshot adds the objects to the scheduler's own cache one by one, as a running scheduler does. So an image
+// has the size that the first node with it reports, and the nodes have the order of the node tree.
 func (cl *cluster) snapshot(ctx context.Context) (*cache.Snapshot, error) {
 	logger := klog.FromContext(ctx)
 	held, taken := cache.New(ctx, nil, false), cache.NewEmptySnapshot()

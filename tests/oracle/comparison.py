@@ -17,7 +17,8 @@ SAMPLED_ABOVE = 100  # nodes; pkg/scheduler/framework/plugins/defaultpreemption,
 
 
 def differences(want: Mapping[str, Any], got: Mapping[str, Any]) -> list[str]:
-    """Returns the fields in which `got`, a result of scheduler_core, differs from the oracle's `want`."""
+    """Returns the fields in which `got`, a result of scheduler_core, differs from `want`, the result of the oracle (a
+    program with kube-scheduler's own code)."""
     if "error" in want or "error" in got:
         return [] if ("error" in want) == ("error" in got) else ["error"]
     found = [field for field in FIELDS if _settled(field, want.get(field)) != _settled(field, got.get(field))]
@@ -57,12 +58,12 @@ def first_difference(want: Mapping[str, Any], got: Mapping[str, Any], field: str
         return "; ".join(
             f"{key}: {_part(left.get(key), right.get(key))} expected, got {_part(right.get(key), left.get(key))}"
             for key in keys[:most]
-        ) + (f" … {len(keys)} in all" if len(keys) > most else "")
+        ) + (f" … ({len(keys)} differences)" if len(keys) > most else "")
     return f"{left!r} expected, got {right!r}"
 
 
 def _part(one: Any, other: Any) -> Any:
-    """Returns the plugins that differ if both values are scores. Otherwise returns the first value."""
+    """Returns only the plugins whose scores differ, if both values are scores of a node. Otherwise returns `one`."""
     if not (isinstance(one, dict) and isinstance(other, dict) and "plugins" in one and "plugins" in other):
         return one
     return {

@@ -13,14 +13,15 @@ import (
 	schedulerprofile "k8s.io/kubernetes/pkg/scheduler/profile"
 )
 
-// Lists is what a profile comes to: the plugins of each point in the order they run, and the weights of scorers.
+// Lists describes a profile: the plugins of each extension point in the order in which they run, and the weights
+// of the score plugins.
 type Lists struct {
 	Points  map[string][]string `json:"points"`
 	Weights map[string]int32    `json:"weights"`
 }
 
-// readConfigurations prints what the scheduler makes of each configuration, one JSON object a
-// line: {"profiles": {name: lists}} or {"error": why it would not start}.
+// readConfigurations reads one scheduler configuration from each line and prints one JSON object for it:
+// {"profiles": {name: lists}}, or {"error": text} if the scheduler would not start with it.
 func readConfigurations(in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)

@@ -1,4 +1,5 @@
-"""Compares scheduler_core with the oracle on freshly generated cases. Exits with 1 on any difference."""
+"""Compares scheduler_core with the oracle (a program with kube-scheduler's own code) on freshly generated cases. Exits
+with 1 on any difference."""
 
 from __future__ import annotations
 
@@ -49,9 +50,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--oracle", required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=2000)
-    parser.add_argument("--pointed", type=int, default=450, help="so many cases that are about one thing each")
-    parser.add_argument("--large", type=int, nargs="*", default=[120, 1000], help="one case of this many nodes each")
-    parser.add_argument("--corpus", type=Path, help="these cases instead of generated ones")
+    parser.add_argument("--pointed", type=int, default=450, help="number of cases about a single topic")
+    parser.add_argument("--large", type=int, nargs="*", default=[120, 1000], help="numbers of nodes; one case for each")
+    parser.add_argument("--corpus", type=Path, help="file with cases to compare instead of generated cases")
     parser.add_argument("--show", type=int, default=10)
     parser.add_argument(
         "--minimise", type=int, default=0, metavar="N", help="print the smallest form of the first N differences"

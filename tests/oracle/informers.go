@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// heard collects who listens to an informer. A synced informer only says that its store is
-// full; volume binding and resource claims are read from caches that handlers fill later.
+// heard collects the registrations of event handlers, so that the oracle can wait for the handlers. To wait for
+// the informers is not enough: plugins read volumes and resource claims from caches that the handlers fill later.
 type heard struct {
 	registrations []cache.ResourceEventHandlerRegistration
 }
@@ -26,10 +26,11 @@ func (h *heard) wait(ctx context.Context) {
 	}
 }
 
-// factoryHeardBy has the informers with such caches in it, before any plugin asks for them.
+// factoryHeardBy returns a factory that already contains the informers of these caches, before a plugin asks for
+// them. Each informer adds the registrations of its handlers to h.
 func factoryHeardBy(client kubernetes.Interface, h *heard) informers.SharedInformerFactory {
 	factory := informers.NewSharedInformerFactory(client, 0)
-	byNamespace := func() cache.Indexers { // a new one each: plugins add to it
+	byNamespace := func() cache.Indexers { // each informer needs its own map, because plugins add to it
 		return cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	}
 	put := func(kind runtime.Object, build func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer) {

@@ -15,27 +15,27 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
-// Verdict is a status as it stands in an answer.
+// Verdict is the status that a plugin returned.
 type Verdict struct {
 	Code    string   `json:"code"`
 	Plugin  string   `json:"plugin,omitempty"`
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// Score is a node's total and what each plugin gave, weights included.
+// Score is a node's total score, and the weighted score from each plugin.
 type Score struct {
 	Total   int64            `json:"total"`
 	Plugins map[string]int64 `json:"plugins"`
 }
 
-// Nomination is a node and the pods the scheduler would delete from it; a victim that is
-// already on its way out needs no call and is not named.
+// Nomination is a node, and the pods that the scheduler would delete from it. Pods that are already
+// terminating are left out, because the scheduler sends no request for them.
 type Nomination struct {
 	Node    string   `json:"node"`
 	Victims []string `json:"victims"`
 }
 
-// Answer is everything one scheduling cycle says about one pod.
+// Answer is the result of one scheduling cycle for one pod.
 type Answer struct {
 	PreEnqueue  *Verdict           `json:"preenqueue,omitempty"`
 	PreFilter   *Verdict           `json:"prefilter,omitempty"`
@@ -80,12 +80,12 @@ func verdict(status *fwk.Status) Verdict {
 	return Verdict{Code: status.Code().String(), Plugin: status.Plugin(), Reasons: status.Reasons()}
 }
 
-// judge is schedulePod of pkg/scheduler/schedule_one.go with all nodes looked at, nothing
-// sampled and the nominated node given no first refusal.
+// judge does what schedulePod of pkg/scheduler/schedule_one.go does, except that it filters all nodes
+// instead of a sample and does not try the nominated node first.
 func (p *profile) judge(ctx context.Context, pod *v1.Pod) *Answer {
 	for _, plugin := range p.PreEnqueuePlugins() {
 		if plugin.Name() != schedulinggates.Name {
-			continue // the others say beforehand what their own PreFilter says again
+			continue // the PreFilter of each other plugin repeats the verdict of its PreEnqueue
 		}
 		if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {
 			refused := verdict(status.WithPlugin(plugin.Name()))
@@ -178,7 +178,7 @@ func (p *profile) rank(ctx context.Context, state fwk.CycleState, pod *v1.Pod, f
 	return answer
 }
 
-// explain runs PostFilter and writes the sentence people read in the pod's event.
+// explain runs the PostFilter plugins and adds the text of the pod's FailedScheduling event to the answer.
 func (p *profile) explain(ctx context.Context, state fwk.CycleState, pod *v1.Pod, diagnosis *framework.Diagnosis, answer *Answer) *Answer {
 	nodes, _ := p.snapshot.NodeInfos().List()
 	nominated := false
@@ -199,8 +199,9 @@ func (p *profile) explain(ctx context.Context, state fwk.CycleState, pod *v1.Pod
 	return answer
 }
 
-// preemptions lists every outcome the real search may have. It starts at a random node and may
-// stop early, so every start is tried; above a hundred candidates one full search must do.
+// preemptions lists every outcome that the scheduler's preemption may have. The scheduler starts its search at
+// a random node and may stop early, so every start is tried. With more than a hundred candidates, one full
+// search replaces them.
 func (p *profile) preemptions(ctx context.Context, state fwk.CycleState, pod *v1.Pod, statuses *framework.NodeToStatus) ([]Nomination, error) {
 	evaluator := p.preemption.Evaluator
 	candidates, err := statuses.NodesForStatusCode(p.snapshot.NodeInfos(), fwk.Unschedulable)
@@ -236,8 +237,8 @@ func (p *profile) preemptions(ctx context.Context, state fwk.CycleState, pod *v1
 	return out, nil
 }
 
-// equallyGood finds the ties by asking the real choice often: among two equals it follows the
-// random order of a map, so sixty answers without the other one mean that it is worse.
+// equallyGood returns the options that tie with the best one. Between two equal options, SelectCandidate follows
+// the random order of a map. So an option that it does not select in sixty calls is worse.
 func equallyGood(ctx context.Context, evaluator *preemption.Evaluator, options []preemption.Candidate) []preemption.Candidate {
 	if len(options) < 2 {
 		return options

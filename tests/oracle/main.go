@@ -1,14 +1,14 @@
 // Command oracle answers scheduling cases with the packages of the real kube-scheduler.
 //
 //	oracle judge [--lenient] < cases.jsonl > answers.jsonl   one answer line for each case line
-//	oracle time PAGES PODS ROUNDS                            what one pod costs on one core, one line for each
-//	oracle configurations < configurations > profiles        what each configuration comes to
-//	oracle quantities < strings > values                     what the API reads from each quantity
+//	oracle time PAGES PODS ROUNDS                            the processor time of a scheduling cycle, one line for each pod
+//	oracle configurations < configurations > profiles        the effective profiles of each configuration
+//	oracle quantities < strings > values                     the numbers that the API parses from each quantity
 //
-// A case that cannot be read ends the run; with --lenient its pods are answered with the error,
-// which the search for the smallest case needs.
+// A case that cannot be judged ends the run. With --lenient the run goes on, and the case has no answers;
+// the search for the smallest case needs that.
 //
-// The version of Kubernetes is the one in go.mod; see README.md for the step to the next one.
+// go.mod sets the version of Kubernetes. README.md describes the step to the next version.
 package main
 
 import (
@@ -44,15 +44,15 @@ func main() {
 	case "quantities":
 		err = readQuantities(os.Stdin, os.Stdout)
 	default:
-		err = fmt.Errorf("unknown command %q", os.Args[1])
+		err = fmt.Errorf("unknown command %q; choose judge, time, configurations or quantities", os.Args[1])
 	}
 	if err != nil {
 		fail(err)
 	}
 }
 
-// quiet silences the scheduler's own log and takes the two gates away that make a cycle
-// depend on what happened before it.
+// quiet silences the scheduler's own log. It also turns off two feature gates, because with them the result of
+// a cycle depends on earlier cycles or arrives later.
 func quiet() {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
@@ -61,8 +61,8 @@ func quiet() {
 	klog.SetOutput(io.Discard)
 	metrics.Register()
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{
-		"SchedulerAsyncPreemption": false, // PostFilter must have decided when it returns
-		"OpportunisticBatching":    false, // every cycle from nothing
+		"SchedulerAsyncPreemption": false, // the victims must be known when PostFilter returns
+		"OpportunisticBatching":    false, // each cycle must start without the results of others
 	}); err != nil {
 		fail(err)
 	}
@@ -73,7 +73,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// judgeAll keeps the order of the cases while several of them are under way.
+// judgeAll judges several cases at once and writes the answers in the order of the cases.
 func judgeAll(in io.Reader, out io.Writer, workers int) error {
 	type job struct {
 		line   []byte

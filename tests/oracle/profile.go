@@ -34,16 +34,16 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
-// profile is one scheduler profile with everything its plugins ask for, over a frozen cluster.
+// profile is one scheduler profile over a frozen cluster, with everything that its plugins need.
 type profile struct {
 	framework.Framework
 	snapshot   *cache.Snapshot
 	informers  informers.SharedInformerFactory
-	preemption *defaultpreemption.DefaultPreemption // nil when the configuration leaves it out
+	preemption *defaultpreemption.DefaultPreemption // nil if the configuration leaves the plugin out
 }
 
-// newProfiles builds the profiles of the configuration; the first one also answers for pods
-// whose schedulerName no profile has, because raw objects often carry none.
+// newProfiles returns the profiles of the configuration by name, and the first of them. The first one judges the
+// pods whose schedulerName is no profile's name, because pods in files often lack a schedulerName.
 func newProfiles(ctx context.Context, cl *cluster, raw json.RawMessage) (map[string]*profile, *profile, error) {
 	cfg, err := readConfiguration(raw)
 	if err != nil {
@@ -74,10 +74,10 @@ func readConfiguration(raw json.RawMessage) (*config.KubeSchedulerConfiguration,
 	}
 	cfg, ok := obj.(*config.KubeSchedulerConfiguration)
 	if !ok {
-		return nil, fmt.Errorf("configuration of kind %s", gvk)
+		return nil, fmt.Errorf("the configuration is a %s, not a KubeSchedulerConfiguration", gvk)
 	}
 	cfg.APIVersion = gvk.GroupVersion().String()
-	// Client connection and leader election have no say in a decision and are left empty here.
+	// Client connection and leader election stay empty, because no decision depends on them.
 	return cfg, validation.ValidateKubeSchedulerConfiguration(cfg)
 }
 
@@ -107,7 +107,7 @@ func newProfile(ctx context.Context, cl *cluster, cfg *config.KubeSchedulerProfi
 	return p, nil
 }
 
-// handles are what scheduler.New gives to the frameworks it builds.
+// handles contains the options that scheduler.New gives to each framework, and the informers behind them.
 type handles struct {
 	factory   informers.SharedInformerFactory
 	listeners *heard
@@ -135,8 +135,8 @@ func newHandles(ctx context.Context, cl *cluster, snapshot *cache.Snapshot) (*ha
 	}
 	devices := dynamicresources.NewDRAManager(ctx, claims, slices, factory)
 	if utilfeature.DefaultFeatureGate.Enabled(features.DRAExtendedResource) {
-		// addAllEventHandlers of pkg/scheduler/eventhandlers.go does the same: without it no DeviceClass offers
-		// an extended resource.
+		// addAllEventHandlers of pkg/scheduler/eventhandlers.go does the same. Without this handler no DeviceClass
+		// offers an extended resource.
 		offered := devices.DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache)
 		if _, err := factory.Resource().V1().DeviceClasses().Informer().AddEventHandler(offered); err != nil {
 			return nil, err
@@ -155,8 +155,8 @@ func newHandles(ctx context.Context, cl *cluster, snapshot *cache.Snapshot) (*ha
 	}}, nil
 }
 
-// frozenClient serves the objects and swallows every write: preemption and deallocation are
-// decided, never carried out, so that each pod meets the same cluster.
+// frozenClient returns a client that serves the objects and ignores every write. Preemption and deallocation are
+// decided but not carried out, so each pod is judged in the same cluster.
 func frozenClient(cl *cluster) *fake.Clientset {
 	objects := append([]runtime.Object{}, cl.others...)
 	for _, pod := range cl.asked {
@@ -165,7 +165,7 @@ func frozenClient(cl *cluster) *fake.Clientset {
 	for _, pod := range cl.nominated {
 		objects = append(objects, pod)
 	}
-	client := fake.NewSimpleClientset(objects...) //nolint:staticcheck // field management would cost time and decide nothing
+	client := fake.NewSimpleClientset(objects...) //nolint:staticcheck // field management would take time and change no decision
 	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		switch action.GetVerb() {
 		case "get", "list", "watch":

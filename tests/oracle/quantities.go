@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// readQuantities prints what the API reads from each line, a JSON string: the thousandths and
-// the whole units that the scheduler sums, or null for both when it is no quantity.
+// readQuantities reads a JSON string from each line. It prints the string with the two numbers that the API parses
+// from it and the scheduler adds up: the thousandths and the whole units. Both are null if the string is no quantity.
 func readQuantities(in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	encoder := json.NewEncoder(out)

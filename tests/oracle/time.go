@@ -21,12 +21,12 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// timePods prints, for each pod of the file, what one scheduling cycle over all nodes costs on
-// one core: {"pod", "seconds": [processor time, one for each round], "answer"}.
+// timePods measures scheduling cycles over all nodes on one core. It prints one line for each pod of the file:
+// {"pod", "seconds": [the processor time of each round], "answer"}.
 //
-//	PAGES   a directory with bodies of API lists, one a file
-//	PODS    pods to place, one JSON object a line
-//	ROUNDS  how often
+//	PAGES   a directory of JSON files; each has the body of one API list
+//	PODS    a file with the pods to place, one JSON object on each line
+//	ROUNDS  the number of cycles for each pod
 func timePods(args []string, out io.Writer) error {
 	if len(args) != 3 {
 		return fmt.Errorf("usage: oracle time PAGES PODS ROUNDS")
@@ -73,8 +73,8 @@ func timePods(args []string, out io.Writer) error {
 	return nil
 }
 
-// processorSeconds is the time this process has had on the processor, its garbage collector's
-// included: on one core that is what a quiet machine's clock would show.
+// processorSeconds returns the processor time that this process has used, including its garbage collector. With one
+// core and no other load, the same time passes on the clock.
 func processorSeconds() float64 {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -83,8 +83,8 @@ func processorSeconds() float64 {
 	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9
 }
 
-// cycle is schedulePod with every node filtered and every feasible one scored, and nothing kept
-// but the choice.
+// cycle does what schedulePod does, with all nodes: it filters every node, scores every feasible node and finds the
+// highest score. It returns only an error.
 func (p *profile) cycle(ctx context.Context, pod *v1.Pod) error {
 	state := framework.NewCycleState()
 	nodes, err := p.snapshot.NodeInfos().List()
@@ -126,7 +126,7 @@ func (p *profile) cycle(ctx context.Context, pod *v1.Pod) error {
 func readPages(directory string) (*cluster, error) {
 	files, err := filepath.Glob(filepath.Join(directory, "*.json"))
 	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("no pages in %s (%v)", directory, err)
+		return nil, fmt.Errorf("no *.json files in %s (%v)", directory, err)
 	}
 	sort.Strings(files)
 	cl := &cluster{asked: map[string]*v1.Pod{}}

@@ -26,34 +26,38 @@ NEAR = {"podAffinityTerm": {"topologyKey": "zone", "labelSelector": {}}, "weight
     ("configuration", "version", "spec", "is_batched"),
     [
         pytest.param({}, "1.36", {}, False, id="the default profile has default constraints"),
-        pytest.param(UNSPREAD, "1.36", {}, True, id="no default constraints in the configuration"),
-        pytest.param(UNSPREAD, "1.34", {}, False, id="a release before batching"),
-        pytest.param(WITHOUT, "1.36", {}, True, id="a profile without the plugin"),
+        pytest.param(UNSPREAD, "1.36", {}, True, id="a configuration without default constraints"),
+        pytest.param(UNSPREAD, "1.34", {}, False, id="Kubernetes 1.34, which has no batches"),
+        pytest.param(WITHOUT, "1.36", {}, True, id="a profile without PodTopologySpread"),
         pytest.param(
             {**UNSPREAD, "extenders": [{"urlPrefix": "http://x", "filterVerb": "f"}]},
             "1.36",
             {},
             False,
-            id="an extender",
+            id="a configuration with an extender",
         ),
         pytest.param(
-            UNSPREAD, "1.36", {"topologySpreadConstraints": [SPREAD]}, False, id="the pod has its own constraints"
+            UNSPREAD,
+            "1.36",
+            {"topologySpreadConstraints": [SPREAD]},
+            False,
+            id="a pod with spread constraints of its own",
         ),
         pytest.param(
             WITHOUT,
             "1.36",
             {"topologySpreadConstraints": [SPREAD]},
             True,
-            id="constraints without the plugin are ignored",
+            id="spread constraints in a profile without PodTopologySpread",
         ),
         pytest.param(
             UNSPREAD,
             "1.36",
             {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [NEAR]}}},
             False,
-            id="the pod has anti-affinity",
+            id="a pod with anti-affinity",
         ),
-        pytest.param(UNSPREAD, "1.36", {"schedulerName": "another"}, False, id="the pod belongs to another scheduler"),
+        pytest.param(UNSPREAD, "1.36", {"schedulerName": "another"}, False, id="a pod of another scheduler"),
     ],
 )
 def test_the_library_knows_which_pods_kube_scheduler_places_in_batches(
@@ -64,7 +68,7 @@ def test_the_library_knows_which_pods_kube_scheduler_places_in_batches(
 
 
 class Own:
-    """A plugin without a signature, which batching needs."""
+    """A plugin that contributes no signature, so that its profile places no pods in batches."""
 
     name = "Own"
 

@@ -81,7 +81,8 @@ def test_the_root_of_gos_heap_is_chosen_among_equal_scores(totals: list[int], in
 
 
 def go_heap_root(totals: list[int]) -> int:
-    """Returns the root of Go's container/heap after heap.Init with "higher total first"."""
+    """Returns the index of the total that is at the root of Go's container/heap after heap.Init with "higher total
+    first"."""
     heap = list(enumerate(totals))
 
     def down(place: int) -> None:
@@ -235,7 +236,7 @@ def with_plugin(plugin: Any, *, args: dict[str, Any] | None = None) -> Scheduler
     )
 
 
-def test_a_custom_plugin_needs_only_the_per_node_form() -> None:
+def test_a_custom_plugin_may_handle_one_node_per_call() -> None:
     scheduler = with_plugin(RackOnly, args={"rack": "r1"})
     nodes = [
         a_node("short").labelled(rack="r1"),

@@ -37,7 +37,7 @@ def test_the_first_example_of_the_readme_runs(
     assert [pod.key for pod in names["snapshot"].pods_on("n1")] == ["shop/new"]
 
 
-def test_the_examples_of_the_cache_and_of_more_nodes_run(
+def test_the_readme_examples_of_the_cache_and_of_more_nodes_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     followed, more = (

@@ -9,7 +9,7 @@ import pytest
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import NodeSample, Scheduler
-from scheduler_core.sampling import Search, look, nodes_to_find
+from scheduler_core.sampling import Search, nodes_to_find, run_search
 from scheduler_core.simulation.drain import run_drain, simulate_drain
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.simulation.searches import Likely, possible_searches
@@ -46,8 +46,8 @@ def test_the_number_of_nodes_to_find_is_the_same_as_in_kube_scheduler(nodes: int
 
 
 def a_cluster(fitting: int, others: int = 0) -> list[Manifest]:
-    """Returns a cluster in which n000 will be drained. A pod with CHOOSY fits on `fitting` other nodes, best on n001,
-    which is the emptiest. It does not fit on `others` nodes."""
+    """Returns a cluster in which n000 will be drained. A pod with the node selector CHOOSY fits on `fitting` of the
+    other nodes, best on n001, which is the emptiest, and does not fit on the remaining `others` nodes."""
     names = [f"n{number:03}" for number in range(1 + fitting + others)]
     nodes = [a_node(name, fits="no" if number > fitting else "yes") for number, name in enumerate(names)]
     loads = [
@@ -69,13 +69,13 @@ CHOOSY = {"nodeSelector": {"fits": "yes"}}
     ("fitting", "others", "is_open"),
     [
         pytest.param(98, 0, False, id="a cluster of fewer than 100 nodes is searched completely"),
-        pytest.param(100, 0, False, id="as many nodes fit as the search looks for"),
-        pytest.param(101, 0, True, id="one more node fits"),
-        pytest.param(100, 99, False, id="many nodes, but no more fit than the search looks for"),
-        pytest.param(101, 99, True, id="many nodes, and one more fits than the search looks for"),
+        pytest.param(100, 0, False, id="exactly as many nodes fit as the scheduler wants to find"),
+        pytest.param(101, 0, True, id="one node more fits than the scheduler wants to find"),
+        pytest.param(100, 99, False, id="many nodes, exactly as many of which fit as wanted"),
+        pytest.param(101, 99, True, id="many nodes, one more of which fits than wanted"),
     ],
 )
-def test_landings_have_shares_if_the_scheduler_stops_early(fitting: int, others: int, is_open: bool) -> None:
+def test_landings_have_probabilities_if_the_scheduler_stops_early(fitting: int, others: int, is_open: bool) -> None:
     made = forecast([*a_cluster(fitting, others), a_pod("p", "n000", **CHOOSY)])
     (pod,) = made.pods
     assert (pod.outcome, pod.landing, pod.is_cut) == (Outcome.MOVES, ("n001",), False)
@@ -96,18 +96,22 @@ def test_landings_have_shares_if_the_scheduler_stops_early(fitting: int, others:
 @pytest.mark.parametrize(
     ("configuration", "is_open"),
     [
-        pytest.param({"percentageOfNodesToScore": 100}, False, id="the global setting is 100"),
-        pytest.param({"profiles": [{"percentageOfNodesToScore": 100}]}, False, id="the profile's setting is 100"),
+        pytest.param({"percentageOfNodesToScore": 100}, False, id="percentageOfNodesToScore is 100 for all profiles"),
+        pytest.param(
+            {"profiles": [{"percentageOfNodesToScore": 100}]},
+            False,
+            id="percentageOfNodesToScore is 100 in the profile",
+        ),
         pytest.param(
             {"percentageOfNodesToScore": 100, "profiles": [{"percentageOfNodesToScore": 0}]},
             True,
-            id="the profile's explicit 0 is adaptive",
+            id="the profile's explicit 0 overrides the global 100",
         ),
-        pytest.param({"percentageOfNodesToScore": 70}, True, id="a percentage in between"),
+        pytest.param({"percentageOfNodesToScore": 70}, True, id="a percentage that covers a part of the fitting nodes"),
         pytest.param({"percentageOfNodesToScore": 99}, False, id="a percentage that covers all fitting nodes"),
     ],
 )
-def test_percentage_of_nodes_to_score_decides_whether_landings_have_shares(
+def test_percentage_of_nodes_to_score_decides_whether_landings_have_probabilities(
     configuration: Manifest, is_open: bool
 ) -> None:
     made = forecast([*a_cluster(150, 10), a_pod("p", "n000", **CHOOSY)], configuration)
@@ -136,16 +140,16 @@ def test_a_pod_that_fits_nowhere_is_certainly_pending() -> None:
     assert (pod.outcome, pod.is_cut) == (Outcome.PENDING, False)
 
 
-def test_only_pods_that_fit_on_many_nodes_have_shares() -> None:
+def test_only_pods_that_fit_on_many_nodes_have_probabilities() -> None:
     made = forecast(
         [*a_cluster(110, 20), a_pod("wide", "n000", **CHOOSY), a_pod("narrow", "n000", nodeSelector={"fits": "no"})]
     )
     assert {pod.name: bool(pod.shares) for pod in made.pods} == {"wide": True, "narrow": False}
 
 
-def test_a_nodes_share_is_the_share_of_starts_that_choose_it() -> None:
-    """n001 is the best of 150 nodes. A search of 100 nodes reaches n001 from two of three starts. From the other starts
-    it chooses one of the equal nodes."""
+def test_a_nodes_probability_is_the_share_of_starts_that_choose_it() -> None:
+    """n001 is the best of 150 nodes. A search ends after 100 nodes, so it reaches n001 from two of three possible
+    starts. From each other start it chooses one of the equally good nodes."""
     (pod,) = forecast([*a_cluster(150), a_pod("p", "n000", **CHOOSY)], {"parallelism": 1}).pods
     assert pod.landing[0] == "n001"
     assert pod.shares[0] == pytest.approx(100 / 150, abs=0.02)
@@ -161,36 +165,36 @@ FITS = np.array([True, True, False, True, False, True, True, False, True, True])
     ("start", "found", "processed"),
     [
         pytest.param(0, [0, 1, 3], 5, id="the fourth fitting node ends the search and is not counted"),
-        pytest.param(5, [5, 6, 8], 4, id="unfitting nodes are processed too"),
-        pytest.param(8, [8, 9, 0], 3, id="the search continues at the first node"),
-        pytest.param(9, [9, 0, 1], 4, id="from the last node"),
+        pytest.param(5, [5, 6, 8], 4, id="nodes that do not fit count as processed"),
+        pytest.param(8, [8, 9, 0], 3, id="after the last node, the search continues at the first node"),
+        pytest.param(9, [9, 0, 1], 4, id="a search that starts at the last node"),
     ],
 )
 def test_a_single_worker_finds_the_next_fitting_nodes(start: int, found: list[int], processed: int) -> None:
-    seen = look(np.arange(10), FITS, 3, Search(start), parallelism=1)
+    seen = run_search(np.arange(10), FITS, 3, Search(start), parallelism=1)
     assert (seen.rows.tolist(), seen.processed) == (found, processed)
 
 
 @pytest.mark.parametrize("start", range(10))
 def test_a_search_of_all_nodes_does_not_move_the_start(start: int) -> None:
-    seen = look(np.arange(10), FITS, 7, Search(start), parallelism=1)
+    seen = run_search(np.arange(10), FITS, 7, Search(start), parallelism=1)
     assert (sorted(seen.rows.tolist()), seen.processed % 10) == ([0, 1, 3, 5, 6, 8, 9], 0)
 
 
 @pytest.mark.parametrize(
     ("workers", "runs"),
     [
-        pytest.param(1, [(0, 100)], id="one worker takes one chunk of thirteen after another"),
-        pytest.param(2, [(0, 89), (91, 102)], id="two workers take two chunks at a time"),
+        pytest.param(1, [(0, 100)], id="one worker checks the nodes in order"),
+        pytest.param(2, [(0, 89), (91, 102)], id="two workers check two chunks at the same time"),
         pytest.param(
             16,
             [(13 * chunk, 13 * chunk + (7 if chunk < 5 else 6 if chunk < 15 else 5)) for chunk in range(16)],
-            id="sixteen workers take one chunk each",
+            id="sixteen workers check one chunk each",
         ),
     ],
 )
 def test_parallel_workers_search_in_chunks(workers: int, runs: list[tuple[int, int]]) -> None:
-    seen = look(np.arange(200), np.ones(200, dtype=bool), 100, Search(0, workers), parallelism=16)
+    seen = run_search(np.arange(200), np.ones(200, dtype=bool), 100, Search(0, workers), parallelism=16)
     assert sorted(seen.rows.tolist()) == [place for run in runs for place in range(*run)]
 
 
@@ -217,7 +221,8 @@ NOBODY_SCORES: Manifest = {"profiles": [{"plugins": {"score": {"disabled": [{"na
 
 
 def test_without_score_plugins_the_first_fitting_node_is_chosen() -> None:
-    """Without score plugins numFeasibleNodesToFind is 1, also in a cluster of fewer than 100 nodes."""
+    """Without score plugins, the scheduler's search ends at the first fitting node (numFeasibleNodesToFind is 1), also
+    in a cluster of fewer than 100 nodes."""
     snapshot = load_objects([*a_cluster(20, 5), a_pod("p", "", **CHOOSY)]).with_node_cordoned("n000")
     scheduler = Scheduler(Configuration.from_mapping(NOBODY_SCORES))
     made = scheduler.schedule(snapshot, snapshot.pending[0], search=Search(19))
@@ -247,7 +252,7 @@ def test_without_score_plugins_a_filtering_extender_still_gets_all_found_nodes()
 
 
 def test_since_1_35_a_restarted_scheduler_may_have_any_node_order() -> None:
-    """Every possible order still alternates between zones."""
+    """The order of the nodes after a restart is random, but it still alternates between zones."""
     columns = load_objects([a_node(f"n{n:03}", zone="abc"[n % 3]) for n in range(150)]).columns
     orders = [columns.shuffled_order(number).tolist() for number in (1, 2)]
     assert orders[0] != orders[1]
@@ -267,8 +272,9 @@ def test_half_of_the_searches_use_a_shuffled_node_order() -> None:
 
 
 def test_a_pod_lands_on_a_forecast_node_in_95_percent_of_cases() -> None:
-    """Three nodes score higher than the others, each with a different score. The searches start at every third node,
-    with numbers of workers that the forecast does not try. Nearly every pod must land on a forecast node."""
+    """Three nodes score higher than the others, each with a different score. The test starts the scheduler's search at
+    every third node, with numbers of parallel workers that the forecast does not try. Nearly every pod must be placed
+    on a node of the forecast."""
     objects = a_cluster(150)
     objects += [
         a_pod(f"more-{number}", f"n{number:03}", cpu="1", app="more") for number in range(4, 151) if number % 50

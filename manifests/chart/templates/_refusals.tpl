@@ -22,7 +22,7 @@ podLabels.name: the DaemonSet selects its pods by this label; choose another one
 {{- end }}
 {{- $lock := get (include "careen.effective" . | fromJson) "lock-annotation" | default (list "weave.works/kured-node-lock") | first }}
 {{- if hasKey (default dict .Values.dsAnnotations) $lock }}
-dsAnnotations.{{ $lock }}: this is the lock, and each `helm upgrade` would write it anew over the claims of nodes at work; to install paused, install with `nodeSelector: {careen.dev/paused: "no"}`, which no node has, run `careen lock pause`, and upgrade without it
+dsAnnotations.{{ $lock }}: this annotation is the lock, and each `helm upgrade` would overwrite the claims in it; to install careen paused, install with `nodeSelector: {careen.dev/paused: "no"}`, which no node has, run `careen lock pause`, and upgrade without it
 {{- end }}
 {{- end }}
 
@@ -73,7 +73,7 @@ extraEnvVars: {{ .name }} and {{ get $seen $about.flag }} are both given; keep o
 {{- if $about }}{{- $_ := set $seen $about.flag .name }}{{ end }}
 {{- if $about }}
 {{- if eq $about.place "chart" }}
-extraEnvVars: {{ .name }} is what the chart itself tells the agents; remove it
+extraEnvVars: the chart itself sets {{ .name }}; remove it
 {{- else if hasKey $configured $about.flag }}
 extraEnvVars: {{ .name }} and configuration.{{ $about.key }} are both given; keep one of them
 {{- else if hasKey $extra $about.flag }}
@@ -82,7 +82,7 @@ extraEnvVars: {{ .name }} and extraArgs.{{ $about.flag }} are both given; keep o
 {{- else if regexMatch "^(CAREEN|KURED)_" .name }}
 extraEnvVars: {{ .name }} is no setting, and no agent starts with it; correct or remove it
 {{- else if eq .name "POD_NAME" }}
-extraEnvVars: {{ .name }} is what the chart itself tells the agents; remove it
+extraEnvVars: the chart itself sets {{ .name }}; remove it
 {{- end }}
 {{- end }}
 {{- if and .Values.notifyUrlSecret (hasKey $seen "notify-url-file") }}
@@ -97,9 +97,9 @@ existingSecret: configuration.notifyUrl or slackHookUrl is given as well; put it
 {{- range $key, $about := .Files.Get "files/settings.yaml" | fromYaml }}
 {{- if hasKey (default dict $.Values.extraArgs) $about.flag }}
 {{- if eq $about.place "chart" }}
-extraArgs.{{ $about.flag }}: this is what the chart itself tells the agents; remove it (fullnameOverride chooses the name)
+extraArgs.{{ $about.flag }}: the chart itself sets this flag; remove it (fullnameOverride chooses the name)
 {{- else if eq $about.place "secret" }}
-extraArgs.{{ $about.flag }}: everybody on the host can read a flag, and this is a secret; give configuration.{{ $key }}, which goes into a Secret, or existingSecret
+extraArgs.{{ $about.flag }}: this is a secret, and everybody on the host can read a flag; give configuration.{{ $key }}, which goes into a Secret, or existingSecret
 {{- else if kindIs "invalid" (get $.Values.extraArgs $about.flag) }}
 extraArgs.{{ $about.flag }}: has no value; write true or false for a switch
 {{- end }}
@@ -107,7 +107,7 @@ extraArgs.{{ $about.flag }}: has no value; write true or false for a switch
 {{- end }}
 {{- range $key := keys (default dict .Values.configMapData) }}
 {{- if eq $key "config.yaml" }}
-configMapData.config.yaml: the settings stand there; give them under configuration
+configMapData.config.yaml: this key contains the settings; give them under configuration
 {{- end }}
 {{- end }}
 {{- end }}
@@ -154,11 +154,11 @@ components.signal: a rebootSentinelCommand needs the host's namespaces, which th
 {{- end }}
 {{- range list "reboot-sentinel" "host-root" "host-lock-dir" }}
 {{- if hasKey $it . }}
-components.signal: it says --{{ . }} itself; remove that value (another sentinel: let the host's two units follow it, manifests/README.md)
+components.signal: the component sets --{{ . }} itself; remove that value (another sentinel: let the host's two units follow it, manifests/README.md)
 {{- end }}
 {{- end }}
 {{- if and (hasKey $it "reboot-method") (ne (get $it "reboot-method" | join "") "signal") }}
-components.signal: it reboots by a signal, and rebootMethod says {{ get $it "reboot-method" | join "" }}; remove one of them
+components.signal: the component reboots by a signal, and rebootMethod is {{ get $it "reboot-method" | join "" }}; remove one of them
 {{- end }}
 {{- end }}
 {{- end }}

@@ -1,6 +1,7 @@
 """Applies a decision's actions in order, and stops at the first action whose success is not certain.
 
-It records the actions' answers in the memory and decides nothing. After a stop the next turn observes the actual state.
+It records the results of the actions in the agent's memory, and decides nothing. After it stopped early, the next round
+of the agent's loop (observe, decide, apply) reads the actual state.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ EVENT_PAUSES_SECONDS = (2.0, 5.0, 15.0, 40.0)
 
 
 class Stop(Value):
-    """Why a turn ended early. `is_refusal`: a person must act, and an immediate retry is useless. `is_stale`: another
-    writer was faster, so a new observation is enough."""
+    """Why the agent ended a round of its loop (observe, decide, apply) early. With `is_refusal` an immediate retry is
+    useless, because a person must act. With `is_stale` another client changed the object first, so the agent only has
+    to observe the cluster again."""
 
     why: str
     is_refusal: bool = False
@@ -68,33 +70,32 @@ class Stop(Value):
 
 
 class Applied(Value, kw_only=True):
-    """The outcome of the actions: the memory with their answers, the Node as last seen, and why the remaining actions
-    were skipped."""
+    """The result of applying a decision's actions: the memory that records their outcomes, the Node and lock as last
+    written, and why the remaining actions were skipped."""
 
     memory: Memory
     is_node_written: bool = False
     node: NodeView | None = None
-    """The Node after the last write. None: the next turn must read the Node, because nothing was written or other
-    clients are changing it."""
+    """The Node after the last write. None: the next round of the agent's loop must read the Node, because nothing was
+    written or other clients are changing it."""
     node_written_at: float = 0.0
-    """When the last write of the Node began. The answer may lack later changes."""
+    """When the last write of the Node began. `node` may lack changes that others made after this time."""
     lock: LockReading | None = None
     """The lock after the last write; None if nothing was written."""
     lock_written_at: float = 0.0
     """When the last write of the lock began."""
     stop: Stop | None = None
-    is_told: bool = True
-    """Whether Event and messages were sent, or there were none. True too if the actions stopped after a write that
-    landed."""
-    owed: Owed | None = None
+    is_reported: bool = True
+    """Whether the Events and messages were sent. Also true if there were none to send."""
+    unsent: UnsentReports | None = None
 
 
-class Owed(Value, kw_only=True):
-    """The Events and messages of a patch whose answer was unclear. They are sent later if the patch turns out to have
-    landed."""
+class UnsentReports(Value, kw_only=True):
+    """The Events and messages that report a patch of the Node. The API server's response to the patch was lost, so the
+    agent sends the Events and messages only if it later finds the patch on the Node."""
 
     patch: PatchNode
-    tellings: tuple[PostEvent | Notify, ...]
+    reports: tuple[PostEvent | Notify, ...]
 
 
 async def _no_silence() -> None:
@@ -116,12 +117,12 @@ class Hands(Value, kw_only=True):
 
 
 class Applier:
-    """Applies one decision. Each turn uses a new Applier, because a confirmation of the claim is valid only within its
-    turn."""
+    """Applies one decision. Each round of the agent's loop (observe, decide, apply) uses a new Applier, because a
+    confirmation that the node holds its claim is valid only within one round."""
 
     def __init__(self, hands: Hands, memory: Memory, *, node_uid: str, remember: Callable[[Memory], None]) -> None:
-        """`remember` stores the memory at once. It is called after actions that must not be forgotten, even if the turn
-        is cancelled."""
+        """The Applier calls `remember` to store the memory at once, after each action that must not be forgotten even
+        if the round of the agent's loop is cancelled."""
         self._hands = hands
         self._memory = memory
         self._node_uid = node_uid
@@ -139,7 +140,7 @@ class Applier:
         """Applies the actions in order. Stops at the first action whose success is not certain."""
         for number, action in enumerate(actions):
             if stop := await self._do(action):
-                return self._stopped(stop, action, tellings_of(actions[number:]))
+                return self._stopped(stop, action, reports_of(actions[number:]))
         return Applied(
             memory=self._memory,
             is_node_written=self._is_node_written,
@@ -150,22 +151,26 @@ class Applier:
         )
 
     def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
-        """Returns the result after an action failed. If an earlier write has landed, sends its Event and messages now,
-        because the next turn finds the write done and sends none."""
+        """Returns the result after an action failed. If an earlier action has written something, sends the remaining
+        Events and messages now. The next round of the agent's loop finds that write done and would not report it."""
         if self._is_anything_written:
             self.tell(rest)
-        owed = Owed(patch=at, tellings=rest) if isinstance(at, PatchNode) and not self._is_anything_written else None
+        unsent = (
+            UnsentReports(patch=at, reports=rest)
+            if isinstance(at, PatchNode) and not self._is_anything_written
+            else None
+        )
         return Applied(
             memory=self._memory,
             is_node_written=self._is_node_written,
             stop=stop,
-            is_told=self._is_anything_written,
-            owed=owed,
+            is_reported=self._is_anything_written,
+            unsent=unsent,
         )
 
-    def tell(self, tellings: tuple[PostEvent | Notify, ...]) -> None:
+    def tell(self, reports: tuple[PostEvent | Notify, ...]) -> None:
         """Sends these Events and messages in the background."""
-        for each in tellings:
+        for each in reports:
             if isinstance(each, PostEvent):
                 self._post_event(each)
             else:
@@ -194,7 +199,7 @@ class Applier:
 
     async def _patch_node(self, patch: PatchNode) -> Stop | None:
         if patch.send_before is not None and self._hands.host.uptime() >= patch.send_before:
-            return Stop(f"{patch.purpose}: the facts behind this patch are too old by now")
+            return Stop(f"{patch.purpose}: not sent, because the agent read the facts for this patch too long ago")
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):
@@ -252,8 +257,8 @@ class Applier:
         return None
 
     async def _evict(self, batch: Evict) -> Stop | None:
-        """Evicts pods until the turn's share of time is used up. The next turn observes again and evicts the other
-        pods."""
+        """Evicts pods until the time limit for one round of the agent's loop is reached. The next round evicts the
+        remaining pods."""
         clock, waiting = self._hands.api.clock, iter(batch.pods)
         until = clock.monotonic() + EVICTIONS_SECONDS
 
@@ -288,7 +293,7 @@ class Applier:
                 jitter=self._jitter,
                 detail=result.detail,
                 retry_after_seconds=result.retry_after_seconds,
-                comer_of=pod.comer_of,
+                new_pod_owner=pod.new_pod_owner,
             )
         )
 
@@ -321,9 +326,9 @@ class Applier:
         self._remember(memory)
 
 
-def tellings_of(actions: tuple[Action, ...]) -> tuple[PostEvent | Notify, ...]:
-    """Returns the Events and messages among these actions. Leaves out messages about a reboot that has not been
-    confirmed yet."""
+def reports_of(actions: tuple[Action, ...]) -> tuple[PostEvent | Notify, ...]:
+    """Returns the Events and messages among these actions. Leaves out the messages if the actions also request a
+    reboot, because the reboot is not confirmed yet."""
     is_asked = any(isinstance(each, ConfirmClaim | AskReboot) for each in actions)
     return tuple(each for each in actions if isinstance(each, PostEvent) or (isinstance(each, Notify) and not is_asked))
 

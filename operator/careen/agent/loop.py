@@ -1,5 +1,5 @@
-"""Runs one turn after another. The last decision says when the next turn starts. It starts earlier if the sentinel or
-the settings change."""
+"""Runs the agent's loop. One round of the loop (observe, decide, apply) is called a turn. The last decision says when
+the next turn begins. The turn begins earlier if the sentinel file or the settings change."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _SHORTEST_PAUSE_SECONDS = 0.02
 
 
 class Loop:
-    """Runs turns until it is stopped. If a turn raises an error, the loop logs it and makes another turn, so an agent
-    never ends by itself."""
+    """Runs turns (rounds of observe, decide and apply) until it is stopped. If a turn raises an error, the loop logs
+    the error and makes another turn, so an agent never ends by itself."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class Loop:
         after_turn: Callable[[Turned], None] = lambda _: None,
         other_deadlines_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`other_deadlines_seconds` is how long a turn may wait for anything other than the API server.
-        `after_first_turn` is called once, when the first turn has ended in any way. `after_turn` is called after each
-        turn that did not raise an error."""
+        """`other_deadlines_seconds` is how long a turn (a round of the loop) may wait for anything other than the API
+        server. `after_first_turn` is called once, when the first turn has ended in any way. `after_turn` is called
+        after each turn that did not raise an error."""
         self._mind = mind
         self._policy = policy
         self._need = need
@@ -65,10 +65,11 @@ class Loop:
         self._is_stopping = False
         self._wakes = False
         self.is_turning = False
-        """True during a turn. A stop then waits briefly for the turn to end."""
+        """True during a turn (a round of the loop). An agent that is told to stop then waits briefly for the turn to
+        end."""
 
     async def run(self) -> None:
-        """Makes one turn after another, with a pause after each, until `stop` is called."""
+        """Makes one turn (observe, decide, apply) after another, with a pause after each, until `stop` is called."""
         pause = await self._one_turn()
         is_rest_started = self._starts_the_rest()
         while not self._is_stopping:
@@ -78,18 +79,19 @@ class Loop:
                 is_rest_started = is_rest_started or self._starts_the_rest()
 
     def stop(self) -> None:
-        """Prevents further turns."""
+        """Prevents further rounds of the loop."""
         self._is_stopping = True
 
     def wake(self) -> None:
-        """Makes the next turn start within two seconds. It is called when an input of the decision has changed."""
+        """Makes the next round of the loop begin within two seconds. The method is called when an input of the decision
+        has changed."""
         self._wakes = True
 
     def _longest_turn_seconds(self) -> float:
         return REQUESTS_SECONDS + self._other_deadlines_seconds()
 
     async def _one_turn(self) -> float:
-        """Makes a turn. Returns how long to wait before the next turn."""
+        """Makes one turn (observe, decide, apply). Returns how long to wait before the next turn."""
         self._heartbeat.expect_within(self._longest_turn_seconds(), "a turn")
         self.is_turning = True
         started = self._clock.monotonic()
@@ -108,26 +110,28 @@ class Loop:
             self._after_turn(turned)
             return self._after(turned)
         except Exception:
-            _LOG.exception("the work after a turn failed")
+            _LOG.exception("the turn succeeded, but the work after it failed")
             return self._broken()
 
     def _starts_the_rest(self) -> bool:
-        """Starts the work that waits for the end of the first turn. Returns whether that succeeded; if not, the loop
-        tries again after the next turn."""
+        """Starts the parts of the agent that must wait for the end of the loop's first round. Returns whether that
+        succeeded. If it failed, the loop tries again after the next round."""
         try:
             self._after_first_turn()
         except Exception:
-            _LOG.exception("the work after the first turn could not be started")
+            _LOG.exception(
+                "the work that follows the first turn could not be started; the agent tries again after the next turn"
+            )
             return False
         return True
 
     async def _rescue(self, error: Exception) -> None:
-        """Reports the error on the Node, and after several such turns puts the node back into service. If the rescue
-        itself raises an error, it is repeated after the next broken turn."""
+        """Reports the error of a round of the loop on the Node. After several rounds with errors, puts the node back
+        into service. If this fails too, the loop tries again after the next round with an error."""
         try:
             await self._mind.broke(error)
         except Exception:
-            _LOG.exception("the rescue after a broken turn failed")
+            _LOG.exception("cannot report or repair a turn that broke; the agent tries again after the next one")
 
     def _after(self, turned: Turned) -> float:
         self._tell(turned)
@@ -156,7 +160,8 @@ class Loop:
         return longest * (0.5 + 0.5 * self._chance())
 
     def _tell(self, turned: Turned) -> None:
-        """Updates log and metrics. Logs the sentence only if the phase or the reason changed."""
+        """Updates the log and the metrics after a round of the loop. Logs the decision's reason only if the phase or
+        the reason has changed."""
         decision, node = turned.decision, self._place.node
         self._metrics.show_need(turned.observation.need)
         if turned.phase is not None:
@@ -167,8 +172,8 @@ class Loop:
             )
         self._metrics.show_need_since(on_record.need_since(turned.observation.node))
         self._metrics.show_refusals(decision.refusals)
-        self._metrics.show_overdue(decision.memory.behind.overdue)
-        if not turned.is_told:
+        self._metrics.show_overdue(decision.memory.holder_check.overdue)
+        if not turned.is_reported:
             return  # the actions failed, so the phase did not change; the next turn decides again
         self._place.phase, self._place.reason = turned.phase.value if turned.phase else "", decision.reason.code.value
         news = (decision.phase.value, decision.reason.code.value)
@@ -178,10 +183,11 @@ class Loop:
         self._metrics.reasons.labels(node, decision.reason.code.value).inc()
         _LOG.info("%s", decision.reason.sentence)
         for refusal in decision.refusals:
-            _LOG.info("refused by %s (%s): %s", refusal.gate, refusal.code.value, refusal.sentence)
+            _LOG.info("the gate %s refuses the reboot (%s): %s", refusal.gate, refusal.code.value, refusal.sentence)
 
     async def _wait(self, seconds: float) -> None:
-        """Sleeps until the next turn. Reads the sentinel every few seconds, and returns early if its answer changed."""
+        """Sleeps until the next round of the loop. Checks every few seconds whether the host needs a reboot, and
+        returns early if the result has changed."""
         # Zero means "at once"; a short pause still separates turns, or a bug would flood the API server.
         until = self._clock.monotonic() + max(seconds, _SHORTEST_PAUSE_SECONDS)
         self._heartbeat.expect_within(seconds + self._longest_turn_seconds(), "waiting")
@@ -199,5 +205,5 @@ class Loop:
             return await self._need.has_changed()
         except Exception as error:
             # The next turn reads the need again and reports an error; here the pause between turns must be kept.
-            _LOG.warning("the need cannot be read between turns: %r", error)
+            _LOG.warning("cannot check between two turns whether the host needs a reboot: %r", error)
             return False

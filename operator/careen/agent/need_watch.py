@@ -1,6 +1,7 @@
-"""Reads whether the host needs a reboot. It reads files in each turn, and runs commands once per period.
+"""Checks whether the host needs a reboot. It reads files in each round of the agent's loop, and runs commands once per
+--period.
 
-A slow read blocks nothing: the last answer counts until the read ends, at the latest at its deadline.
+A slow check blocks nothing: its last result counts until the check ends, at the latest at its deadline.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from careen.core.facts.observation import Need, NeedAnswer
 from careen.host.probes.said import together
 
 FILE_SECONDS = 2.0
-"""How often the loop reads the sentinel file between turns: the taint must follow within ten seconds."""
+"""How often the agent reads the sentinel file between two rounds of its loop. The soft taint (PreferNoSchedule) must be
+on the Node within ten seconds after the file appears."""
 
 # During a claim or a drain, a "yes" that is an hour old is not sufficient to drain a node.
 _COMMAND_AGE_WHEN_NEEDED_SECONDS = 60.0
@@ -26,12 +28,14 @@ Look = Callable[[], Awaitable[Need]]
 
 
 class NeedWatch:
-    """Combines the answers of all sources into one, and remembers the answer that it gave last."""
+    """Combines the answers of all probes (yes, no or unknown: does the host need a reboot?), and remembers the last
+    combined answer."""
 
     def __init__(
         self, files: Look | None, clock: Clock, *, commands: Look | None = None, period_seconds: Callable[[], float]
     ) -> None:
-        """`files` is cheap and read each time. `commands` run once per period. One of the two may be missing."""
+        """`files` reads the sources that are files: it is cheap and called each time. `commands` runs the sources that
+        are commands, once per period. One of the two may be missing."""
         always = [_Watched(files, clock, good_for=lambda _: 0.0)] if files else []
         seldom = (
             [_Watched(commands, clock, good_for=lambda last: _good_for(last, period_seconds()))] if commands else []
@@ -40,14 +44,14 @@ class NeedWatch:
         self._told: Need | None = None
 
     async def read(self) -> Need:
-        """Returns the need, combined from the last answer of each source. Asks a source again if its answer is too
-        old."""
+        """Returns whether the host needs a reboot, combined from the last answer of each source. Asks a source again if
+        its last answer is too old."""
         said = [await each.read() for each in self._watched]
         self._told = together(said) if len(said) > 1 else said[0]
         return self._told
 
     async def has_changed(self) -> bool:
-        """Whether the sources answer differently than at the last `read`."""
+        """Whether the combined answer of the probes differs from the answer of the last `read`."""
         before = self._told
         return before is not None and (await self.read()).answer is not before.answer
 
@@ -59,7 +63,8 @@ def _good_for(last: Need | None, period_seconds: float) -> float:
 
 
 class _Watched:
-    """One source of the need, with its last answer and when it was asked."""
+    """One source that says whether the host needs a reboot (the files or the commands), with its last answer and the
+    time at which it was asked."""
 
     def __init__(self, look: Look, clock: Clock, *, good_for: Callable[[Need | None], float]) -> None:
         self._ask = look
@@ -82,7 +87,8 @@ class _Watched:
         return self._last
 
     def _end_look(self) -> None:
-        """Takes the result of a finished read. If the read raised an error, raises it here."""
+        """Forgets the task of a finished check, so that `read` can begin a new check. If the finished check raised an
+        error, raises that error."""
         look = self._under_way
         if look is not None and look.done():
             self._under_way = None

@@ -1,7 +1,8 @@
-"""Collects the evidence that a decision wants, and no other evidence. Evidence that cannot be read becomes `Unknown`
+"""Reads the facts that a decision asks for (its evidence), and no others. A fact that cannot be read becomes `Unknown`
 with the reason.
 
-The core decides which evidence is wanted, how often and in which order (`phases.py`, the steps).
+`careen.core` decides which facts are read, how often and in which order (`core/facts/phases.py` and the modules in
+`core/steps/`).
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ _ANSWER_SECONDS = 1.0
 _FOREIGN_SECONDS = 2.0
 
 DRY_RUNS_SECONDS = 60.0
-"""The time after which no further dry run begins. With a webhook that takes 8 s, 110 pods would keep the claim for a
-quarter of an hour."""
+"""The time after which no further dry-run eviction begins. With a webhook that takes 8 s per eviction, a node with 110
+pods would otherwise keep its claim for a quarter of an hour."""
 # Dry runs move nothing, so their order is free; half of the client's threads stay available.
 _DRY_RUNS_AT_ONCE = 4
 
@@ -81,7 +82,7 @@ class Forecaster(Protocol):
 
 
 class Senses(Value, kw_only=True):
-    """Everything that an `Observer` needs. `alerts` and `metrics` are evaluated each time, because the settings with
+    """Everything that an `Observer` needs. It calls `alerts` and `metrics` for each read, because the settings with
     their URLs can change while the agent runs."""
 
     node_name: str
@@ -99,8 +100,8 @@ class Senses(Value, kw_only=True):
 
 
 class Observer:
-    """Makes observations. Keeps the last view of the agent's own Node, because an idle node need not be read in each
-    turn."""
+    """Makes observations. Keeps the agent's own Node as it last read it, because an idle agent need not read its Node
+    in each round of its loop."""
 
     def __init__(self, senses: Senses) -> None:
         self._senses = senses
@@ -137,10 +138,11 @@ class Observer:
         }
 
     async def begin(self, memory: Memory, phase: Phase, policy: Policy) -> Observation:
-        """Returns the evidence of every turn: the agent's own Node, the boot, the need, and the kinds of evidence that
-        the phase table lists for the recorded phase.
+        """Returns the facts with which each round of the agent's loop begins: the agent's own Node, the boot id,
+        whether the host needs a reboot, and the kinds of evidence that `core/facts/phases.py` lists for the phase in
+        the Node's record.
 
-        `phase` is the node's phase after the last turn. It determines how old the view of the Node may be.
+        `phase` is the node's phase after the last round. It determines how old the agent's copy of the Node may be.
         """
         senses = self._senses
         need = await senses.need.read()
@@ -164,8 +166,8 @@ class Observer:
         return await self.add(seen, kinds, policy)
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
-        """Returns the observation with this evidence read again, in the order of the enumeration, so that the lock is
-        read before its holders."""
+        """Returns the observation with these kinds of evidence read again. Reads them in the order of the enumeration
+        `Evidence`, so that the lock is read before the Nodes that hold its claims."""
         kinds = set(wanted)
         # One list of all Nodes includes the holders; like a read of the holders, it follows the read of the lock.
         reads_all = {Evidence.PEERS, Evidence.FLEET} <= kinds
@@ -182,23 +184,23 @@ class Observer:
         )
 
     def saw_node(self, node: NodeView | None, written_at: float) -> None:
-        """Stores the Node from the answer to the agent's own write, and when that write began. With None, the next turn
-        must read the Node again."""
+        """Stores the agent's Node as the API server returned it after the agent's own write, and when that write began.
+        If `node` is None, the next round of the agent's loop must read the Node again."""
         self._node, self._node_read_at, self._is_answer = node, written_at, node is not None
 
     def saw_lock(self, reading: LockReading, written_at: float) -> None:
-        """Stores the lock from the answer to the agent's own write, and when that write began. The last view of the
-        Node stays valid."""
+        """Stores the lock as the API server returned it after the agent's own write, and when that write began. The
+        stored Node stays valid."""
         self._known_lock, self._is_answer = (reading, written_at), self._node is not None
 
     def moves_on(self) -> None:
-        """Notes that the turn wrote something. The next turn follows within milliseconds, so it need not read the lock
-        again."""
+        """Notes that this round of the agent's loop wrote something. The next round follows within milliseconds, so it
+        need not read the lock again."""
         self._passes_lock_on = True
 
     def _lock_passed_on(self) -> LockReading | None:
-        """Returns the lock as the last turn read or wrote it; None if that was too long ago. This never replaces the
-        read of the lock before a cordon or a reboot, because such a read is wanted evidence."""
+        """Returns the lock as the last round of the agent's loop read or wrote it. Returns None if that was too long
+        ago. Before a cordon or a reboot the lock is always read again."""
         passes, self._passes_lock_on = self._passes_lock_on, False
         if self._known_lock is None or not passes:
             return None
@@ -206,8 +208,8 @@ class Observer:
         return reading if self._senses.api.clock.monotonic() - known_at < _ANSWER_SECONDS else None
 
     def _node_max_age_seconds(self, phase: Phase) -> float:
-        """Returns how old the view of the Node may be in this phase. The answer to the last turn's write may be used
-        once, because it equals a read at that time."""
+        """Returns how old the stored Node may be in this phase. If the last round of the agent's loop wrote the Node,
+        the next round may use the Node in the response to that write instead of a new read."""
         allowed = max(ROW[phase].node_max_age_seconds, _ANSWER_SECONDS if self._is_answer else 0.0)
         self._is_answer = False
         return allowed
@@ -250,8 +252,8 @@ class Observer:
         return {"crowd": await _known(counted)}
 
     async def _holders(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Reads the Nodes that the lock names. They are always read after the lock, because an earlier read would not
-        prove that a holder is gone."""
+        """Reads the Nodes whose claims the lock contains. They are always read after the lock, because an earlier read
+        would not prove that the holder of a claim is gone."""
         if isinstance(seen.lock, NotAsked):
             seen = replace(seen, **await self._lock(seen, policy))
         content = seen.lock.content if isinstance(seen.lock, LockReading) else None
@@ -325,8 +327,8 @@ class Observer:
         return {"forecast": await self._senses.forecaster.forecast(self._senses.node_name)}
 
     async def _evictability(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Requests a dry-run eviction of every pod that a drain would evict, a few at a time. The answer is unknown for
-        pods whose dry run was not made in time."""
+        """Requests a dry-run eviction of every pod that a drain would evict, a few at a time. For a pod whose dry run
+        was not made in time, the result is unknown."""
         seen = await self._with_pods(seen, policy)
         if not isinstance(seen.pods, tuple):
             return {"pods": seen.pods, "evictability": Unknown("the pods of this node are not known")}
@@ -349,8 +351,9 @@ class Observer:
         return {"pods": seen.pods, "evictability": answers}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Reads the health of controllers. Before the claim these are the controllers that may bind a pod to this node.
-        Before the drain they are the controllers of the pods to evict, and afterwards the controllers in the record."""
+        """Reads the health of the controllers that matter now. Before the node takes its claim, these are the
+        controllers that may bind a pod to this node. Between claim and drain, they are the controllers of the pods to
+        evict. From the drain on, they are the controllers in the Node's record."""
         record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
@@ -384,7 +387,7 @@ def _peers_among(fleet: Asked[Fleet]) -> Asked[tuple[NodeView, ...]]:
 
 def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
     """Returns the phase in the Node's record, or Idle if the record cannot be read. In Idle no further evidence is
-    collected, and the core reports the unreadable record."""
+    collected, and `careen.core` reports the unreadable record."""
     record = node.written if isinstance(node, NodeView) else None
     try:
         return Phase(record.phase) if isinstance(record, Progress) and record.phase else Phase.IDLE
@@ -393,7 +396,7 @@ def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
 
 
 async def _known(question: Awaitable[T]) -> T | Unknown:
-    """Returns the answer; `Unknown` if the API server gave none."""
+    """Returns the result of the request; `Unknown` with the reason if the request failed."""
     try:
         return await question
     except ClusterError as error:

@@ -1,8 +1,8 @@
-"""Handles turns that raise an error: reports them on the Node, in a metric and in an Event. Puts a node in Claiming or
-Draining back into service.
+"""Handles rounds of the agent's loop that raise an error: reports them on the Node, in a metric and in an Event. Puts a
+node in the phase Claiming or Draining back into service.
 
-It uses only the transport and the clock; `core/rescue.py` composes the patches. Everything else is optional and may
-fail.
+The rescue uses only the transport and the clock; `core/rescue.py` composes the patches. Everything else is optional and
+may fail.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ATTEMPTS = 3  # one concurrent write is common, three in a row are not
 
 
 class Rescue:
-    """Counts consecutive turns that raised an error, and repairs the Node without a turn."""
+    """Counts consecutive rounds of the agent's loop that raised an error, and repairs the Node outside the loop."""
 
     def __init__(self, hands: Hands) -> None:
         self._hands = hands
@@ -48,8 +48,8 @@ class Rescue:
         self._is_event_posted = False
 
     async def worked(self, node: NodeView | Gone | Unknown) -> bool:
-        """Removes the report of broken turns from `node` after a successful turn. Returns whether the Node was
-        written."""
+        """After a round of the agent's loop without an error, removes the report of earlier errors from `node`. Returns
+        whether the Node was written."""
         self._count, self._told_at, self._is_event_posted = 0, None, False
         self._show()
         reason = node.annotations.get(keys.REASON, "") if isinstance(node, NodeView) else ""
@@ -59,8 +59,8 @@ class Rescue:
         return patch is not None and await self._lands(patch)
 
     async def broke(self, error: Exception, policy: Policy | None) -> bool:
-        """Reports a turn that raised an error. After several such turns, undoes the claim or drain. Returns whether the
-        node is back in service."""
+        """Reports a round of the agent's loop that raised an error. After several such rounds, undoes the claim or
+        drain. Returns whether the node is back in service."""
         self._count_one_more()
         fault, sent = fault_of(error), ""
         for _ in range(_ATTEMPTS):
@@ -92,8 +92,8 @@ class Rescue:
     # ---- when to undo ----
 
     async def _why_undo(self, node: dict[str, Any], fault: str) -> str:
-        """Returns the reason to undo a claim or a drain now; empty if there is none. A hold or a pause is a reason
-        after a single broken turn, too."""
+        """Returns the reason to undo a claim or a drain now; empty if there is none. If a person set a hold (no reboot
+        of this node) or a pause (no reboot of any node), one round of the agent's loop with an error is enough."""
         if not rescue.is_under_way(node):
             return ""
         held = rescue.hold_of(node)
@@ -139,7 +139,7 @@ class Rescue:
             self._post(node, f"a turn of the agent broke: {fault}; see the agent's log")
 
     def _gave_back(self, node: dict[str, Any], sentence: str) -> bool:
-        _LOG.error("the claim was released outside of a turn: %s", sentence)
+        _LOG.error("the agent released the claim without a normal turn: %s", sentence)
         self._told_at = self._hands.api.clock.monotonic()
         self._post(node, sentence)
         self._hands.notify(Notify(occasion=Occasion.FAILED, sentence=f"Node {self._hands.node_name}: {sentence}"))
@@ -174,8 +174,8 @@ class Rescue:
         return node if rescue.is_node(node, self._hands.node_name) else None
 
     async def _lands(self, patch: dict[str, Any]) -> bool:
-        """Sends the patch, and returns whether it certainly landed. A patch that arrives late gets a conflict, because
-        it has a resourceVersion."""
+        """Sends the patch, and returns whether the patch is certainly on the Node. A patch that arrives late gets a
+        conflict, because it has a resourceVersion."""
         response = await self._send(
             Request(
                 method="PATCH",

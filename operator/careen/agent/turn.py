@@ -1,18 +1,18 @@
-"""Makes one turn of the agent: observe, decide, apply, remember."""
+"""Makes one turn, which is one round of the agent's loop: observe, decide, apply, remember."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
 
-from careen.agent.apply import Applied, Applier, Hands, Owed, Stop
+from careen.agent.apply import Applied, Applier, Hands, Stop, UnsentReports
 from careen.agent.observe import Observer
 from careen.agent.rescue import Rescue
 from careen.cluster.nodes import stands
 from careen.core.decide import decide
 from careen.core.decision import Decision
-from careen.core.drain import drain_looks
-from careen.core.facts.memory import Memory, having_said, not_yet_said
+from careen.core.drain import drain_pauses
+from careen.core.facts.memory import Memory, after_report, before_report
 from careen.core.facts.observation import Gone, NodeView, Observation, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
@@ -25,56 +25,59 @@ _LOG = logging.getLogger("careen.turn")
 _MOST_ROUNDS = 2 * len(Evidence)
 
 # One patch that may land late is common; each further one was caused by a conflict with it.
-_MOST_DEBTS = 3
+_MOST_UNSENT = 3
 
 
 class Turned(Value, kw_only=True):
-    """The outcome of one turn."""
+    """The outcome of one turn (a round of the agent's loop: observe, decide, apply)."""
 
     decision: Decision
     observation: Observation
     stop: Stop | None
     phase: Phase | None
-    """The node's phase as far as this process knows. It does not change if the Node cannot be read or the patch did not
-    land; None before the first observation."""
-    is_told: bool = True
-    """Whether the decision's Event and messages were sent, or it had none; otherwise a later turn sends them."""
+    """The node's phase as far as this process knows. It does not change if the Node cannot be read or the patch is not
+    on the Node; None before the first observation."""
+    is_reported: bool = True
+    """Whether the decision's Event and messages were sent. Also true if it had none. If false, a later round of the
+    agent's loop sends them."""
 
 
-class _Debt(Value, kw_only=True):
-    """The Events and messages of a decision that were not sent, and the Node that they are about."""
+class _UnsentDecision(Value, kw_only=True):
+    """The Events and messages that report a patch of the Node after the API server's response was lost, the decision
+    from which the patch came, and the Node's UID."""
 
-    owed: Owed
+    unsent: UnsentReports
     decision: Decision
     node_uid: str
 
 
 class NeverDecided(Exception):
-    """The decision wanted more evidence again and again, which is a bug. No action was applied."""
+    """The decision asked for more evidence each time it was made, which is a bug. No action was applied."""
 
 
 class Mind:
-    """The agent's state between turns: the memory and the phase. It ends with the process, so nothing that must be
-    correct depends on it."""
+    """The agent's state between two rounds of its loop: the memory and the phase. The state ends with the process, so
+    nothing that must be correct depends on it."""
 
     def __init__(self, observer: Observer, hands: Hands) -> None:
         self._observer = observer
         self._hands = hands
         self._rescue = Rescue(hands)
-        self._debts: tuple[_Debt, ...] = ()
+        self._unsent: tuple[_UnsentDecision, ...] = ()
         self._policy: Policy | None = None
         self.memory = Memory()
         self.phase: Phase | None = None
 
     async def turn(self, policy: Policy) -> Turned:
-        """Makes one turn. It ends after the last action, or at the first action whose success is not certain."""
+        """Makes one turn (observe, decide, apply). The turn ends after the last action, or at the first action whose
+        success is not certain."""
         self._policy = policy
         seen, decision = await self._decide(policy)
-        self.memory = not_yet_said(decision.memory, seen.memory)
+        self.memory = before_report(decision.memory, seen.memory)
         applier = Applier(self._hands, self.memory, node_uid=_uid(seen), remember=self._remember)
         applied = await applier.apply(decision.actions)
         self.memory = applied.memory
-        self._told(decision, applied, _uid(seen))
+        self._remember_reports(decision, applied, _uid(seen))
         if applied.is_node_written or applied.stop is not None:
             self._observer.saw_node(applied.node, applied.node_written_at)
         if applied.lock is not None:
@@ -84,21 +87,23 @@ class Mind:
         # The decision's phase is in force once all of its actions have landed.
         if isinstance(seen.node, NodeView) and applied.stop is None:
             self.phase = decision.phase
-        decision = drain_looks.after_evictions(decision, self.memory, uptime=self._hands.host.uptime())
+        decision = drain_pauses.after_evictions(decision, self.memory, uptime=self._hands.host.uptime())
         if await self._rescue.worked(seen.node):
             self._observer.saw_node(None, 0.0)
-        return Turned(decision=decision, observation=seen, stop=applied.stop, phase=self.phase, is_told=applied.is_told)
+        return Turned(
+            decision=decision, observation=seen, stop=applied.stop, phase=self.phase, is_reported=applied.is_reported
+        )
 
     async def broke(self, error: Exception) -> None:
-        """Handles a turn that raised an error or could not begin. The Node is read again, because the last view of it
-        may be outdated."""
+        """Handles a round of the agent's loop that raised an error or could not begin. The next round reads the Node
+        again, because the agent's copy may be outdated."""
         self._observer.saw_node(None, 0.0)
         if await self._rescue.broke(error, self._policy):
             self.phase = Phase.FAILED
 
     async def _decide(self, policy: Policy) -> tuple[Observation, Decision]:
         seen = await self._observer.begin(self.memory, self.phase or Phase.IDLE, policy)
-        self._pay(seen.node)
+        self._send_unsent(seen.node)
         seen = replace(seen, memory=self.memory)
         for _ in range(_MOST_ROUNDS):
             decision = decide(seen, policy)
@@ -106,31 +111,35 @@ class Mind:
                 return seen, decision
             _LOG.debug("wants %s", ", ".join(sorted(decision.wants)))
             seen = await self._observer.add(seen, decision.wants, policy)
-        raise NeverDecided(f"the decision still wants {', '.join(sorted(decision.wants))} after {_MOST_ROUNDS} rounds")
+        wants = ", ".join(sorted(decision.wants))
+        raise NeverDecided(f"after {_MOST_ROUNDS} rounds the decision still asks for more evidence: {wants}")
 
-    def _told(self, decision: Decision, applied: Applied, uid: str) -> None:
-        """Remembers which Events and messages were sent. If it is unclear whether the Node's patch landed, also
-        remembers which Events and messages to send later."""
-        is_node_told = applied.is_node_written or applied.stop is None
-        if applied.is_told:
-            self.memory = having_said(self.memory, decision.memory, is_node_told=is_node_told)
-        if is_node_told:
-            self._debts = ()
-        elif applied.owed:
-            self._debts = (*self._debts[1 - _MOST_DEBTS :], _Debt(owed=applied.owed, decision=decision, node_uid=uid))
+    def _remember_reports(self, decision: Decision, applied: Applied, uid: str) -> None:
+        """Remembers which Events and messages were sent. If the response to the Node's patch was lost, also remembers
+        which Events and messages to send later."""
+        is_node_patched = applied.is_node_written or applied.stop is None
+        if applied.is_reported:
+            self.memory = after_report(self.memory, decision.memory, is_node_patched=is_node_patched)
+        if is_node_patched:
+            self._unsent = ()
+        elif applied.unsent:
+            self._unsent = (
+                *self._unsent[1 - _MOST_UNSENT :],
+                _UnsentDecision(unsent=applied.unsent, decision=decision, node_uid=uid),
+            )
 
-    def _pay(self, node: NodeView | Gone | Unknown) -> None:
-        """Sends the Events and messages of an earlier unclear patch if the Node shows that the patch landed. If it did
-        not land, the present turn decides again."""
+    def _send_unsent(self, node: NodeView | Gone | Unknown) -> None:
+        """Sends the Events and messages of an earlier patch whose response was lost, if the Node contains the patch. If
+        not, this round of the agent's loop makes a new decision anyway."""
         if not isinstance(node, NodeView):
             return
-        landed = [each for each in self._debts if node.uid == each.node_uid and stands(each.owed.patch, node)]
+        landed = [each for each in self._unsent if node.uid == each.node_uid and stands(each.unsent.patch, node)]
         if not landed:
             return
-        debt, self._debts = landed[-1], ()
-        Applier(self._hands, self.memory, node_uid=debt.node_uid, remember=self._remember).tell(debt.owed.tellings)
-        self._hands.metrics.reasons.labels(self._hands.node_name, debt.decision.reason.code.value).inc()
-        self.memory = having_said(self.memory, debt.decision.memory, is_node_told=True)
+        late, self._unsent = landed[-1], ()
+        Applier(self._hands, self.memory, node_uid=late.node_uid, remember=self._remember).tell(late.unsent.reports)
+        self._hands.metrics.reasons.labels(self._hands.node_name, late.decision.reason.code.value).inc()
+        self.memory = after_report(self.memory, late.decision.memory, is_node_patched=True)
 
     def _remember(self, memory: Memory) -> None:
         self.memory = memory

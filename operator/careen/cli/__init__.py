@@ -52,7 +52,10 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "explain", "careen.cli.explain", "explain", "Show each scheduler plugin's verdict on a pod for each node."
     ),
     CommandEntry(
-        "shadow", "careen.cli.shadow", "shadow", "Compare the forecast's scheduling rules with kube-scheduler, live."
+        "shadow",
+        "careen.cli.shadow",
+        "shadow",
+        "Compare the forecast's placements with kube-scheduler's live bindings.",
     ),
     CommandEntry(
         "snapshot", "careen.cli.snapshot", "snapshot", "Write a dump of the cluster for forecasts and bug reports."

@@ -68,7 +68,7 @@ async def cleanup(
 ) -> None:
     """Show careen's taints, labels, annotations, cordons and claims; --yes removes them."""
     extent = Extent(with_kureds=with_kureds, with_unknown=with_unknown, also=frozenset(also))
-    scene = await _look(cluster, extent)
+    scene = await _read_cluster(cluster, extent)
     found = _found(scene)
     if yes:
         problems = ("" if even_with_agents else _still_running(scene), "" if even_rebooting else _rebooting(found))
@@ -99,12 +99,12 @@ class CleanupInput(Value, kw_only=True):
         return next(iter(self.lock.entries_of(name)), None) if isinstance(self.lock, LockContent) else None
 
 
-# ---- look ----
+# ---- read ----
 
 
-async def _look(cluster: Cluster, extent: Extent) -> CleanupInput:
-    """Reads the lock before the Nodes. If a node takes a claim later, the cleanup's write of the lock gets a
-    conflict."""
+async def _read_cluster(cluster: Cluster, extent: Extent) -> CleanupInput:
+    """Reads the lock, and then the Nodes. If a node takes a claim after the lock was read, the cleanup's write of the
+    lock gets a conflict."""
     notes: list[str] = []
     reading: LockReading | None = None
     pods = Pods(number=0, are_kureds=False)
@@ -112,7 +112,7 @@ async def _look(cluster: Cluster, extent: Extent) -> CleanupInput:
         reading = await cluster.lock.read()
         pods = await pods_of(cluster.api, namespace=cluster.namespace, name=cluster.name)
     except NotFound:
-        notes.append(f"{cluster.lock_title} does not exist, so there is no lock to clean, and no settings to read")
+        notes.append(f"{cluster.lock_title} does not exist, so there is no lock to clean")
     agents = 0 if pods.are_kureds else pods.number
     if agents:
         notes.append(
@@ -184,8 +184,8 @@ def _rebooting(found: Cleanup) -> str:
     if not busy:
         return ""
     return (
-        f"{listed(busy)}. Wait until {'it is' if len(busy) == 1 else 'they are'} back, or give --even-rebooting if "
-        "you know that the host is not rebooting."
+        f"{listed(busy)}. Wait until {'the node is' if len(busy) == 1 else 'the nodes are'} back, or give "
+        "--even-rebooting if you know that no reboot is under way."
     )
 
 
@@ -205,8 +205,8 @@ async def _apply(cluster: Cluster, scene: CleanupInput, found: Cleanup, *, even_
 
 
 async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode, *, even_rebooting: bool) -> Cleaned:
-    """Cleans one Node. The write names the Node's resourceVersion. After a conflict, reads the Node again and finds its
-    marks again."""
+    """Removes careen's marks from one Node. The write names the Node's resourceVersion. After a conflict, reads the
+    Node and finds its marks again."""
     name, seen = signed.node.name, _leftovers(scene, signed)
     for _ in range(TRIES):
         cleaned = _of_node(seen)
@@ -230,9 +230,9 @@ async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode,
 
 
 async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[str]) -> Cleaned:
-    """Cleans the lock in the same way as `_clean_node` cleans a Node.
+    """Removes careen's marks from the lock. After a conflict, reads the lock again.
 
-    Keeps a claim that a node took after the Nodes were read, because careen works on that node now.
+    Keeps a claim that a node took after the first read, because careen works on that node now.
     """
     known = _claims(scene.lock)
     for _ in range(TRIES):

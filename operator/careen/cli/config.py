@@ -77,14 +77,14 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
     else:
         launch = await launch_of_agents(api, basics)
     resolved = settings_of(launch, basics, await config_map_data(api, basics) if api else {})
-    asked = f"ConfigMap {title_of(basics)}" if api else "no ConfigMap, because the command read no cluster"
+    config_map = f"ConfigMap {title_of(basics)}" if api else "no ConfigMap, because the command read no cluster"
     unread = [f"{name} may come from a Secret, which this command does not read" for name in launch.unread]
-    return resolved, (f"flags and environment from {launch.where}; {asked}", *unread, *resolved.notes)
+    return resolved, (f"flags and environment from {launch.where}; {config_map}", *unread, *resolved.notes)
 
 
 async def _found(api: ClusterApi, given: Resolved) -> Settings:
-    """Finds the agents' DaemonSet. That is the one that the caller named, or the one that the other commands use by
-    default."""
+    """Returns the settings with the name of the agents' DaemonSet: the DaemonSet that the caller named, or the default
+    of the other commands."""
     settings = given.settings
     named = {
         name: None if given.origins[name].source is Source.DEFAULT else getattr(settings, name)

@@ -57,8 +57,8 @@ def _rule(_context: click.Context, _parameter: click.Parameter, value: str | Non
 
 
 class _NoVerdict(click.ClickException):
-    """The demo ended without a verdict. The exit code differs from that of a broken rule. It is the one that `careen
-    forecast` uses for unknown."""
+    """The demo ended without a verdict. Exit code 4 means unknown, as for `careen forecast`. A broken rule has exit
+    code 1."""
 
     exit_code = 4
 
@@ -209,8 +209,8 @@ async def _run(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_
     from drydock.rollout.rollout import running_rollout
 
     async with running_rollout(plan, folder) as rollout:
-        agents = "" if not plan.has_agents else f" and {plan.nodes} agents"
-        say(f"An embedded cluster of {plan.nodes} nodes{agents} is starting at {rollout.cluster.api.url}.")
+        size = f"{plan.nodes} nodes and {plan.nodes} agents" if plan.has_agents else f"{plan.nodes} nodes"
+        say(f"An embedded cluster of {size} is starting at {rollout.cluster.api.url}.")
         await rollout.set_up()
         if serve:
             return await _serve(rollout, folder)
@@ -231,10 +231,10 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
     say_lines(
         f"\nThe cluster is up. In another terminal:\n\n    export KUBECONFIG={config}\n    kubectl get "
         "nodes\n    careen status\n"
-        f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # {host.name} wants a "
+        f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # {host.name} needs a "
         "reboot\n\nCtrl-C ends it."
     )
-    assert rollout.cluster.failure is not None, "a running cluster has the future that reports a failed part"
+    assert rollout.cluster.failure is not None, "a running cluster has this future"
     await asyncio.shield(rollout.cluster.failure)
     return 0
 

@@ -40,8 +40,8 @@ MEMORY_BYTES = 8 * 2**30
 Answer = tuple[Forecast, ...] | Unknown | Mistake
 
 
-class _Asked(Value, kw_only=True):
-    """The forecasts, when they were made, and the agents' policy."""
+class _Result(Value, kw_only=True):
+    """The result of the forecasts, the time at which they were made, and the agents' policy."""
 
     answer: Answer
     now: datetime
@@ -63,8 +63,8 @@ _ENDINGS = (".yaml", ".yml", ".json")
 
 
 class NodesWanted(click.ParamType[NodesToAdd]):
-    """Parses `TEMPLATE=N`. Ends the command with exit code 2 if the template or the number is missing, or if the number
-    is out of range."""
+    """The type of an option value `TEMPLATE=N`. A value without a template, or with an invalid number, ends the command
+    with exit code 2."""
 
     name = "nodes"
 
@@ -161,7 +161,7 @@ def forecast(
     raise click.exceptions.Exit(exit_code_of_all(made))
 
 
-def _ask(connection: Connection, names: tuple[str, ...], limits: Limits) -> _Asked:
+def _ask(connection: Connection, names: tuple[str, ...], limits: Limits) -> _Result:
     try:
         return connection.ask(lambda cluster: _from_cluster(cluster, names, limits))
     except click.ClickException as error:
@@ -170,7 +170,7 @@ def _ask(connection: Connection, names: tuple[str, ...], limits: Limits) -> _Ask
         raise NotMade(error.message) from error
 
 
-async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits) -> _Asked:
+async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits) -> _Result:
     # The client takes longer to load than the rest of the command, and a dump does not need it.
     from careen.cli.support.agents_settings import agents_of
     from careen.cli.support.connection import read_node_or_fail
@@ -183,9 +183,9 @@ async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits
         limits, scheduler_config=limits.scheduler_config or agents.scheduler_config, drain_pod_selector=selector
     )
     answer = await forecast_together(names, limits, kubeconfig=cluster.kubeconfig, context=cluster.context)
-    return _Asked(answer=answer, now=cluster.clock.now(), policy=agents.policy, note=agents.note)
+    return _Result(answer=answer, now=cluster.clock.now(), policy=agents.policy, note=agents.note)
 
 
-async def _from_dump(names: tuple[str, ...], dump: Path, limits: Limits) -> _Asked:
+async def _from_dump(names: tuple[str, ...], dump: Path, limits: Limits) -> _Result:
     answer = await forecast_together(names, limits, dump=str(dump.resolve()))
-    return _Asked(answer=answer, now=SystemClock().now())
+    return _Result(answer=answer, now=SystemClock().now())

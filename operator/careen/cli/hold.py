@@ -39,7 +39,7 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if before := seen.annotations.get(keys.HOLD):
-            say(f"{node} was held already: {before}. The new one replaces it.")
+            say(f"{node} was held already: {before}. The new hold replaces the old one.")
         return {keys.HOLD: text}
 
     seen = await annotate_node(cluster, node, "hold", change)
@@ -65,10 +65,9 @@ def _what_now(node: NodeView) -> str:
         return f"{node.name} is draining: its agent undoes the drain in its next turn."
     if phase in WORKING:
         return f"{node.name} is {phase}: it completes this reboot; the hold applies to the next reboot."
-    return (
-        f"{node.name} does not reboot until `careen unhold "
-        f"{node.name}`{' or until that time' if 'until=' in node.annotations.get(keys.HOLD, '') else ''}."
-    )
+    if end := node.annotations.get(keys.HOLD, "").partition("until=")[2]:
+        return f"{node.name} does not reboot until {end} or until `careen unhold {node.name}`."
+    return f"{node.name} does not reboot until `careen unhold {node.name}`."
 
 
 def end_of(text: str, now: datetime) -> datetime:

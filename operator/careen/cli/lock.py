@@ -19,7 +19,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import LockReading, NodeView
 from careen.core.facts.phases import WORKING
 from careen.core.lock import content as claims
-from careen.core.lock.content import Garbage, LockContent
+from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.report.lock_report import lock_json, lock_text
 from careen.report.tables import listed, paragraph
 
@@ -52,7 +52,7 @@ async def show_lock(cluster: Cluster, *, output: str) -> None:
 @click.option("--reason", default="", metavar="TEXT", help="The reason; `careen why` shows it.")
 @cluster_command
 async def pause(cluster: Cluster, *, reason: str) -> None:
-    """Keep every node from starting. A node that is draining undoes its drain; a node that is rebooting finishes."""
+    """Keep every node from starting a reboot. A draining node undoes its drain; a rebooting node finishes."""
     reason = " ".join(reason.split())  # one line, because everything that shows it is one
 
     def paused(content: LockContent) -> LockContent | None:
@@ -73,7 +73,7 @@ async def pause(cluster: Cluster, *, reason: str) -> None:
 @lock.command()
 @cluster_command
 async def resume(cluster: Cluster) -> None:
-    """End the pause, so that nodes start again."""
+    """End the pause, so that nodes may reboot again."""
 
     def resumed(content: LockContent) -> LockContent | None:
         if not content.is_paused:
@@ -84,7 +84,7 @@ async def resume(cluster: Cluster) -> None:
         return claims.resume(content)
 
     if await _rewrite(cluster, "resume", resumed):
-        say("Resumed: nodes start again.")
+        say("Resumed: nodes may reboot again.")
 
 
 @lock.command()
@@ -102,7 +102,7 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
     working = isinstance(seen, NodeView) and seen.annotations.get(keys.PHASE) in WORKING
     if working and not yes:
         assert isinstance(seen, NodeView)
-        _require_claim(cluster, _understood(cluster, await read_lock(cluster)), node)
+        _entries_of(cluster, node, _understood(cluster, await read_lock(cluster)))
         say(
             f"{node} is {seen.annotations[keys.PHASE]}: it needs this claim and will take it again. Until then another "
             f"node may start, so one node too many may be down. `careen hold {node}` stops the node properly."
@@ -110,8 +110,7 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         click.confirm("Free the claim anyway?", abort=True)
 
     def released(content: LockContent) -> LockContent | None:
-        _require_claim(cluster, content, node)
-        entries = content.entries_of(node)
+        entries = _entries_of(cluster, node, content)
         say(f"Freeing the claim of {node}, taken {entries[0].created or 'at an unknown time'}.")
         return claims.release_by_hand(content, node)
 
@@ -119,24 +118,27 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         say("Freed: the next node may start.")
 
 
-def _require_claim(cluster: Cluster, content: LockContent, node: str) -> None:
-    if not content.entries_of(node):
-        verb = "holds" if len(content.holders) == 1 else "hold"
-        held = f"; {listed(content.holders)} {verb} one" if content.holders else ""
-        raise BadInput(f"{node} holds no claim in {cluster.lock_title}{held}{did_you_mean(node, content.holders)}")
+def _entries_of(cluster: Cluster, node: str, content: LockContent) -> tuple[Entry, ...]:
+    """Returns the node's entries in the lock, at least one. Raises BadInput if the node holds no claim."""
+    if entries := content.entries_of(node):
+        return entries
+    verb = "holds" if len(content.holders) == 1 else "hold"
+    held = f"; {listed(content.holders)} {verb} a claim" if content.holders else ""
+    raise BadInput(f"{node} holds no claim in {cluster.lock_title}{held}{did_you_mean(node, content.holders)}")
 
 
 def _paused_already(before: str, given: str) -> str:
-    """Returns the message that the lock is already paused. A second person must not overwrite the reason of the first
-    pause."""
+    """Returns a message for a lock that is already paused. A second person must not overwrite the first person's
+    reason."""
     if not before:
         return "The lock is already paused, without a reason; nothing was changed."
-    another = "" if given in ("", before) else "; run `careen lock resume` first to pause it for another reason"
+    another = "" if given in ("", before) else "; to give another reason, run `careen lock resume` first"
     return f"The lock is already paused: {before}. That reason stays, and nothing was changed{another}."
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:
-    """Writes the content that `change` returns. If `change` returns None, prints the reason and returns False."""
+    """Writes the content of the lock that `change` returns for the current content. Returns False if `change` returns
+    None; it has then printed why."""
     for _ in range(TRIES):
         reading = await read_lock(cluster)
         wanted = change(_understood(cluster, reading))

@@ -91,7 +91,7 @@ async def _keep(
             cluster, node, lambda seen: phase_of(seen) == Phase.MAINTENANCE or keys.REQUEST not in seen.annotations
         )
         if phase_of(found) != Phase.MAINTENANCE:
-            raise click.ClickException(f"{node} is not kept drained: the request was withdrawn, or its time is over")
+            raise click.ClickException(f"{node} does not stay drained: the request was withdrawn or has expired")
 
 
 async def _hand_back(cluster: Cluster, node: str, wish: Wish, *, no_wait: bool) -> None:

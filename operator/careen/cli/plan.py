@@ -24,7 +24,7 @@ from careen.cli.support.options import (
     scheduler_config_option,
     show,
 )
-from careen.cli.support.progress import told
+from careen.cli.support.progress import progress
 from careen.cli.support.scheduler_configuration import agents_configuration, given_configuration
 from careen.cli.support.screen import did_you_mean, no_such_node, say
 from careen.cluster.nodes import list_nodes
@@ -58,11 +58,11 @@ from careen.settings.policy import policy_of
 from careen.settings.sources import BadSettings, resolve
 from careen.settings.tree import SETTINGS, Settings, flag
 from scheduler_core.cycle import Scheduler
-from scheduler_core.learning.kept_belief import learnt_searches
+from scheduler_core.learning.stored_estimate import learnt_searches
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import first_few
-from scheduler_core.simulation.movable import movable_pods
+from scheduler_core.simulation.movable import movable_in_zone, movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.searches import MOST_SEARCHES
 from scheduler_core.simulation.timeline import Timeline
@@ -170,6 +170,7 @@ class _Rollout(Value, kw_only=True):
     scheduler: Scheduler
     stays: Callable[[Pod], str]
     moves: Mapping[str, int]
+    moves_in_zone: Mapping[str, int]
     request: _Request
 
     @property
@@ -184,10 +185,11 @@ class _Rollout(Value, kw_only=True):
             replace(self.policy, order=order),
             named=self.world.named,
             moves=self.moves,
+            moves_in_zone=self.moves_in_zone,
             released_at=self.world.released_at,
         )
-        title = f"order {order}{f', seed {seed + 1} of {self.request.seeds}' if seed else ''}"
-        with few_collections(), told(title, len(self.chosen), SystemClock().monotonic) as on_progress:
+        title = f"order {order}, seed {seed + 1} of {self.request.seeds}" if seed else f"order {order}"
+        with few_collections(), progress(title, len(self.chosen), SystemClock().monotonic) as on_progress:
             return simulate_rollout(
                 self.world.snapshot,
                 self.chosen,
@@ -317,6 +319,7 @@ def _made(request: _Request, connection: Connection) -> Plan:
         scheduler=Scheduler(given_config or agents_configuration(world.agents), world.version),
         stays=stays,
         moves=movable_pods(world.snapshot, stays),
+        moves_in_zone=movable_in_zone(world.snapshot, stays),
         request=request,
     )
     wanted = Order(request.line) if request.line else policy.order
@@ -389,7 +392,7 @@ def _from_dump(path: Path) -> _World:
     dump = dump_of(path)
     version, note = supported(dump.header.kube_version)
     notes = [
-        "a dump has no annotations: holds, measured durations and the age of needs are unknown",
+        "a dump has no annotations: holds, measured durations and the time since a node needs a reboot are unknown",
         *([note] if note else []),
         *_unread(dump.snapshot),
     ]
@@ -411,8 +414,8 @@ def _unread(snapshot: Snapshot) -> list[str]:
 
 
 def _view(node: Node) -> NodeView:
-    """Returns the view that the gates have of a Node in a dump. The node-lifecycle controller's taints show whether the
-    Node was ready."""
+    """Returns a Node of a dump in the form that the gates read. The taints of the node-lifecycle controller show
+    whether the Node was ready."""
     return NodeView(
         name=node.name,
         uid=node.uid,
@@ -442,8 +445,8 @@ def _chosen(world: _World, request: _Request) -> tuple[str, ...]:
 
 
 def _is_wanted_down(view: NodeView, now: datetime) -> bool:
-    """Whether a person has put the node into maintenance or drained it, or has requested that. Such a request leads to
-    no reboot."""
+    """Whether the node is in maintenance, or a person has requested a drain or maintenance. The agent reboots no such
+    node."""
     if phase_of(view) == Phase.MAINTENANCE:
         return True
     request = request_of(view)
@@ -472,9 +475,9 @@ def _left_alone(world: _World) -> list[str]:
 
 
 def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:
-    """Returns the cluster as it was before any node started, with a note.
+    """Returns the cluster without the cordons of nodes that are rebooting or in maintenance, and a note.
 
-    The plan assumes that nodes with a claim have not begun, and that nodes in maintenance are back in service.
+    The plan assumes that a rebooting node has not begun, and that a node in maintenance is back in service.
     """
     kept = {view.name for view in world.views if phase_of(view) == Phase.MAINTENANCE}
     begun = {view.name for view in world.views if works(view) and view.name in chosen} - kept
@@ -528,11 +531,11 @@ def _no_such_setting(text: str, name: str) -> str:
 
 
 def _what_changes_a_plan() -> str:
-    return f"What changes a plan: {listed([flag(each) for each in _FOLLOWED], most=len(_FOLLOWED))}"
+    return f"The settings that change a plan: {listed([flag(each) for each in _FOLLOWED], most=len(_FOLLOWED))}"
 
 
 def _without_effect(changed: Mapping[str, Any]) -> list[str]:
-    """Returns a note on settings of --set that do not change a plan. Returns no note if there are none."""
+    """Returns a note on the settings of --set that do not change a plan; no note if every setting does."""
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []
@@ -557,8 +560,8 @@ def _durations(world: _World, policy: Policy, request: _Request) -> tuple[Durati
     if boot is None and measured.measured:
         notes.append(
             f"{count_of(measured.measured, 'node')} of {len(world.views)} "
-            f"{'says' if measured.measured == 1 else 'say'} how long the last reboot took; the plan uses their "
-            "median for the others"
+            f"{'says' if measured.measured == 1 else 'say'} how long the last reboot took; the plan uses the "
+            "median for the other nodes"
         )
     elif boot is None:
         assumed.append("--boot")
@@ -582,7 +585,7 @@ def _durations(world: _World, policy: Policy, request: _Request) -> tuple[Durati
 
 
 def _not_foreseen(policy: Policy) -> list[str]:
-    """Returns a note on the gates that the plan cannot simulate and assumes to say yes."""
+    """Returns a note on the gates that the plan cannot simulate. The plan assumes that these gates never refuse."""
     found = unforeseen(policy)
     return [f"the plan does not foresee {', '.join(found)}"] if found else []
 

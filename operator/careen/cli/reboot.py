@@ -19,7 +19,7 @@ from careen.report.fleet_report import phase_of
 @click.argument("node")
 @click.option("--reason", default="", metavar="TEXT", help="The reason; `careen why` and the history show it.")
 @click.option(
-    "--now", "is_now", is_flag=True, help="Reboot even outside the maintenance window and within the minimum interval."
+    "--now", "is_now", is_flag=True, help="Ignore the maintenance windows and the minimum interval between reboots."
 )
 @click.option(
     "--no-wait", is_flag=True, help="Return at once; by default the command waits until the node has rebooted."

@@ -35,7 +35,7 @@ from careen.shadow.shadow import Shadow
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
-from scheduler_core.learning.kept_belief import to_mapping
+from scheduler_core.learning.stored_estimate import to_mapping
 from scheduler_core.values import Value
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _SECONDS_PER_LINE: Final = 30.0
 _LOOP_SECONDS: Final = 120.0  # a list of 150,000 pods is one step of the loop
 
 
-class Asked(Value, kw_only=True):
+class Options(Value, kw_only=True):
     """The options of the command. If `seconds` and `bindings` are None, the command runs until it is interrupted."""
 
     seconds: int | None
@@ -121,7 +121,7 @@ def shadow(
     Without --once, --for or --bindings it runs until it is interrupted, and then prints the table. Exit code 0: they
     agree. 3: they agree so rarely that the scheduler probably has another configuration than careen was given. 4: no
     bound pod could be compared."""
-    asked = Asked(
+    options = Options(
         seconds=seconds or (_ONCE_SECONDS if once and bindings is None else None),
         bindings=bindings,
         snapshot=snapshot,
@@ -132,18 +132,18 @@ def shadow(
         metrics_port=metrics_port,
         output=output,
     )
-    raise click.exceptions.Exit(connection.ask(lambda cluster: _run(cluster, asked)))
+    raise click.exceptions.Exit(connection.ask(lambda cluster: _run(cluster, options)))
 
 
-async def _run(cluster: Cluster, asked: Asked) -> int:
+async def _run(cluster: Cluster, options: Options) -> int:
     """Builds the shadow, follows the cluster until the command ends, and closes the connections. Returns the exit
     code."""
     release = await server_version(cluster.api)
     version, note = supported(release)
-    configuration, agents_note = await _configuration(cluster, asked.configuration)
+    configuration, agents_note = await _configuration(cluster, options.configuration)
     scheduler = Scheduler(configuration, version)
     notes = tuple(each for each in (note, agents_note) if each)
-    run = _Run(cluster, asked, scheduler, release, notes)
+    run = _Run(cluster, options, scheduler, release, notes)
     try:
         return await run.follow()
     finally:
@@ -163,10 +163,10 @@ class _Run:
     """One run of `careen shadow`."""
 
     def __init__(
-        self, cluster: Cluster, asked: Asked, scheduler: Scheduler, release: str, notes: tuple[str, ...]
+        self, cluster: Cluster, options: Options, scheduler: Scheduler, release: str, notes: tuple[str, ...]
     ) -> None:
         self._cluster = cluster
-        self._asked = asked
+        self._options = options
         self._release = release
         self._notes = notes
         self._monotonic = cluster.clock.monotonic
@@ -175,7 +175,7 @@ class _Run:
         api = ClusterApi(self._transport, cluster.clock, chance=random.random)
         cache = ClusterCache()
         self._shadow = Shadow(
-            cache, scheduler, profiles=_profiles(asked, scheduler), monotonic=self._monotonic, now=cluster.clock.now
+            cache, scheduler, profiles=_profiles(options, scheduler), monotonic=self._monotonic, now=cluster.clock.now
         )
         self._feed = ClusterFeed(
             api,
@@ -185,7 +185,7 @@ class _Run:
             audience=self._shadow,
             chance=random.random,
         )
-        self._following = Following(self._feed, self._shadow, self._look)
+        self._following = Following(self._feed, self._shadow, self._on_step)
         self._heartbeat = Heartbeat(self._monotonic)
         self._server: HttpServer | None = None
         self._is_interrupted = self._is_asked_to_end = self._is_dump_wanted = False
@@ -204,7 +204,7 @@ class _Run:
         snapshot = self._feed.cache.snapshot()
         say(
             f"follows {count_of(len(snapshot.nodes), 'node')} and {count_of(len(snapshot.placed_pods), 'pod')}; "
-            f"{'ends by itself' if self._asked.seconds or self._asked.bindings else 'Ctrl-C prints the table'}",
+            f"{'ends by itself' if self._options.seconds or self._options.bindings else 'Ctrl-C prints the table'}",
             err=True,
         )
         while not self._is_over():
@@ -212,7 +212,7 @@ class _Run:
             if self._is_dump_wanted and not self._is_over():
                 await self._write_dump()
         # After SIGTERM nobody waits for a list of the whole cluster.
-        if self._asked.snapshot and not self._is_asked_to_end:
+        if self._options.snapshot and not self._is_asked_to_end:
             await self._write_dump()
         self._print()
         return exit_code(self._shadow.tally)
@@ -225,7 +225,7 @@ class _Run:
             self._server.close()
 
     def _is_over(self) -> bool:
-        seconds, bindings = self._asked.seconds, self._asked.bindings
+        seconds, bindings = self._options.seconds, self._options.bindings
         return (
             self._is_interrupted
             or (seconds is not None and self._monotonic() - self._began >= seconds)
@@ -234,8 +234,8 @@ class _Run:
 
     # ---- for people ----
 
-    def _look(self) -> None:
-        """Prints progress and new disagreements. Called between two comparisons."""
+    def _on_step(self) -> None:
+        """Prints progress and new disagreements. `Following` calls it between two comparisons."""
         self._heartbeat.expect_within(_LOOP_SECONDS, "follows the cluster")
         troubled = ", ".join(sorted(self._feed.troubles))
         self._heartbeat.hold_readiness(f"cannot follow {troubled}" if troubled else "")
@@ -250,13 +250,13 @@ class _Run:
         if missing := sorted(self._feed.missing):
             wanting = ", ".join(missing)
             why = next((f": {error}" for error in self._feed.troubles.values()), "")
-            return f"has not listed {wanting} yet{why}"
+            return f"waits for the list of {wanting}{why}"
         tally = self._shadow.tally
         share = f", {100 * tally.agreement:.1f} % agree" if tally.agreement is not None else ""
         return f"{count_of(tally.compared, 'pod')} compared{share}{f'; cannot follow {troubled}' if troubled else ''}"
 
     def _print(self) -> None:
-        snapshot, last = self._feed.cache.snapshot(), self._asked.last
+        snapshot, last = self._feed.cache.snapshot(), self._options.last
         followed = Followed(
             seconds=self._monotonic() - self._began,
             nodes=len(snapshot.nodes),
@@ -267,7 +267,7 @@ class _Run:
         )
         tally = self._shadow.tally
         show(
-            self._asked.output,
+            self._options.output,
             text=lambda width: shadow_text(tally, followed, last=last, width=width),
             value=lambda: shadow_json(tally, followed, last=last),
         )
@@ -275,10 +275,10 @@ class _Run:
     # ---- for others ----
 
     def _serve(self) -> None:
-        if self._asked.metrics_port is None:
+        if self._options.metrics_port is None:
             return
         metrics = ShadowMetrics(self._shadow.tally, self._traffic)
-        host, port = self._asked.metrics_host, self._asked.metrics_port
+        host, port = self._options.metrics_host, self._options.metrics_port
         try:
             self._server = HttpServer(host, port, heartbeat=self._heartbeat, exposition=metrics.exposition)
         except OSError as error:
@@ -305,7 +305,7 @@ class _Run:
             self._is_interrupted = self._is_asked_to_end = True
 
         def want_dump() -> None:
-            self._is_dump_wanted = self._asked.snapshot is not None
+            self._is_dump_wanted = self._options.snapshot is not None
 
         loop = asyncio.get_running_loop()
         # Only the main thread of a process hears signals.
@@ -316,19 +316,19 @@ class _Run:
 
     async def _write_dump(self) -> None:
         self._is_dump_wanted = False
-        target = self._asked.snapshot
-        assert target is not None, "a dump is wanted only with --snapshot"
+        target = self._options.snapshot
+        assert target is not None, "only --snapshot requests a dump"
         _, size = await write_snapshot(self._cluster, self._release, target, self._learnt)
         say(f"{target}: {size:,} bytes compressed", err=True)
 
     def _learnt(self) -> Mapping[str, Any] | None:
-        belief = self._shadow.learnt
-        return None if belief is None else to_mapping(belief, self._feed.cache.snapshot())
+        estimate = self._shadow.learnt
+        return None if estimate is None else to_mapping(estimate, self._feed.cache.snapshot())
 
 
-def _profiles(asked: Asked, scheduler: Scheduler) -> tuple[str, ...]:
+def _profiles(options: Options, scheduler: Scheduler) -> tuple[str, ...]:
     known = tuple(scheduler.runners)
-    for name in asked.profiles:
+    for name in options.profiles:
         if name not in known:
             raise BadInput(f"--profile: there is no profile {name!r} in the configuration; it has {listed(known)}")
-    return asked.profiles or known
+    return options.profiles or known

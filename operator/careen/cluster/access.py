@@ -51,7 +51,7 @@ class Right(Value, kw_only=True):
     part: OptionalRight | None = None
 
     def is_asked_by(self, request: Request) -> bool:
-        """Whether this request needs the right."""
+        """Whether the API server allows this request only with this right."""
         asked = asked_for(request.path)
         verb = ("get" if asked.name else "list") if request.method == "GET" else _VERBS[request.method]
         return (
@@ -112,11 +112,11 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             because="the agent must notice another coordinator, such as kured",
             part=OptionalRight.COORDINATORS,
         ),
-        Right(verb="list", resource="pods", because="the pods of the node are drained"),
+        Right(verb="list", resource="pods", because="the agent finds the pods of its node before it drains the node"),
         Right(
             verb="get",
             resource="pods",
-            because="the agent must distinguish an evicted pod from a missing API, and its own DaemonSet from another",
+            because="the agent checks whether an evicted pod is gone, and which DaemonSet controls the agent's own pod",
         ),
         Right(
             verb="create",
@@ -186,18 +186,18 @@ FORECAST_RIGHTS: tuple[Right, ...] = tuple(
     Right(verb="list", resource=resource, group=group, because=why, part=OptionalRight.FORECAST)
     for group, resource, why in (
         ("batch", "jobs", "the forecast says which evicted pods a Job does not replace"),
-        ("policy", "poddisruptionbudgets", "the forecast says which budgets hold an eviction"),
+        ("policy", "poddisruptionbudgets", "the forecast says which budgets delay an eviction"),
         ("", "namespaces", "the forecast resolves namespace selectors of pod affinity"),
-        ("", "services", "the forecast finds the default spread constraints of a pod"),
-        ("", "persistentvolumeclaims", "the forecast follows a pod's volumes"),
+        ("", "services", "the default topology spread constraints of a pod depend on the Services that select it"),
+        ("", "persistentvolumeclaims", "the forecast finds the volumes of a pod"),
         ("", "persistentvolumes", "the forecast knows where a volume can be attached"),
         ("storage.k8s.io", "storageclasses", "the forecast knows how a volume is bound"),
-        ("storage.k8s.io", "csinodes", "the forecast counts a node's volumes"),
-        ("storage.k8s.io", "csidrivers", "the forecast counts a node's volumes"),
-        ("storage.k8s.io", "csistoragecapacities", "the forecast knows where a volume can be made"),
-        ("storage.k8s.io", "volumeattachments", "the forecast counts a node's volumes"),
-        ("resource.k8s.io", "resourceclaims", "the forecast follows a pod's devices"),
-        ("resource.k8s.io", "deviceclasses", "the forecast follows a pod's devices"),
+        ("storage.k8s.io", "csinodes", "the forecast counts the volumes that a node can still attach"),
+        ("storage.k8s.io", "csidrivers", "the forecast counts the volumes that a node can still attach"),
+        ("storage.k8s.io", "csistoragecapacities", "the forecast knows where a volume can be created"),
+        ("storage.k8s.io", "volumeattachments", "the forecast counts the volumes that a node can still attach"),
+        ("resource.k8s.io", "resourceclaims", "the forecast finds the devices that a pod claims"),
+        ("resource.k8s.io", "deviceclasses", "the forecast finds the devices that a pod claims"),
     )
 )
 

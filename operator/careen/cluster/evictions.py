@@ -59,8 +59,8 @@ class Evicted(Value, kw_only=True):
 
 
 async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evicted:
-    """Sends one eviction request. Every answer of the server is an outcome, and so is a lost answer, so this function
-    raises no `ClusterError`."""
+    """Sends one eviction request. Every response of the server is an outcome, and so is a lost response, so this
+    function raises no `ClusterError`."""
     path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     query = {"dryRun": "All"} if dry_run else {}
     try:
@@ -86,8 +86,8 @@ async def allowed_disruptions(api: ClusterApi) -> dict[str, int]:
 
 
 def _judged(error: Refused) -> EvictAnswer:
-    """Returns an answer that shows who refused: a budget, admission, or a part that did not examine the eviction, such
-    as the authorizer or a proxy."""
+    """Returns what refused the eviction: a disruption budget, admission, or something that never examined the eviction,
+    such as the authorizer or a proxy."""
     if isinstance(error, TooManyRequests) and _BUDGET.search(error.message):
         return EvictAnswer.BUDGET
     if OWN_POLICY in error.message:
@@ -118,8 +118,8 @@ def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
 
 
 async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: NotFound | NotServed) -> Evicted:
-    """Finds out what a 404 means. A server or proxy without the eviction API answers 404 too. Only a 404 for the pod
-    itself proves that the pod is gone."""
+    """Finds out what a 404 response to an eviction means. A server or proxy without the eviction API answers 404 too.
+    Only a 404 for the pod itself proves that the pod is gone."""
     try:
         head = await api.get(path, objects.ObjectHead)
     except NotFound:
@@ -128,12 +128,12 @@ async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: N
         return Evicted(answer=EvictAnswer.UNCLEAR, detail=str(again))
     if head.metadata.uid != pod.uid:
         return Evicted(answer=EvictAnswer.GONE, detail="another pod has this name now")
-    return Evicted(answer=EvictAnswer.BARRED, detail=f"the pod exists, but its eviction was answered with: {error}")
+    return Evicted(answer=EvictAnswer.BARRED, detail=f"the pod exists, but its eviction got the answer: {error}")
 
 
 def _explain_conflict(error: Conflict) -> Evicted:
-    """Finds out what a 409 means. If it mentions the UID, another pod now has this name. Any other conflict is a race
-    in the server."""
+    """Finds out what a 409 response to an eviction means. If its message mentions the UID, another pod now has this
+    name. Any other conflict is a race in the server."""
     if "uid" in error.message.lower():
         return Evicted(answer=EvictAnswer.GONE, detail="another pod has this name now")
     return _said(EvictAnswer.UNCLEAR, error)

@@ -25,10 +25,11 @@ _SHOWN_HOLDERS = 3
 
 
 async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[str, ...]:
-    """Returns a sentence for each other coordinator. `namespace` and `name` are the agents' own DaemonSet, which does
-    not count.
+    """Returns a sentence for each other coordinator. `namespace` and `name` are those of the agents' own DaemonSet,
+    which does not count.
 
-    Finds DaemonSets with pods whose image is named kured, and kured's lock with a claim or a pause in it.
+    Finds DaemonSets with pods whose image is named kured, and DaemonSets whose lock annotation contains a claim or a
+    pause.
     """
     found: list[str] = []
     for each in await _daemonsets(api):
@@ -86,9 +87,9 @@ def _held(annotation: str | None) -> str:
     claims."""
     content = parse(annotation)
     if isinstance(content, Garbage):
-        return "it cannot be understood"
+        return "careen cannot read the lock's content"
     if content.is_paused:
-        return "it is held by hand"
+        return "a person has paused the lock"
     return f"held by {_names(content)}" if content.entries else ""
 
 

@@ -1,8 +1,9 @@
-"""The few fields of API objects that careen reads, as msgspec structs, and their conversion to the core's values.
+"""The few fields of API objects that careen reads, as msgspec structs, and their conversion to the values of
+`careen.core`.
 
-Every answer of an API server has the fields without a default: Go writes them whatever their value (`json:"name"`, or a
-struct that is not a pointer). Decoding refuses an answer without them, and `wire/answers.py` reports the answer as
-unclear. Fields that Go omits when empty (`omitempty`) have a default.
+A field without a default is in every response of an API server, because Go writes the field even if it is empty
+(`json:"name"`, or a struct that is not a pointer). Decoding refuses a response without it, and `wire/answers.py`
+reports the response as unclear. A field that Go omits when empty (`omitempty`) has a default.
 
 Decoding skips unknown fields, so a Node of 6 KB costs only the memory of the fields below. With `gc=False` the cyclic
 collector does not walk thousands of objects that cannot form cycles.
@@ -131,11 +132,17 @@ class Toleration(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     effect: str = ""
 
 
+class SpreadConstraint(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    topology_key: str = ""
+    when_unsatisfiable: str | None = None
+
+
 class PodSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     node_name: str = ""
     priority: int | None = None
     volumes: list[Volume] | None = None
     tolerations: list[Toleration] | None = None
+    topology_spread_constraints: list[SpreadConstraint] | None = None
 
 
 class PodStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -237,9 +244,9 @@ class LockObject(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
-    """Returns the core's view of a Node. Without `all_annotations`, for lists of many Nodes, it has only careen's and
-    kured's annotations and no history of reboots. No decision needs the other annotations, and for thousands of Nodes
-    they take megabytes."""
+    """Returns the Node as the value that `careen.core` decides on. Without `all_annotations`, for lists of many Nodes,
+    the value has only careen's and kured's annotations and no history of reboots. No decision needs the other
+    annotations, and for thousands of Nodes they take megabytes."""
     annotations = node.metadata.annotations or _NOTHING
     if not all_annotations:
         annotations = {
@@ -266,7 +273,8 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
 
 
 def _set_by(node: Node, field: str) -> tuple[str, ...]:
-    """Returns the managers of this field of the spec; empty if the server does not record them."""
+    """Returns the names of the field managers that own this field of the Node's spec; empty if the server does not
+    record them."""
     if not isinstance(node, ManagedNode):
         return ()
     return tuple(
@@ -307,7 +315,7 @@ def _sets(managed: ManagedFields, field: str) -> bool:
 
 
 def pod_view(pod: Pod) -> PodView:
-    """Returns the core's view of a pod."""
+    """Returns the Pod as the value that `careen.core` decides on."""
     meta = pod.metadata
     owner = controller_of(meta)
     return PodView(
@@ -327,13 +335,14 @@ def pod_view(pod: Pod) -> PodView:
         deletion_grace_seconds=_grace(meta.deletion_grace_period_seconds),
         created_at=None if meta.creation_timestamp is None else bounded(meta.creation_timestamp),
         tolerates_cordon=any(_tolerates_cordon(each) for each in pod.spec.tolerations or ()),
+        spreads_over_zones=any(_spreads_over_zones(each) for each in pod.spec.topology_spread_constraints or ()),
         came_bound=_came_bound(pod),
     )
 
 
 def _end(at: datetime | None) -> datetime | None:
-    """Returns when the pod should be gone. For a terminating pod this is never None, even if the grace period lasts for
-    centuries."""
+    """Returns when a terminating pod should be gone; None for any other pod. For a terminating pod the result is never
+    None, even if the grace period lasts for centuries."""
     return None if at is None else bounded(at) or LATEST
 
 
@@ -350,6 +359,10 @@ def _came_bound(pod: Pod) -> bool | None:
     if not isinstance(pod, ManagedPod) or not pod.metadata.managed_fields:
         return None
     return any(not each.subresource and _sets(each, "f:nodeName") for each in pod.metadata.managed_fields)
+
+
+def _spreads_over_zones(constraint: SpreadConstraint) -> bool:
+    return constraint.topology_key == keys.ZONE and constraint.when_unsatisfiable == "DoNotSchedule"
 
 
 def _tolerates_cordon(toleration: Toleration) -> bool:
@@ -372,8 +385,8 @@ def controller_of(meta: Meta) -> OwnerReference:
 
 
 def owner_health(kind: str, workload: Workload) -> OwnerHealth:
-    """Returns how many replicas the controller wants and how many are ready. If the controller does not say, it wants
-    1, the API's default for `replicas` and for a Job's `parallelism`."""
+    """Returns how many replicas the controller wants and how many are ready. If its `replicas` or a Job's `parallelism`
+    is not set, it wants 1, the API's default."""
     wanted = workload.spec.parallelism if kind == "Job" else workload.spec.replicas
     ready = workload.status.ready if kind == "Job" else workload.status.ready_replicas
     return OwnerHealth(

@@ -1,9 +1,10 @@
-"""Every action that an agent can take. The docstring of an action says what the shell must do. Repeating an action does
+"""Every action that an agent can take. The docstring of an action says what the agent must do. Repeating an action does
 no harm, or a resourceVersion guards it.
 
-The shell applies the actions of a decision in order. It stops at the first action whose success is not certain. After
-an unclear answer (timeout, lost connection, 5xx) the write may still land. So the next turn reads the objects again,
-and its writes carry the resourceVersion that it read: if both writes reach the server, the second one gets a conflict.
+The agent applies the actions of a decision in order. It stops at the first action whose success is not certain. After
+an unclear result (timeout, lost connection, 5xx) the API server may still carry out the write. So the next round of the
+agent's loop (observe, decide, apply) reads the objects again. Its writes carry the resourceVersion that was read: if
+both writes reach the server, the second one gets a conflict.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from scheduler_core.values import Value
 
 class PatchNode(Value, kw_only=True):
     """Patch the agent's own Node with one JSON merge patch, guarded by its resourceVersion: the API server applies all
-    of it or nothing. A 409 ends the turn.
+    of the patch or nothing. A 409 ends this round of the agent's loop.
 
     `None` as the value of a label or annotation removes the key. `taints` is the whole list, because a merge patch
     replaces lists; None leaves the taints as they are.
 
-    The shell must not send the patch after the uptime `send_before`. If the patch `adds_taint`, the shell sends it
-    under the field manager `keys.TAINT_MANAGER`, which later proves that careen set the taint.
+    The agent must not send the patch once the host's uptime has reached `send_before`. If the patch `adds_taint`, the
+    agent sends it under the field manager `keys.TAINT_MANAGER`, which later proves that careen set the taint.
     """
 
     purpose: str
@@ -47,7 +48,7 @@ class PatchNode(Value, kw_only=True):
 
 class WriteLock(Value, kw_only=True):
     """Replace the lock annotation on the DaemonSet, if the DaemonSet still has the UID and resourceVersion that the
-    turn read. If `content` is None, remove the annotation."""
+    agent read in this round of its loop. If `content` is None, remove the annotation."""
 
     purpose: str
     expected_resource_version: str
@@ -56,8 +57,8 @@ class WriteLock(Value, kw_only=True):
 
 
 class ConfirmClaim(Value, kw_only=True):
-    """Read the lock again, consistently. If it no longer holds the claim or is paused (`lock.confirms`), end the
-    turn."""
+    """Read the lock again with a consistent read. End this round of the agent's loop if the lock is paused or no longer
+    contains the claim (`lock.confirms`)."""
 
     claim: str
     node: str
@@ -66,23 +67,23 @@ class ConfirmClaim(Value, kw_only=True):
 class EvictPod(Value, kw_only=True):
     """One pod to evict, identified by its UID. If `grace_seconds` is None, the pod's own grace period applies.
 
-    `comer_of` is the owner (`drain_plan.owner_of`) of a pod that was created after the cordon: the memory counts such
-    pods by owner. It is empty for any other pod.
+    For a pod that was created after the cordon, `new_pod_owner` is the UID of its owner (`drain_plan.owner_of`),
+    because the agent counts the evictions of such pods by owner. For any other pod `new_pod_owner` is empty.
     """
 
     namespace: str
     name: str
     uid: str
     grace_seconds: int | None = None
-    comer_of: str = ""
+    new_pod_owner: str = ""
 
 
 class Evict(Value, kw_only=True):
-    """Request the evictions of these pods, `parallel` at a time, each with the pod's UID as a precondition. A failure
-    does not end the turn.
+    """Request the evictions of these pods, `parallel` at a time, each with the pod's UID as a precondition. After a
+    failure the agent goes on with the next action.
 
-    The shell adds each answer to the memory with `memory.after_eviction`. After a timeout the shell may send the same
-    request again, because the UID protects a new pod of the same name.
+    The agent adds each response of the API server to its memory with `memory.after_eviction`. After a timeout the agent
+    may send the same request again, because the UID protects a new pod of the same name.
     """
 
     pods: tuple[EvictPod, ...]
@@ -90,13 +91,15 @@ class Evict(Value, kw_only=True):
 
 
 class AskReboot(Value, kw_only=True):
-    """Ask the host to reboot, at most `within_seconds` after the answer of ConfirmClaim. After that time the shell ends
-    the turn and does not ask.
+    """Ask the host to reboot, at most `within_seconds` after the API server's response to ConfirmClaim. After that time
+    the agent ends this round of its loop and does not ask.
 
-    The shell must not ask the host after the uptime `send_before`: by then another process may have concluded that the
-    process which announced the reboot is dead.
+    The agent must not ask the host once the host's uptime has reached `send_before`: by then another process of this
+    node's agent may have concluded that this process, which recorded on the Node that a reboot follows, is dead, and
+    may have taken over.
 
-    The shell calls `memory.before_reboot_asked` before it asks, and `memory.after_reboot_asked` with the host's answer.
+    The agent calls `memory.before_reboot_asked` before it asks, and `memory.after_reboot_asked` with the result of the
+    reboot command.
     """
 
     within_seconds: float
@@ -104,12 +107,12 @@ class AskReboot(Value, kw_only=True):
 
 
 class SilenceAlerts(Value):
-    """Ask Alertmanager to silence this node's alerts, with a deadline of a few seconds. A failure does not end the
-    turn."""
+    """Ask Alertmanager to silence this node's alerts, with a deadline of a few seconds. After a failure the agent goes
+    on with the next action."""
 
 
 class PostEvent(Value, kw_only=True):
-    """Post a Kubernetes Event on the agent's own Node. If that fails, the turn goes on."""
+    """Post a Kubernetes Event on the agent's own Node. After a failure the agent goes on with the next action."""
 
     code: Code
     sentence: str
@@ -120,7 +123,7 @@ class PostEvent(Value, kw_only=True):
 
 
 class Occasion(StrEnum):
-    """An occasion on which careen sends a message to people. The first three are kured's."""
+    """An occasion on which careen sends a message to people. kured sends messages on the first three too."""
 
     DRAIN = "drain"
     REBOOT = "reboot"
@@ -132,8 +135,8 @@ class Occasion(StrEnum):
 
 
 class Notify(Value, kw_only=True):
-    """Send a message to people in the background, without delaying the turn. The shell sends one message for each
-    occasion of a claim."""
+    """Send a message to people in the background, without delaying the next action. The agent sends at most one message
+    for each occasion of a claim."""
 
     occasion: Occasion
     sentence: str

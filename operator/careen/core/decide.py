@@ -1,4 +1,5 @@
-"""Decides what a node does in a turn: `decide` calls the step of the node's phase. The steps are in `steps/`."""
+"""Decides what a node does in one turn, that is, in one round of the agent's loop (observe, decide, apply): `decide`
+calls the step of the node's phase. The steps are the functions in `steps/`, one file per phase."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ from careen.core.steps import (
     verifying,
     waiting,
 )
-from careen.core.steps.shared import looking_behind
+from careen.core.steps.shared import holder_checks
 from careen.core.writing import Status, Stay, Transition, move, stay, stored_refusals, want
 
 STEPS: dict[Phase, Callable[[Situation], Decision]] = {
@@ -59,8 +60,8 @@ _RECONCILE_SECONDS = 30.0  # an idle node that has just started reads an unreada
 
 
 def decide(observation: Observation, policy: Policy) -> Decision:
-    """Return the decision of this turn. There is one for every observation, even if the Node or its record cannot be
-    read."""
+    """Return the decision of this round of the agent's loop. There is a decision for every observation, even if the
+    Node or its record cannot be read."""
     node = observation.node
     if isinstance(node, Unknown):
         return _powerless(observation, Code.NODE_UNKNOWN, f"the Node cannot be read: {node.why}")
@@ -95,16 +96,16 @@ def _can_be_undone(situation: Situation) -> bool:
 
 
 def _is_new_boot(situation: Situation) -> bool:
-    """Whether the host runs a new boot: not the boot that the reboot under this claim ends, and not a boot that the
-    agent already verifies. A new boot moves a node of any phase to Verifying."""
+    """Whether the host has booted since the claim began, and the agent does not yet verify that boot. A new boot moves
+    a node of any phase to Verifying."""
     progress = situation.progress
     is_seen = progress.verify_started is not None and is_same_boot(progress.verify_started.boot, situation.boot)
     return bool(progress.boot_left) and not is_same_boot(situation.boot, progress.boot_left) and not is_seen
 
 
 def _disown_cordon(situation: Situation) -> Decision | None:
-    """Record that a person removed careen's cordon. Otherwise the agent would take a later cordon for careen's.
-    Draining has its own rule: there an uncordon ends the drain."""
+    """Record that another client removed careen's cordon. Otherwise the agent would think that careen set a later
+    cordon by that client too. In the phase Draining another rule holds: an uncordon ends the drain."""
     progress = situation.progress
     if (
         not progress.is_cordoned_by_us
@@ -124,11 +125,12 @@ def _disown_cordon(situation: Situation) -> Decision | None:
 
 
 def _reconcile(situation: Situation) -> Decision | None:
-    """Compare the lock with the Node, in every turn that reads the lock. An idle node reads the lock for this
-    comparison after its agent's start, some time after it released a claim, and from time to time.
+    """Compare the lock with the Node, in every round of the agent's loop that reads the lock. An idle node reads the
+    lock for this comparison after its agent's start, some time after it released a claim, and from time to time.
 
-    If the host asks for a reboot, the idle node taints itself before it makes the comparison. The exception is a Node
-    whose record was wiped: the patch with the taint would remove the last traces of the lost record.
+    If the host asks for a reboot, the agent of an idle node first sets the soft taint and compares later. The exception
+    is a Node whose record was wiped: the patch with the taint would remove the last traces of the lost record, so the
+    agent compares first.
     """
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
@@ -137,23 +139,23 @@ def _reconcile(situation: Situation) -> Decision | None:
             return None
         if isinstance(seen.lock, NotAsked):
             # Even if the lock was read a moment ago: the next write would remove the announcement from the Node.
-            is_due = memory.behind.holders_not_before <= seen.uptime or recovering.says_announced(situation.node)
+            is_due = memory.holder_check.holders_not_before <= seen.uptime or recovering.says_announced(situation.node)
             return want(situation, Evidence.LOCK) if is_due else None
     found = recovering.decide(situation)
-    return _looked_idle(situation) if found is None and situation.phase is Phase.IDLE else found
+    return _idle_with_lock(situation) if found is None and situation.phase is Phase.IDLE else found
 
 
-def _looked_idle(situation: Situation) -> Decision:
-    """Decide for an idle node that has read the lock and holds no claim. It tidies the line of waiting nodes and checks
-    the holders, because perhaps no waiting node is left to do so."""
-    looked = idle.tidy_line(situation) or looking_behind.look(situation)
+def _idle_with_lock(situation: Situation) -> Decision:
+    """Decide for an idle node that has read the lock and holds no claim. Its agent removes nodes that no longer wait
+    from the line in the lock, and checks the nodes that hold claims: perhaps no waiting node is left to do so."""
+    looked = idle.tidy_line(situation) or holder_checks.look(situation)
     if isinstance(looked, Decision):
         return looked
     memory, uptime, is_known = looked.memory, situation.seen.uptime, not isinstance(situation.seen.lock, Unknown)
     is_past = memory.lock_due is None or memory.lock_due <= uptime
-    due = idle.next_lock_look(looked) if is_known and is_past else memory.lock_due
-    behind = replace(memory.behind, holders_not_before=uptime + _RECONCILE_SECONDS)
-    memory = replace(memory, is_reconciled=is_known, lock_due=due, behind=behind)
+    due = idle.next_lock_read(looked) if is_known and is_past else memory.lock_due
+    check = replace(memory.holder_check, holders_not_before=uptime + _RECONCILE_SECONDS)
+    memory = replace(memory, is_reconciled=is_known, lock_due=due, holder_check=check)
     return idle.decide(looked.with_memory(memory))
 
 
@@ -162,8 +164,8 @@ def _is_reconciled(memory: Memory, uptime: float) -> bool:
 
 
 def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
-    """Return the memory for this Node. If the Node was recreated (another UID), the memory keeps only the outcome of
-    the last announced reboot, the claim and the number of agents."""
+    """Return the memory for this Node. If the Node was recreated (another UID), the memory keeps only three things:
+    what became of the last reboot that this process prepared, the claim, and the number of agents."""
     memory = seen.memory
     if memory.node_uid != node.uid:
         memory = Memory(node_uid=node.uid, reboot=memory.reboot, held=memory.held, agents=memory.agents)
@@ -172,9 +174,9 @@ def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
     if not isinstance(seen.lock, LockReading):
         return memory
     content = seen.lock.content
-    late = memory.behind.overdue if isinstance(content, Garbage) else _overdue(content)
+    late = memory.holder_check.overdue if isinstance(content, Garbage) else _overdue(content)
     agents = memory.agents if seen.lock.agents is None else seen.lock.agents
-    return replace(memory, agents=agents, behind=replace(memory.behind, overdue=late))
+    return replace(memory, agents=agents, holder_check=replace(memory.holder_check, overdue=late))
 
 
 def _overdue(content: LockContent) -> tuple[tuple[str, str], ...]:
@@ -205,14 +207,16 @@ def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: s
 
 
 def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:
-    """Return the decision that does nothing, because none is possible without the Node and its record. It reports the
-    reason once."""
+    """Return a decision without changes, because the Node or its record cannot be read. The decision reports the reason
+    once."""
     shown = observation.node.annotations.get(keys.PHASE, "") if isinstance(observation.node, NodeView) else ""
-    is_news = isinstance(observation.node, NodeView) and observation.memory.told.code != code.value
+    is_news = isinstance(observation.node, NodeView) and observation.memory.reported.code != code.value
     return Decision(
         phase=Phase(shown) if shown and is_phase(shown) else Phase.IDLE,
         reason=Reason(code=code, sentence=sentence),
-        memory=replace(observation.memory, told=replace(observation.memory.told, code=code.value), stranger=None),
+        memory=replace(
+            observation.memory, reported=replace(observation.memory.reported, code=code.value), stranger=None
+        ),
         look_again_seconds=_LOOK_SECONDS,
         actions=(PostEvent(code=code, sentence=sentence, is_warning=True),) if is_news else (),
     )

@@ -1,7 +1,8 @@
-"""The types of a decision: phase, ordered actions, reason, refusals, and the time until the next turn.
+"""The types of a decision: phase, ordered actions, reason, refusals, and the time until the next turn. A turn is one
+round of the agent's loop: observe, decide, apply.
 
-A decision whose `wants` is not empty is provisional. The shell applies none of its actions, but observes the wanted
-evidence and decides again in the same turn. Evidence that the shell cannot observe becomes `Unknown`.
+A decision whose `wants` is not empty is provisional. The agent applies none of its actions, but reads the wanted facts
+and decides again in the same turn. A fact that the agent cannot read becomes `Unknown`.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ _OF_CLUSTER = frozenset(
 
 
 class Refusal(Value, kw_only=True):
-    """The answer of a gate that forbids the next step. If `since` is missing, `writing.with_since` takes it from the
-    refusals stored on the Node.
+    """The result of a gate that forbids the next step of a node. If `since` is missing, `writing.with_since` takes the
+    instant from the refusals stored on the Node.
 
     `remedy` is for this node alone; the general remedy of a code is in `reasons.py`.
 
-    `is_of_cluster`: the gate would refuse every other node as well. So the line of waiting nodes does not change, and
+    `is_of_cluster`: the gate would refuse every other node as well, so the line of waiting nodes does not change, and
     one message is enough for all nodes. A gate sets this field if its code alone does not imply it.
 
-    `longest_seconds`: an alert fires for a refusal that lasts longer. 0 means no alert.
+    `longest_seconds`: an alert fires if the refusal lasts longer than this. 0 means no alert.
     """
 
     gate: str
@@ -70,7 +71,7 @@ class Refusal(Value, kw_only=True):
 
 
 class Decision(Value, kw_only=True):
-    """The result of one turn. `phase` is the node's phase once all actions have landed."""
+    """What the agent does in one round of its loop. `phase` is the node's phase once all actions have succeeded."""
 
     phase: Phase
     reason: Reason
@@ -80,4 +81,5 @@ class Decision(Value, kw_only=True):
     refusals: tuple[Refusal, ...] = ()
     wants: frozenset[Evidence] = frozenset()
     starts_soon: bool = False
-    """Whether this node may start soon, so that the shell gets the forecasting process ready."""
+    """Whether this node may begin its drain soon. The agent then starts the process that computes forecasts in
+    advance."""

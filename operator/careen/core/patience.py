@@ -1,9 +1,12 @@
-"""Measures how long a required fact has been unknown, with one clock for all phases.
+"""Measures for how long a fact that the agent needs has been unknown, with one clock for all phases.
 
-A step that lacks a fact calls `began` and notes the lacking gate with `met`. Only `after`, at the end of the turn,
-forgets a gate, and only if this turn observed the gate's fact. A turn that had no reason to observe the fact does not
-restart the clock. A process that sees the claim for the first time starts from the instants on the Node. Otherwise a
-node whose agent restarts often would wait for ever.
+A step that lacks a fact calls `began`, and notes with `met` which gate (condition for a reboot) lacks the fact. The
+clock stops when no gate lacks a fact any more. Only `after` removes a gate from the noted ones, at the end of a turn
+(one round of the agent's loop), and only if this turn read the gate's fact: a turn that had no reason to read the fact
+changes nothing.
+
+A process that sees the node's claim for the first time takes the instant at which the wait began from the Node.
+Otherwise a node whose agent restarts often would wait for ever.
 """
 
 from __future__ import annotations
@@ -29,36 +32,36 @@ _NEEDS = {
 
 
 def began(situation: Situation) -> float:
-    """Return the uptime at which the first of the missing facts became unknown. Return the present uptime if no fact
-    was missing in the turn before."""
+    """Return the host's uptime at which the first of the missing facts became unknown. If no fact was missing before
+    this round of the agent's loop, that is the present uptime, or an earlier instant that the Node shows."""
     memory, uptime = situation.memory, situation.seen.uptime
     if memory.patience.since is not None:
         return memory.patience.since
-    return uptime if memory.patience.claim == situation.progress.claim else uptime - _told_seconds(situation)
+    return uptime if memory.patience.claim == situation.progress.claim else uptime - _earlier_wait_seconds(situation)
 
 
 def met(situation: Situation, gate: str) -> Memory:
-    """Return the memory of a turn in which this gate lacked a fact. If no gate needs the fact, the step passes a
-    made-up name instead of a gate's."""
+    """Return the memory with the note that this gate lacked a fact in this round of the agent's loop. If no gate needs
+    the fact, the step passes a made-up name instead of a gate's."""
     known = situation.memory.patience
     return replace(situation.memory, patience=replace(known, since=began(situation), gates=known.gates | {gate}))
 
 
-def told_since(situation: Situation) -> datetime:
-    """Return the instant of `began` for the Node. It is by the API server's clock, because the host's clock may be
-    wrong."""
+def waits_since(situation: Situation) -> datetime:
+    """Return the instant at which the first of the missing facts became unknown (`began`), to be written on the Node.
+    The instant is by the API server's clock, because the host's clock may be wrong."""
     return situation.server_now - timedelta(seconds=situation.seen.uptime - began(situation))
 
 
 def of_this_turn(situation: Situation) -> Situation:
-    """Return the situation for the start of a turn, in which no gate lacks a fact yet."""
+    """Return the situation for the start of a round of the agent's loop, in which no gate lacks a fact yet."""
     nothing_yet = replace(situation.memory.patience, gates=frozenset())
     return situation.with_memory(replace(situation.memory, patience=nothing_yet))
 
 
 def after(situation: Situation, decision: Decision) -> Decision:
-    """Return the decision whose memory has the facts that are still missing. Those are the facts that this turn lacked,
-    and the facts that an earlier turn lacked and no later turn observed. If none is missing, the clock stops."""
+    """Return the decision, whose memory now lists the gates that still lack facts: in this round of the agent's loop,
+    or in an earlier round if no later one has read the facts. If no gate lacks a fact, the clock stops."""
     if decision.wants:
         return decision
     still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}
@@ -75,8 +78,9 @@ def _is_known(situation: Situation, gate: str) -> bool:
     return all(situation.seen.knows(evidence) for evidence in needs)
 
 
-def _told_seconds(situation: Situation) -> float:
-    """Return how many seconds earlier processes of the agent have already waited, according to the Node."""
+def _earlier_wait_seconds(situation: Situation) -> float:
+    """Return for how many seconds earlier processes of this node's agent have already waited for a missing fact,
+    according to the Node."""
     if situation.phase is Phase.CLAIMING:
         return _long_claimed_seconds(situation)
     since = [refusal.since for refusal in stored_refusals(situation.node) if refusal.since is not None]
@@ -86,7 +90,8 @@ def _told_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """Return the age of a claim without a cordon if the age exceeds --unknown-patience, else 0. The Node does not show
-    how much of that time the agent lacked a fact."""
+    """Return the age in seconds of a claim under which the node is not cordoned yet, without --drain-delay; 0 if this
+    age is within --unknown-patience. The Node shows only the claim's age, and not for how long the agent lacked a
+    fact."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0

@@ -1,5 +1,5 @@
-"""Undoes a drain when the agent's turns fail with an exception, and reports the fault: reads the Node's JSON and
-returns one merge patch.
+"""Undoes a drain when turns (rounds of the agent's loop: observe, decide, apply) fail with an exception, and reports
+the fault: reads the Node's JSON and returns one merge patch.
 
 This module uses none of the code that decides in a turn, because a cordoned node must come back into service even if
 the Node's content breaks that code. Any part of the Node's JSON may be missing or nonsense. No function here raises an
@@ -24,10 +24,11 @@ from careen.core.plain_text import LONGEST_LINE, annotation, one_line
 from scheduler_core.values import Value
 
 BROKEN_TURNS = 5
-"""How many turns in a row must fail with an exception before the agent undoes the drain. They must also last for
-`BROKEN_SECONDS`."""
+"""How many rounds of the agent's loop must fail in a row with an exception before the agent undoes the drain. The
+failures must also last for `BROKEN_SECONDS`."""
 BROKEN_SECONDS = 30.0
-"""How long turns must fail in a row before the agent undoes the drain: a short disturbance is no reason to undo."""
+"""How many seconds the rounds of the agent's loop must fail in a row before the agent undoes the drain: a short
+disturbance is no reason to undo a drain."""
 
 _SAYS = "the agent's turns break"
 _SUFFIX = re.compile(rf"(?:^|; ){re.escape(_SAYS)}: [^;]*\Z")
@@ -44,7 +45,8 @@ _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?
 
 
 class Circumstances(Value, kw_only=True):
-    """What the shell knows besides the Node. `because` is the fault, or a person's hold or pause."""
+    """What the agent knows besides the Node's JSON when it undoes a drain. `because` is why: the fault, or a person's
+    hold on the node or pause of the lock."""
 
     because: str
     now: str  # RFC 3339
@@ -54,15 +56,15 @@ class Circumstances(Value, kw_only=True):
 
 
 def is_node(node: Any, name: str) -> bool:
-    """Whether this JSON is the Node of that name, and not another answer of a server or a proxy."""
+    """Whether this JSON is the Node of that name, and not some other response of the API server or a proxy."""
     metadata = _dict(_dict(node).get("metadata"))
     is_whole = bool(_text(metadata.get("resourceVersion")) and _text(metadata.get("uid")))
     return _dict(node).get("kind") == "Node" and metadata.get("name") == name and is_whole
 
 
 def says(node: Any, fault: str) -> dict[str, Any] | None:
-    """Return the patch that adds the fault to the reason on the Node. Return None if the reason has it already, or if
-    the JSON is no Node."""
+    """Return the patch that adds the agent's fault to the sentence in the Node's reason annotation. Return None if the
+    sentence contains the fault already, or if the JSON is no Node."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = with_fault(before, fault)
     # The stored reason was cut and cleaned when it was written, so compare it with the cleaned form.
@@ -70,28 +72,28 @@ def says(node: Any, fault: str) -> dict[str, Any] | None:
 
 
 def says_no_more(node: Any) -> dict[str, Any] | None:
-    """Return the patch that removes the fault from the reason once turns work again. Return None if the reason has no
-    fault."""
+    """Return the patch that removes the agent's fault from the sentence in the Node's reason annotation, for when the
+    agent's loop works again. Return None if the sentence has no fault."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = without_fault(before)
     return None if sentence == before else _patch(node, {keys.REASON: sentence or None})
 
 
 def with_fault(sentence: str, fault: str) -> str:
-    """Return the sentence with the fault at its end, once, within the length limit of careen's annotations."""
-    told = f"{_SAYS}: {_told(fault)}"
+    """Return the sentence with the agent's fault at its end, once, within the length limit of careen's annotations."""
+    told = f"{_SAYS}: {_as_one_clause(fault)}"
     rest = one_line(without_fault(sentence), LONGEST_LINE - len(told) - len("; "))
     return f"{rest}; {told}" if rest else told
 
 
 def without_fault(sentence: str) -> str:
-    """Return the sentence without the fault at its end."""
+    """Return the sentence without the agent's fault, which `with_fault` may have added at the end."""
     return _SUFFIX.sub("", sentence)
 
 
 def is_under_way(node: Any) -> bool:
-    """Whether the Node is in Claiming or Draining according to its record and its phase annotation, so that no reboot
-    was announced. Always false for the record of a newer release."""
+    """Whether the node is in the phase Claiming or Draining according to careen's record and phase annotation on the
+    Node, so the agent has not yet recorded that a reboot follows. Always false for the record of a newer release."""
     told = [phase for phase in (_text(_record(node).get("phase")), _text(_annotations(node).get(keys.PHASE))) if phase]
     return bool(told) and set(told) <= _BEFORE_THE_REBOOT and not _is_newer(_record(node))
 
@@ -100,8 +102,8 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
     """Return the patch that puts the node back into service and marks its claim for release. Return None if the agent
     must not touch the node.
 
-    The agent must not touch a node whose reboot was announced, because the host may go down at any moment. It must not
-    touch a node with the record of a newer release either.
+    The agent must not touch a node whose record says that a reboot follows, because the host may go down at any moment.
+    It must not touch a node with the record of a newer release either.
     """
     if not is_under_way(node):
         return None
@@ -112,7 +114,7 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
         keys.SINCE: given.now,
         keys.REFUSALS: None,
         keys.PROGRESS: _given_back(record, given),
-        keys.REASON: f"{_told(given.because)}: {'uncordoned, and ' if is_lifted else ''}the claim is released",
+        keys.REASON: f"{_as_one_clause(given.because)}: {'uncordoned, and ' if is_lifted else ''}the claim is released",
         **autoscalers.taken_back(_annotations(node)),
     }
     labels = {keys.REBOOT_LABEL: "failed", **_prior_labels(node, record, given.labels)}
@@ -134,7 +136,8 @@ def is_paused(content: str | None) -> bool:
 
 
 def hold_of(node: Any) -> str | None:
-    """Return the hold that a person set on the Node, even if it has expired. Return None if there is none."""
+    """Return the value of the hold on the Node (an annotation by which a person keeps the node from rebooting), even if
+    the hold has expired. Return None if there is none."""
     held = _annotations(node).get(keys.HOLD)
     return held if isinstance(held, str) else None
 
@@ -143,8 +146,8 @@ def hold_of(node: Any) -> str | None:
 
 
 def _given_back(record: Mapping[str, Any], given: Circumstances) -> str | None:
-    """Return the record with only its well-formed fields, marked for the release of its claim. Return None if the
-    record names no claim: the agent then finds the claim by the lock's entry."""
+    """Return careen's record with only its well-formed fields, marked for the release of the node's claim. Return None
+    if the record names no claim: the agent then finds the claim in the lock."""
     kept: dict[str, Any] = {key: record[key] for key in _KEPT_TEXTS if _text(record.get(key))}
     kept |= {key: record[key] for key in _KEPT_INSTANTS if _INSTANT.fullmatch(_text(record.get(key)))}
     kept |= {key: record[key] for key in _KEPT_NUMBERS if _is_count(record.get(key))}
@@ -174,8 +177,8 @@ def _is_newer(record: Mapping[str, Any]) -> bool:
 
 
 def _prior_labels(node: Any, record: Mapping[str, Any], ours: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the labels' values from before the drain. Labels that another client has changed since are left out, and
-    so are values that the API server would reject."""
+    """Return the values that labels of the Node had before the drain, by careen's record. Labels that another client
+    has changed since are left out, and so are values that the API server would reject."""
     now = _dict(_dict(_dict(node).get("metadata")).get("labels"))
     return {
         key: value
@@ -195,8 +198,8 @@ def _is_cordoned(node: Any) -> bool:
 
 
 def _is_cordon_ours(node: Any, record: Mapping[str, Any]) -> bool:
-    """Whether careen set the cordon, by the record. If the record cannot be read, careen must be the only field manager
-    of the cordon."""
+    """Whether careen set the node's cordon, by careen's record on the Node. If the record cannot be read, careen must
+    be the only field manager of the cordon."""
     word = record.get("is_cordoned_by_us")
     if isinstance(word, bool):
         return word
@@ -238,7 +241,7 @@ def _annotations(node: Any) -> Mapping[str, Any]:
     return _dict(_dict(_dict(node).get("metadata")).get("annotations"))
 
 
-def _told(text: str) -> str:
+def _as_one_clause(text: str) -> str:
     """Return the text on one readable line without semicolons, because `_SUFFIX` reads a semicolon as the end of a
     clause."""
     return one_line(" ".join(text[: 4 * _LONGEST].replace(";", ",").split()), _LONGEST)

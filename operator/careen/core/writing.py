@@ -1,6 +1,9 @@
-"""Writes a decision to the Node: one merge patch holds label, record, sentence and refusals, so they always agree.
+"""Turns what a step has decided into a `Decision` with its writes: one merge patch of the Node holds label, record,
+sentence and refusals, so they always agree.
 
-Every step ends in one of four ways: `want` more evidence, `stay`, `move`, or `undo`."""
+A step is the function that decides for a node in its phase. Nearly every step ends with one of these functions: `want`
+(read more facts first), `stay` (in the phase), `move` (to another phase), `undo` (the drain), `go_home` (to the phase
+Idle)."""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from careen.core import autoscalers, own_taint
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.facts import keys
-from careen.core.facts.memory import Memory, Told
+from careen.core.facts.memory import Memory, Reported
 from careen.core.facts.observation import NodeView, SelfTest, Taint
 from careen.core.facts.phases import Evidence, Phase, is_allowed
 from careen.core.facts.policy import Policy
@@ -62,7 +65,7 @@ _QUIET = frozenset(
 
 
 class Status(Value):
-    """What people see of a decision, on the Node and in an Event."""
+    """What people see of a decision, in annotations and the label on the Node and in an Event."""
 
     code: Code
     sentence: str
@@ -80,21 +83,21 @@ class Stay(Value, kw_only=True):
 
 
 class NodeChange(Value, kw_only=True):
-    """What a patch changes on the Node besides the record. A field that keeps its default changes nothing."""
+    """What a patch changes on the Node besides careen's record. A field that keeps its default changes nothing."""
 
     labels: Mapping[str, str | None] = field(default_factory=dict)
     annotations: Mapping[str, str | None] = field(default_factory=dict)
     taints: tuple[Taint, ...] | None = None
     unschedulable: bool | None = None
-    send_before: float | None = None  # the shell must not send the patch after this uptime
+    send_before: float | None = None  # the agent must not send the patch after this uptime
 
 
 NO_CHANGE = NodeChange()
 
 
 class Transition(Value):
-    """A move to a phase, or a new record for the same phase. It holds the record to write, and the actions before and
-    after that write."""
+    """A change to another phase, or a new record for the same phase: the record to write on the Node, and the actions
+    before and after that write."""
 
     phase: Phase
     progress: Progress
@@ -105,7 +108,8 @@ class Transition(Value):
 
 
 def want(situation: Situation, *evidence: Evidence) -> Decision:
-    """Return a provisional decision that asks the shell for more evidence. The shell then decides again."""
+    """Return a provisional decision that names kinds of facts which the agent has not read yet. The agent reads them
+    and decides again."""
     return Decision(
         phase=situation.phase,
         reason=Reason(code=Code.TAKING_CLAIM, sentence="needs more evidence"),
@@ -116,27 +120,27 @@ def want(situation: Situation, *evidence: Evidence) -> Decision:
 
 
 def stay(situation: Situation, status: Status, how: Stay) -> Decision:
-    """Return the decision to remain in the phase. It patches the Node only if the Node's annotations are out of
-    date."""
+    """Return the decision that the node stays in its phase. The agent patches the Node only if careen's annotations or
+    label on it are out of date."""
     status = _completed(situation, status)
     patch = None if status.is_silent else _telling(situation, status)
     if patch and how.annotations:
         patch = replace(patch, annotations={**patch.annotations, **how.annotations})
     is_told = patch is not None or status.is_silent or situation.phase is Phase.IDLE
-    after = _having_said(situation.memory, status.code) if is_told else situation.memory
+    after = _with_event(situation.memory, status.code) if is_told else situation.memory
     return Decision(
         phase=situation.phase,
         reason=Reason(code=status.code, sentence=status.sentence),
         look_again_seconds=how.look,
         refusals=status.refusals,
-        memory=_told_at(after, situation.seen.uptime) if patch else after,
+        memory=_written_at(after, situation.seen.uptime) if patch else after,
         actions=(*how.actions, *([patch] if patch else []), *(_event(situation, status) if is_told else ())),
     )
 
 
 def move(situation: Situation, status: Status, to: Transition) -> Decision:
-    """Return the decision to move to a phase, or to change the record in the same phase. One patch writes the record
-    and all other changes."""
+    """Return the decision to move the node to a phase, or to change its record in the same phase. One patch writes the
+    record and all other changes of the Node."""
     assert is_allowed(situation.phase, to.phase), f"the move {situation.phase} → {to.phase} is not allowed"
     status = _completed(situation, status)
     return Decision(
@@ -144,14 +148,14 @@ def move(situation: Situation, status: Status, to: Transition) -> Decision:
         reason=Reason(code=status.code, sentence=status.sentence),
         look_again_seconds=to.look,
         refusals=status.refusals,
-        memory=_told_at(_having_said(situation.memory, status.code), situation.seen.uptime),
+        memory=_written_at(_with_event(situation.memory, status.code), situation.seen.uptime),
         actions=(*to.first, _patch(situation, status, to), *to.then, *_event(situation, status)),
     )
 
 
 def _completed(situation: Situation, status: Status) -> Status:
-    """Return the status for display: its sentence is on one line, and each refusal has the instant since which its gate
-    refuses."""
+    """Return the status for display: the sentence is on one line, and each refusal has the instant since which its gate
+    has refused."""
     return replace(status, sentence=one_line(status.sentence), refusals=with_since(situation, status.refusals))
 
 
@@ -179,15 +183,17 @@ def _patch(situation: Situation, status: Status, to: Transition) -> PatchNode:
 
 def _kept_settings(situation: Situation, progress: Progress) -> dict[str, str | None]:
     """Return the annotation with the settings under which the node took its claim. The patch that writes the record
-    also writes this annotation. It is removed with the claim."""
+    also writes this annotation. Return the removal of the annotation if the record has no claim, and nothing if the
+    Node needs no change."""
     stands = situation.node.annotations.get(keys.SETTINGS)
     wanted = (situation.policy.kept_settings or None) if progress.claim else None
     return {} if stands == wanted else {keys.SETTINGS: wanted}
 
 
 def _warning(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation with the self-test's warning of what the reboot would lose. Return nothing if this turn has
-    no self-test result, or if the Node already has the warning."""
+    """Return the annotation with the self-test's warning of what a reboot of the host would lose, or its removal if
+    there is no warning. Return nothing if the agent has no result of the self-test in this round of its loop, or if the
+    Node already has the right annotation."""
     test = situation.seen.self_test
     if not isinstance(test, SelfTest) or (test.warning or None) == situation.node.annotations.get(keys.WARNING):
         return {}
@@ -195,8 +201,8 @@ def _warning(situation: Situation) -> dict[str, str | None]:
 
 
 def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
-    """Return the keys of the annotations that a node has only while it wants a reboot. The agent removes them on the
-    way to Idle. On an idle node they are leftovers of an earlier agent."""
+    """Return the keys of the annotations that a Node has only while the node needs a reboot. The agent removes these
+    annotations when the node moves to the phase Idle. On an idle node they were left by an earlier agent process."""
     kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
     return (*keys.OF_A_NEED, keys.RETRY, *kured)
 
@@ -209,8 +215,9 @@ def go_home(
     then: tuple[Action, ...] = (),
     annotations: Mapping[str, str | None] | None = None,
 ) -> Decision:
-    """Return the decision to move to Idle and remove all of careen's marks from the Node. The node holds no claim and
-    no longer wants a reboot."""
+    """Return the decision to move the node to the phase Idle: the patch removes careen's label, soft taint and record
+    from the Node, and all other annotations of its need of a reboot. `first` and `then` are actions before and after
+    that patch."""
     assert is_allowed(situation.phase, Phase.IDLE)
     ours = annotations_of_a_need(situation.policy)
     patch = PatchNode(
@@ -234,19 +241,19 @@ def go_home(
             is_reconciled=situation.memory.is_reconciled,
             lock_due=situation.memory.lock_due,
             agents=situation.memory.agents,
-            told=Told(code=status.code.value),
+            reported=Reported(code=status.code.value),
         ),
         actions=(*first, patch, *then, *_event(situation, status)),
     )
 
 
 def undo(situation: Situation, status: Status, to: Transition) -> Decision:
-    """Return the decision to undo everything in one patch (cordon, labels, and the taint if the need is gone), then
-    release the claim.
+    """Return the decision to undo in one patch what careen changed on the Node for the drain (cordon, labels, the
+    annotations for autoscalers), then release the claim. The soft taint stays unless the change in `to` concerns it.
 
     The patch comes before the release because it changes the Node's resourceVersion: a late request of this agent that
-    would cordon the node or announce a reboot then gets a conflict. The claim id stays on the Node until the entry has
-    left the lock.
+    would cordon the node, or record that a reboot follows, then gets a conflict. The claim id stays on the Node until
+    the claim is no longer in the lock.
     """
     record = replace(
         to.progress,
@@ -268,7 +275,7 @@ def undo(situation: Situation, status: Status, to: Transition) -> Decision:
 
 
 def removal(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write that removes this node's entry from the lock. Return nothing if the lock has no such entry or
+    """Return the write that removes this node's claim from the lock. Return nothing if the lock has no such claim or
     cannot be understood."""
     content = situation.lock
     if not isinstance(content, LockContent) or situation.own_entry is None:
@@ -280,7 +287,7 @@ def removal(situation: Situation) -> tuple[WriteLock, ...]:
 
 
 def write_lock(situation: Situation, purpose: str, content: LockContent) -> WriteLock:
-    """Return the action that writes this content in place of the lock which this turn read."""
+    """Return the action that replaces the lock, as the agent read it in this round of its loop, by this content."""
     reading = situation.reading
     return WriteLock(
         purpose=purpose,
@@ -291,8 +298,8 @@ def write_lock(situation: Situation, purpose: str, content: LockContent) -> Writ
 
 
 def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChange:
-    """Return the change that restores the Node's cordon, labels and autoscaler annotations from before its drain. It
-    also contains the other changes in `besides`, except for their cordon."""
+    """Return the change that restores the cordon, labels and autoscalers' annotations that the Node had before careen's
+    drain. The result also contains the changes in `besides`, except a change of the cordon."""
     return replace(
         besides,
         labels={**prior_labels(situation), **besides.labels},
@@ -302,15 +309,15 @@ def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChan
 
 
 def prior_cordon(situation: Situation) -> bool | None:
-    """Return the value of `unschedulable` from before careen's cordon. Return None (no change) if careen did not cordon
-    the node."""
+    """Return the value of the Node's `unschedulable` from before careen's cordon. Return None (no change) if careen did
+    not cordon the node, or the node is not cordoned now."""
     progress = situation.progress
     return False if progress.is_cordoned_by_us and situation.node.unschedulable else None
 
 
 def prior_labels(situation: Situation) -> dict[str, str | None]:
-    """Return the earlier values of the labels that careen changed. Labels that another client has changed since are
-    left out."""
+    """Return the values that labels of the Node had before careen changed them for the drain. Labels that another
+    client has changed since are left out."""
     ours = situation.policy.pre_reboot_labels
     now = situation.node.labels
     return {
@@ -321,17 +328,18 @@ def prior_labels(situation: Situation) -> dict[str, str | None]:
 
 
 def without_our_taint(situation: Situation) -> tuple[Taint, ...] | None:
-    """Return the Node's taints without careen's. Return None (leave the list alone) if none is careen's."""
+    """Return the Node's taints without the soft taints that careen set. Return None (leave the list alone) if careen
+    set none."""
     return own_taint.without(
         situation.node, own_taint.keys_of_ours(situation.node, situation.progress, situation.policy)
     )
 
 
 def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]:
-    """Return the Node's taints with careen's soft taint, and the key of that taint.
+    """Return a pair: the list of the Node's taints with careen's soft taint, and the key of that taint.
 
-    The taints are None if the list does not have to change. The key is empty if no taint is wanted, or if careen did
-    not set the taint with the wanted key.
+    The list is None if the Node's taints do not have to change. The key is empty if no taint is wanted, or if careen
+    did not set the taint with the wanted key.
     """
     node, wanted = situation.node, situation.policy.taint_key
     ours = own_taint.keys_of_ours(node, situation.progress, situation.policy)
@@ -345,8 +353,8 @@ def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]
 
 
 def forecast_annotation(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation that summarises the forecast: counts, and the nodes where the moving pods may land. It is
-    for people, and after the drain the agent compares it with where the pods have landed."""
+    """Return the annotation that summarises the forecast: counts of pods by outcome, and the nodes that the moving pods
+    may get. The annotation is for people. After the drain, it is compared with the nodes that the pods got."""
     forecast = situation.seen.forecast
     if not isinstance(forecast, Forecast):
         return {}
@@ -363,14 +371,14 @@ def forecast_annotation(situation: Situation) -> dict[str, str | None]:
 
 
 def _shown(pod: PodForecast) -> list[str]:
-    """Return the nodes where the pod may land. If the list is incomplete, it ends with `AND_OTHERS`, so that a landing
-    elsewhere does not count as a miss."""
+    """Return the names of the nodes that the pod may get according to the forecast. If the list is incomplete, it ends
+    with `AND_OTHERS`, so that another node does not count as an error of the forecast."""
     is_whole = len(pod.landing) <= _SHOWN_NODES and not pod.is_cut
     return [*pod.landing[:_SHOWN_NODES], *(() if is_whole else (keys.AND_OTHERS,))]
 
 
 def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
-    """Return the refusals. Each has the instant since which its gate has refused for the same reason."""
+    """Return the refusals, each with the instant since which its gate has refused for the same reason."""
     before = {(each.gate, each.code): each.since for each in stored_refusals(situation.node)}
     return tuple(
         replace(each, since=each.since or before.get((each.gate, each.code)) or situation.seen.now) for each in refusals
@@ -378,7 +386,7 @@ def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Ref
 
 
 def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
-    """Return the refusals in the Node's annotation that can be read."""
+    """Return the readable ones of the refusals by gates that are stored in the Node's annotation."""
     rows = json_of(node.annotations.get(keys.REFUSALS))
     return (
         tuple(refusal for row in rows[:_MOST_REFUSALS] if (refusal := _refusal(row))) if isinstance(rows, list) else ()
@@ -442,7 +450,7 @@ def _telling(situation: Situation, status: Status) -> PatchNode | None:
         or node.labels.get(keys.REBOOT_LABEL) != wanted
         or ({(each.gate, each.code) for each in stored} != {(each.gate, each.code) for each in status.refusals})
     )
-    told = situation.memory.told
+    told = situation.memory.reported
     age = situation.seen.uptime - told.at
     pause = RETELL_SECONDS if told.code == code.value else 0.0 if REASONS[code].is_warning else PASSING_SECONDS
     if not is_news and (node.annotations.get(keys.REASON) == sentence or age < pause):
@@ -461,24 +469,25 @@ def _telling(situation: Situation, status: Status) -> PatchNode | None:
 
 
 def _ready_since(situation: Situation, label: str | None) -> dict[str, str | None]:
-    """Return the annotation with the present instant if this patch changes the node's label to ready."""
+    """Return the annotation that records the present instant, if this patch changes careen's label on the Node to
+    `ready`. Return nothing otherwise."""
     is_news = label == order.READY and situation.node.labels.get(keys.REBOOT_LABEL) != order.READY
     return {keys.READY_SINCE: rfc3339(situation.seen.now)} if is_news else {}
 
 
-def _told_at(memory: Memory, uptime: float) -> Memory:
-    return replace(memory, told=replace(memory.told, at=uptime))
+def _written_at(memory: Memory, uptime: float) -> Memory:
+    return replace(memory, reported=replace(memory.reported, at=uptime))
 
 
-def _having_said(memory: Memory, code: Code) -> Memory:
+def _with_event(memory: Memory, code: Code) -> Memory:
     if code is Code.NO_NEED:
-        return replace(memory, told=replace(memory.told, code=""))  # so that the next code gets an Event again
-    return memory if code in _QUIET else replace(memory, told=replace(memory.told, code=code.value))
+        return replace(memory, reported=replace(memory.reported, code=""))  # so that the next code gets an Event again
+    return memory if code in _QUIET else replace(memory, reported=replace(memory.reported, code=code.value))
 
 
 def _event(situation: Situation, status: Status) -> tuple[PostEvent, ...]:
     code, sentence = status.code, status.sentence
-    is_old = situation.memory.told.code == code.value or situation.node.annotations.get(keys.REASON) == sentence
+    is_old = situation.memory.reported.code == code.value or situation.node.annotations.get(keys.REASON) == sentence
     if code in _QUIET or is_old:
         return ()
     return (PostEvent(code=code, sentence=sentence, is_warning=REASONS[code].is_warning),)

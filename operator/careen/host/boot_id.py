@@ -11,8 +11,8 @@ from careen.core.facts.progress import SOFT_REBOOTS
 from careen.host.commands import Exited, HostExec, run_on_host
 
 DEFAULT_FILE = "/proc/sys/kernel/random/boot_id"
-"""The kernel creates one boot id per boot, and the kubelet reports it in `status.nodeInfo.bootID`. A container reads
-the host's boot id, because the file is not namespaced."""
+"""The file with the host's boot id. The kernel creates one boot id per boot, and the kubelet reports it in
+`status.nodeInfo.bootID`. A container reads the host's boot id, because the file is not namespaced."""
 
 
 def read_boot_id(file: Path) -> str | Unknown:
@@ -47,7 +47,7 @@ class SoftReboots:
         self.count: int | Unknown = _UNREAD
 
     async def read(self) -> int | Unknown:
-        """Returns the count, or why it is unknown."""
+        """Returns the number of soft reboots since the host's boot, or why it is unknown."""
         if isinstance(self.count, Unknown):
             seconds = self._deadline_seconds
             self.count = _counted(await run_on_host(_COUNT_COMMAND, how=self._how, deadline_seconds=seconds))

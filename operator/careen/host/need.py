@@ -1,7 +1,7 @@
 """Finds out whether the host needs a reboot, from sentinels and probes, and whether a package manager is working.
 
-Files are cheap, so they are read in every turn that needs the answer. Commands cost more and run once per period
-(`agent/need_watch.py`)."""
+Files are cheap, so they are read in every round of the agent's loop that needs the answer. Commands cost more and run
+once per period (`agent/need_watch.py`)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from scheduler_core.values import Value
 
 
 class Sources(Value, kw_only=True):
-    """The configured sources of a need: the names of the probes, the files and the command of the probe `sentinel`, and
-    limits."""
+    """The configured sources that can report a need for a reboot: the names of the probes, the files and the command of
+    the probe `sentinel`, and limits."""
 
     files: tuple[str, ...] = ()
     command: str = ""
@@ -30,7 +30,7 @@ class Sources(Value, kw_only=True):
     packages: re.Pattern[str] | None = None
     longest_uptime_seconds: float = 0.0
     seconds: float
-    """The deadline of each source."""
+    """The deadline of each source, in seconds."""
 
 
 class HostNeed:
@@ -56,12 +56,13 @@ class HostNeed:
         return bool(self._command or self._running)
 
     async def look(self) -> Need:
-        """Returns the need that the files show, or no need if no source is a file. Also says which package manager is
-        working, because a person may request a reboot at any time."""
+        """Reads the sources that are files. Returns their combined answer, or "no" if no source is a file. Also returns
+        which package manager is working on the host, whatever the answer, because a person may request a reboot at any
+        time."""
         return await self._files.read()
 
     async def ask(self) -> Need:
-        """Runs the commands, each with its own deadline. Returns the need that they report."""
+        """Runs the commands, each with its own deadline. Returns their combined answer."""
         return together(await asyncio.gather(*self._asked()))
 
     def _asked(self) -> list[asyncio.Task[Need]]:

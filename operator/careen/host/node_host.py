@@ -15,7 +15,7 @@ from careen.host.inhibitors import Inhibitor
 from careen.host.need import HostNeed
 
 TEST_SECONDS = 10.0
-"""The deadline for tests of the reboot that read files. A turn waits for them."""
+"""The deadline for tests of the reboot method that read files. A round of the agent's loop waits for these tests."""
 
 
 class Host(Protocol):
@@ -61,7 +61,8 @@ class LocalHost:
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:
-        """Returns the need that the files on the host show. The attribute `need` also runs the commands."""
+        """Returns whether the files on the host show that it needs a reboot. The attribute `need` can also run the
+        commands."""
         return await self.need.look()
 
     def read_boot_id(self) -> str | Unknown:

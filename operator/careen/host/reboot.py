@@ -1,4 +1,5 @@
-"""Requests a reboot with a command or with a signal to PID 1. Returns the host's answer, before the host reboots."""
+"""Requests a reboot with a command or with a signal to PID 1. Returns, before the host reboots, whether it accepted the
+request."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: fl
         case NotStarted(why):
             return RebootRefused(f"the reboot command could not be run: {why}")
         case NotFollowed(why):
-            return RebootUnclear(f"the reboot command `{name}` may run, but could not be waited for: {why}")
+            return RebootUnclear(
+                f"the reboot command `{name}` may have started, but the agent cannot wait for its end: {why}"
+            )
         case TimedOut(seconds):
             return RebootUnclear(f"the reboot command `{name}` did not end within {span(seconds)}")
         case Exited(code=0):

@@ -22,8 +22,8 @@ from careen.host.probes.said import a_few
 _PROGRAM_MISSING = re.compile(r"(command |: )not found|No such file or directory", re.IGNORECASE)
 
 PACKAGES_BESIDE = "reboot-required"
-"""The name of the sentinel that has a list of packages beside it on Debian and Ubuntu. The agent opens no list beside
-other sentinels: the ConfigMap may name sentinels, and must not choose which files the agent opens."""
+"""The name of the sentinel file beside which Debian and Ubuntu keep a list of packages. The agent opens no list beside
+other sentinel files: the ConfigMap may name sentinel files, and must not choose which files the agent opens."""
 
 _MOST_BYTES = 64 * 1024
 _LONGEST_NAME = 255
@@ -31,7 +31,8 @@ _LONGEST_NAME = 255
 
 def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) -> Need:
     """Returns whether the sentinel file exists, and which packages need the reboot. The answer is unknown if the file's
-    folder is missing or unreadable. With `packages`, only packages with a matching name count as a need."""
+    folder is missing or unreadable. With `packages`, the host needs a reboot only if the name of a listed package
+    matches."""
     need = _look_for(root, path)
     if need.answer is not NeedAnswer.YES or (path.rpartition("/")[2] != PACKAGES_BESIDE and packages is None):
         return need
@@ -96,7 +97,7 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
         case NotStarted(why):
             return _unknown(f"the sentinel command could not be run: {why}")
         case NotFollowed(why):
-            return _unknown(f"the sentinel command could not be waited for: {why}")
+            return _unknown(f"the agent cannot wait for the end of the sentinel command: {why}")
         case TimedOut(seconds):
             return _unknown(f"the sentinel command `{name}` did not end within {span(seconds)}")
         case Exited(code=0, errors=errors) if _PROGRAM_MISSING.search(errors):

@@ -1,7 +1,8 @@
-"""Applies the agents' own rules to a simulated roll-out: the gates, the lock and the order, at simulated times.
+"""Applies the agents' own rules to a simulated roll-out at simulated times: the gates (checks that may refuse a
+reboot), the lock, and the order of the nodes.
 
 Each gate declares whether a plan can ask it, and what the plan must know first. The plan assumes that all other gates
-say yes; `gates.unforeseen` names them.
+permit the reboot; `gates.unforeseen` names them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from scheduler_core.simulation.timeline import Obstacle
 
 
 class RolloutRules:
-    """Implements `Rules` of scheduler_core's rollout.py: decides as agents with this policy would, and keeps the
+    """Implements `Rules` of scheduler_core's rollout.py: decides as agents with this policy would, and contains the
     simulated lock."""
 
     def __init__(
@@ -59,13 +60,14 @@ class RolloutRules:
         *,
         named: tuple[str, ...] = (),
         moves: Mapping[str, int] | None = None,
+        moves_in_zone: Mapping[str, int] | None = None,
         released_at: str = "",
     ) -> None:
         """Prepares the rules for the nodes of a cluster. At the beginning of the roll-out, no node holds a claim.
 
-        `named` are the nodes that the agents' line names now. `moves` says how many pods a drain of each node would
-        evict; it is used for nodes whose annotation does not say it. `released_at` is the end of the cluster's last
-        reboot, as the lock says.
+        `named` are the nodes that the lock names as next now. `moves` says how many pods a drain of each node would
+        evict, and `moves_in_zone` how many of these must stay in the node's zone; both are used for nodes whose
+        annotations do not have these numbers. `released_at` is the end of the cluster's last reboot, as the lock says.
         """
         # The forecasts already leave out pods that the selector does not match, and their pods have no labels to check
         # again.
@@ -79,7 +81,7 @@ class RolloutRules:
         # healthy Nodes.
         self._fleet = tuple(_plain(node) for node in fleet.values() if _counts_for_the_budgets(node))
         self._sizes = _group_sizes(fleet.values(), policy)
-        self._waiters = Waiters((_ready(node, moves or {}) for node in fleet.values()), policy)
+        self._waiters = Waiters((_ready(node, moves or {}, moves_in_zone or {}) for node in fleet.values()), policy)
         self._ends_of_waits = sorted({each for node in fleet.values() for each in self._personal(node)})
         self._wanted_now = {
             name: until
@@ -91,8 +93,8 @@ class RolloutRules:
     # ---- the questions of rollout.py ----
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """Returns the waiting nodes that come next; none if every claim is taken. Leaves out a node with closed
-        windows, because its agent would not label it ready."""
+        """Returns the waiting nodes that come next; none if every claim is taken. Leaves out nodes whose windows are
+        closed, because their agents would not label them ready."""
         if not lock.free_slots(self._content, self._policy.concurrency):
             return ()
         if self._rests(at):
@@ -100,7 +102,8 @@ class RolloutRules:
         return self._next(waiting, at, movable)
 
     def _first_at_rest(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """Returns one node while --cluster-minimum-interval refuses all nodes, so that the plan can show the wait.
+        """While --cluster-minimum-interval forbids every node to begin a reboot, returns one node, so that the plan can
+        show its wait.
 
         Returns no node while some node holds a claim, because the next interval begins only when that node's reboot
         ends.
@@ -115,7 +118,7 @@ class RolloutRules:
         waiting = self._ready(waiting, at)
         if not waiting:
             return ()
-        self._content = order.hand_on(
+        self._content = order.name_next(
             self._content,
             self._waiters.short_list(waiting, self._content, movable),
             self._policy,
@@ -126,7 +129,8 @@ class RolloutRules:
         return self._content.line.names[: self._content.line.abreast]
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
-        """Returns the refusal of the first gate that refuses; None if all pass."""
+        """Returns the refusal of the first gate that refuses to let the node begin its drain; None if all gates permit
+        it."""
         situation = self._situation(node, at, forecast)
         for gate in self._gates[Foreseen.WITH_FORECAST if forecast else Foreseen.WITHOUT_FORECAST]:
             if gate is maintenance_window.GATE and self._windows.is_open(node, at):
@@ -137,10 +141,11 @@ class RolloutRules:
         return None
 
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
-        """Returns the refusal right before the reboot; None if all gates pass.
+        """Returns the refusal of the first gate that refuses the reboot of the drained node; None if all gates permit
+        it.
 
-        As in `steps/shared/late_gates.py`, a person's hold or pause always refuses. Whether the other gates may still
-        refuse depends on --late-policy.
+        As in `steps/shared/late_gates.py`, the reboot is always refused if a person has set a hold on the node or a
+        pause of the cluster. Whether the other gates may still refuse it depends on --late-policy.
         """
         situation = self._situation(node, at, None)
         for gate in self._gates[Foreseen.WITHOUT_FORECAST]:
@@ -162,29 +167,29 @@ class RolloutRules:
 
     def released(self, node: str, at: datetime) -> None:
         """Removes the node's claim from the lock. Remembers the node's zone, because the other nodes of this zone come
-        next."""
+        next, except with --order=fewest-moves."""
         self._content = lock.remove(self._content, node, node)
         if self._policy.cluster_interval_seconds:
             self._content = lock.released(self._content, rfc3339(at))
         self._zone = self._waiters[node].zone
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """Returns the next time at which a closed window opens or a gate stops refusing a node."""
+        """Returns the next time at which a closed window opens or a gate stops refusing a node's reboot."""
         instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at) :][:1]
         again = cluster_interval.ends(self._content, self._policy, at)
         instants += [each for each in (again, self._windows.next_opening(at)) if each is not None and each > at]
         return min(instants, default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """Returns the last second of the windows that are open now. If none is open, returns that of the windows that
-        open next."""
+        """Returns the last second before all windows are closed. If no window is open at `at`, the search begins when
+        the next window opens."""
         return self._windows.next_closing(at)
 
     # ---- details ----
 
     def _rests(self, at: datetime) -> bool:
-        """Whether --cluster-minimum-interval forbids nodes to start now. False if a person wants some node to reboot
-        now."""
+        """Whether --cluster-minimum-interval forbids nodes to begin a reboot now. False if a person wants some node to
+        reboot now."""
         if not self._policy.cluster_interval_seconds or self._wanted_now:
             return False
         again = cluster_interval.ends(self._content, self._policy, at)
@@ -230,34 +235,36 @@ class RolloutRules:
 
 
 def _group_sizes(nodes: Iterable[NodeView], policy: Policy) -> dict[str, int]:
-    """Returns the number of nodes in each group, which budgets in percent need."""
+    """Returns the number of nodes in each group to which a budget in percent applies."""
     shares = [budget for budget in policy.budgets if budget.percent is not None]
     return Counter(group for node in nodes for budget in shares if (group := budget.group_of(node.labels)) is not None)
 
 
-def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:
-    """Returns the node with only what the order reads: the label ready, how many pods its drain moves, and since when
-    it needs a reboot."""
+def _ready(node: NodeView, moves: Mapping[str, int], moves_in_zone: Mapping[str, int]) -> NodeView:
+    """Returns a copy of the node with the values that decide its place among the waiting nodes: the label `ready`,
+    since when it needs a reboot, the number of pods that its drain moves, and how many of these must stay in its
+    zone."""
     since = order.need_since(node)
     annotations = {key: value for key, value in node.annotations.items() if key != keys.PROGRESS}
     if since[:1] == "2":  # a real year, not the placeholder of an unknown beginning
         annotations[keys.PROGRESS] = to_annotation(Progress(need_since=since))
-    if node.name in moves:
-        annotations.setdefault(keys.MOVES, str(moves[node.name]))
+    if node.name in moves and keys.MOVES not in annotations:
+        annotations[keys.MOVES] = str(moves[node.name])
+        annotations[keys.MOVES_IN_ZONE] = str(moves_in_zone.get(node.name, 0))
     return replace(node, labels={**node.labels, keys.REBOOT_LABEL: order.READY}, annotations=annotations)
 
 
 def _plain(node: NodeView) -> NodeView:
-    """Returns the node without careen's annotations and label, so that the budgets count it as down only for other
-    reasons."""
+    """Returns the node without annotations and without careen's label, so that the budgets count it as down only if it
+    is down for other reasons."""
     return replace(
         node, annotations={}, labels={key: value for key, value in node.labels.items() if key != keys.REBOOT_LABEL}
     )
 
 
 def _counts_for_the_budgets(node: NodeView) -> bool:
-    """Whether the budgets must know the Node although it holds no claim: it is down, or it belongs to the control
-    plane."""
+    """Whether the budgets must know the Node although it holds no claim: it is cordoned or not ready, or it belongs to
+    the control plane."""
     return node.unschedulable or not node.ready or node.is_control_plane
 
 
@@ -288,7 +295,7 @@ def _answer(pod: PodForecast) -> DryRunAnswer:
 
 _SUBJECTS: Mapping[Code, str] = {
     Code.OUTSIDE_WINDOW: "outside the window",
-    Code.NO_WINDOW: "no window selects it",
+    Code.NO_WINDOW: "no window selects the node",
     Code.MINIMUM_INTERVAL: "the last reboot is too recent",
     Code.CLUSTER_INTERVAL: "the last reboot of the cluster is too recent",
     Code.QUORUM: "the control plane's quorum",

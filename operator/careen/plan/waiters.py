@@ -1,7 +1,7 @@
 """Sorts the waiting nodes of a planned roll-out once, because comparing thousands of nodes at every step would be slow.
 
-Only order.py decides which node comes next. This module leaves out nodes that cannot be among the next few, because
-enough nodes of the same kind come before them.
+`core/lock/order.py` decides which node comes next. This module only leaves out nodes that cannot be among the next few,
+because enough nodes of the same kind come before them.
 """
 
 from __future__ import annotations
@@ -14,22 +14,25 @@ from itertools import islice
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Order, Policy
 from careen.core.lock.content import LockContent
-from careen.core.lock.order import among_alike, groups, line_length, need_since
+from careen.core.lock.order import Alike, among_alike, groups, in_later_zone, line_length, need_since
 
 
 class Waiters:
     """The waiting nodes by name and by kind. Two nodes of one kind differ only in how long they have needed a reboot,
-    in the number of their moves, and in their name."""
+    in how many pods their drains move, and in their name. Each kind is sorted twice: for the zone whose nodes reboot
+    now, and for the zones that come later. With --order=fewest-moves, each kind is sorted once, by how long the nodes
+    have needed a reboot."""
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
         self._policy = policy
         # this order counts the moves again for every question
-        by = _by_age if policy.order is Order.FEWEST_MOVES else among_alike
+        by_age = policy.order is Order.FEWEST_MOVES
         self._nodes = {node.name: node for node in nodes}
         kinds: dict[tuple[object, ...], list[str]] = {}
-        for node in sorted(self._nodes.values(), key=by):
-            kind = (node.ready, node.is_control_plane, node.zone, tuple(sorted(groups(node, policy))))
-            kinds.setdefault(kind, []).append(node.name)
+        for number, by in enumerate((_by_age,) if by_age else (among_alike, _in_later_zone)):
+            for node in sorted(self._nodes.values(), key=by):
+                kind = (number, node.ready, node.is_control_plane, node.zone, *sorted(groups(node, policy)))
+                kinds.setdefault(kind, []).append(node.name)
         self._kinds = tuple(kinds.values())
 
     def __getitem__(self, name: str) -> NodeView:
@@ -38,11 +41,11 @@ class Waiters:
     def short_list(
         self, waiting: Collection[str], content: LockContent, movable: Callable[[str], int]
     ) -> list[NodeView]:
-        """Returns enough of the waiting nodes to find the next nodes in line: the nodes that the line names already,
-        and the first few nodes of each kind.
+        """Returns the waiting nodes from which the next nodes can be chosen: the nodes that the lock names already, and
+        the first nodes of each kind.
 
-        The line has room for a certain number of names. So no more nodes of one kind are needed: either they fill the
-        line, or one of them does not fit, and then no later node of its kind fits.
+        The lock names a limited number of next nodes, so no more nodes of a kind are needed. If one of them may not go
+        next, no later node of its kind may go next either.
         """
         here = waiting if isinstance(waiting, AbstractSet) else set(waiting)
         holders = set(content.holders)
@@ -58,6 +61,10 @@ class Waiters:
 
     def _first(self, kind: Iterator[str], most: int, movable: Callable[[str], int]) -> Iterable[str]:
         return nsmallest(most, kind, key=movable) if self._policy.order is Order.FEWEST_MOVES else islice(kind, most)
+
+
+def _in_later_zone(node: NodeView) -> Alike:
+    return in_later_zone(among_alike(node))
 
 
 def _by_age(node: NodeView) -> tuple[str, str]:

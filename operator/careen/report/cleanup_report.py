@@ -1,4 +1,5 @@
-"""Shows which of careen's marks a cleanup removes and which it keeps, as a table and as JSON."""
+"""Shows which of careen's marks (labels, annotations, taints, cordons, the lock) a cleanup removes and which it keeps,
+as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -71,18 +72,19 @@ def cleanup_json(cleanup: Cleanup) -> dict[str, Any]:
 
 
 def _marks(cleanup: Cleanup, column: tuple[str, Any], width: int | None) -> str:
-    title, told = column
+    title, value_of = column
     rows = [
-        (each.name, mark.kind.value, mark.name, _short(mark.now), told(mark))
+        (each.name, mark.kind.value, mark.name, _short(mark.now), value_of(mark))
         for each in cleanup.all
         for mark in (*each.goes, *each.stays)
-        if told(mark)
+        if value_of(mark)
     ]
     return table(("ON", "WHAT", "NAME", "NOW", title), rows, width=width) if rows else ""
 
 
 def _warnings(cleanup: Cleanup, width: int | None) -> list[str]:
-    """Names the nodes because of which a cleanup with --yes would refuse. Only a dry run shows these warnings."""
+    """Returns a warning for each rebooting node, because of which `careen cleanup --yes` would refuse to change
+    anything. Only a dry run shows these warnings."""
     if cleanup.is_applied or cleanup.refused:
         return []
     busy = [each for each in cleanup.nodes if each.rebooting]

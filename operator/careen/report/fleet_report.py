@@ -1,5 +1,5 @@
-"""Shows all nodes as a table below a sentence about the lock. The table has each node's phase, since when it is in that
-phase, its place in line and the reason."""
+"""Shows all nodes as a table below a sentence about the lock. The table has each node's phase, since when the node is
+in that phase, its place in the line of waiting nodes, and the reason."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def fleet_text(
         ]
     lines += ["", *under_way] if (under_way := expected_text(nodes, now, width=width)) else []
     counts = Counter(phase_of(node) for node in nodes)
-    told = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
-    lines += ["", paragraph(f"{count_of(len(nodes), 'node')}{f': {told}' if told else ''}.", width=width)]
+    counted = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
+    lines += ["", paragraph(f"{count_of(len(nodes), 'node')}{f': {counted}' if counted else ''}.", width=width)]
     return "\n".join(lines)
 
 
@@ -109,7 +109,8 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
 
 
 def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
-    """Sorts the nodes: the most urgent phase first, waiting nodes in the order of the line, then by name."""
+    """Sorts the nodes: the most urgent phase first, then the nodes that the lock names as next in the order of the
+    lock, then by name."""
     named = lock.line.names if isinstance(lock, LockContent) else ()
 
     def key(node: NodeView) -> tuple[int, int, str]:
@@ -126,8 +127,8 @@ def phase_of(node: NodeView) -> str:
 
 
 def place_of(node: NodeView, lock: LockState) -> str:
-    """Returns `holder` for a node with a claim, and `next` for a node that the line names. Other waiting nodes are
-    `ready` if their cheap gates pass, otherwise `required`. Empty if the node does not wait."""
+    """Returns `holder` for a node with a claim, and `next` for a node that the lock names as next. Another waiting node
+    is `ready` if its cheap gates permit the reboot, otherwise `required`. Empty if the node does not wait."""
     if isinstance(lock, LockContent) and node.name in lock.holders:
         return "holder"
     if isinstance(lock, LockContent) and node.name in lock.line.names:
@@ -158,8 +159,8 @@ def unreadable(node: NodeView) -> str:
 
 
 def _warnings(nodes: Sequence[NodeView]) -> list[str]:
-    """Lists the warnings about what a reboot would lose. Most nodes have the same warning, so each warning is shown
-    once, with the names of its nodes."""
+    """Returns the warnings of the agents' self-tests. Each warning is listed once, with the names of its nodes, because
+    most nodes have the same one."""
     saying: dict[str, list[str]] = {}
     for node in nodes:
         if warning := node.annotations.get(keys.WARNING):

@@ -34,8 +34,7 @@ def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
 def forecasts_text(
     forecasts: Sequence[Forecast], now: datetime, policy: Policy | None = None, *, width: int | None = None
 ) -> str:
-    """The forecasts, one block for each node. If the caller asked what more nodes would change, a last paragraph says
-    it."""
+    """The forecasts, one block for each node. With --with-nodes, a last paragraph says what more nodes would change."""
     blocks = [forecast_text(each, now, policy, width=width, others=len(forecasts) - 1) for each in forecasts]
     answers = [nodes_text(each.more_nodes) for each in forecasts[:1] if each.more_nodes]
     return "\n\n".join([*blocks, *(paragraph(each, width=width) for each in answers)])
@@ -55,7 +54,7 @@ def forecast_text(
 
     `others` is the number of other nodes that are drained together with this node.
     """
-    beside = f" together with {count_of(others, 'other')}" if others else ""
+    beside = f" together with {count_of(others, 'other node')}" if others else ""
     lines = [
         paragraph(
             f"If {forecast.node} were drained now{beside} ({count_of(len(forecast.pods), 'pod')}, seen "
@@ -86,12 +85,12 @@ def nodes_text(answer: NodesAnswer) -> str:
     if not answer.pods:
         return f"With {nodes}: no difference, because every pod finds a place without them."
     placed = f"{len(answer.placed)} of the {count_of(answer.pods, 'pod')} that {_find(answer.pods)} no room"
-    told = [f"With {nodes}, {placed} would find a place."]
+    sentences = [f"With {nodes}, {placed} would find a place."]
     reasons: dict[str, list[str]] = {}
     for pod, why in answer.refused.items():
         reasons.setdefault(why, []).append(pod)
-    told += [f"Not {listed(pods)}: {why.rstrip('.')}." for why, pods in reasons.items()]
-    return " ".join([*told, _needed(answer)])
+    sentences += [f"Not {listed(pods)}: {why.rstrip('.')}." for why, pods in reasons.items()]
+    return " ".join([*sentences, _needed(answer)])
 
 
 def _find(pods: int) -> str:
@@ -100,16 +99,17 @@ def _find(pods: int) -> str:
 
 def _needed(answer: NodesAnswer) -> str:
     if answer.needed is not None:
-        return f"{answer.needed} such {'node is' if answer.needed == 1 else 'nodes are'} enough for all."
+        return f"{answer.needed} such {'node is' if answer.needed == 1 else 'nodes are'} enough for all pods."
     tried = f"up to {answer.tried} were tried"
     if not answer.best_count:
         return f"No number of such nodes helps ({tried})."
-    most = f"{count_of(answer.best_count, 'such node')} would take the most pods, {answer.best_placed}"
-    return f"No number of such nodes helps all of them ({tried}): {most}."
+    most = f"{count_of(answer.best_count, 'such node')} would take {count_of(answer.best_placed, 'pod')}"
+    return f"No number of such nodes helps all pods ({tried}): {most}, and more nodes would take no more."
 
 
 def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
-    """The forecast as JSON, with the number of pods by outcome, and the sentence with which the agent would refuse."""
+    """The forecast as JSON, with the number of pods by outcome. If the agent would refuse the drain, a sentence says
+    why."""
     known = policy or Policy(node_name=forecast.node)
     objection = "; ".join(each for each in (objection_to_bound(forecast, known), objection_to(forecast, known)) if each)
     mapping = forecast.to_mapping()
@@ -178,13 +178,13 @@ def _way_out(pod: PodForecast) -> str:
 
 
 def _landing(pod: PodForecast) -> str:
-    """Returns the node of a pod, or the nodes between which the scheduler would choose. Shows shares if the nodes are
-    not equally likely. Adds a sign at the end if other nodes are possible too."""
+    """Returns the node that a pod would get, or the nodes between which the scheduler would choose. Shows shares if the
+    nodes are not equally likely. Adds a sign at the end if other nodes are possible too."""
     shown = [f"{name} {share:.0%}" for name, share in zip(pod.landing, pod.shares, strict=False)] or pod.landing
     named = listed(shown, most=3).replace(", ", "|").replace(" and ", "|+").replace(" more", "")
     return f"{named}|{keys.AND_OTHERS}" if pod.is_cut and named else named
 
 
 def _counted(forecast: Forecast) -> str:
-    told = ", ".join(f"{number} {outcome.value}" for outcome, number in forecast.counts.items())
-    return f"{count_of(len(forecast.pods), 'pod')}{f': {told}' if told else ''}."
+    counted = ", ".join(f"{number} {outcome.value}" for outcome, number in forecast.counts.items())
+    return f"{count_of(len(forecast.pods), 'pod')}{f': {counted}' if counted else ''}."

@@ -1,5 +1,5 @@
-"""Writes the headline above the table of nodes, which says why no node can start. There is a headline only if nodes
-wait and none of them can start."""
+"""Writes the headline above the table of nodes, which says why no node can begin its reboot. There is a headline only
+if nodes wait for a reboot and none of them can begin it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from careen.core.lock.content import Garbage, LockContent
 from careen.core.writing import stored_refusals
 from careen.report.fleet_report import phase_of
 from careen.report.lock_report import LockState
-from careen.report.openings import NEVER_OPENS, opening_told
+from careen.report.openings import NEVER_OPENS, opening_clause
 from careen.report.tables import age, count_of, listed, paragraph
 from scheduler_core.values import Value
 
@@ -30,7 +30,7 @@ _SHOWN_CODES = 3  # the rest is in the table, and in `careen why`
 
 
 class Headline(Value, kw_only=True):
-    """Why no node starts, and what would change it. `since` is when that began, as far as it is known."""
+    """Why no node begins its reboot, and what would change that. `since` is when this state began; None if unknown."""
 
     why: str
     code: str
@@ -41,8 +41,8 @@ class Headline(Value, kw_only=True):
 def headline(
     nodes: Sequence[NodeView], lock: LockState, now: datetime, policy: Policy | None = None
 ) -> Headline | None:
-    """Finds out why no node may start. Returns None if no node waits or if one may start. If `policy`, that of the
-    agents, is given, the headline says when a window opens."""
+    """Finds out why no waiting node may begin its reboot. Returns None if no node waits, or if one may begin. With the
+    `policy` of the agents, the headline says when a window opens."""
     waiting = [node for node in nodes if phase_of(node) == Phase.WAITING]
     if not waiting:
         return None
@@ -80,7 +80,7 @@ def headline_json(found: Headline | None) -> dict[str, Any] | None:
 
 
 def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: LockState) -> Headline | None:
-    who = f"the {len(waiting)} waiting nodes wait" if len(waiting) > 1 else f"{waiting[0].name} waits"
+    who_waits = f"the {len(waiting)} waiting nodes wait" if len(waiting) > 1 else f"{waiting[0].name} waits"
     if isinstance(lock, Garbage):
         return Headline(
             why=f"Nothing will start: the lock cannot be understood ({lock.why})",
@@ -92,7 +92,7 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
     if lock.is_paused:
         reason = f" ({lock.pause_reason})" if lock.pause_reason else ""
         return Headline(
-            why=f"Nothing will start: the lock is held by hand{reason}, and {who} for it",
+            why=f"Nothing will start: the lock is held by hand{reason}, and {who_waits} for it",
             code=Code.PAUSED.value,
             ways_out=(_remedy(Code.PAUSED),),
         )
@@ -100,19 +100,19 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
         failed = {entry.node for entry in lock.failed}
         since = _earliest(_phase_since(node) for node in nodes if node.name in failed)
         return Headline(why=f"Nothing will start: {halted}", code=Code.HALTED.value, since=since)
-    return _waiting_for_holders(who, nodes, lock)
+    return _waiting_for_holders(who_waits, nodes, lock)
 
 
-def _waiting_for_holders(who: str, nodes: Sequence[NodeView], lock: LockContent) -> Headline | None:
-    """Returns the headline for a lock whose claims are all held. Returns None if the node of some claim does not exist,
-    because the report about the lock describes such claims."""
+def _waiting_for_holders(who_waits: str, nodes: Sequence[NodeView], lock: LockContent) -> Headline | None:
+    """Returns the headline for a lock with as many claims as it may hold. Returns None otherwise, and if the node of
+    some claim does not exist, because the report about the lock describes such claims."""
     holders = [node for node in nodes if node.name in lock.holders]
     if not holders or len(lock.holders) < max(lock.max_owners, 1) or len(holders) < len(lock.holders):
         return None
-    told = "; ".join(f"{node.name} is {phase_of(node)}{_said(node)}" for node in holders[:3])
+    phases = "; ".join(f"{node.name} is {phase_of(node)}{_said(node)}" for node in holders[:3])
     ways = (f"`careen why {holders[0].name}` shows its progress.", _remedy(Code.LIMIT_REACHED))
     return Headline(
-        why=f"Nothing more will start: {who} for {listed([node.name for node in holders])}: {told}",
+        why=f"Nothing more will start: {who_waits} for {listed([node.name for node in holders])}: {phases}",
         code=Code.LIMIT_REACHED.value,
         since=_earliest(_phase_since(node) for node in holders),
         ways_out=ways,
@@ -130,9 +130,11 @@ def _said(node: NodeView) -> str:
 def _by_their_refusals(
     waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool
 ) -> Headline | None:
-    """Returns the headline if gates refuse all waiting nodes. If the lock has no claim, it is enough that a costly gate
-    refuses one waiting node: costly gates are asked only about the first nodes in line, and the other nodes wait for
-    these nodes."""
+    """Returns the headline if gates refuse the reboots of all waiting nodes.
+
+    If the lock has no claim, one waiting node whose reboot a costly gate refuses is enough. Only the agents of the
+    first nodes in line ask costly gates, and the other nodes wait for these nodes.
+    """
     everybody = {node.name: _refusals_now(node, now) for node in waiting}
     refused = {name: refusals for name, refusals in everybody.items() if refusals}
     left = sorted(everybody.keys() - refused.keys())
@@ -143,7 +145,7 @@ def _by_their_refusals(
         (each for each in (_earliest(one.since for one in refusals) for refusals in refused.values()) if each),
         default=None,
     )
-    told = [_told(code, by_code[code], waiting, now, policy) for code in list(by_code)[:_SHOWN_CODES]]
+    reasons = [_reason(code, by_code[code], waiting, now, policy) for code in list(by_code)[:_SHOWN_CODES]]
     more = f"; and {count_of(len(by_code) - _SHOWN_CODES, 'more reason')}" if len(by_code) > _SHOWN_CODES else ""
     ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(code, by_code[code])]
     verdict = (
@@ -152,7 +154,7 @@ def _by_their_refusals(
         else "Nothing will start"
     )
     return Headline(
-        why=f"{verdict}: {'; '.join(told)}{more}",
+        why=f"{verdict}: {'; '.join(reasons)}{more}",
         code=next(iter(by_code)).value,
         since=since,
         ways_out=tuple(dict.fromkeys(ways)),
@@ -160,7 +162,8 @@ def _by_their_refusals(
 
 
 def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
-    """Returns the refusals on the Node. Adds a person's hold or pause that the node's agent has not seen yet."""
+    """Returns the refusals that the agent wrote on the Node. Adds one for a hold (an annotation by which a person keeps
+    the node from rebooting) that the agent has not seen yet."""
     stored = stored_refusals(node)
     held = hold.held_because(node, now)
     if held and Code.HELD not in {each.code for each in stored}:
@@ -177,7 +180,7 @@ def _by_code(refused: dict[str, tuple[Refusal, ...]]) -> dict[Code, dict[str, Re
     return dict(sorted(found.items(), key=lambda row: (-len(row[1]), row[0])))
 
 
-def _told(
+def _reason(
     code: Code, refusals: dict[str, Refusal], nodes: Sequence[NodeView], now: datetime, policy: Policy | None
 ) -> str:
     name, example = _example(refusals)
@@ -190,12 +193,12 @@ def _told(
         else name
     )
     sentence = example.sentence.rstrip(".")
+    is_shared = len({each.sentence for each in refusals.values()}) == 1
     if code is Code.OUTSIDE_WINDOW:
-        refused = [node for node in nodes if node.name in refusals]
-        opening = _opening(refused, now, policy)
-        is_shared = len({each.sentence for each in refusals.values()}) == 1
-        return f"{f'{sentence}, {opening}' if is_shared else _several_windows(opening, policy)} ({count})"
-    if len({each.sentence for each in refusals.values()}) == 1:
+        opening = _opening([node for node in nodes if node.name in refusals], now, policy)
+        windows = f"{sentence}, {opening}" if is_shared else _several_windows(opening, policy)
+        return f"{windows} ({count})"
+    if is_shared:
         return f"{sentence} ({count}, gate {example.gate})"
     return f"the gate {example.gate} refuses {count}; {name}, for example: {sentence}"
 
@@ -208,7 +211,7 @@ def _several_windows(opening: str, policy: Policy | None) -> str:
 
 
 def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) -> str:
-    return "and the time of its opening could not be read" if policy is None else opening_told(policy, refused, now)
+    return "and when the window opens could not be read" if policy is None else opening_clause(policy, refused, now)
 
 
 def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
@@ -220,7 +223,8 @@ def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
 
 
 def _example(refusals: dict[str, Refusal]) -> tuple[str, Refusal]:
-    """Returns the node that has been refused for longest. Nodes with a proven remedy come before other nodes."""
+    """Returns the node whose reboot has been refused for longest. Nodes with a proven remedy come before other
+    nodes."""
     return min(
         refusals.items(),
         key=lambda row: (not row[1].remedy, row[1].since.timestamp() if row[1].since else float("inf"), row[0]),

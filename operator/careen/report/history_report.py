@@ -36,9 +36,9 @@ def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None 
         for name, each in reboots
     ]
     names = {name for name, _ in reboots}
-    told = f"{count_of(len(reboots), 'reboot')} of {count_of(len(names), 'node')}; a Node keeps its last five."
+    total = f"{count_of(len(reboots), 'reboot')} of {count_of(len(names), 'node')}; a Node keeps its last five."
     header = ["NODE", "BACK AT", "AGE", "TOOK", "MOVES", "WHY"]
-    return f"{table(header, rows, width=width)}\n\n{paragraph(told, width=width)}"
+    return f"{table(header, rows, width=width)}\n\n{paragraph(total, width=width)}"
 
 
 def history_json(nodes: Sequence[NodeView]) -> dict[str, Any]:

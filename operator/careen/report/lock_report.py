@@ -1,4 +1,5 @@
-"""Describes the lock in words: which nodes hold claims, whether the lock is paused, which nodes are next."""
+"""Describes the lock in words: which nodes hold claims, whether a person has paused the lock, and which nodes are
+next."""
 
 from __future__ import annotations
 
@@ -20,8 +21,7 @@ LockState = LockContent | Garbage | Unknown
 
 
 def lock_sentence(state: LockState, now: datetime) -> str:
-    """The lock in one line, such as `1 of 2 claims held by n3 (4m12s); next: n4, n5; 7 nodes waited when they were
-    named`."""
+    """The lock in one line, such as `1 of 2 claims held by n3 (4m12s); next: n4, n5, chosen from 7 waiting nodes`."""
     if isinstance(state, Unknown):
         return f"could not be read: {state.why}"
     if isinstance(state, Garbage):
@@ -33,11 +33,11 @@ def lock_sentence(state: LockState, now: datetime) -> str:
         parts.insert(0, f"OVERDUE: {late}")
     if halted := halted_because(state):
         parts.insert(0, f"HALTED: {halted}")
+    waiting = count_of(state.line.waiting, "waiting node") if state.line.waiting else ""
     if state.line.names:
-        parts.append(f"next: {listed(state.line.names)}")
-    if state.line.waiting:
-        these = "it was" if len(state.line.names) == 1 else "these were"
-        parts.append(f"{count_of(state.line.waiting, 'node')} waiting when {these} named")
+        parts.append(f"next: {listed(state.line.names)}{f', chosen from {waiting}' if waiting else ''}")
+    elif waiting:
+        parts.append(f"next: none of {waiting}")
     return "; ".join(parts)
 
 
@@ -59,7 +59,7 @@ class StrayClaim(Value, kw_only=True):
     def sentence(self) -> str:
         """A sentence that describes the claim and says how the claim is removed."""
         what = (
-            f"the Node {self.node} that took it was replaced by another Node of the same name"
+            f"the Node {self.node} that took the claim was replaced by another Node of the same name"
             if self.is_another
             else f"there is no Node {self.node}"
         )

@@ -1,4 +1,4 @@
-"""Says in words when waiting nodes' windows open next."""
+"""Says in words when the maintenance windows of waiting nodes open next."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def in_zone(at: datetime, zone: tzinfo) -> str:
     return f"{shown} {letters}" if name == letters else f"{shown} {letters} ({name})"
 
 
-def opening_told(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> str:
-    """Returns a clause such as "which opens at …, in 2h", to follow the words "closed window" in a sentence."""
+def opening_clause(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> str:
+    """Returns a relative clause about a window, such as "which opens at …, in 2h"."""
     opening = next_opening(policy, nodes, now)
     if opening == now:
         return "which has opened in the meantime"
@@ -43,7 +43,7 @@ def opening_told(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> st
 
 
 def shut_at(policy: Policy, nodes: Sequence[NodeView], begins: datetime) -> list[str]:
-    """Returns a sentence if a plan begins while all windows of its nodes are closed; otherwise nothing."""
+    """Returns one sentence if a plan begins while all windows of its nodes are closed; otherwise an empty list."""
     opening = next_opening(policy, nodes, begins)
     if not nodes or opening == begins:
         return []

@@ -31,7 +31,7 @@ class Origin(Value, kw_only=True):
 
 
 class Plan(Value, kw_only=True):
-    """A timeline, and how it was computed. `zone` is the time zone of the report."""
+    """A simulated roll-out (its timeline), and how it was computed. `zone` is the time zone of the report."""
 
     timeline: Timeline
     line: Order
@@ -54,7 +54,7 @@ class Risk(Value, kw_only=True):
 
 
 def is_clean(plan: Plan) -> bool:
-    """Whether, with every seed, all nodes reboot in one window and every pod finds room."""
+    """Whether all nodes reboot in one maintenance window and every pod finds room, with every simulated seed."""
     return plan.timeline.is_clean and not (plan.ranges and plan.ranges.not_clean)
 
 
@@ -85,7 +85,7 @@ def plan_text(plan: Plan, *, width: int | None = None) -> str:
 
 
 def headline(plan: Plan) -> str:
-    """How many nodes the plan reboots, its begin, the concurrency and the order, in one sentence."""
+    """One sentence with the number of nodes, the start, the concurrency and the order."""
     marked = f" (the agents use another order: --order={plan.agents_line})" if plan.line is not plan.agents_line else ""
     nodes = count_of(len(plan.timeline.nodes), "node")
     return (
@@ -104,14 +104,14 @@ def summary(plan: Plan) -> list[str]:
         + (f"; finished {instant(plan, timeline.ends)}, after {took}{_inside(plan)}." if rebooted == total > 0 else ".")
     ]
     sentences += [
-        f"Does not fit the window: {count_of(closing.left, 'node')} left at {instant(plan, closing.at)}."
+        f"The window ends at {instant(plan, closing.at)} with {count_of(closing.left, 'node')} left."
         for closing in timeline.closings[:3]
     ]
     if len(timeline.closings) > 3:
         last = timeline.closings[-1]
         sentences.append(
-            f"{count_of(len(timeline.closings), 'window')} end with nodes left; the last one leaves "
-            f"{last.left} at {instant(plan, last.at)}."
+            f"{count_of(len(timeline.closings), 'window')} end with nodes left; when the last window ends at "
+            f"{instant(plan, last.at)}, {count_of(last.left, 'node')} {'is' if last.left == 1 else 'are'} left."
         )
     pods = len(timeline.moves_by_pod)
     sentences.append(
@@ -145,7 +145,7 @@ def summary(plan: Plan) -> list[str]:
         )
     sentences += [
         f"Delay ({each.rule}): {listed(each.nodes)} must wait, because {each.subject}. "
-        f"For {_seconds(each.seconds)} the lock has room for another claim."
+        f"This leaves a claim unused for {_seconds(each.seconds)}."
         for each in timeline.hindrances
         if each.seconds
     ]
@@ -173,11 +173,11 @@ def _range(least: int, most: int) -> str:
 
 
 def _inside(plan: Plan) -> str:
-    """A clause that says whether the roll-out ends before the window closes in which it begins."""
+    """A clause that says whether the roll-out ends in the maintenance window in which it begins."""
     if plan.closes is None:
         return ""
     if plan.timeline.closings:
-        return f", in a later window than the first: it closes {instant(plan, plan.closes)}"
+        return f", in a later window, which closes {instant(plan, plan.closes)}"
     return f", inside the window that closes {instant(plan, plan.closes)}"
 
 
@@ -226,13 +226,13 @@ def risks(plan: Plan) -> list[Risk]:
                 what=f"draining {node} leaves {listed([wait.pod for wait in waits], most=3)} without room, "
                 f"{waited(timeline, longest)}: {longest.why.rstrip('.')}",
                 remedy=f"Add room or scale down beforehand; `careen forecast {node}` names the single change that "
-                f"would place each pod, and with `--with-nodes {node}=1` says whether more nodes would.",
+                f"would place each pod, and with `--with-nodes {node}=1` says whether more nodes would help.",
             )
         )
     if plan.ranges and plan.ranges.not_clean and timeline.is_clean:
         found.append(
             Risk(
-                what=f"with {plan.ranges.not_clean} of {plan.ranges.seeds} seeds a node does not reboot in one "
+                what=f"with {plan.ranges.not_clean} of {plan.ranges.seeds} seeds, not every node reboots in the same "
                 "window, or a pod finds no room",
                 remedy="Leave more room on the nodes, or lengthen the window: this plan is only one of several "
                 "possible ones.",
@@ -258,20 +258,20 @@ def risks(plan: Plan) -> list[Risk]:
 
 
 def comparison(plan: Plan) -> list[tuple[Order, Timeline]]:
-    """The timeline of the plan, and the timelines of the same roll-out in the other orders."""
+    """A pair per order of the nodes: the order and its timeline. The plan's own order is first, then the same roll-out
+    in the other orders."""
     return [(plan.line, plan.timeline), *plan.others.items()]
 
 
 def order_note(plan: Plan, line: Order) -> str:
-    """A note on an order: that the agents follow it, or else that it is the default, or that a person must choose
-    it."""
+    """Says who uses this order of the nodes: the agents use it now, it is the default, or a person has to opt in."""
     if line is plan.agents_line:
         return "the agents' order"
     return "the default" if line is Order.OLDEST else "opt-in"
 
 
 def comparison_text(plan: Plan, *, width: int | None = None) -> str:
-    """The orders as a table."""
+    """The orders of the nodes as a table, with the figures of the roll-out in each order."""
     rows = [
         [
             line.value,
@@ -304,7 +304,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 
 def _ranges_json(plan: Plan, ranges: Ranges) -> dict[str, Any]:
-    """The ranges as JSON, each as a pair of the least and the most."""
+    """The ranges of the plan's figures as JSON: each is a list of the minimum and the maximum."""
     return {
         "seeds": ranges.seeds,
         "leftToChance": plan.timeline.is_open,
@@ -329,12 +329,12 @@ def _without_zone(plan: Plan, at: datetime) -> str:
 
 
 def waited(timeline: Timeline, wait: Wait) -> str:
-    """Returns how long the pod waits, or a clause that says that it waits beyond the end of the plan."""
+    """Returns how long the pod waits, such as "for 4m", or that it waits beyond the end of the plan."""
     return f"for {_seconds(wait.seconds(timeline.ends))}" if wait.until else "beyond the end of the plan"
 
 
 def visit_note(plan: Plan, visit: Visit) -> str:
-    """Remarks on this node's reboot, in a few words."""
+    """Remarks on one reboot of a node: whether its drain is undone, and how many of its pods wait."""
     waiting = [
         wait for wait in plan.timeline.waits if wait.node == visit.node and visit.start <= wait.since <= visit.end
     ]
@@ -379,7 +379,7 @@ _REMEDIES: Mapping[str, str] = {
 
 
 def _remedy(obstacle: Obstacle) -> str:
-    return _REMEDIES.get(obstacle.rule, "Look at it with `careen why`.")
+    return _REMEDIES.get(obstacle.rule, "`careen why` shows what the node waits for.")
 
 
 def _by_node(waits: Sequence[Wait]) -> list[tuple[str, list[Wait]]]:

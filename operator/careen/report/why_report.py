@@ -1,7 +1,8 @@
 """Shows why a node does not reboot: every gate's answer, since when, and the remedy.
 
-The Node has the answers of its agent's last turn. If a person set a hold or a pause after that turn, the agent sees it
-only in its next turn. So this report reads holds and pauses itself.
+The Node has the answers from the last round of its agent's loop. If a person set a hold (this node must not reboot) or
+a pause (no node may begin a reboot) after that round, the agent sees it only in the next round. So this report reads
+holds and pauses itself.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from careen.core.gates import hold as hold_gate
 from careen.core.gates.question import Cost, Gate, When
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.writing import stored_refusals
-from careen.plan.next_look import NextLook, next_look
+from careen.plan.next_turn import NextTurn, next_turn
 from careen.report.fleet_report import node_json, phase_of
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
-from careen.report.openings import next_opening, opening_told
+from careen.report.openings import next_opening, opening_clause
 from careen.report.tables import age, listed, paragraph, table
 from scheduler_core.values import Value
 
 
 class Answer(StrEnum):
-    """Whether a gate refuses, as far as the Node shows it."""
+    """Whether a gate refuses the node's reboot, as far as the Node shows it."""
 
     YES = "yes"
     REFUSES = "refuses"
@@ -83,8 +84,8 @@ class NodeStory(Value, kw_only=True):
 
 
 def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
-    """Returns the answer of every gate, in the order in which the agent asks them. A gate that refuses for two reasons
-    has two answers."""
+    """Returns the answer of every gate, in the order in which the agent asks the gates. A gate that refuses the reboot
+    for two reasons has two answers."""
     stored = stored_refusals(story.node)
     known = {gate.name for gate in GATES}
     answers: list[GateAnswer] = []
@@ -103,8 +104,8 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
 
 
 def _said_since(story: NodeStory) -> list[Refusal]:
-    """Returns refusals that may be newer than the agent's last turn: holds, pauses, an unreadable lock, failures of
-    other nodes, and annotations that forbid the reboot."""
+    """Returns the refusals for facts that the agent may not have seen in the last round of its loop: holds, pauses, an
+    unreadable lock, failures of other nodes, and annotations that forbid the reboot."""
     found = []
     gate = hold_gate.GATE.name
     if isinstance(story.lock, LockContent) and story.lock.is_paused:
@@ -131,12 +132,12 @@ def _said_since(story: NodeStory) -> list[Refusal]:
 
 
 def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
-    """Adds to the refusal when the window opens. The sentence on the Node does not say it, because the sentence would
-    then change in each turn."""
+    """Adds the time at which the maintenance window opens to the refusal of a reboot outside the window. The agent does
+    not write this time on the Node, because it would then change the annotation in each round of its loop."""
     if refusal.code is not Code.OUTSIDE_WINDOW or story.policy is None:
         return refusal
-    told = opening_told(story.policy, [story.node], story.now)
-    return replace(refusal, sentence=f"{refusal.sentence.rstrip('.')}, {told}")
+    opening = opening_clause(story.policy, [story.node], story.now)
+    return replace(refusal, sentence=f"{refusal.sentence.rstrip('.')}, {opening}")
 
 
 def _refusal(refusal: Refusal, story: NodeStory) -> GateAnswer:
@@ -153,13 +154,12 @@ def _refusal(refusal: Refusal, story: NodeStory) -> GateAnswer:
 
 
 def _too_long(refusal: Refusal, now: datetime) -> str:
-    """Returns a clause if the refusal has lasted for longer than the limit in the setting that causes it; otherwise
-    empty."""
+    """Returns a clause if the refusal has lasted for longer than the limit `longest` of a setting; otherwise empty."""
     if not refusal.longest_seconds or refusal.since is None:
         return ""
     lasted = (now - refusal.since).total_seconds()
     return (
-        f"; this is longer than the limit of {span(refusal.longest_seconds)} in its entry"
+        f"; this is longer than the limit of {span(refusal.longest_seconds)} that --blocking-pods sets"
         if lasted > refusal.longest_seconds
         else ""
     )
@@ -167,7 +167,7 @@ def _too_long(refusal: Refusal, now: datetime) -> str:
 
 def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) -> GateAnswer:
     """Returns the answer of a gate that does not refuse: yes, or not asked. The agent asks costly gates one after
-    another, and only if every cheap gate has passed."""
+    another, and only if no cheap gate refuses."""
     if story.phase == Phase.IDLE:
         return _not_asked(gate, "nothing to decide")
     if story.phase == Phase.FAILED:
@@ -254,7 +254,7 @@ def cordon_sentence(story: NodeStory) -> str:
 
 
 def line_sentence(story: NodeStory) -> str:
-    """Returns the node's place in line; empty if it is not in line."""
+    """Returns a sentence with the node's place in the line of waiting nodes; empty if the node is not in line."""
     if not isinstance(story.lock, LockContent):
         return ""
     name = story.node.name
@@ -268,16 +268,17 @@ def line_sentence(story: NodeStory) -> str:
 
 
 def next_sentence(story: NodeStory) -> str:
-    """Says when the agent takes its next turn or tries again; empty if unknown."""
-    looked = _next_look(story)
+    """Says when the next round of the agent's loop begins, or when the agent retries a failed reboot; empty if
+    unknown."""
+    looked = _next_turn(story)
     return looked.sentence if looked else ""
 
 
-def _next_look(story: NodeStory) -> NextLook | None:
+def _next_turn(story: NodeStory) -> NextTurn | None:
     progress = story.progress
     if story.policy is None or isinstance(progress, UnreadableProgress) or progress.phase not in ("", *Phase):
         return None
-    return next_look(story.node, progress, story.lock, story.policy, story.now, agents=story.fleet_size)
+    return next_turn(story.node, progress, story.lock, story.policy, story.now, agents=story.fleet_size)
 
 
 def _next_opening(story: NodeStory) -> datetime | None:
@@ -290,7 +291,7 @@ def _next_opening(story: NodeStory) -> datetime | None:
 
 
 def strays(story: NodeStory) -> tuple[StrayClaim, ...]:
-    """Returns the claims without a holder because of which this node must wait."""
+    """Returns the claims that make this node wait although they may have no holder any more."""
     if story.holders is None or story.phase != Phase.WAITING:
         return ()
     return stray_claims(story.lock, [*story.holders, story.node])
@@ -322,7 +323,7 @@ def why_text(story: NodeStory, *, width: int | None = None) -> str:
 
 def why_json(story: NodeStory) -> dict[str, Any]:
     """The whole report as JSON."""
-    looked = _next_look(story)
+    looked = _next_turn(story)
     return {
         "node": node_json(story.node, story.lock),
         "summary": summary(story),

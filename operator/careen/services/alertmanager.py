@@ -51,7 +51,9 @@ class Alertmanager:
 
     def _what_was_shown(self) -> str:
         file = self._access.token_file
-        return f"the token in {file}" if file else "no credentials were sent; give --alertmanager-token-file"
+        return (
+            f"careen sent the token in {file}" if file else "no credentials were sent; give --alertmanager-token-file"
+        )
 
 
 class Several:
@@ -70,8 +72,8 @@ class Several:
 
 
 def _alerts_of(rows: Any) -> tuple[Alert, ...]:
-    """Parses the answer. Raises `UnusableAnswer`, KeyError or TypeError if any part of the answer is not an alert.
-    Without that part, the alert that matters could be missing."""
+    """Parses Alertmanager's response. Raises `UnusableAnswer`, KeyError or TypeError if any item is not an alert. A
+    skipped item could be the alert that forbids the reboot."""
     if not isinstance(rows, list):
         raise UnusableAnswer("the answer is not a list of alerts")
     found = [_alert(row) for row in rows]

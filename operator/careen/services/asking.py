@@ -77,7 +77,7 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         if type(error) is OSError:  # a file of certificates that requests cannot find
             return Unknown(f"{shown} was not queried: {error}"[:_LONGEST_WHY])
         if network_errors.is_network_error(error):
-            return Unknown(f"{server} at {network_errors.told(error, url)}"[:_LONGEST_WHY])
+            return Unknown(f"{server} at {network_errors.description(error, url)}"[:_LONGEST_WHY])
         return Unknown(f"{shown} gave no usable answer: it does not have the expected form")
 
 

@@ -293,7 +293,8 @@ def _discord(parts: _Parts) -> Target:
 
 
 def _generic(parts: _Parts) -> Target:
-    """Any web server. As in shoutrrr, parameters that careen does not know stay in the server's address."""
+    """The target of a generic webhook on any web server. As in shoutrrr, query parameters that careen does not know
+    stay in the server's address."""
     parts.need("generic://HOST/PATH or generic+https://HOST/PATH", parts.host)
     template, key = parts.taken("template").lower(), parts.taken("messagekey") or "message"
     if template not in ("", "json"):
@@ -439,7 +440,7 @@ def _rocketchat(parts: _Parts) -> Target:
     where = channel if not channel or channel[0] in "@#" else f"#{channel}"
     login = f"{_login(parts.user)}:" if parts.user else ""
     # apprise expects `TOKEN-A/TOKEN-B` unquoted.
-    parts.need("tokens of letters and digits", *(part if part.isalnum() else "" for part in parts.path[:2]))
+    parts.need("two tokens of letters and digits", *(part if part.isalnum() else "" for part in parts.path[:2]))
     return Target(
         service="rocketchat",
         url=_url(
@@ -512,8 +513,8 @@ def _encryption(parts: _Parts, port: int) -> str:
 
 
 def _teams(parts: _Parts) -> Target:
-    """A Teams webhook of an Office connector. apprise no longer supports these webhooks, so the message is sent as
-    plain text, which connectors that still work accept."""
+    """A Teams webhook of an Office connector. apprise no longer supports these webhooks. So careen sends the message as
+    plain text, which the remaining connectors accept."""
     from careen.services import teams  # few agents have one
 
     host = parts.taken("host")

@@ -53,10 +53,10 @@ class Prometheus:
     async def samples(self, query: str, *, fresh_seconds: float) -> tuple[Sample, ...] | Unknown:
         """Returns the samples of an instant query, each with its age.
 
-        The answer to an instant query has the time of the query, not that of the sample. So this method also sends
-        `timestamp(query)`, which gives the time of a series' last sample. It gives no such time for an expression, so
-        the request also limits how far the server looks back (`lookback_delta`). Servers without that parameter ignore
-        it."""
+        The response contains the time of the query, not the time of the sample. So this method also queries
+        `timestamp(query)`, which returns the time of a series' last sample, but not for an expression. For expressions,
+        `lookback_delta` limits the age of the samples that the server uses. Servers without that parameter ignore it.
+        """
         return await self._asked(lambda: self._samples(query, fresh_seconds))
 
     async def _asked(self, question: Callable[[], T]) -> T | Unknown:
@@ -124,9 +124,9 @@ class Prometheus:
     def _what_was_shown(self) -> str:
         access = self._access
         if access.token_file:
-            return f"the token in {access.token_file}"
+            return f"careen sent the token in {access.token_file}"
         if access.username:
-            return f"{access.username} with the password in {access.password_file}"
+            return f"careen sent the user name {access.username} with the password in {access.password_file}"
         return "no credentials were sent; give --prometheus-token-file or --prometheus-username"
 
 
@@ -138,8 +138,8 @@ def _alert(row: Mapping[str, Any]) -> Alert:
 
 
 def _reading(row: Mapping[str, Any]) -> tuple[dict[str, str], float, float]:
-    """Returns the labels, the time and the value of a row. Raises if the row is invalid, because the whole answer then
-    counts as unknown."""
+    """Returns the labels, the time and the value of a row. Raises an error if the row is invalid, because the whole
+    response then counts as unknown."""
     at, value = row["value"]
     return {str(key): str(text) for key, text in row["metric"].items()}, float(at), float(value)
 

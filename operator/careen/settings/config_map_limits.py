@@ -16,7 +16,7 @@ from careen.settings.tree import SETTINGS, Settings, flag, variable
 
 
 class Power(StrEnum):
-    """What a person could do by writing a setting. The value is the switch that lets the ConfigMap write such
+    """What a person could do with a setting. The value is the name of the flag that allows the ConfigMap such
     settings."""
 
     COMMANDS = "config_map_may_run_commands"
@@ -51,14 +51,15 @@ def _power(name: str) -> Power | None:
 POWERS: dict[str, Power] = {
     name: power for name, setting in SETTINGS.items() if not setting.bootstrap and (power := _power(name)) is not None
 }
-"""The settings that give a power, by field name. A new command or path is included unless an exception above names
-it."""
+"""What each restricted setting lets a person do, by field name. A new setting that is a command or a path is included
+automatically, unless it is an exception above."""
 
 
 def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
     """Returns why the ConfigMap must not set this setting, and what to do instead; empty if it may.
 
-    The result depends on the switches in `settings`, and on secrets there that the agent would send to another server.
+    The result depends on the flags in `settings` that allow such settings, and on the secrets that the agent would send
+    to another server.
     """
     power, why = _needed(name, texts, settings)
     if power is None or getattr(settings, power):
@@ -72,7 +73,7 @@ def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
 def _needed(name: str, texts: Sequence[str], settings: Settings) -> tuple[Power | None, str]:
     if name in _SENT_TO:
         secret = next((each for each in _SENT_TO[name] if getattr(settings, each)), "")
-        return (Power.FILES, f"what --{flag(secret)} names would be sent to that server") if secret else (None, "")
+        return (Power.FILES, f"the secret in --{flag(secret)} would be sent to that server") if secret else (None, "")
     if name == "scheduler_config" and all(not text or scheduler_config.is_key(text) for text in map(str.strip, texts)):
         return None, ""  # empty, or a key of the ConfigMap itself
     if name == "notify_url" and any(notification_urls.is_native(text) for text in texts):

@@ -49,7 +49,7 @@ class ValueKind(Value, kw_only=True):
     bounds: tuple[int, int] | None = None
     """The least and the greatest allowed number, if the value is a number."""
     is_secret: bool = False  # the value belongs into a Secret, not on a command line
-    told: Callable[[str], str] = lambda text: text
+    redacted: Callable[[str], str] = lambda text: text
     """Returns the text without its secrets, for messages."""
     show: Callable[[Any], str] = str
     may_begin_with_a_quote: bool = False
@@ -445,8 +445,7 @@ def url(text: str) -> str:
 
 
 def template(text: str) -> str:
-    """Checks a message template. It may contain one `%s`, for the node's name. Without `%s`, Go prints `%!(EXTRA
-    …)`."""
+    """Checks a message template. It may contain one `%s`, which stands for the node's name."""
     return _template(text, templates.FIELDS)
 
 
@@ -461,26 +460,24 @@ def _template(text: str, known: tuple[str, ...]) -> str:
         raise ValueError("expected a text with one %s for the node's name (%% for a percent sign)")
     if unknown := [name for name in templates.fields_of(text) if name not in known]:
         raise ValueError(
-            f"the field {{{unknown[0][:40]}}} is not known; there are {', '.join(f'{{{name}}}' for name in known)} "
-            "({{name}} in doubled braces is text)"
+            f"the field {{{unknown[0][:40]}}} is not known; known fields: {', '.join(f'{{{name}}}' for name in known)} "
+            "(double the braces of text that is not a field)"
         )
     return text
 
 
 def comma_separated(text: str) -> list[str]:
-    """Splits kured's stringSlice, a line of CSV."""
+    """Splits a stringSlice of kured, which is a line of CSV."""
     return [part for each in next(csv.reader([text]), []) if (part := each.strip())]
 
 
 def one_per_line(text: str) -> list[str]:
-    """Splits kured's stringArray, which has no separator because selectors contain commas. An environment variable has
-    one value per line."""
+    """Splits a stringArray of kured at line breaks. Commas do not separate, because selectors contain commas."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def paths(text: str) -> list[str]:
-    """Splits a text into paths at line breaks and commas. A comma separates only before another absolute path, because
-    a path may contain commas."""
+    """Splits a text into paths at line breaks, and at commas before an absolute path. Other commas belong to a path."""
     return [part for each in re.split(r"[,\n](?=\s*/)", text) if (part := each.strip().rstrip(",").strip())]
 
 
@@ -503,14 +500,14 @@ MESSAGE_URLS = ValueKind(
     many=True,
     split=notification_urls.several,
     is_secret=True,
-    told=lambda _: "a secret",
+    redacted=lambda _: "a secret",
     show=lambda value: f"{value.service} (set)",
 )
 SLACK_HOOK = ValueKind(
     metavar="URL",
     parse=notification_urls.slack_hook,
     is_secret=True,
-    told=lambda _: "a secret",
+    redacted=lambda _: "a secret",
     show=lambda value: "(set)" if value else "",
 )
 LISTEN_HOST = ValueKind(metavar="TEXT", parse=listen_host)
@@ -520,7 +517,7 @@ PROBE_NAMES = ValueKind(metavar="PROBE", parse=probe, many=True, split=comma_sep
 KEY = ValueKind(metavar="KEY", parse=label_key)
 ANNOTATION = ValueKind(metavar="KEY", parse=annotation_key)
 SWITCH = ValueKind(metavar="BOOL", parse=boolean, is_switch=True, show=lambda value: str(value).lower())
-URL = ValueKind(metavar="TEXT", parse=url, show=without_login, told=without_login)
+URL = ValueKind(metavar="TEXT", parse=url, show=without_login, redacted=without_login)
 NAME = ValueKind(metavar="NAME", parse=object_name)
 NEEDED_NAME = ValueKind(metavar="NAME", parse=needed_name)
 NAMESPACE = ValueKind(metavar="NAMESPACE", parse=namespace)

@@ -1,9 +1,9 @@
 """Keeps the settings of the ConfigMap that were in force when the node took its claim. An agent uses them if it
 restarts and cannot use the ConfigMap.
 
-They are in an annotation of the Node for as long as the claim exists. The folder of the host's lock cannot keep them,
-because it is in memory and does not survive the reboot. The node's record cannot keep them either, because an older
-release rejects a record with an unknown field. Secrets are left out, because everybody who can read Nodes could read
+They are in an annotation of the Node for as long as the claim exists. A file beside the agent's host lock would not
+survive the reboot, because that folder is in memory. The annotation careen.dev/progress has no room for them, because
+an older release rejects an unknown field in it. Secrets are left out, because everybody who can read Nodes could read
 them.
 """
 
@@ -24,7 +24,7 @@ _NAMES = {flag(name): name for name, setting in SETTINGS.items() if not setting.
 
 
 class LastGood(Value, kw_only=True):
-    """Settings that the agent uses instead of the ConfigMap's, and why it does.
+    """Settings that the agent uses instead of the ConfigMap's, with the reason.
 
     `is_whole` is False if some or all of the ConfigMap's settings are unknown.
     """
@@ -51,8 +51,7 @@ def to_annotation(resolved: Resolved) -> str:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether the annotation contains no setting or cannot be read. The annotation of an older release is an
-    example."""
+    """Whether the annotation contains no setting or cannot be read, for example because another release wrote it."""
     found = _read(text)
     return found is None or not (found.settings or found.left_out)
 
@@ -91,7 +90,7 @@ def restore(
                 flags=flags,
                 environment=environment,
                 config_map=given,
-                config_map_name=f"{name}, as last used",
+                config_map_name=f"{name}, as stored on the Node",
                 is_whole=is_all,
             )
         except BadSettings:
@@ -99,7 +98,7 @@ def restore(
                 raise
             continue
         return LastGood(resolved=resolved, is_whole=is_whole and is_all, text=text, why=why)
-    raise AssertionError("the last try returns or raises")
+    raise AssertionError("resolve() without a ConfigMap returns or raises")
 
 
 class _Kept(Value):
@@ -121,19 +120,19 @@ def _read(text: str) -> _Kept | None:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} is no text")
+        raise TypeError(f"{type(value).__name__} is not a text")
     return value
 
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise TypeError(f"{type(value).__name__} is no list")
+        raise TypeError(f"{type(value).__name__} is not a list")
     return value
 
 
 def _is_secret(name: str, texts: Sequence[str]) -> bool:
     kind = SETTINGS[_NAMES[name]].kind
-    return kind.is_secret or any(kind.told(text) != text for text in texts)
+    return kind.is_secret or any(kind.redacted(text) != text for text in texts)
 
 
 def _matters(name: str) -> bool:

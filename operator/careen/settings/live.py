@@ -1,8 +1,8 @@
 """The settings in force. A changed ConfigMap takes effect as a whole or not at all.
 
-After a bad edit the old settings stay in force, and the agent reports the problem. The same holds if the ConfigMap is
-deleted, as `kubectl replace --force` does for a moment: without the ConfigMap's settings, the gates that it configures
-would no longer refuse. Settings that cannot change while the agent runs take effect at its next start.
+After a bad edit the old settings stay in force, and the agent reports the problem. They also stay in force if the
+ConfigMap is deleted, as `kubectl replace --force` does for a moment. Otherwise the gates that they configure would no
+longer refuse reboots. Settings that cannot change while the agent runs take effect when it starts again.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class LiveSettings:
         config_map_name: str,
         instead: LastGood | None = None,
     ) -> None:
-        """Resolves the settings of the start. If `instead` is given, its settings are in force until `offer` gets
-        usable settings from the ConfigMap.
+        """Resolves the settings with which the agent starts. If `instead` is given, its settings are in force until
+        `offer` gets usable settings from the ConfigMap.
 
         Raises `BadSettings`, because at the start there are no older settings that could stay in force.
         """
@@ -131,8 +131,8 @@ class LiveSettings:
         return ()
 
     def _missed(self) -> tuple[str, ...]:
-        """Returns the problem that the ConfigMap was deleted. Returns nothing if the agent has never seen a
-        ConfigMap."""
+        """Returns a problem for a ConfigMap that does not exist: it was deleted. Returns none if the agent has never
+        seen the ConfigMap."""
         if self._seen is None and self._instead is None:
             return ()
         remedy = "create it again. To drop the settings, create an empty one or restart the agents"
@@ -174,7 +174,7 @@ class LiveSettings:
             return ""
         try:
             may_name = _may_name_files(resolved.settings)
-            return scheduler_config.read_judged(where, data, self._name, may_name_files=may_name)
+            return scheduler_config.read_checked(where, data, self._name, may_name_files=may_name)
         except scheduler_config.Unusable as error:
             raise BadSettings([f"{resolved.origins['scheduler_config'].where} {error}"]) from None
 

@@ -1,7 +1,8 @@
 """Reads the text to which `--scheduler-config` refers, and checks that it is a KubeSchedulerConfiguration.
 
 An invalid text is a bad setting like any other. A text that is too long or too deep, or that has YAML aliases, cannot
-be checked within a turn. The forecast's child process checks such a text, because it has a deadline and a memory limit.
+be checked within one round of the agent's loop. The child process that computes forecasts checks such a text, because
+it has a deadline and a memory limit.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ _LONGEST_SENTENCE = 300
 
 
 class Unusable(Exception):
-    """The text is missing, or it is not a KubeSchedulerConfiguration.
+    """The text to which --scheduler-config refers is missing, or it is not a KubeSchedulerConfiguration.
 
     The message is the end of a sentence that begins with the name of the setting.
     """
 
 
 def is_key(where: str) -> bool:
-    """Whether the setting names a key of the ConfigMap rather than a file."""
+    """Whether this value of --scheduler-config names a key of the ConfigMap rather than a file."""
     return where.startswith(_KEY_PREFIX)
 
 
 def read(where: str, data: Mapping[str, str], config_map: str) -> str:
-    """Returns the text that the setting names; empty if the setting is empty. Raises `Unusable`."""
+    """Returns the text to which the value `where` of --scheduler-config refers; empty if the value is empty. Raises
+    `Unusable`."""
     if not where:
         return ""
     text = _of_key(where.removeprefix(_KEY_PREFIX), data, config_map) if is_key(where) else _of_file(where)
@@ -47,16 +49,16 @@ def read(where: str, data: Mapping[str, str], config_map: str) -> str:
     return text
 
 
-def read_judged(where: str, data: Mapping[str, str], config_map: str, *, may_name_files: bool) -> str:
-    """Reads and checks the text. Raises `Unusable` like `read`, and also if the text is not a
-    KubeSchedulerConfiguration, or names files without permission."""
+def read_checked(where: str, data: Mapping[str, str], config_map: str, *, may_name_files: bool) -> str:
+    """Reads and checks the text to which --scheduler-config refers. Raises `Unusable` like `read`, and also if the text
+    is not a KubeSchedulerConfiguration, or names files without permission."""
     text = read(where, data, config_map)
     if text and (why := _why_not(text, may_name_files=may_name_files)):
         raise Unusable(f"names {_what(where)}, which is not a KubeSchedulerConfiguration: {why}")
     return text
 
 
-def told(error: ConfigurationError) -> str:
+def one_line(error: ConfigurationError) -> str:
     """Returns the error in one line. If the error is a file name that is not allowed, adds the switch that allows file
     names in the ConfigMap."""
     from scheduler_core.config.configuration import NO_FILE
@@ -113,7 +115,7 @@ def _why_not(text: str, *, may_name_files: bool) -> str:
         mark = getattr(error, "problem_mark", None)
         return "it is not YAML" + (f": line {mark.line + 1}, column {mark.column + 1}" if mark else "")
     except ConfigurationError as error:
-        return told(error)
+        return one_line(error)
     except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError) as error:
         return f"it cannot be read: {type(error).__name__}"
     return ""
@@ -129,7 +131,8 @@ _CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndTo
 
 
 def _is_soon_read(text: str) -> bool:
-    """Whether the text is small and simple enough to be parsed within a turn. Raises `yaml.YAMLError`."""
+    """Whether the text is small and simple enough to be parsed within one round of the agent's loop. Raises
+    `yaml.YAMLError`."""
     levels = 0
     if len(text) > _MOST_JUDGED:
         return False

@@ -2,7 +2,8 @@
 
 In kured the environment overrides flags. Here the flag overrides the environment, and the agent says so at its start if
 both are given and differ. The agent rejects unknown, unreadable and contradictory settings, because a typing error
-could otherwise remove a gate, and nodes would reboot. It reports all of them at once, with setting, source and remedy.
+could otherwise switch off a gate that should refuse reboots. It reports all of them at once, with setting, source and
+remedy.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def resolve(
     settings = Settings(**values)
     problems.extend(_beyond_the_config_map(given, settings))
     if not problems:
-        problems.extend(contradictions(settings) if is_whole else nobody(settings))
+        problems.extend(contradictions(settings) if is_whole else missing_node_name(settings))
     if problems:
         raise BadSettings(problems)
     return Resolved(
@@ -106,8 +107,8 @@ def resolve(
 
 
 def _beyond_the_config_map(given: Mapping[str, Sequence[Supplied]], settings: Settings) -> list[str]:
-    """Returns the problems of settings that the ConfigMap must not set. A flag that overrides such a setting does not
-    help, because the setting would take effect as soon as somebody removes the flag."""
+    """Returns a problem for each setting in the ConfigMap that only the DaemonSet may set. A flag that overrides such a
+    setting does not help, because the setting would take effect as soon as somebody removes the flag."""
     return [
         f"{each.where} {why}"
         for name, values in given.items()
@@ -126,7 +127,7 @@ _SHORTEST_SILENCE, _LONGEST_SILENCE = 60.0, 86400.0
 
 def contradictions(settings: Settings) -> list[str]:
     """Returns the problems of settings that contradict each other."""
-    found = nobody(settings)
+    found = missing_node_name(settings)
     if settings.reboot_method == "command" and not settings.reboot_command.strip():
         found.append(
             "--reboot-command is empty, but --reboot-method is command: give a command, or use --reboot-method=signal"
@@ -169,12 +170,14 @@ def _silence(settings: Settings) -> list[str]:
             "--alertmanager-silence needs --alertmanager-silence-matchers, because they select the alerts to silence"
         )
     if seconds and not _SHORTEST_SILENCE <= seconds <= _LONGEST_SILENCE:
-        found.append("--alertmanager-silence: expected 1m to 24h, or 0; it is extended while the node is down")
+        found.append(
+            "--alertmanager-silence: expected 1m to 24h, or 0; the agent extends the silence while the node is down"
+        )
     return found
 
 
 def _twice(settings: Settings) -> list[str]:
-    """Returns the problems of things that the settings contain twice, such as two entries of one name."""
+    """Returns a problem for each thing that the settings contain twice, such as two entries with the same name."""
     found = []
     for name in ("pre_reboot_node_labels", "post_reboot_node_labels"):
         given = [key for key, _ in getattr(settings, name)]
@@ -199,8 +202,8 @@ def _twice(settings: Settings) -> list[str]:
 
 
 def _credentials(settings: Settings) -> list[str]:
-    """Returns the problems of the credentials for Prometheus and Alertmanager. For Prometheus, there must be only one
-    kind of credentials, and no part of it may be missing."""
+    """Returns the problems of the credentials for Prometheus and Alertmanager. The credentials for Prometheus must be
+    of one kind and complete."""
     found = []
     given = [
         name
@@ -225,8 +228,8 @@ def _credentials(settings: Settings) -> list[str]:
     return found
 
 
-def nobody(settings: Settings) -> list[str]:
-    """Returns a problem if the agent does not know the name of its Node; otherwise nothing."""
+def missing_node_name(settings: Settings) -> list[str]:
+    """Returns one problem if the agent does not know the name of its Node; otherwise an empty list."""
     if settings.node_id:
         return []
     return [
@@ -244,7 +247,7 @@ def remarks(settings: Settings) -> list[str]:
     if not settings.reboot_days:
         found.append("--reboot-days is empty: no node will ever reboot")
     if (settings.notify_url or settings.notify_url_file) and settings.slack_hook_url:
-        found.append("--slack-hook-url has no effect with --notify-url: as in kured, only the latter is used")
+        found.append("--slack-hook-url has no effect with --notify-url: as in kured, only --notify-url is used")
     found += [
         f"--{flag(name)} has {{cluster}}, but --cluster-name is empty"
         for name in SETTINGS
@@ -319,12 +322,11 @@ def _from_config_map(values: Mapping[str, Any], config_map_name: str, problems: 
     for key, value in values.items():
         where = f"`{key}` in ConfigMap {config_map_name}"
         if key not in known:
-            reason = (
-                "must be known before the ConfigMap can be read: give it as a flag or in the environment"
+            problems.append(
+                f"{where} must be known before the ConfigMap can be read: give it as a flag or in the environment"
                 if key in map(flag, SETTINGS)
-                else f"is not a setting{_meant(str(key), known)}; correct or remove it"
+                else f"{where} is not a setting{_meant(str(key), known)}; correct or remove it"
             )
-            problems.append(f"{where} {reason}")
             continue
         is_mapping = SETTINGS[known[key]].kind.is_mapping
         texts = _mapping_texts(value) if is_mapping else _texts(value)
@@ -383,7 +385,7 @@ def _parsed(name: str, setting: Setting, given: Supplied, problems: list[str]) -
             return tuple(kind.parse(part) for text in texts for part in kind.split(text))
         return kind.parse(_only(texts).strip())
     except ValueError as error:
-        shown = ", ".join("a secret" if kind.is_secret else repr(kind.told(text)) for text in given.texts)
+        shown = ", ".join("a secret" if kind.is_secret else repr(kind.redacted(text)) for text in given.texts)
         problems.append(
             f"{given.where}={shown}: {error}"
             if given.source is Source.FLAG
@@ -468,7 +470,7 @@ def _taken_otherwise(origins: Mapping[str, Supplied]) -> list[str]:
 
 def _written(name: str, given: Supplied) -> str:
     """Returns the text as a person wrote it, but without its secrets."""
-    return ", ".join(SETTINGS[name].kind.told(text) for text in given.texts)
+    return ", ".join(SETTINGS[name].kind.redacted(text) for text in given.texts)
 
 
 def _meant(key: str, known: Mapping[str, str]) -> str:

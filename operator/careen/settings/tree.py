@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 
 class Setting(Value, kw_only=True):
-    """What a setting needs beside its value: its kind, its meaning and how it may be set."""
+    """The description of one setting: its kind, its meaning and how it may be set."""
 
     kind: kinds.ValueKind
     help: str
     is_kureds: bool
-    """Whether it is one of kured's 43 settings. The agent also reads those from KURED_<NAME>."""
+    """Whether it is one of kured's 43 settings. The agent also reads such a setting from KURED_<NAME>."""
     is_live: bool
     """Whether a change in the ConfigMap takes effect at once. Other settings need a restart of the agent."""
     bootstrap: bool
-    """Whether the agent needs the setting to find and read the ConfigMap, which therefore cannot set it."""
+    """Whether the agent needs the setting to find and read the ConfigMap. The ConfigMap cannot set such a setting."""
 
 
 def _kured(default: Any, kind: kinds.ValueKind, text: str, *, live: bool = True, bootstrap: bool = False) -> Any:
@@ -218,7 +218,8 @@ class Settings:
     reboot_loop_limit: int = _ours(
         1,
         kinds.whole_number(0),
-        "How often the same need may appear again after a confirmed reboot before the roll-out halts.",
+        "How many more times a node may reboot if the first reboot did not remove the need for a reboot. Then the "
+        "roll-out halts.",
     )
 
     # The order of the nodes
@@ -230,8 +231,8 @@ class Settings:
     order: str = _ours(
         "oldest",
         kinds.word("oldest", "zone", "fewest-moves"),
-        "Order of the nodes. oldest: the oldest need first, and among needs of the same hour the fewest pods "
-        "first; a zone that has started comes before the next zone. zone: never two zones at once. "
+        "Order of the nodes. oldest: the oldest need first, and among needs of the same hour the node that moves "
+        "the fewest pods twice; a zone that has started comes before the next zone. zone: never two zones at once. "
         "fewest-moves: the fewest pods to evict first, by each node's own count.",
     )
     budget: tuple[Budget, ...] = _ours(
@@ -278,21 +279,21 @@ class Settings:
         0.0,
         kinds.DURATION,
         "Minimum time between the end of one reboot and the start of the next anywhere in the cluster; 0: "
-        "none. With it nodes reboot one at a time, regardless of --concurrency.",
+        "none. With an interval, nodes reboot one at a time, regardless of --concurrency.",
     )
 
     # Other controllers of nodes
     protect_from_autoscalers: bool = _ours(
         True,
         kinds.SWITCH,
-        "Whether a node has scale-down-disabled of the cluster autoscaler and do-not-disrupt of Karpenter "
-        "from its claim to its return to service; false: careen does not touch these annotations.",
+        "Whether careen sets the annotations scale-down-disabled (cluster autoscaler) and do-not-disrupt "
+        "(Karpenter) on a node from its claim to its return to service; false: careen does not touch them.",
     )
     load_balancer_settle: float = _ours(
         0.0,
         kinds.DURATION,
-        "How long load balancers have between the cordon and the first eviction to remove the node, which "
-        "then has the label node.kubernetes.io/exclude-from-external-load-balancers; 0: no pause and no "
+        "Pause between the cordon and the first eviction, in which load balancers remove the node. With the cordon, "
+        "the node gets the label node.kubernetes.io/exclude-from-external-load-balancers; 0: no pause and no "
         "label.",
     )
 
@@ -490,7 +491,7 @@ class Settings:
     )
 
     # What people see
-    annotate_nodes: bool = _kured(False, kinds.SWITCH, "Also set kured's two annotations.")
+    annotate_nodes: bool = _kured(False, kinds.SWITCH, "Also write the two annotations of kured on the Node.")
     pre_reboot_node_labels: tuple[tuple[str, str], ...] = _kured(
         (), kinds.LABELS, "Labels that a node gets with the cordon. Their earlier values are restored afterwards."
     )
@@ -555,15 +556,15 @@ class Settings:
     metrics_host: str = _kured(
         "",
         kinds.LISTEN_HOST,
-        "Address that serves /metrics, /healthz and /readyz; empty: all addresses of IPv6 and IPv4.",
+        "Address on which the agent serves /metrics, /healthz and /readyz; empty: all addresses of IPv6 and IPv4.",
         live=False,
         bootstrap=True,
     )
     metrics_port: int = _kured(
         8080,
         kinds.whole_number(0, 65535),
-        "Port that serves /metrics, /healthz and /readyz; 0: any free port, named in the log. (kured exits if"
-        " the port is taken; here the agent continues and reports it.)",
+        "Port on which the agent serves /metrics, /healthz and /readyz; 0: any free port, named in the log. (kured "
+        "exits if the port is taken; here the agent continues and reports it.)",
         live=False,
         bootstrap=True,
     )

@@ -1,4 +1,5 @@
-"""Runs the shadow: follows the cluster and compares bindings, until a person or an option ends it."""
+"""Follows the cluster for `careen shadow` and compares bindings, until a person or an option of the command ends
+that."""
 
 from __future__ import annotations
 
@@ -15,37 +16,38 @@ _YIELD_SECONDS = 0.002  # between two comparisons all events that have come are 
 
 
 class Following:
-    """Passes the cluster's events to the shadow. Calls the caller's `look` between comparisons."""
+    """Passes the cluster's events to a `Shadow`, which compares bindings. Calls `on_step` between two comparisons."""
 
-    def __init__(self, feed: ClusterFeed, shadow: Shadow, look: Callable[[], None]) -> None:
+    def __init__(self, feed: ClusterFeed, shadow: Shadow, on_step: Callable[[], None]) -> None:
         self._feed = feed
         self._shadow = shadow
-        self._look = look
+        self._on_step = on_step
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self, is_given_up: Callable[[], bool]) -> None:
-        """Returns when every kind has been listed once, or when `is_given_up` says so. Raises `Forbidden` or
+        """Waits until every kind has been listed once, or until `is_given_up` returns True. Raises `Forbidden` or
         `Unauthorized` if a kind may not be listed or watched, because comparisons without this kind would be wrong."""
         self._task = asyncio.create_task(self._feed.run())
         complete = asyncio.create_task(self._feed.complete())
         try:
             while not (complete.done() or is_given_up()):
                 await asyncio.wait({complete, self._task}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-                self._look()
+                self._on_step()
                 self._raise_what_no_time_mends()
         finally:
             complete.cancel()
 
     async def go_on(self, is_enough: Callable[[], bool]) -> None:
-        """Compares bindings until `is_enough` says so. Then compares the bindings that are still waiting."""
+        """Compares bindings until `is_enough` returns True. Then compares the bindings that still wait for their
+        comparison."""
         while not is_enough():
             if not await self._compare():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._feed.news(), LOOK_SECONDS)
-            self._look()
+            self._on_step()
             self._raise_what_no_time_mends()
         while await self._compare(at_last=True):
-            self._look()
+            self._on_step()
 
     async def end(self) -> None:
         """Stops following."""

@@ -9,7 +9,8 @@ from scheduler_core.values import Value
 
 
 class Agreement(StrEnum):
-    """Whether scheduler_core and the scheduler agree. `CANNOT_SAY` is neither an agreement nor a disagreement."""
+    """Whether scheduler_core and kube-scheduler agree on the node of a pod. `CANNOT_SAY` is neither an agreement nor a
+    disagreement."""
 
     AGREED = "agreed"
     DISAGREED = "disagreed"
@@ -17,7 +18,7 @@ class Agreement(StrEnum):
 
 
 class AgreementReason(StrEnum):
-    """How scheduler_core and the scheduler agree or disagree, or why they cannot be compared."""
+    """How scheduler_core and kube-scheduler agree or disagree on the node of a pod, or why they cannot be compared."""
 
     FIRST = "first"
     IN_SET = "in-set"
@@ -49,7 +50,7 @@ MEANINGS: Final = {
     AgreementReason.FIRST: "bound to the most likely node",
     AgreementReason.IN_SET: "bound to another node of the expected set, which covers 95 of 100 cases",
     AgreementReason.BOTH_PENDING: "the scheduler and scheduler_core found no node",
-    AgreementReason.OTHER_NODE: "bound to a node outside the expected set that fits by scheduler_core's rules",
+    AgreementReason.OTHER_NODE: "bound to a node that fits by scheduler_core's rules, but is not in the expected set",
     AgreementReason.REFUSED_NODE: "bound to a node that a plugin of scheduler_core refuses",
     AgreementReason.NO_NODE_SAID: "bound, but scheduler_core found no node",
     AgreementReason.NODE_SAID: "the scheduler found no node, but scheduler_core found one",
@@ -57,7 +58,7 @@ MEANINGS: Final = {
     AgreementReason.AFTER_A_GAP: "the watch was interrupted, and the order of events is lost",
     AgreementReason.ORDER: "pods were not bound in the order of their creation, and the result depends on the order",
     AgreementReason.CHANGED_MEANWHILE: "the cluster changed shortly before, and the result depends on the change",
-    AgreementReason.BEHIND: "more bindings came than could be compared",
+    AgreementReason.BEHIND: "too many bindings waited for their comparison",
     AgreementReason.NOT_REPRODUCED: "scheduler_core does not reproduce what this pod requests",
     AgreementReason.EXTENDERS: "an extender takes part, and only the scheduler calls it",
     AgreementReason.NOMINATED: "a pod that preempted others has a nominated node",
@@ -67,7 +68,7 @@ MEANINGS: Final = {
 
 
 def outcome_of(reason: AgreementReason) -> Agreement:
-    """Returns the outcome to which the reason belongs."""
+    """Returns whether the reason stands for an agreement, a disagreement, or neither."""
     if reason in _AGREED:
         return Agreement.AGREED
     return Agreement.DISAGREED if reason in _DISAGREED else Agreement.CANNOT_SAY
@@ -84,12 +85,12 @@ class Compared(Value, kw_only=True):
     node: str = ""
     said: tuple[tuple[str, float], ...] = ()
     why: str = ""
-    """A sentence about what scheduler_core says of the node that the scheduler took."""
+    """Why scheduler_core did not expect the node that the scheduler took, as a sentence."""
     plugin: str = ""
-    """The plugin that refuses this node."""
+    """The plugin of scheduler_core that refuses the node that the scheduler took; empty if none refuses it."""
     is_sampled: bool = False
     is_best_of_all: bool = False
-    """Whether the node has the highest score of all nodes that fit. A scheduler that examines every node takes such a
+    """Whether `node` has the highest score of all nodes that fit. A scheduler that examines every node takes such a
     node."""
     nodes: int = 0
 

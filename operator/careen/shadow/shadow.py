@@ -1,7 +1,7 @@
 """Follows a cluster in memory beside kube-scheduler, and computes at each binding the node that scheduler_core expects.
 
-It compares a binding one second after it was seen, because another binding may show until then that the scheduler
-decided the two pods in another order. If several orders are possible and lead to different nodes, the outcome is
+It compares a binding one second after it was seen. Until then, another binding may show that the scheduler decided
+about the two pods in another order. If several orders are possible and lead to different nodes, the outcome is
 unknown.
 """
 
@@ -13,15 +13,15 @@ from datetime import datetime
 from typing import Final
 
 from careen.core.facts.times import rfc3339
-from careen.shadow.answers import answer, compared
-from careen.shadow.doubts import CLOSE_SECONDS, RecentChanges, ScheduledPod, note_order
+from careen.shadow.comparison import compare, compared
 from careen.shadow.other_pods import OtherPods
 from careen.shadow.outcomes import Agreement, AgreementReason, Compared, outcome_of
 from careen.shadow.pod_events import PodNews, read_news
+from careen.shadow.possible_states import CLOSE_SECONDS, RecentChanges, ScheduledPod, note_order
 from careen.shadow.tally import RunCounts
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cycle import Scheduler
-from scheduler_core.learning.search_belief import MOST_UNSEEN, SearchBelief
+from scheduler_core.learning.search_estimate import MOST_UNSEEN, SearchEstimate
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import replace_value
@@ -47,7 +47,7 @@ class Shadow:
         """Creates a shadow that has seen nothing yet. `profiles` are the schedulerNames whose pods are compared;
         `scheduler` must have a profile for each of them."""
         self.tally = RunCounts()
-        self.belief: SearchBelief | None = None
+        self.estimate: SearchEstimate | None = None
         """Where the next search may begin. None until the first binding, and after a gap in the watch."""
         self._cache = cache
         self._scheduler = scheduler
@@ -68,15 +68,15 @@ class Shadow:
     # ---- what the feed says ----
 
     def before_list(self, kind: str) -> None:
-        """Prepares for a list, which replaces all objects of a kind. Forgets which pods wait for a comparison before a
-        list of pods, because the list does not show the order of the bindings."""
+        """Prepares for a list, which replaces all objects of a kind. Before a list of pods, forgets the bindings that
+        wait for their comparison, because a list does not show in which order pods were bound."""
         if kind == "Pod":
             if self._is_following:
                 self.tally.gaps += 1
             self._landed.clear()
             self._turns.clear()
             self._refused.clear()
-            self._is_following, self.belief = True, None
+            self._is_following, self.estimate = True, None
 
     def before(self, kind: str, line: bytes) -> None:
         """Keeps the state of the cluster before the event changes it."""
@@ -94,8 +94,8 @@ class Shadow:
         self._news = self._held = self._before = None
 
     def _is_of_interest(self, kind: str) -> bool:
-        """Whether a comparison may need the state before the event. For most events of pods it does not, and the shadow
-        then makes no snapshot."""
+        """Whether a comparison may need the cluster before this event. Most events of pods are not needed, so the
+        shadow makes no snapshot for them."""
         news, held = self._news, self._held
         if kind != "Pod":
             return True
@@ -170,13 +170,13 @@ class Shadow:
         if not news.node or news.scheduler not in self._scheduler.runners:
             return
         if self._landed:
-            self._landed[-1].followed_by += 1  # the belief learns of it after the bindings that still wait
+            self._landed[-1].followed_by += 1  # the estimate learns of it after the bindings that still wait
         else:
             self._learn_of_unseen()
 
     def _learn_of_unseen(self) -> None:
-        if self.belief is not None:
-            self.belief = self.belief.unseen(self._cache.snapshot())
+        if self.estimate is not None:
+            self.estimate = self.estimate.after_unknown_binding(self._cache.snapshot())
 
     def _why_not(self, landed: ScheduledPod) -> AgreementReason | None:
         if landed.pod.spec.scheduler_name not in self._profiles:
@@ -188,7 +188,7 @@ class Shadow:
         if any(pod.nominated_node_name and pod.key != landed.pod.key for pod in landed.before.pending):
             return AgreementReason.NOMINATED
         if len(self._landed) >= MOST_WAITING:
-            self.belief = None  # a search went by unseen
+            self.estimate = None  # a search went by unseen
             return AgreementReason.BEHIND
         return None
 
@@ -198,12 +198,12 @@ class Shadow:
         )
 
     @property
-    def learnt(self) -> SearchBelief | None:
+    def learnt(self) -> SearchEstimate | None:
         """What was learned about the start of the scheduler's next search, for use by a forecast; None if nothing was
         learned."""
-        if self.belief is None or not self.belief.followed:
+        if self.estimate is None or not self.estimate.followed:
             return None
-        return replace_value(self.belief, others=self._others.per_second(self._monotonic()))
+        return replace_value(self.estimate, others=self._others.per_second(self._monotonic()))
 
     # ---- comparisons ----
 
@@ -214,7 +214,7 @@ class Shadow:
 
     def compare(self, *, at_last: bool = False) -> bool:
         """Compares the binding or refusal that the scheduler decided first, once a second has passed since it was seen.
-        With `at_last`, does not wait for that second. Returns whether it compared one."""
+        With `at_last`, does not wait for that second. Returns whether it compared a pod."""
         if not self._landed:
             return False
         landed = self._decided_first()
@@ -227,36 +227,36 @@ class Shadow:
         return True
 
     def _decided_first(self) -> ScheduledPod:
-        """Returns the binding that the scheduler decided first: the oldest one, or one that followed shortly. The order
-        matters, because each search starts where the earlier one ended."""
+        """Returns the pod about which the scheduler decided first: the pod that was bound first, or one that was bound
+        shortly afterwards. The order matters, because each search starts where the last search ended."""
         oldest = self._landed[0]
-        earlier = [each for each in self._landed if any(each is other for other in oldest.decided_before)]
+        earlier = [each for each in self._landed if each in oldest.decided_before]
         return min((oldest, *earlier), key=lambda each: each.turn)
 
     def _compared(self, landed: ScheduledPod) -> Compared:
-        belief = self._belief_for(landed)
-        expected = belief.expect(landed.before, self._scheduler, landed.pod)
-        given = answer(expected, landed.node)
+        estimate = self._estimate_for(landed)
+        expected = estimate.expect(landed.before, self._scheduler, landed.pod)
+        given = compare(expected, landed.node)
         reason = given.reason
-        for doubt, world in landed.other_worlds():
-            other = answer(belief.expect(world, self._scheduler, landed.pod), landed.node)
+        for doubt, state in landed.other_states():
+            other = compare(estimate.expect(state, self._scheduler, landed.pod), landed.node)
             if doubt is AgreementReason.ORDER and landed.turn:  # the order of the first list's pods is unknown
                 expected = other.expected
             if outcome_of(other.reason) is not outcome_of(reason) and Agreement.CANNOT_SAY is not outcome_of(reason):
                 reason = doubt
-        if belief.followed:
-            self.belief = belief.told(expected, landed.node) if landed.node else belief
+        if estimate.followed:
+            self.estimate = estimate.after_binding(expected, landed.node) if landed.node else estimate
         return compared(given, landed.before, self._scheduler, landed.pod, landed.node, at=landed.at, reason=reason)
 
-    def _belief_for(self, landed: ScheduledPod) -> SearchBelief:
-        """Returns what is known about the start of the search.
+    def _estimate_for(self, landed: ScheduledPod) -> SearchEstimate:
+        """Returns what is known about the node at which the scheduler's search began.
 
-        At the beginning nothing is known, and each binding then costs many searches. So while many bindings wait,
-        learning does not begin, and every start counts as equally likely.
+        At first nothing is known, so learning from one binding takes many simulated searches. While many bindings wait,
+        learning does not begin, and every node counts as equally likely.
         """
-        if self.belief is not None and len(self.belief.followed) <= _FEW_SEARCHES:
-            return self.belief
+        if self.estimate is not None and len(self.estimate.followed) <= _FEW_SEARCHES:
+            return self.estimate
         if len(self._landed) > _FEW_WAITING:
-            self.belief = None
-            return SearchBelief()
-        return self.belief or SearchBelief.unknown(landed.before, self._scheduler)
+            self.estimate = None
+            return SearchEstimate()
+        return self.estimate or SearchEstimate.unknown(landed.before, self._scheduler)

@@ -10,15 +10,15 @@ from careen.shadow.outcomes import Agreement, AgreementReason, Compared, outcome
 
 MOST_KEPT: Final = 1000
 ENOUGH: Final = 30
-"""The least number of comparisons that show more than chance when the agreement is low."""
+"""With fewer comparisons, a low agreement may be chance."""
 LEAST_AGREEMENT: Final = 0.8
-"""The least agreement of a scheduler with the configuration that careen was given. Such a scheduler agrees far more
-often: the expected sets cover 95 of 100 cases, and bindings that events leave unclear are counted separately."""
+"""With a lower agreement, the scheduler probably has another configuration than the one given to careen. With the same
+configuration the two agree far more often: the expected sets cover 95 of 100 cases, and unclear cases do not count."""
 
 
 class RunCounts:
-    """The counts of one run. `gaps` says how often an interruption of the watch lost the order in which pods were
-    created."""
+    """The counts of one run of `careen shadow`. `gaps` counts the interruptions of the watch, each of which hides the
+    order in which pods were created and bound."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, AgreementReason]] = Counter()
@@ -88,7 +88,7 @@ class RunCounts:
 
 
 def agreement_of(agreed: int, disagreed: int) -> float | None:
-    """Returns the share that agreed; None if there were no comparisons."""
+    """Returns the share of the comparisons that agreed; None if there were no comparisons."""
     return agreed / (agreed + disagreed) if agreed + disagreed else None
 
 

@@ -16,7 +16,7 @@ from scheduler_core.framework.extension_points import Scores
 from scheduler_core.model.pod import Pod, PodAffinityTerm
 from scheduler_core.snapshot.node_labels import Topology
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.pods.affinity_groups import Newcomer
+from scheduler_core.snapshot.pods.affinity_groups import IncomingPod
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
 from scheduler_core.snapshot.pods.tallies import Pull, PullTally, QueryTally
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -47,18 +47,18 @@ class Reach(Value):
         return term.namespaces | self.snapshot.namespaces_selected(selector)
 
     def query(self, terms: tuple[PodAffinityTerm, ...]) -> PodQuery:
-        """Returns the query for pods that all these terms select."""
+        """Returns a query that finds the pods which all these affinity terms select."""
         return _query(tuple((self.namespaces(term), term) for term in terms))
 
-    def newcomer(self, pod: Pod) -> Newcomer:
+    def incoming(self, pod: Pod) -> IncomingPod:
         """Returns the properties of the incoming pod that the terms of existing pods read."""
         return self.snapshot.remember(
-            ("newcomer", pod.namespace, tuple(pod.labels.items())), lambda: self._newcomer(pod)
+            ("incoming", pod.namespace, tuple(pod.labels.items())), lambda: self._incoming(pod)
         )
 
-    def _newcomer(self, pod: Pod) -> Newcomer:
+    def _incoming(self, pod: Pod) -> IncomingPod:
         labels = self.snapshot.objects.namespace_labels(pod.namespace)
-        return Newcomer(pod.namespace, tuple(sorted(labels.items())), tuple(sorted(pod.labels.items())))
+        return IncomingPod(pod.namespace, tuple(sorted(labels.items())), tuple(sorted(pod.labels.items())))
 
 
 @lru_cache(maxsize=4096)
@@ -80,7 +80,7 @@ class DomainCount(Value, eq=False):
 
     @property
     def rows(self) -> Mask:
-        """Returns the rows whose domain has a count above zero."""
+        """Returns the rows of the nodes whose domain has a count above zero."""
         is_used = self.counts > 0
         is_used[-1] = False
         return is_used[self.topology.codes]
@@ -145,7 +145,7 @@ class AffinityCounts(Value, eq=False):
         return found
 
     def changed(self, pod: Pod, other: Pod, row: int, sign: int) -> AffinityCounts:
-        """Returns the counts after another pod was added to a row or removed from it."""
+        """Returns the counts after another pod was added to the node of a row or removed from it."""
 
         def chosen(query: PodQuery) -> bool:
             return query.matches(other.namespace, other.labels, terminating=False)
@@ -194,7 +194,7 @@ def count_required(reach: Reach, pod: Pod) -> AffinityCounts | None:
 
 def _kept_off(reach: Reach, pod: Pod) -> Mapping[str, DomainCount]:
     labels = reach.snapshot.columns.labels
-    pulls = reach.snapshot.tally(PullTally(reach.newcomer(pod)))
+    pulls = reach.snapshot.tally(PullTally(reach.incoming(pod)))
     terms = {key: pull.terms for (kind, key), pull in pulls.items() if kind == "keeps off"}
     counts = {key: DomainCount(labels.topology(key), each) for key, each in terms.items()}
     return {key: count for key, count in counts.items() if not count.is_empty}
@@ -227,11 +227,11 @@ class AffinityPull(Value, eq=False):
 
 
 def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | None:
-    """Returns the weights for a pod; None if no term connects the pod with an existing pod on a node that has the
-    term's key."""
+    """Returns the sums of the terms' weights, by domain, for an incoming pod; None if no term connects the pod with an
+    existing pod on a node that has the term's key."""
     found: dict[str, list[tuple[int, Pull]]] = {}
     weight_of = {"keeps off": 0, "required": hard_weight, "preferred": 1}
-    for (kind, key), pull in reach.snapshot.tally(PullTally(reach.newcomer(pod))).items():
+    for (kind, key), pull in reach.snapshot.tally(PullTally(reach.incoming(pod))).items():
         if weight_of[kind] > 0:
             found.setdefault(key, []).append((weight_of[kind], pull))
     own = [(w.weight, w.term) for w in pod.spec.pod_affinity.preferred] + [

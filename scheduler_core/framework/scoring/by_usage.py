@@ -12,15 +12,16 @@ from typing import Final
 from scheduler_core.framework.extension_points import Scores
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
-from scheduler_core.snapshot.pods.usage import Usage, restamped
+from scheduler_core.snapshot.pods.usage import Usage
 
 # In smaller clusters working out every row costs no more than finding those that changed.
 _FEWEST_NODES: Final = 1000
 
 
 def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage], Scores]) -> Scores:
-    """Returns the result of `work_out` for these nodes, partly from the cache. `work_out` may read only what is in the
-    key, the nodes' allocatable resources, and its second argument: the requests of the nodes' pods."""
+    """Computes a column for these nodes with `work_out`. In a large cluster, computes only the nodes whose pods'
+    requests have changed since the last call with this key. `work_out` may read only what is in the key, the nodes'
+    allocatable resources, and the requests of their pods, which it gets as an argument."""
     columns = nodes.snapshot.columns
     usage = nodes.snapshot.tally(UsageTally(nodes.rules))
     if len(columns) < _FEWEST_NODES:
@@ -32,9 +33,9 @@ def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage
         column = work_out(NodeList(nodes.snapshot, None, nodes.rules), usage)
     else:
         stamps, column = known
-        rows = restamped(stamps, usage.stamps)
+        rows, changed = usage.since(stamps)
         if len(rows):
             column = column.copy()
-            column[rows] = work_out(NodeList(nodes.snapshot, rows, nodes.rules), usage.of(rows))
+            column[rows] = work_out(NodeList(nodes.snapshot, rows, nodes.rules), changed)
     kept[key] = (usage.stamps, column)
     return nodes.take(column)

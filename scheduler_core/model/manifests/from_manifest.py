@@ -142,8 +142,8 @@ class _SharedLabels(dict[str, str]):
     __slots__ = ("__weakref__",)
 
 
-class ToldByStatus(Value, kw_only=True):
-    """What a pod's status says, except the start time."""
+class StatusFields(Value, kw_only=True):
+    """The fields of a pod's status that scheduling uses, except the start time."""
 
     phase: str = "Pending"
     nominated_node_name: str = ""
@@ -159,7 +159,7 @@ class SharedParts(Value, kw_only=True):
     labels: Mapping[str, str]
     owner: OwnerReference | None
     spec: PodSpec
-    told: ToldByStatus
+    status_fields: StatusFields
 
 
 class PodReader:
@@ -186,13 +186,13 @@ class PodReader:
             labels=self.shared_labels(meta.labels),
             owner=self.controller(meta.owner_references),
             spec=self.shared_spec(spec, meta.namespace or "default"),
-            told=self.told_by(status, spec),
+            status_fields=self.status_fields(status, spec),
         )
         return self.assembled(meta, parts, node_name=spec.node_name, start_time=status.start_time if status else None)
 
     def assembled(self, meta: wire.WireIdentity, parts: SharedParts, *, node_name: str, start_time: str | None) -> Pod:
         """Builds a pod from these parts. Raises FieldError for a time that cannot be read."""
-        told = parts.told
+        fields = parts.status_fields
         return Pod(
             name=meta.name,
             namespace=self._shared_name(meta.namespace or "default"),
@@ -201,24 +201,25 @@ class PodReader:
             spec=parts.spec,
             owner=parts.owner,
             node_name=self._shared_name(node_name),
-            nominated_node_name=told.nominated_node_name,
-            phase=told.phase,
+            nominated_node_name=fields.nominated_node_name,
+            phase=fields.phase,
             terminating=meta.deletion_timestamp is not None,
             start_time=seconds(start_time, "status.startTime"),
             is_mirror=bool(meta.annotations) and "kubernetes.io/config.mirror" in (meta.annotations or ()),
-            is_ready=told.is_ready,
-            preempted_by_scheduler=told.is_preempted,
-            resize=told.resize,
-            generated_claims=told.generated_claims,
+            is_ready=fields.is_ready,
+            preempted_by_scheduler=fields.is_preempted,
+            resize=fields.resize,
+            generated_claims=fields.generated_claims,
             index_failures=index_failures(meta.annotations) if meta.annotations else 0,
         )
 
-    def told_by(self, status: wire.WirePodStatus | None, spec: wire.WirePodSpec) -> ToldByStatus:
-        """Reads from the pod's status what scheduling uses. Raises FieldError for an amount that cannot be read."""
+    def status_fields(self, status: wire.WirePodStatus | None, spec: wire.WirePodSpec) -> StatusFields:
+        """Reads the fields of the pod's status that scheduling uses. Raises FieldError for an amount that cannot be
+        read."""
         if status is None:
-            return ToldByStatus()
-        is_ready, is_preempted = _what_conditions_tell(status.conditions or ())
-        return ToldByStatus(
+            return StatusFields()
+        is_ready, is_preempted = _ready_and_preempted(status.conditions or ())
+        return StatusFields(
             phase=self._shared_name(status.phase or "Pending"),
             nominated_node_name=status.nominated_node_name or "",
             is_ready=is_ready,
@@ -288,7 +289,7 @@ class PodReader:
         return known
 
 
-def _what_conditions_tell(conditions: tuple[wire.WireCondition, ...]) -> tuple[bool, bool]:
+def _ready_and_preempted(conditions: tuple[wire.WireCondition, ...]) -> tuple[bool, bool]:
     """Returns whether the pod is ready, and whether preemption is deleting it."""
     ready = preempted = False
     for condition in conditions:
@@ -485,22 +486,22 @@ def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
     if status.resources is not None:
         return False
     several = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    told = [c for c in several if c.resources is not None]
-    if not told:
+    reported = [c for c in several if c.resources is not None]
+    if not reported:
         return True
     specs = spec.containers or ()
-    if len(told) == len(specs) == 1 and told[0].name == specs[0].name:
-        return _tells_nothing_new(
-            told[0], specs[0].resources.requests if specs[0].resources else None
+    if len(reported) == len(specs) == 1 and reported[0].name == specs[0].name:
+        return _repeats_container_spec(
+            reported[0], specs[0].resources.requests if specs[0].resources else None
         ) and not _resize_is_infeasible(status)
     wanted = {
         c.name: c.resources.requests if c.resources else None
         for c in (*(spec.containers or ()), *(spec.init_containers or ()))
     }
-    return all(_tells_nothing_new(c, wanted.get(c.name)) for c in told) and not _resize_is_infeasible(status)
+    return all(_repeats_container_spec(c, wanted.get(c.name)) for c in reported) and not _resize_is_infeasible(status)
 
 
-def _tells_nothing_new(status: wire.WireContainerStatus, wanted: wire.Quantities | None) -> bool:
+def _repeats_container_spec(status: wire.WireContainerStatus, wanted: wire.Quantities | None) -> bool:
     """Whether the status of a container has the same current and allocated resources as its spec, in the same
     notation."""
     has = status.resources.requests if status.resources else None

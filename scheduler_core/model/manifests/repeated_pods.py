@@ -41,7 +41,7 @@ class _PodPage(msgspec.Struct, gc=False):
 
 
 class _Texts(Generic[Written]):
-    """Decoded structures by their text."""
+    """A cache of decoded structures. Its keys are the JSON texts from which they were decoded."""
 
     def __init__(self, shape: Any) -> None:
         self._decoder: msgspec.json.Decoder[Written] = msgspec.json.Decoder(shape)
@@ -61,8 +61,8 @@ class _Texts(Generic[Written]):
 
 
 class _TextsButFor(_Texts[Written]):
-    """Decoded structures by their text. Texts that differ only in the value of one field share a structure. `own_of`
-    reads that value."""
+    """A cache of decoded structures, in which JSON texts that differ only in the value of one field share a structure.
+    `own_of` reads the field from a structure."""
 
     def __init__(self, field: bytes, shape: Any, own_of: Callable[[Written], str | None]) -> None:
         super().__init__(shape)
@@ -143,7 +143,7 @@ class RepeatedPods:
                 labels=self._reader.shared_labels(labels),
                 owner=self._reader.controller(owners),
                 spec=self._reader.shared_spec(spec, namespace),
-                told=self._reader.told_by(status, spec),
+                status_fields=self._reader.status_fields(status, spec),
             )
             known = self._parts[key] = (parts, (labels, owners, spec, status))
         return known[0]

@@ -17,7 +17,7 @@ from scheduler_core.model.storage.volumes import CSINode, PersistentVolume
 from scheduler_core.values import Value
 
 Handle = tuple[str, str]
-"""(driver, volume handle)"""
+"""A pair: the name of the CSI driver, and the volume handle by which this driver identifies the volume."""
 
 MIGRATED_PLUGINS_ANNOTATION: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.model.storage.volumes import PersistentVolume, PersistentVolumeClaim
 from scheduler_core.values import Value
 
@@ -16,11 +16,16 @@ BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 class ClaimUse(Value):
-    """A claim by name in the pod's namespace. With `is_ephemeral`, the claim was made for a pod, and the pod that uses
-    it must own it."""
+    """A claim by name in the pod's namespace. With `is_ephemeral`, the claim was made for a pod, and a pod that uses
+    the claim must own it."""
 
     name: str
     is_ephemeral: bool
+
+
+def has_claims_or_disks(spec: PodSpec) -> bool:
+    """Whether a volume of the pod is a claim or a legacy disk. If not, no volume restricts the pod's node."""
+    return any(volume.claim_name is not None or volume.ephemeral or volume.legacy_disk for volume in spec.volumes)
 
 
 def claims_used(pod: Pod) -> Iterator[ClaimUse]:
@@ -44,8 +49,8 @@ def ownership_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """Returns the claim's storage class. The old annotation takes precedence; a claim without class has the empty
-    name."""
+    """Returns the claim's storage class. The annotation volume.beta.kubernetes.io/storage-class takes precedence over
+    the field; a claim without class has the empty name."""
     return claim.annotations.get(BETA_CLASS_ANNOTATION, claim.class_name or "")
 
 

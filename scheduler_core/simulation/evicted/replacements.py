@@ -41,7 +41,8 @@ def recreation_of(pod: Pod) -> Recreation:
 
 
 StaysBecause = Callable[[Pod], str]
-"""A drain's own rule: returns why the drain leaves the pod on its node, or an empty text."""
+"""A rule that decides which pods a drain leaves on their node: for such a pod it returns the reason, for other pods an
+empty text."""
 
 
 def moves_all(_pod: Pod) -> str:
@@ -61,7 +62,8 @@ BOUND = "returns to this node after each eviction: its owner's template names th
 
 
 def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
-    """Whether the owner's template names this node. If so, the pod always returns to the node without a scheduler."""
+    """Whether the template of the pod's owner names the pod's node. If so, each replacement of the pod is on that node
+    again, without a scheduler."""
     owner = pod.owner
     return (
         owner is not None
@@ -71,8 +73,8 @@ def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
 
 
 def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecause:
-    """Returns a rule with which a drain leaves more pods on the node: also those whose owner's template names this
-    node."""
+    """Returns a rule by which a drain leaves on the node all pods that the given rule leaves there, and also every pod
+    whose owner's template names the node."""
     if not objects.bound:
         return rule
     return lambda pod: rule(pod) or (BOUND if is_bound(objects, pod) else "")

@@ -43,7 +43,7 @@ class NodeImages:
     @cached_property
     def _places(self) -> dict[str, tuple[int, list[int]]]:
         """The size of each image name, and the rows of the nodes that have the image. Nothing may change these lists,
-        because other indexes share them."""
+        because the indexes of other snapshots share them."""
         places: dict[str, tuple[int, list[int]]] = {}
         for row, node in enumerate(self._nodes):
             for image in node.images:
@@ -54,7 +54,7 @@ class NodeImages:
         return places
 
     def changed(self, nodes: tuple[Node, ...], rows: Iterable[int]) -> NodeImages:
-        """Returns the index of these nodes, which differ from the current nodes only in these rows."""
+        """Returns the index of `nodes`, which differ from the indexed nodes only in these rows."""
         new = NodeImages(nodes)
         if "_places" not in self.__dict__:
             return new
@@ -75,8 +75,8 @@ class NodeImages:
         return {name: ImageState(size, len(rows)) for name, (size, rows) in self._places.items()}
 
     def at_hand(self, names: tuple[str, ...]) -> NDArray[np.int64]:
-        """Returns, for each node, the sum of the scaled sizes of those of these images that the node has
-        (`spread_bytes`)."""
+        """Returns, for each node, the sum of `ImageState.spread_bytes` over those of the named images that the node
+        has."""
         found = np.zeros(len(self._nodes), dtype=np.int64)
         for name in names:
             if name in self._places:
@@ -84,14 +84,21 @@ class NodeImages:
         return found
 
     def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int64]:
-        """Returns, for each node, where its image bytes lie between `least` and `most`, in percent, rounded down. The
-        caller must not change the array."""
+        """Returns, for each node, the position of its sum `at_hand` between `least` (0) and `most` (100), in percent,
+        rounded down. The caller must not change the array."""
         key = (names, least, most)
         known = self._shares.get(key)
         if known is None:
-            within = np.clip(self.at_hand(names), least, max(most, least)) - least
-            known = self._shares[key] = 100 * within // (most - least)
+            known = self._shares[key] = share_between(self.at_hand(names), least, most)
         return known
+
+
+def share_between(size: NDArray[np.int64] | int, least: int, most: int) -> NDArray[np.int64]:
+    """Returns the position of each size between `least` (0) and `most` (100), in percent, rounded down. A smaller size
+    counts as `least`, a larger one as `most`."""
+    within = np.clip(size, least, max(most, least)) - least
+    share: NDArray[np.int64] = 100 * within // (most - least)
+    return share
 
 
 def _sizes(nodes: tuple[Node, ...], row: int) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """Groups pods by their affinity terms, and finds the terms that select a given incoming pod.
 
 Terms of existing pods affect incoming pods: required anti-affinity refuses nodes, and the other terms add to scores.
-Pods with equal terms form a group, so each distinct term is matched only once for equal incoming pods. A register only
-gets new groups and never forgets one; `only` makes a register without unused groups.
+Pods with equal terms form a group, so each distinct term is matched only once for equal incoming pods. An
+`AffinityGroups` only gets new groups and never forgets one; `only` makes one without the unused groups.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from scheduler_core.model.pod import PodAffinity, PodAffinityTerm, PodSpec
 from scheduler_core.snapshot.remembered import Remembered
 
 NO_GROUP: Final = -1
-_NEWCOMERS: Final = 8192
+_MOST_INCOMING: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Newcomer:
-    """What the terms of existing pods read of an incoming pod: its namespace, the labels of its namespace, and its own
-    labels. Both label lists are sorted."""
+class IncomingPod:
+    """The properties of an incoming pod that the affinity terms of existing pods read: its namespace, the labels of its
+    namespace, and its own labels. Both label lists are sorted."""
 
     namespace: str
     namespace_labels: tuple[tuple[str, str], ...]
@@ -44,14 +44,15 @@ Pulls = Mapping[int, tuple[tuple[Kind, str, int], ...]]
 
 @dataclass(slots=True)
 class _Matched:
-    """The terms that match the incoming pod, found so far: only the first `seen` groups were checked."""
+    """The affinity terms that match one incoming pod. So far only the terms of the first `seen` groups were checked."""
 
     seen: int = 0
     pulls: dict[int, tuple[tuple[Kind, str, int], ...]] = field(default_factory=dict)
 
 
 class AffinityGroups:
-    """Numbers groups in the order in which they appear, and matches their terms."""
+    """Numbers the groups of pods with equal affinity terms, in the order in which they appear, and finds the terms that
+    select an incoming pod."""
 
     def __init__(self) -> None:
         self._number_by_spec: WeakKeyDictionary[PodSpec, int] = WeakKeyDictionary()
@@ -60,10 +61,10 @@ class AffinityGroups:
         self._members: list[tuple[PodAffinity, PodAffinity]] = []
         self._by_pair: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         self._unindexed: list[int] = []
-        self._matched: Remembered[Newcomer, _Matched] = Remembered(_NEWCOMERS)
+        self._matched: Remembered[IncomingPod, _Matched] = Remembered(_MOST_INCOMING)
 
     def only(self, numbers: Iterable[int]) -> AffinityGroups:
-        """Returns a register with only these groups. Their new numbers are 0, 1, 2, … in this order."""
+        """Returns an `AffinityGroups` with only these groups. Their new numbers are 0, 1, 2, … in this order."""
         new = AffinityGroups()
         for number in numbers:
             new._number_terms(*self._members[number])
@@ -95,28 +96,28 @@ class AffinityGroups:
                 (self._unindexed if pair is None else self._by_pair[pair]).append(number)
         return self._number[key]
 
-    def pulls_on(self, newcomer: Newcomer) -> Pulls:
+    def pulls_on(self, incoming: IncomingPod) -> Pulls:
         """Maps a group to its terms that match the incoming pod, with their weights. Required terms have the weight 1,
         because the scheduler's configuration says how much they count. Preferred anti-affinity has a negative
         weight."""
-        matched = self._matched.get(newcomer)
+        matched = self._matched.get(incoming)
         if matched is None:
-            matched = self._matched[newcomer] = _Matched()
+            matched = self._matched[incoming] = _Matched()
         if matched.seen < len(self._members):
-            labels, namespace_labels = dict(newcomer.labels), dict(newcomer.namespace_labels)
-            for number in self._candidates(newcomer, matched.seen):
+            labels, namespace_labels = dict(incoming.labels), dict(incoming.namespace_labels)
+            for number in self._candidates(incoming, matched.seen):
                 found = tuple(
                     (kind, term.topology_key, weight)
                     for kind, term, weight in _weighed_terms(*self._members[number])
-                    if term.matches(newcomer.namespace, labels, namespace_labels)
+                    if term.matches(incoming.namespace, labels, namespace_labels)
                 )
                 if found:
                     matched.pulls[number] = found
             matched.seen = len(self._members)
         return matched.pulls
 
-    def _candidates(self, newcomer: Newcomer, seen: int) -> list[int]:
-        found = {number for pair in newcomer.labels for number in self._by_pair.get(pair, ()) if number >= seen}
+    def _candidates(self, incoming: IncomingPod, seen: int) -> list[int]:
+        found = {number for pair in incoming.labels for number in self._by_pair.get(pair, ()) if number >= seen}
         found.update(number for number in self._unindexed if number >= seen)
         return sorted(found)
 

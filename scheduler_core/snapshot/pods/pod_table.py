@@ -1,6 +1,6 @@
 """The placed pods of a snapshot at one moment, indexed by node, by class and by affinity group.
 
-A table never changes; change_log.py has later changes.
+A table never changes. Later changes of the pods are in a log (change_log.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SPARE_ENTRIES = 64
 
 
 class Grouped:
-    """The numbers 0 … n, sorted by a key. Numbers with the same key are next to each other."""
+    """The positions in a list of keys, sorted by key. Positions with the same key are next to each other."""
 
     __slots__ = ("_order", "_starts")
 
@@ -42,7 +42,8 @@ class Grouped:
 
 
 class PodTable:
-    """Pods in columns: `rows[i]`, `classes[i]` and `groups[i]` are those of `pods[i]`."""
+    """Pods in columns: `rows[i]` is the row of the node of `pods[i]`, `classes[i]` the class of this pod, and
+    `groups[i]` its affinity group."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class PodTable:
 
     @classmethod
     def of(cls, pods: Sequence[Pod], row_of: Mapping[str, int], kinds: PodClasses, affinities: AffinityGroups) -> Self:
-        """Returns a table of these pods. All must be on known nodes."""
+        """Returns a table of these pods. The node of each pod must be in `row_of`."""
         count = len(pods)
         rows = np.fromiter((row_of[pod.node_name] for pod in pods), dtype=np.intp, count=count)
         classes = np.fromiter((kinds.number_of(pod) for pod in pods), dtype=np.intp, count=count)
@@ -75,7 +76,7 @@ class PodTable:
         )
 
     def pods_after(self, changes: Iterable[PodChange]) -> list[Pod]:
-        """Returns the table's pods, changed by these changes, in no particular order."""
+        """Returns the pods of the table after these changes, in no particular order."""
         gone, come = self._sorted(changes)
         left = set(gone)
         stayed = [pod for index, pod in enumerate(self.pods) if index not in left] if left else list(self.pods)
@@ -96,7 +97,7 @@ class PodTable:
 
     def with_changes(self, changes: Iterable[PodChange], node_count: int) -> Self:
         """Returns the table after the changes, for `node_count` nodes. Remaining pods keep their position if possible.
-        If a register has many entries without a pod, a new register is made."""
+        If many of the numbered classes or groups have no pods any more, they are numbered again."""
         gone, come = self._sorted(changes)
         sources = _sources(len(self.pods), gone, len(come))
 
@@ -192,10 +193,10 @@ def _sources(count: int, gone: list[int], come: int) -> Rows:
     free = [index for index in gone if index < length]
     left = set(gone)
     from_behind = [index for index in range(length, count) if index not in left]
-    newcomers = range(count, count + come)
+    added = range(count, count + come)
     if length > count:
-        sources[count:] = newcomers[len(gone) :]
-    sources[free] = [*newcomers, *from_behind][: len(free)] if length <= count else newcomers[: len(gone)]
+        sources[count:] = added[len(gone) :]
+    sources[free] = [*added, *from_behind][: len(free)] if length <= count else added[: len(gone)]
     return sources
 
 

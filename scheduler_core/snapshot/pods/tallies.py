@@ -15,7 +15,7 @@ from scheduler_core.model.requests import RequestRules, Requests, incoming_reque
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from scheduler_core.snapshot.columns import MOST_COUNTED, Columns, resized
 from scheduler_core.snapshot.node_labels import Topology
-from scheduler_core.snapshot.pods.affinity_groups import Kind, Newcomer
+from scheduler_core.snapshot.pods.affinity_groups import IncomingPod, Kind
 from scheduler_core.snapshot.pods.change_log import Changes
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
 from scheduler_core.snapshot.pods.pod_table import PodTable
@@ -72,8 +72,8 @@ class UsageTally(Value):
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
-    """Returns what the pod adds to its node's column of `Usage.sums`: its requests, the two non-zero amounts, and 1 for
-    the pod itself."""
+    """Returns what the pod adds to its node's column of `Usage.sums`: the amount that it requests of each resource, cpu
+    and memory as scores count them (with defaults for containers without a request), and 1 for the pod itself."""
     if pod.resize is None:
         return _line_of_spec(pod.spec, rules, names)
     return _line(running_requests(pod, rules), names)
@@ -99,7 +99,7 @@ def _line(requests: Requests, names: tuple[str, ...]) -> Ints:
 
 
 class QueryTally(Value):
-    """Counts the pods on each node that the query selects."""
+    """Counts, on each node, the pods that the query selects."""
 
     query: PodQuery
 
@@ -171,7 +171,8 @@ class Pull(Value, eq=False):
         return Pull(self.weights.copy(), self.terms.copy())
 
     def add(self, at: int | slice, weight: int, terms: int | Ints) -> None:
-        """Adds this number of terms with this weight. Call it only while no other object has this one."""
+        """Adds `terms` matching terms of this weight. Changes the object in place, so call it only before the object is
+        shared."""
         self.weights[at] += weight * terms
         self.terms[at] += terms
 
@@ -183,11 +184,11 @@ class PullTally(Value):
     """Counts the affinity terms of placed pods that select an incoming pod, by the kind of the term and its topology
     key. The weights are those of `AffinityGroups.pulls_on`."""
 
-    newcomer: Newcomer
+    incoming: IncomingPod
 
     def count(self, columns: Columns, table: PodTable) -> PullsByKey:
         pulls: dict[tuple[Kind, str], Pull] = {}
-        for group, terms in table.affinities.pulls_on(self.newcomer).items():
+        for group, terms in table.affinities.pulls_on(self.incoming).items():
             rows = table.rows_of_group(group)
             for kind, key, weight in terms if len(rows) else ():
                 topology = columns.labels.topology(key)
@@ -196,7 +197,7 @@ class PullTally(Value):
         return pulls
 
     def after(self, value: PullsByKey, changes: Changes, columns: Columns, table: PodTable) -> PullsByKey:
-        matched = table.affinities.pulls_on(self.newcomer)
+        matched = table.affinities.pulls_on(self.incoming)
         # Pods on a row that was removed were added and removed again.
         relevant = (
             [change for change in changes.of_groups(matched.keys()) if change.row < len(columns)] if matched else []

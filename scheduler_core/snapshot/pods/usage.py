@@ -17,45 +17,72 @@ Rows = NDArray[np.intp]
 # Each stamp is used once, for one or several rows of one count.
 _STAMPS: Final = count(1)
 
+# With one kept addition for so many nodes, adding them up costs less than copying the sums of all nodes.
+_NODES_PER_ADDITION: Final = 1000
 
-class Usage(Value, eq=False):
-    """The requests on each node. `sums` has a column for each node. Its rows are `requested`, with a row per resource,
-    and the non-zero sums, which only scores use.
+
+class Usage(Value, eq=False, dict=True):
+    """The requests on each node. `sums` has a column for each node. Its rows are: the requested amount of each
+    resource, then two sums for scores (cpu and memory, with defaults for containers without a request), then the number
+    of pods.
 
     If two objects have the same stamp for a node, the pods of that node request the same in both. Arrays are shared and
     must not be written to.
     """
 
-    sums: Ints  # a column per node
+    base: Ints  # a column per node, without `added`
     stamps: Ints
+    added: tuple[tuple[int, Ints], ...] = ()  # amounts for single nodes
 
     @classmethod
     def of_sums(cls, sums: Ints) -> Self:
-        """Returns an object with these sums and with stamps that no other object has."""
+        """Returns the usage with these sums. Its stamps are new, so it has no stamp in common with another object."""
         return cls(sums, _new_stamps(sums))
 
     def with_sums(self, sums: Ints) -> Usage:
-        """Returns an object with these sums for a different number of nodes. Nodes that both have keep their stamps, so
-        their sums must be equal."""
+        """Returns the usage with these sums, for a different number of nodes. Nodes that exist before and after keep
+        their stamps, so their sums must not differ."""
         stamps = _new_stamps(sums)
         known = self.stamps[: len(stamps)]
         stamps[: len(known)] = known
         return Usage(sums, stamps)
 
     def plus(self, more: Iterable[tuple[int, Ints]]) -> Usage:
-        """Returns an object with these amounts added to these nodes."""
-        sums, stamps, stamp = self.sums.copy(), self.stamps.copy(), next(_STAMPS)
-        for row, line in more:
-            sums[:, row] += line
-            stamps[row] = stamp
-        return Usage(sums, stamps)
+        """Returns the usage with these amounts added to these nodes, which get a new stamp."""
+        added, stamps = (*self.added, *more), self.stamps.copy()
+        stamps[[row for row, _ in added[len(self.added) :]]] = next(_STAMPS)
+        if len(added) <= len(stamps) // _NODES_PER_ADDITION:
+            return Usage(self.base, stamps, added)
+        return Usage(_with_added(self.base, added), stamps)
 
     def of(self, rows: Rows) -> Usage:
-        """Returns an object with only these nodes, in this order."""
-        return Usage(self.sums.take(rows, axis=1), self.stamps.take(rows))
+        """Returns the usage of only these nodes, in this order."""
+        sums = self.base.take(rows, axis=1)
+        if self.added:
+            places = {row: place for place, row in enumerate(rows.tolist())}
+            for row, line in self.added:
+                if row in places:
+                    sums[:, places[row]] += line
+        return Usage(sums, self.stamps.take(rows))
+
+    def since(self, stamps: Ints) -> tuple[Rows, Usage]:
+        """Returns the rows whose stamps differ from `stamps`, and the usage of only these rows.
+
+        Remembers the last result, because the filter and the scores of one pod ask for the same rows.
+        """
+        known: tuple[Ints, Rows, Usage] | None = self.__dict__.get("last_since")
+        if known is None or known[0] is not stamps:
+            rows = restamped(stamps, self.stamps)
+            self.__dict__["last_since"] = known = (stamps, rows, self.of(rows))
+        return known[1:]
 
     def __len__(self) -> int:
         return len(self.stamps)
+
+    @property
+    def sums(self) -> Ints:
+        """The sums over the pods of each node."""
+        return _with_added(self.base, self.added) if self.added else self.base
 
     @property
     def requested(self) -> Ints:
@@ -77,11 +104,18 @@ class Usage(Value, eq=False):
         return line
 
 
+def _with_added(base: Ints, added: Iterable[tuple[int, Ints]]) -> Ints:
+    sums = base.copy()
+    for row, line in added:
+        sums[:, row] += line
+    return sums
+
+
 def _new_stamps(sums: Ints) -> Ints:
     return np.full(sums.shape[1], next(_STAMPS), dtype=np.int64)
 
 
 def restamped(old: Ints, new: Ints) -> Rows:
-    """Returns the rows of the nodes whose stamps differ. Both arguments are about the same nodes."""
+    """Returns the rows whose stamps differ. `old` and `new` have the stamps of the same nodes."""
     rows: Rows = (old != new).nonzero()[0]
     return rows

@@ -25,7 +25,7 @@ from careen.core.actions import (
     SilenceAlerts,
     WriteLock,
 )
-from careen.core.facts.memory import ComerMemory, EvictAnswer, Memory, RebootMemory, RebootOutcome
+from careen.core.facts.memory import EvictAnswer, Memory, NewPodsMemory, RebootMemory, RebootOutcome
 from careen.core.facts.reasons import Code
 from careen.host import reboot
 from tests.careen.agent.conftest import KEY, Shell
@@ -103,7 +103,8 @@ async def test_an_unreadable_lock_confirms_no_claim(shell: Shell) -> None:
 
 
 async def test_a_claim_confirmed_too_long_ago_does_not_permit_the_reboot(shell: Shell) -> None:
-    """The age of the confirmation counts from its request, because the response may lack a later change of the lock."""
+    """The agent confirms its claim by a read of the lock. The age of the confirmation counts from the start of this
+    read, because the response may lack a later change of the lock."""
     hold_lock(shell)
     announce = patch(shell)
     shell.wire.after = lambda request: (
@@ -119,7 +120,8 @@ async def test_a_claim_confirmed_too_long_ago_does_not_permit_the_reboot(shell: 
 async def test_a_process_suspended_after_its_announcement_requests_no_reboot(
     shell: Shell, seconds: float, reboots: int
 ) -> None:
-    """Another process of the node may have asked the host meanwhile, because it took the suspended process for dead."""
+    """The process has recorded on the Node that a reboot follows, and is then suspended. Another agent process of the
+    node may have asked the host to reboot meanwhile, because it took the suspended process for dead."""
     hold_lock(shell)
     ask = AskReboot(within_seconds=5.0, send_before=shell.host.uptime() + seconds)
     assert ((await do(shell, CONFIRM, ask)).stop is None) is bool(reboots)
@@ -128,11 +130,11 @@ async def test_a_process_suspended_after_its_announcement_requests_no_reboot(
 
 async def test_evictions_of_recreated_pods_are_counted_per_owner(shell: Shell) -> None:
     shell.put_node("n1")
-    pod = EvictPod(namespace="shop", name="a", uid="a", comer_of="rs-web")
+    pod = EvictPod(namespace="shop", name="a", uid="a", new_pod_owner="rs-web")
     shell.put_pod("a", metadata={"uid": "a"})
-    memory = with_parts(Memory(), drain__comers={"rs-web": ComerMemory(rounds=1, not_before=0.0)})
+    memory = with_parts(Memory(), drain__new_pods={"rs-web": NewPodsMemory(rounds=1, not_before=0.0)})
     applied = await do(shell, Evict(pods=(pod,), parallel=1), memory=memory)
-    assert applied.memory.drain.comers["rs-web"].judgements == 1
+    assert applied.memory.drain.new_pods["rs-web"].judgements == 1
 
 
 async def test_a_reboot_needs_a_confirmation_in_the_same_turn(shell: Shell) -> None:
@@ -159,7 +161,7 @@ async def test_the_memory_records_the_hosts_answer(
 
 
 async def test_the_memory_records_a_possible_reboot_before_the_host_is_asked(shell: Shell) -> None:
-    """The turn may be interrupted while the agent asks the host. The memory must still show that a reboot is
+    """The agent may be interrupted while it asks the host to reboot. Its memory must then show that a reboot is
     possible."""
     hold_lock(shell)
     remembered: list[Memory] = []
@@ -228,8 +230,8 @@ async def test_a_forbidden_write_stops_the_turn_as_a_refusal(shell: Shell) -> No
 async def test_the_age_of_a_written_node_counts_from_the_request(
     shell: Shell,
 ) -> None:
-    """The response may lack a hold that a person set after the request, or a change by the node controller after an
-    uncordon."""
+    """The response may lack a hold (an annotation by which a person keeps the node from rebooting) that was set after
+    the request, or a change by the node controller after an uncordon."""
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)  # type: ignore[func-returns-value]
     announce, began = patch(shell), shell.clock.monotonic()
     applied = await do(shell, announce)
@@ -278,8 +280,8 @@ async def test_serial_evictions_wait_until_each_replacement_is_scheduled(shell: 
 
 
 async def test_a_slow_webhook_moves_the_remaining_evictions_to_the_next_turn(shell: Shell) -> None:
-    """The agent checks hold, pause and need between turns. With 110 pods at 8 s each, a single turn would last a
-    quarter of an hour."""
+    """Between two rounds of its loop (turns), the agent checks for holds and pauses and whether the node still needs a
+    reboot. If one turn evicted 110 pods at 8 s each, it would last a quarter of an hour."""
     names = [f"pod-{number:03}" for number in range(110)]
     for name in names:
         shell.put_pod(name, metadata={"uid": name})
@@ -297,7 +299,7 @@ async def test_a_slow_webhook_moves_the_remaining_evictions_to_the_next_turn(she
     assert applied.stop is None
     assert shell.clock.seconds - began < EVICTIONS_SECONDS + 8.0
     assert list(applied.memory.drain.evictions) == names[:2], (
-        "in order; an eviction that was not sent is not an attempt"
+        "the memory records only the evictions that were sent, in order"
     )
 
 
@@ -319,7 +321,7 @@ async def test_an_eviction_that_raises_an_error_cancels_the_other_evictions(shel
     assert len(shell.requests) == asked <= parallel
 
 
-async def test_a_refused_eviction_waits_at_least_as_long_as_retry_after(shell: Shell) -> None:
+async def test_a_refused_eviction_is_not_retried_before_its_retry_after_time(shell: Shell) -> None:
     shell.put_pod("a", metadata={"uid": "a", "labels": {"app": "db"}})
     shell.server.seed(
         {
@@ -358,7 +360,7 @@ async def test_the_agent_waits_for_the_silence_before_it_announces_the_reboot(sh
     applier = Applier(hands, ANNOUNCED, node_uid="uid", remember=lambda _: None)
     applied = await applier.apply((SilenceAlerts(), patch(shell), CONFIRM, ASK))
     assert (applied.stop, shell.host.reboots) == (None, 1)
-    assert asked == [0], "before the first request to the host"
+    assert asked == [0], "the silence comes before the first request"
 
 
 async def test_events_and_messages_never_delay_a_turn(shell: Shell) -> None:

@@ -1,4 +1,5 @@
-"""The loop runs one turn after another at the right times, whatever part of the agent fails."""
+"""The agent's loop runs one turn (observe, decide, apply) after another at the right times, whatever part of the agent
+fails."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ Outcome = float | Exception | Stop
 
 
 class ScriptedMind:
-    """A mind with scripted turns. Each turn ends with the next outcome: a pause, an exception or a stop. The loop ends
-    after the last outcome."""
+    """Replaces the agent's turns (the rounds of its loop) by scripted ones. Each turn ends with the next outcome: a
+    pause, an exception or a stop. The loop ends after the last outcome."""
 
     def __init__(self, clock: VirtualClock, host: FakeHost, *outcomes: Outcome) -> None:
         self.clock = clock
@@ -113,7 +114,7 @@ async def test_the_loop_waits_a_moment_even_before_an_immediate_turn() -> None:
 
 
 async def test_the_loop_does_not_shorten_the_long_sleep_of_a_large_fleet() -> None:
-    """Agents that started together would otherwise always run their turns at the same time."""
+    """Agents that started together would otherwise always send their requests at the same time."""
     longest = order.paced(30.0, 5000, 1.0)
     assert await Stage(longest, 1.0).run() == [0, longest]
 
@@ -230,7 +231,7 @@ async def test_the_metrics_show_the_decisions() -> None:
 
 
 async def test_the_health_probe_allows_a_turn_the_longest_configured_deadline() -> None:
-    """A forecast may take a quarter of an hour, and the liveness probe must not end it."""
+    """A forecast may take a quarter of an hour. The liveness probe must not end the agent during this time."""
     stage = Stage(5.0, 1.0)
     loop = Loop(
         mind=stage.mind,
@@ -262,11 +263,11 @@ async def test_an_error_after_a_turn_does_not_end_the_loop(caplog: pytest.LogCap
     stage = Stage(5.0, 5.0, 1.0)
     stage.loop._after_turn = lambda _: 1 / 0  # type: ignore[assignment, return-value]
     assert len(await stage.run()) == 3
-    assert "the work after a turn failed" in caplog.text
+    assert "the turn succeeded, but the work after it failed" in caplog.text
 
 
 async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -> None:
-    """An example is the thread for kopf on a host that has no free thread."""
+    """For example, the thread for kopf cannot start while the host has no free thread."""
     stage = Stage(5.0, 5.0, 5.0, 1.0)
     tries = 0
 
@@ -281,7 +282,7 @@ async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -
     assert tries == 3
 
 
-async def test_the_loop_continues_after_a_failed_need_check_between_turns(
+async def test_a_failed_check_between_two_turns_does_not_stop_the_loop(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     stage = Stage(12.0, 1.0)

@@ -49,7 +49,7 @@ async def test_a_command_that_reported_no_need_runs_once_per_period() -> None:
 
 @pytest.mark.parametrize("answer", [YES, UNKNOWN])
 async def test_a_need_reported_by_a_command_is_valid_for_a_minute_at_most(answer: Need) -> None:
-    """A drain must not continue for an hour after its need has ended."""
+    """If the host no longer needs a reboot, a drain must not continue for an hour."""
     need, host, clock = watch(is_command=True, period=3600)
     host.need = answer
     await need.read()
@@ -112,7 +112,7 @@ async def test_the_last_result_stays_valid_while_a_slow_command_runs(
     await asyncio.sleep(0)
     assert await need.read() == YES
     clock.seconds = 119
-    assert (await need.read(), host.needs_read) == (YES, 2), "its age counts from the start of the check"
+    assert (await need.read(), host.needs_read) == (YES, 2), "the age of the result counts from the start of the check"
     clock.seconds = 120
     await need.read()
     assert host.needs_read == 3
@@ -171,27 +171,30 @@ async def test_files_are_checked_each_time_even_if_a_command_runs_once_per_perio
 
     need = NeedWatch(source("files"), clock, commands=source("commands"), period_seconds=lambda: 3600.0)
     assert await need.read() == NO
-    said["files"] = Need(answer=NeedAnswer.YES, detail="a file")
+    said["files"] = Need(answer=NeedAnswer.YES, detail="the file asks")
     assert await need.has_changed()
     assert asked == {"files": 2, "commands": 1}
-    said["commands"] = Need(answer=NeedAnswer.YES, detail="a command")
+    said["commands"] = Need(answer=NeedAnswer.YES, detail="the command asks")
     clock.seconds = 3600
-    assert await need.read() == Need(answer=NeedAnswer.YES, detail="a command; a file")
+    assert await need.read() == Need(answer=NeedAnswer.YES, detail="the command asks; the file asks")
     said["files"] = NO
     clock.seconds = 3659
-    assert await need.read() == Need(answer=NeedAnswer.YES, detail="a command"), "valid for a minute"
+    assert await need.read() == Need(answer=NeedAnswer.YES, detail="the command asks"), (
+        "the command's result is valid for a minute"
+    )
     assert asked["commands"] == 2
 
 
-async def test_a_commands_need_shows_the_package_manager_that_runs_now() -> None:
-    """The command's result may be a minute old, but the state of the package manager is current."""
+async def test_a_cached_need_is_shown_with_the_package_manager_that_runs_now() -> None:
+    """The result of the command that says whether the host needs a reboot may be a minute old, but the shown state of
+    the package manager is current."""
     clock, busy = VirtualClock(), ["dpkg"]
 
     async def files() -> Need:
         return Need(answer=NeedAnswer.NO, package_manager=busy[0])
 
     async def command() -> Need:
-        return Need(answer=NeedAnswer.YES, detail="a command")
+        return Need(answer=NeedAnswer.YES, detail="the command asks")
 
     need = NeedWatch(files, clock, commands=command, period_seconds=lambda: 3600.0)
     assert (await need.read()).package_manager == "dpkg"

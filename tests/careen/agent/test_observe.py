@@ -1,5 +1,5 @@
-"""The observer reads the evidence that a decision requests, in the right order. Evidence that it cannot read is
-unknown."""
+"""The agent reads the evidence (the kinds of facts) that a decision requests, in the right order. Evidence that cannot
+be read counts as unknown."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_a_failed_read_of_the_node_is_repeated_in_the_next_turn(shell: She
 
 
 async def test_a_new_need_causes_a_read_of_the_node(shell: Shell) -> None:
-    """The patch that sets the taint then has the current resource version."""
+    """The agent then sets a taint with a patch, and this patch needs the current resource version of the Node."""
     shell.put_node("n1")
     observer = shell.observer()
     await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -130,7 +130,7 @@ async def test_a_waiting_node_reads_the_lock_more_often_than_its_node(shell: She
     assert (shell.requests.count(NODE), shell.requests.count(LOCK)) == (2, 5)
 
 
-async def test_the_response_to_a_write_of_the_node_replaces_a_read(shell: Shell) -> None:
+async def test_a_write_of_the_node_makes_its_next_read_unnecessary(shell: Shell) -> None:
     shell.put_node("n1")
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -145,10 +145,11 @@ async def test_the_response_to_a_write_of_the_node_replaces_a_read(shell: Shell)
 
 
 @pytest.mark.parametrize(("seconds_later", "reads"), [((0.02,), 1), ((0.9,), 1), ((1.0,), 2), ((0.02, 0.04), 2)])
-async def test_the_response_to_a_write_replaces_only_one_read_of_a_working_node(
+async def test_a_write_of_a_working_node_makes_only_one_read_unnecessary(
     shell: Shell, seconds_later: tuple[float, ...], reads: int
 ) -> None:
-    """A draining node reads its Node twice a second, so that a new hold takes effect."""
+    """A draining node reads its Node twice a second, so that a new hold (an annotation by which a person keeps the node
+    from rebooting) takes effect."""
     put_in_phase(shell, Phase.DRAINING)
     observer = shell.observer()
     shell.clock.seconds = 50.0
@@ -164,7 +165,7 @@ async def test_the_response_to_a_write_replaces_only_one_read_of_a_working_node(
 @pytest.mark.parametrize(
     ("seconds_later", "node_reads", "lock_reads"), [((0.02,), 1, 1), ((1.0,), 2, 2), ((0.02, 0.04), 2, 2)]
 )
-async def test_the_response_to_a_write_of_the_lock_replaces_a_read(
+async def test_a_write_of_the_lock_makes_its_next_read_unnecessary(
     shell: Shell, seconds_later: tuple[float, ...], node_reads: int, lock_reads: int
 ) -> None:
     put_in_phase(shell, Phase.CLAIMING)
@@ -185,8 +186,8 @@ async def test_the_response_to_a_write_of_the_lock_replaces_a_read(
 @pytest.mark.parametrize(
     ("phase", "later", "lists"),
     [
-        pytest.param(Phase.CLAIMING, 1.9, 1, id="under the claim, at once"),
-        pytest.param(Phase.CLAIMING, 2.0, 2, id="under the claim, later"),
+        pytest.param(Phase.CLAIMING, 1.9, 1, id="within two seconds of the last read"),
+        pytest.param(Phase.CLAIMING, 2.0, 2, id="two seconds after the last read"),
         pytest.param(Phase.WAITING, 0.1, 2, id="before the claim"),
         pytest.param(Phase.DRAINING, 0.1, 2, id="before the reboot"),
     ],
@@ -221,7 +222,8 @@ async def test_a_claiming_node_reads_the_lock_again_even_after_its_own_write(she
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
 async def test_the_recorded_phase_determines_the_evidence_that_is_read(shell: Shell, phase: Phase) -> None:
-    """This also holds in the first turn of a process, which has no memory of the phase."""
+    """The evidence (the kinds of facts that the agent reads) depends on the phase that is recorded on the Node, also if
+    the agent process has just started and has no memory of the phase."""
     put_in_phase(shell, phase)
     seen = await begin(shell, Phase.IDLE)
     asked = {kind for kind in Evidence if not seen.lacks(kind)}
@@ -312,7 +314,7 @@ async def test_the_lock_is_read_once_and_before_the_other_evidence(shell: Shell)
 
 
 async def test_many_holders_are_read_by_one_list_and_invalid_names_are_skipped(shell: Shell) -> None:
-    """Any client that may write the lock can fill it with thousands of entries."""
+    """Any client that may write the lock can fill the lock with thousands of entries."""
     shell.put_node("n1")
     rows = [5, {"nodeID": ".."}, *({"nodeID": f"n{number}"} for number in range(1, 3000))]
     shell.put_daemonset(annotations={KEY: json.dumps({"nodeID": "n1", "maxOwners": 9, "locks": rows})})
@@ -360,7 +362,7 @@ async def test_the_age_of_the_list_of_nodes_counts_from_the_request(shell: Shell
     seen = await observer.add(seen, [Evidence.FLEET], POLICY)
     assert isinstance(seen.fleet, Fleet)
     assert seen.fleet.read_at_uptime == asked_at
-    assert seen.uptime == asked_at + 7, "the gates compare it with the present time"
+    assert seen.uptime == asked_at + 7, "the gates compare the age of the list with the present time"
 
 
 async def test_dry_runs_cover_exactly_the_pods_that_the_drain_would_evict(shell: Shell) -> None:
@@ -413,16 +415,16 @@ async def test_dry_runs_stop_after_a_minute_and_the_remaining_pods_are_unknown(s
     shell.wire.before = slowly
     began = shell.clock.seconds
     seen = await add(shell, Evidence.EVICTABILITY)
-    assert shell.clock.seconds - began < DRY_RUNS_SECONDS + 4 * 8.0, "requests in progress are completed"
+    assert shell.clock.seconds - began < DRY_RUNS_SECONDS + 4 * 8.0, "requests that have begun are completed"
     assert isinstance(seen.evictability, dict)
     answers = [seen.evictability[name].answer for name in names]
     tried = answers.count(Evictable.ALLOWED)
     assert 0 < tried < 20
     assert answers == [Evictable.ALLOWED] * tried + [Evictable.UNKNOWN] * (110 - tried)
-    assert "took longer than 60 s" in seen.evictability["pod-109"].detail
+    assert "the dry runs took longer than 60 s" in seen.evictability["pod-109"].detail
 
 
-async def test_the_agent_reads_the_owners_of_its_pods_until_the_record_lists_owners(shell: Shell) -> None:
+async def test_recorded_owners_are_read_instead_of_the_owners_of_the_pods(shell: Shell) -> None:
     from careen.core.facts.observation import OwnerHealth
 
     for name in ("web", "old"):
@@ -452,7 +454,7 @@ async def test_the_agent_reads_the_owners_of_its_pods_until_the_record_lists_own
     seen = await add(shell, Evidence.OWNERS)
     assert isinstance(seen.owners, tuple)
     assert [owner.name for owner in seen.owners] == ["old"]
-    assert isinstance(seen.pods, NotAsked), "the pods are not needed for that"
+    assert isinstance(seen.pods, NotAsked), "the record names the owners, so the pods are not read"
 
 
 async def test_a_waiting_node_reads_only_owners_that_may_bind_pods_to_it(shell: Shell) -> None:

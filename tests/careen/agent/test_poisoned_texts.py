@@ -1,5 +1,5 @@
 """Every text in the cluster is poisoned with control characters. The agent's log, annotations, Events, messages,
-metrics and probe responses contain none of them unescaped."""
+metrics and probe responses contain no control character unescaped."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def turns(shell: Shell, policy: Policy = POLICY, most: int = 6) -> None:
                 "the turn did not finish, the agent tries again: %s", turned.stop.why
             )
         shell.metrics.show_refusals(turned.decision.refusals)
-        shell.metrics.show_overdue(turned.decision.memory.behind.overdue)
+        shell.metrics.show_overdue(turned.decision.memory.holder_check.overdue)
         await shell.clock.sleep(60)
     await asyncio.gather(*shell.background)
 
@@ -222,7 +222,7 @@ SAYS_IT = [
 
 @pytest.mark.parametrize("name", SAYS_IT)
 async def test_the_poisoned_texts_occur_in_the_agents_output(ears: Recorder, name: str) -> None:
-    """The test above would check nothing if the agent wrote none of these texts."""
+    """The tests for unescaped control characters would check nothing if the agent wrote none of these texts."""
     shell = ears.shell
     shell.put_node("n1")
     needs_reboot(shell, "the sentinel file exists")
@@ -308,7 +308,7 @@ def broken(text: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-@pytest.mark.parametrize("text", [POISON, LONG, "\ud800"], ids=["short", "long", "half of a pair"])
+@pytest.mark.parametrize("text", [POISON, LONG, "\ud800"], ids=["short", "long", "half of a surrogate pair"])
 def test_any_text_stays_one_log_entry(form: str, text: str) -> None:
     record = logging.LogRecord("kopf", logging.INFO, __file__, 1, "%s", (text,), None)
     record.detail, record.node, record.phase, record.reason = text, text, text, text

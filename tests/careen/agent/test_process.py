@@ -1,4 +1,4 @@
-"""`careen agent` as a process: how it starts, what it requests when idle, and how it ends."""
+"""`careen agent` as a process: how it starts, which requests it sends when idle, and how it ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.patience import SECONDS, ended, run, wait_until
 
 @dataclass
 class Node:
-    """A node: its object in the cluster, the folder with its host's files, and its agent processes."""
+    """A node: its object in the cluster, the folder with the files of its host, and its agent processes."""
 
     server: RunningServer
     folder: Path
@@ -166,7 +166,7 @@ def test_invalid_settings_end_the_start_with_code_2(
     assert agent.ends() == 2
     assert words in agent.log
     assert "Traceback" not in agent.log
-    assert node.requests == [], "before that, no request is sent to a cluster"
+    assert node.requests == [], "the agent checks its settings before its first request"
 
 
 def test_an_agent_without_a_lock_object_does_not_start(node: Node) -> None:
@@ -196,7 +196,8 @@ def test_an_agent_without_pod_and_kubeconfig_prints_the_remedy(tmp_path: Path) -
 
 
 def test_the_agent_does_nothing_until_its_settings_are_known(node: Node) -> None:
-    """A window in the ConfigMap must apply from the first turn, even if the API server starts later than the agent."""
+    """A window in the ConfigMap must apply to the agent's first decision, even if the API server starts later than the
+    agent."""
     node.put_config("reboot-days: []\nprefer-no-schedule-taint: example.com/soon")
     node.server.api.is_down = True
     ask_for_a_reboot(node)
@@ -246,7 +247,7 @@ def test_only_a_valid_edit_of_the_config_map_takes_effect(node: Node) -> None:
     wait_until(lambda: "outside-window" in node.annotation("refusals"))
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     edit(node, "reboot-days: [someday]")
-    agent.says("keeps the present settings")
+    agent.says("the agent keeps the present settings")
     assert 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics")
     wait_until(lambda: bool(events(node, "BadSettings")))
     assert events(node, "BadSettings")[0]["involvedObject"]["name"] == "careen"
@@ -257,7 +258,8 @@ def test_only_a_valid_edit_of_the_config_map_takes_effect(node: Node) -> None:
 
 
 def test_an_invalid_edit_causes_one_event(node: Node) -> None:
-    """Several agents see the same edit. Their Events have the same name, so the API server keeps only one."""
+    """Several agents see the same invalid edit. Their Events have the same name, so the API server keeps only one of
+    them."""
     node.put_config("concurrency: 1")
     agents = [node.start("--host-lock-dir="), node.start("--host-lock-dir=")]
     for agent in agents:
@@ -265,7 +267,7 @@ def test_an_invalid_edit_causes_one_event(node: Node) -> None:
     wait_until(lambda: len([record for record in node.requests if record.verb == "watch"]) >= 2)
     edit(node, "reboot-days: [someday]")
     for agent in agents:
-        agent.says("keeps the present settings")
+        agent.says("the agent keeps the present settings")
         wait_until(lambda agent=agent: 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics"))  # type: ignore[misc]
     wait_until(
         lambda: (
@@ -296,7 +298,7 @@ def events(node: Node, reason: str) -> list[Any]:
 
 
 def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: Node) -> None:
-    """A simulation cannot run with so little memory. The forecast is unknown, and the node waits."""
+    """With so little memory, the simulation of the forecast cannot run. The forecast is unknown, and the node waits."""
     ask_for_a_reboot(node)
     flags = ("--forecast-memory=64Mi", "--forecast-patience=2s")
     for number in (1, 2):
@@ -345,14 +347,14 @@ def test_messages_use_the_template_and_a_hanging_webhook_delays_nothing(node: No
     assert "SECRET" not in agent.log + metrics + json.dumps(journal)
 
 
-def test_an_unusable_message_url_ends_the_start_with_code_2_and_is_not_printed(node: Node) -> None:
+def test_an_unusable_message_url_ends_the_start_and_is_not_printed(node: Node) -> None:
     agent = node.start(CAREEN_NOTIFY_URL="pager://SECRETWORD")
     assert agent.ends() == 2
     assert "CAREEN_NOTIFY_URL is a secret: expected a shoutrrr URL of one of bark, discord, generic" in agent.log
     assert "SECRET" not in agent.log
 
 
-def test_an_unusable_url_in_a_file_ends_the_start_with_code_2_and_is_not_printed(node: Node) -> None:
+def test_an_unusable_url_in_a_file_ends_the_start_and_is_not_printed(node: Node) -> None:
     (node.folder / "urls").write_text("logger://\ntgram://SECRETWORD\n")
     agent = node.start(f"--notify-url-file={node.folder}/urls")
     assert agent.ends() == 2
@@ -451,8 +453,8 @@ main({node.command[3:]!r})
 
 
 def hang(node: Node, agent_asks: str) -> threading.Event:
-    """Delay requests whose description contains `agent_asks` by a minute. Return an event that is set at the first such
-    request."""
+    """Delay each request whose description contains `agent_asks` by a minute. Return an event that is set at the first
+    such request."""
     hanging = threading.Event()
     node.server.api.plan = lambda info, user, may_be_stale: _slow(hanging) if agent_asks in str(info) else None  # type: ignore[assignment]
     return hanging
@@ -495,7 +497,8 @@ def test_an_agent_stops_on_sigterm_before_it_knows_its_settings(node: Node) -> N
 
 
 def start_of_the_image(node: Node) -> Agent:
-    """Start the agent as the image does: the first line of its script blocks SIGTERM before Python begins."""
+    """Start the agent as the image does. The start script of the image blocks SIGTERM in its first line, before Python
+    begins."""
     script = node.folder / "kured"
     script.write_text(
         f"#!/usr/bin/env -S --block-signal=TERM {sys.executable}\nfrom careen.__main__ import main\nmain()\n"
@@ -513,7 +516,7 @@ def start_of_the_image(node: Node) -> Agent:
 
 
 def test_an_agent_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) -> None:
-    """The test measures the moments in processor time, so that they are the same on a slow machine."""
+    """The moments are measured in processor time of the agent, so that they are the same on a slow machine."""
     agent = start_of_the_image(node)
     agent.says("on port")
     whole = _processor_seconds(agent)
@@ -546,7 +549,7 @@ def test_a_second_agent_on_the_node_waits_for_the_first_to_end(node: Node) -> No
     first = node.start()
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     second = node.start()
-    second.says("another agent of this node works")
+    second.says("another agent of this node works and holds")
     assert "on port" in second.log
     asked = {record.agent for record in node.requests}
     assert asked

@@ -1,5 +1,5 @@
-"""If turns fail, the agent reports it on the Node, in a metric and in an Event. It undoes the drain without the code
-that fails."""
+"""If turns (the rounds of the agent's loop) fail, the agent reports the failure on the Node, in a metric and in an
+Event. It undoes the drain without the code that fails."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def break_for(shell: Shell, rescue: Rescue, seconds: float, *, every: floa
     return given_back
 
 
-async def test_a_failed_turn_is_reported_on_the_node_in_an_event_and_in_a_metric(shell: Shell) -> None:
+async def test_a_failed_turn_is_reported_in_annotation_event_and_metric(shell: Shell) -> None:
     drain(shell)
     rescue = Rescue(shell.hands)
     assert not await rescue.broke(a_break(), POLICY)
@@ -106,7 +106,7 @@ async def test_five_failed_turns_in_half_a_minute_undo_the_drain(
     drain(shell)
     rescue = Rescue(shell.hands)
     given_back = await break_for(shell, rescue, 40)
-    assert given_back.index(True) == 6, "30 s after the first"
+    assert given_back.index(True) == 6, "the undo comes 30 s after the first failed turn"
     assert given_back.count(True) == 1
     node = shell.node("n1")
     assert not is_cordoned(shell)
@@ -172,8 +172,8 @@ async def test_a_pause_undoes_the_drain_and_an_unreadable_lock_does_not(shell: S
 
 
 async def test_a_new_announcement_prevents_the_undo(shell: Shell) -> None:
-    """A second agent of the node may announce a reboot, or a late patch may land. The undo then causes a conflict, and
-    the next read of the Node shows the announcement."""
+    """After the agent has read its Node, a second agent may write on this Node that a reboot follows. The write that
+    undoes the drain then fails with a conflict, so the host does not reboot while its node is in service."""
     drain(shell, **{keys.HOLD: "fans"})
     announced = []
 
@@ -189,7 +189,7 @@ async def test_a_new_announcement_prevents_the_undo(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_an_undo_whose_response_was_lost_is_read_back_and_reported_once(shell: Shell, moment: str) -> None:
+async def test_an_undo_whose_response_was_lost_is_reported_once(shell: Shell, moment: str) -> None:
     drain(shell, **{keys.HOLD: "fans"})
     lost = []
 
@@ -258,7 +258,7 @@ async def test_the_loop_undoes_a_drain_whose_turns_fail_in_any_part(
     await loop_for(shell, Mind(shell.observer(), shell.hands), 90)
     assert not is_cordoned(shell)
     assert "ZeroDivisionError in tests.careen.agent.test_rescue" not in reason(shell), (
-        "the error is reported with its place in careen"
+        "the report shows where in careen the error occurred"
     )
     assert "ZeroDivisionError in careen.agent.turn" in reason(shell)
 
@@ -279,10 +279,10 @@ async def test_a_failing_rescue_does_not_end_the_loop(
     monkeypatch.setattr(turn, "decide", lambda *_: 1 / 0)
     monkeypatch.setattr(Rescue, "broke", lambda *_: 1 / 0)
     await loop_for(shell, Mind(shell.observer(), shell.hands), 90)
-    assert "the rescue after a broken turn failed" in caplog.text
+    assert "cannot report or repair a turn that broke" in caplog.text
     assert shell.clock.seconds >= 90
 
 
-def test_the_error_of_an_exception_group_is_its_first_members_error() -> None:
+def test_the_report_about_an_exception_group_names_its_first_error() -> None:
     assert fault_of(ExceptionGroup("two", [a_break(), ValueError(SECRET)])).startswith("AttributeError in ")
     assert fault_of(ValueError(SECRET)) == "ValueError"

@@ -37,7 +37,7 @@ def watching(answer: SelfTest) -> tuple[SelfTests, Host, VirtualClock]:
     return SelfTests(cast("Any", host), clock), host, clock
 
 
-async def test_a_passed_self_test_is_repeated_before_a_claim_minutes_later() -> None:
+async def test_a_claim_repeats_a_self_test_that_passed_minutes_ago() -> None:
     tests, host, clock = watching(SelfTest())
     for _ in range(10):
         assert await tests.read() == SelfTest()
@@ -80,7 +80,7 @@ async def test_a_finding_that_returns_is_reported_again(caplog: pytest.LogCaptur
         host.answer = answer
         await clock.sleep(600)
         await tests.read()
-    assert tests.news() == SelfTest(), "no decision asked in between"
+    assert tests.news() == SelfTest(), "no decision has read the findings in between"
     assert caplog.text.count("the host has no program reboot") == 2
 
 

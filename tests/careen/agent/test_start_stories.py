@@ -1,5 +1,5 @@
-"""Settings become invalid before or after a reboot of a real agent process. The stories show which settings apply,
-which nodes return to service, and what the agents report."""
+"""The settings become invalid before or after a real agent process reboots its node. The tests show which settings
+apply, which nodes return to service, and what the agents report."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def has_followed(node: Node) -> bool:
 
 
 def reboot_under(node: Node, text: str) -> None:
-    """Let an agent with these settings claim, drain and reboot. Kill it during the reboot, and give the host a new boot
-    without a need."""
+    """Let an agent with these settings claim, drain and reboot its node. Kill the agent during the reboot, and give the
+    host a new boot after which it needs no reboot."""
     node.put_config(text)
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -100,7 +100,8 @@ def reboot_under(node: Node, text: str) -> None:
 
 
 def test_gates_stay_closed_while_the_config_map_is_deleted(node: Node) -> None:
-    """`kubectl replace --force` and GitOps tools delete the ConfigMap and create it again."""
+    """`kubectl replace --force` and GitOps tools delete the ConfigMap and create it again. Meanwhile the agents must
+    not reboot nodes without the settings of the ConfigMap."""
     node.put_config("reboot-days: []")
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -164,11 +165,11 @@ def test_no_new_claim_starts_until_the_config_map_is_repaired(node: Node) -> Non
     assert is_ready(agent)
 
 
-def test_an_agent_that_uses_its_claims_settings_restarts_if_an_edit_requires_it(node: Node) -> None:
+def test_an_agent_that_uses_its_claims_settings_restarts_after_an_edit(node: Node) -> None:
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")
-    agent.says("keeps the present settings")  # it follows the ConfigMap
+    agent.says("the agent keeps the present settings")  # it follows the ConfigMap
     edit(node, "reboot-sentinel: /var/run/other-sentinel")
     assert agent.ends() == 0
     assert "the agent restarts, because a change of reboot-sentinel needs a restart" in agent.log
@@ -199,7 +200,8 @@ def test_an_agent_with_a_claim_starts_if_no_config_map_ever_existed(node: Node) 
 
 
 def test_a_drain_with_unknown_settings_is_undone(node: Node) -> None:
-    """An older release wrote the record without settings, so the agent cannot know which gates apply to this drain."""
+    """The Node lacks the annotation with the settings, as after a drain by an older release. The current settings are
+    invalid, so the agent cannot know which gates apply to this drain."""
     blocking = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -226,8 +228,8 @@ def test_a_drain_with_unknown_settings_is_undone(node: Node) -> None:
 
 
 def test_a_rebooted_node_returns_to_service_without_its_daemonset(node: Node) -> None:
-    """The agent has no flags, and kured's default DaemonSet does not exist. The agent releases the claim as soon as it
-    can read a lock."""
+    """The agent has no flag that names its DaemonSet, and kured's default DaemonSet does not exist. The agent uncordons
+    its node at once, and releases the claim as soon as it can read a lock."""
     reboot_under(node, GOOD)
     node.place = ("--ds-namespace=careen",)
     agent = node.start("--forecast=off")
@@ -274,7 +276,7 @@ def test_a_scheduler_configuration_that_disappears_is_reported_on_the_node(node:
     file = node.folder / "scheduler.yaml"
     file.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
     agent = node.start(f"--scheduler-config={file}")
-    agent.says("does not ask for a reboot")
+    agent.says("the host does not ask for a reboot")
     file.unlink()
     ask_for_a_reboot(node)
     wait_until(lambda: "forecast-unknown" in node.annotation("refusals"), lambda: agent.log)

@@ -1,5 +1,5 @@
-"""Between the sentinel and the released claim, the agent sends every Event and message and counts every step exactly
-once, even if a fault hits one write."""
+"""Between the appearance of the sentinel file and the release of the claim, the agent sends every Event and message and
+counts every step exactly once, even if a fault hits one write."""
 
 from __future__ import annotations
 
@@ -144,6 +144,6 @@ async def test_each_step_is_reported_once_despite_a_fault_at_one_write(tmp_path:
             said = [message.occasion for message in life.told]
             assert said[:3] == [Occasion.DRAIN, Occasion.REBOOT, Occasion.UNCORDON], f"write {number}"
             assert said[3:] in ([Occasion.DONE], []), (
-                f"write {number}: the end may be unreported, but is not reported twice"
+                f"write {number}: the end of the roll-out may be unreported, but is not reported twice"
             )
             assert said[3:] or meddle is not conflict, f"write {number}"

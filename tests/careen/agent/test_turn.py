@@ -1,5 +1,5 @@
-"""The steps of a turn: observe, decide, apply, remember. The decisions in these tests are scripted. test_way_home.py
-runs the real decisions."""
+"""The steps of a turn, which is one round of the agent's loop: observe, decide, apply, remember. The decisions in these
+tests are scripted. test_way_home.py runs the real decisions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def decision(seen: Observation, **more: object) -> Decision:
 
 
 def think(monkeypatch: pytest.MonkeyPatch, *steps: Decide) -> list[Observation]:
-    """Replace `decide` by these functions in turn, and then always by the last one. Return the list of all
+    """Replace `decide` by these functions, one after another, and then always by the last one. Return the list of all
     observations."""
     shown: list[Observation] = []
 
@@ -116,23 +116,23 @@ async def test_the_memory_does_not_record_an_unsent_report_as_sent(
         monkeypatch,
         lambda seen, _: decision(
             seen,
-            memory=with_parts(seen.memory, told__code="released", told__at=9.0),
+            memory=with_parts(seen.memory, reported__code="released", reported__at=9.0),
             actions=(patch(seen, a="1"), told),
         ),
     )
     shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
     mind = Mind(shell.observer(), shell.hands)
     turned = await mind.turn(POLICY)
-    assert (mind.memory.told.code, mind.memory.told.at, turned.is_told) == ("", 0.0, False)
+    assert (mind.memory.reported.code, mind.memory.reported.at, turned.is_reported) == ("", 0.0, False)
     shell.wire.before = lambda _: None
     turned = await mind.turn(POLICY)
-    assert (mind.memory.told.code, mind.memory.told.at, turned.is_told) == ("released", 9.0, True)
+    assert (mind.memory.reported.code, mind.memory.reported.at, turned.is_reported) == ("released", 9.0, True)
 
 
 async def test_a_successful_write_is_reported_even_if_the_next_one_conflicts(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next turn finds the write complete, so it would not report the write."""
+    """The next round of the agent's loop finds that the first write is complete, so it would not report this write."""
     shell.put_node("n1")
     told, message = (
         PostEvent(code=Code.HELD, sentence="undone", is_warning=False),
@@ -142,14 +142,16 @@ async def test_a_successful_write_is_reported_even_if_the_next_one_conflicts(
     think(
         monkeypatch,
         lambda seen, _: decision(
-            seen, memory=with_parts(seen.memory, told__code="held"), actions=(patch(seen, a="1"), stale, message, told)
+            seen,
+            memory=with_parts(seen.memory, reported__code="held"),
+            actions=(patch(seen, a="1"), stale, message, told),
         ),
         lambda seen, _: decision(seen),
     )
     mind = Mind(shell.observer(), shell.hands)
     turned = await mind.turn(POLICY)
     assert turned.stop is not None
-    assert (turned.is_told, mind.memory.told.code, shell.told) == (True, "held", [message])
+    assert (turned.is_reported, mind.memory.reported.code, shell.told) == (True, "held", [message])
 
 
 async def test_a_turn_after_a_write_of_the_lock_does_not_read_the_lock(
@@ -194,7 +196,9 @@ async def test_an_unconfirmed_reboot_is_not_reported(shell: Shell, monkeypatch: 
     assert shell.told == []
 
 
-async def test_a_turn_after_a_patch_does_not_read_an_idle_node(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_turn_after_a_patch_uses_the_patched_node_without_a_read(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1")
     shown = think(
         monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen)
@@ -210,7 +214,7 @@ async def test_a_turn_after_a_patch_does_not_read_an_idle_node(shell: Shell, mon
 async def test_the_age_of_a_response_counts_from_the_start_of_the_write(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A response may be late, and it does not contain later changes by other clients."""
+    """A response may arrive late, and it does not contain changes that other clients made meanwhile."""
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -250,7 +254,8 @@ async def test_the_node_is_read_again_after_an_uncordon(
 async def test_the_pause_after_an_eviction_depends_on_its_result(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, budget: int, look: float
 ) -> None:
-    """The next turn comes after a second if a pod terminates, and after the back-off if the eviction was refused."""
+    """The next round of the agent's loop comes after a second if a pod terminates, and after the back-off if the
+    eviction was refused."""
     shell.put_node("n1")
     shell.put_pod("a", metadata={"uid": "a", "labels": {"app": "db"}})
     shell.server.seed(

@@ -1,8 +1,9 @@
-"""A node's whole course from the sentinel to the released claim. Decisions, agent and API server are real, and time is
-virtual.
+"""A whole reboot of a node, from the sentinel to the released claim. Decisions, agent and API server are real, and time
+is virtual.
 
 The tests kill the process before and after every single request, and lose every response once. Each time the node must
-reboot exactly once and return to idle without any mark of careen."""
+reboot exactly once and return to idle without any mark of careen.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +110,7 @@ class Life(Shell):
         return {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": boot}}
 
     async def reboot(self) -> reboot.RebootAnswer:
-        """Boot the host anew without a need, and kill the agent that asked for the reboot."""
+        """Boot the host, which then needs no reboot, and kill the agent that asked for the reboot."""
         self.check_at_reboot()
         self.reboots_seen += 1
         self.host.boot = f"boot-{self.reboots_seen}"
@@ -119,8 +120,8 @@ class Life(Shell):
         raise Killed
 
     def check_at_reboot(self) -> None:
-        """Check safety rule 2: when the agent asks the host, the node is cordoned and drained and its claim is in the
-        lock."""
+        """Check safety rule 2: when the agent asks the host to reboot, the node is cordoned and drained and its claim
+        is in the lock."""
         assert self.node("n1")["spec"].get("unschedulable") is True
         assert [name for name in ("web-1", "web-2") if self.server.get("pods", name, "shop")] == []
         assert [entry["nodeID"] for entry in self.lock_content()["locks"]] == ["n1"]
@@ -131,7 +132,8 @@ class Life(Shell):
         return dict(json.loads(found["metadata"].get("annotations", {}).get(KEY, "{}")))
 
     async def live(self, *, most_turns: int = 150) -> None:
-        """Run turns until the node is idle after a reboot. After each `Killed`, continue with a new process."""
+        """Run the agent's loop until the node is idle after a reboot. After each `Killed`, continue with a new
+        process."""
         mind = self.new_process()
         for _ in range(most_turns):
             try:
@@ -158,7 +160,8 @@ class Life(Shell):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def check_home(self) -> None:
-        """Check that no mark of careen is left, and that foreign marks are still there."""
+        """Check that the node has rebooted once, that careen has left nothing but the reports of the reboot on the Node
+        and no claim in the lock, and that marks of others are still there."""
         node = self.node("n1")
         assert self.reboots_seen == 1
         assert "unschedulable" not in node["spec"]
@@ -187,14 +190,14 @@ async def test_a_node_reboots_once_and_returns_to_idle(tmp_path: Path) -> None:
     async with a_life(tmp_path) as life:
         await life.live()
         life.check_home()
-        assert life.starts == 2, "the agent before the reboot and the one after it"
+        assert life.starts == 2, "one agent runs before the reboot and another after it"
         assert len(life.wire.asked) < 60
 
 
 def nth(
     number: int, what: Callable[[], BaseException | None], *, only: Callable[[Request], bool] = lambda _: True
 ) -> Callable[[Request], Any]:
-    """Return a hook that calls `what` at the n-th request that `only` selects."""
+    """Return a hook for requests. It counts the requests that `only` selects, and calls `what` at the n-th of them."""
     seen = 0
 
     def at(request: Request) -> BaseException | None:
@@ -208,7 +211,7 @@ def nth(
 
 
 def is_the_turns(request: Request) -> bool:
-    """Whether the turn itself sends this request. Events are posted in the background."""
+    """Whether the agent sends this request as a part of its loop. It posts Events in the background."""
     return not request.path.endswith("/events")
 
 
@@ -248,7 +251,8 @@ async def test_a_node_reboots_once_although_any_one_response_is_lost(tmp_path: P
 
 
 async def test_a_node_reboots_once_although_a_write_lands_late(tmp_path: Path) -> None:
-    """The connection breaks, and a proxy delivers the write some seconds later. Meanwhile the agent has continued."""
+    """The connection breaks, and a proxy delivers the write some seconds later. Meanwhile the agent has continued its
+    work."""
     writes = await count(tmp_path, is_write)
     for number in range(1, writes + 1):
         async with a_life(tmp_path) as life:
@@ -303,8 +307,8 @@ async def test_an_api_server_outage_at_any_moment_only_delays_the_reboot(tmp_pat
 
 
 async def live_twice(life: Life, lag: int) -> None:
-    """Run two agent processes on one node, as after the forced deletion of a pod. Their turns run at the same time, and
-    the second process starts `lag` turns later."""
+    """Run two agent processes on one node, as after the forced deletion of a pod. The rounds of their loops run at the
+    same time, and the second process starts `lag` rounds later."""
     first, second = life.new_process(), life.new_process()
     for number in range(200):
         both = [first.turn(POLICY)] if number < lag else [first.turn(POLICY), second.turn(POLICY)]
@@ -341,7 +345,7 @@ async def test_two_agents_on_one_node_reboot_the_host_once(tmp_path: Path, lag: 
 async def run_for(
     life: Life, seconds: float, policy: Policy = POLICY, at: dict[float, Callable[[], None]] | None = None
 ) -> None:
-    """Run the loop of one process for `seconds`. `at` contains functions that change the world, with their times."""
+    """Run the loop of one process for `seconds`. `at` maps times to functions that change the world."""
     place, mind = LogContext("n1"), life.new_process()
     loop = Loop(
         mind=mind,
@@ -396,7 +400,8 @@ async def test_an_idle_agent_only_reads_node_and_lock_every_five_minutes(
 async def test_the_taint_is_set_within_ten_seconds_even_if_a_gate_refuses(
     tmp_path: Path, blocked: dict[str, Any]
 ) -> None:
-    """The idle agent read its Node minutes ago, and the kubelet has changed the Node meanwhile."""
+    """The idle agent has read its Node minutes ago, and the kubelet has changed the Node since. Now the host needs a
+    reboot."""
     async with a_life(tmp_path) as life:
         life.host.need = Need(answer=NeedAnswer.NO)
         life.put_pod("blocker", metadata={"labels": {"app": "block"}})

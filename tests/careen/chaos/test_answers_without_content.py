@@ -29,8 +29,8 @@ FOREIGN = {"key": "example.com/gpu", "value": "broken", "effect": "NoExecute"}
 
 
 async def storm(fault: Fault, seed: int) -> World:
-    """Play a roll-out in which on average every twentieth response is empty. In three periods of up to a minute, every
-    response to one node or to all nodes is empty."""
+    """Play a roll-out in which on average every twentieth response has no content. In each of three periods of up to a
+    minute, all responses to one node or to all nodes have no content."""
     chance = random.Random(seed)
     shape = SHAPES[seed % len(SHAPES)]
     spells = [
@@ -72,4 +72,4 @@ def test_empty_responses_break_no_rule(fault: Fault, seed: int) -> None:
     world = run_virtually(storm(fault, seed))
     broken = world.verdict(but=("taint",))  # a spell may keep a taint away for a minute
     broken += [f"no resourceVersion guards: {line[:200]}" for line in unguarded(world)]
-    assert not broken, world.told(broken)
+    assert not broken, world.report(broken)

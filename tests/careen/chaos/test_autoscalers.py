@@ -1,5 +1,5 @@
-"""A roll-out beside autoscalers: careen's annotations against autoscalers are on a node while it goes down and returns,
-even if its agent dies."""
+"""A roll-out beside autoscalers: while a node goes down and returns, it has the annotations that keep autoscalers from
+removing it, even if careen's agent on it dies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def annotations(node: dict[str, Any] | None) -> dict[str, str]:
 
 
 def unprotected(world: World) -> list[str]:
-    """Return the nodes that were cordoned at some time without the annotations that keep autoscalers away."""
+    """Return the nodes that were cordoned at some time without the annotations that keep autoscalers from removing
+    them."""
     found = []
     for change in world.server.store.journal:
         node = change.after.content if change.after is not None else {}
@@ -34,7 +35,8 @@ def unprotected(world: World) -> list[str]:
 
 
 def left(world: World) -> list[str]:
-    """Return the nodes that still have one of careen's autoscaler annotations at the end."""
+    """Return the nodes that at the end still have an annotation by which careen keeps an autoscaler from removing
+    them."""
     keys = {*PROTECTION, TOLD}
     return [name for name in world.shape.names if keys & annotations(world.server.get("nodes", name)).keys()]
 
@@ -44,12 +46,13 @@ def left(world: World) -> list[str]:
 def test_autoscaler_annotations_last_through_the_reboot_if_the_agent_dies(lives_seconds: float, seed: int) -> None:
     world = run_virtually(agents_that_die(Shape(nodes=3), seed, lives_seconds))
     assert (unprotected(world), left(world)) == ([], [])
-    assert world.verdict(but=("taint", "settled", "told")) == [], world.told([])
+    assert world.verdict(but=("taint", "settled", "reported")) == [], world.report([])
 
 
 async def with_persons(change: dict[str, dict[str, str | None]], *, wipes: bool = False) -> World:
-    """Play a roll-out in which a person annotates n1: with `before` before it starts, and with `during` while n1 is
-    cordoned. If `wipes` is true, the person also removes the record of n1."""
+    """Play a roll-out in which a person annotates n1: with `before` before the roll-out begins, and with `during` while
+    n1 is cordoned. If `wipes` is true, the person also removes the record (the annotation in which careen stores the
+    progress) of n1."""
     world = World(Shape(nodes=2))
     for key, value in change.get("before", {}).items():
         people.annotate(world, "n1", key, value)

@@ -1,4 +1,5 @@
-"""A branch of a story ends like the whole story with the same fault."""
+"""Tests branches: a forked process continues a story (a simulated roll-out) with one fault. The result must equal that
+of a whole story with the same fault."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.careen.chaos.fleet.agents import Fault
 from tests.careen.chaos.fleet.branches import Branch, judged
-from tests.careen.chaos.fleet.stories import STORIES, told
+from tests.careen.chaos.fleet.stories import STORIES, played
 from tests.careen.chaos.fleet.world import World
 
 STORY = STORIES["one after another"]
@@ -24,7 +25,7 @@ def test_each_branch_ends_like_the_whole_story_with_the_same_fault() -> None:
     branches = judged(STORY, FAULTS, lambda world, _: trace(world))
     assert branches == {
         Branch(number, fault): trace(
-            told(STORY, lambda at, _, __, number=number, fault=fault: fault if at == number else None)
+            played(STORY, lambda at, _, __, number=number, fault=fault: fault if at == number else None)
         )
         for number, faults in FAULTS.items()
         for fault in faults

@@ -1,5 +1,5 @@
-"""An agent's turns fail for a while or for ever. Its node returns to service, the other nodes continue, and no rule
-breaks."""
+"""An agent's turns (the rounds of its loop) fail for a while or for ever. Its node returns to service, the other nodes
+continue, and no rule breaks."""
 
 from __future__ import annotations
 
@@ -65,14 +65,17 @@ async def until(world: World, what: Callable[[], bool], longest_seconds: float) 
     """Wait until `what` returns true, and return the seconds that this took. Fails after `longest_seconds`."""
     began = world.now
     while not what():
-        assert world.now - began < longest_seconds, world.told([f"not within {longest_seconds} s"])
+        assert world.now - began < longest_seconds, world.report(
+            [f"the condition was not met within {longest_seconds} s"]
+        )
         await asyncio.sleep(0.25)
     return world.now - began
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
 def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: Phase) -> None:
-    """This agent's defect lasts. Its node fails with a back-off and releases the claim, and the other node reboots."""
+    """Each round of one agent's loop fails. Its node retries after a back-off and releases the claim, and the other
+    node reboots."""
     fault = Fault("n1")
 
     async def story() -> World:
@@ -90,7 +93,7 @@ def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: P
 
     with broken_step(phase, fault):
         world = run_virtually(story())
-    assert not (broken := world.verdict(but=TOLERATED)), world.told(broken)
+    assert not (broken := world.verdict(but=TOLERATED)), world.report(broken)
 
 
 @pytest.mark.parametrize("seconds", [2.0, 20.0])
@@ -119,12 +122,13 @@ def test_turns_that_fail_briefly_delay_the_reboot_without_an_undo(seconds: float
     with broken_step(Phase.DRAINING, fault):
         world = run_virtually(story())
     assert not failed
-    assert not (broken := world.verdict(but=TOLERATED)), world.told(broken)
+    assert not (broken := world.verdict(but=TOLERATED)), world.report(broken)
 
 
 @pytest.mark.parametrize("act", [people.hold, people.pause], ids=["a hold", "a pause"])
 def test_a_hold_or_pause_takes_effect_while_turns_fail(act: people.Act) -> None:
-    """The next failed turn obeys the hold or the pause, even if it is the first one."""
+    """A person pauses the roll-out or keeps this node from rebooting. The next round of the agent's loop obeys although
+    it fails, even if it is the first one that fails."""
     fault = Fault("n1")
 
     async def story() -> World:
@@ -143,12 +147,12 @@ def test_a_hold_or_pause_takes_effect_while_turns_fail(act: people.Act) -> None:
 
     with broken_step(Phase.DRAINING, fault):
         world = run_virtually(story())
-    assert not (broken := world.verdict(but=TOLERATED)), world.told(broken)
+    assert not (broken := world.verdict(but=TOLERATED)), world.report(broken)
 
 
 @pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
 def test_a_node_whose_reboot_was_requested_is_not_undone(phase: Phase) -> None:
-    """The node stays cordoned and keeps its claim until its turns succeed again."""
+    """The node stays cordoned and keeps its claim until the rounds of its agent's loop succeed again."""
     fault = Fault("n1")
 
     async def story() -> World:
@@ -171,7 +175,7 @@ def test_a_node_whose_reboot_was_requested_is_not_undone(phase: Phase) -> None:
 
     with broken_step(phase, fault):
         world = run_virtually(story())
-    assert not (broken := world.verdict(but=TOLERATED)), world.told(broken)
+    assert not (broken := world.verdict(but=TOLERATED)), world.report(broken)
 
 
 def breaks_list_of_pods(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +208,7 @@ def test_failing_observations_are_handled_like_failing_decisions(monkeypatch: py
 
     world = run_virtually(story())
     assert fault.times > 5
-    assert not (broken := world.verdict(but=TOLERATED)), world.told(broken)
+    assert not (broken := world.verdict(but=TOLERATED)), world.report(broken)
 
 
 async def storm_of_breaks(seed: int, faults: list[Fault]) -> World:
@@ -249,4 +253,4 @@ def test_combined_faults_of_agents_and_server_break_no_rule() -> None:
         ):
             world = run_virtually(storm_of_breaks(seed, faults))
         broken = world.verdict(but=("broken-turns", "taint"))
-        assert not broken, f"seed {seed}, {phases}:\n{world.told(broken)}"
+        assert not broken, f"seed {seed}, {phases}:\n{world.report(broken)}"

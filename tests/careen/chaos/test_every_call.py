@@ -1,9 +1,10 @@
-"""Crash points: each request of a roll-out in turn is lost, late or refused, or its sender dies. No rule breaks, and
-every node returns to idle.
+"""Crash points: each request of a simulated roll-out in turn is lost, late or refused, or its sender dies. No rule
+breaks, and every node returns to idle.
 
-A crash point is a pair of a request and a fault. Together, the stories reach every call in careen's source that sends a
-request. `make test` tries a small sample that contains every kind of fault. `make crash-points`, a part of `.ci/run`,
-tries a twentieth of the crash points and covers each call with each fault. `make soak` tries every crash point."""
+A crash point is a pair of a request and a fault. Together, the simulated roll-outs (stories) reach every call in
+careen's source that sends a request. `make test` tries a small sample that contains every kind of fault. `make
+crash-points`, a part of `.ci/run`, tries a twentieth of the crash points and covers each call with each fault. `make
+soak` tries every crash point."""
 
 from __future__ import annotations
 
@@ -19,44 +20,48 @@ from careen.cluster.wire.transport import Request
 from tests.careen.chaos.fleet.agents import FROZEN_SECONDS, Fault, can_meet
 from tests.careen.chaos.fleet.branches import Branch, judged
 from tests.careen.chaos.fleet.call_sites import CallSite, all_call_sites, current_call_site
-from tests.careen.chaos.fleet.stories import STORIES, Story, told
+from tests.careen.chaos.fleet.stories import STORIES, Story, played
 from tests.careen.chaos.fleet.world import World
 
 EVERY = int(os.environ.get("CHAOS_EVERY", "997"))
-"""Of so many pairs of request and fault, one is tried. `make test` takes a sample, `make crash-points` a twentieth."""
+"""A run tries one in EVERY crash points: `make test` one in 997, `make crash-points` one in twenty."""
 WHOLE_SHARE = 100
-"""A share of at least this size contains each call site with each fault."""
+"""A run that tries one in 100 crash points, or more of them, covers each call site with each fault."""
 PARTS = max(1, 400 // EVERY)
-"""The number of tests for each story, which run in parallel. The smallest story has some two thousand pairs."""
+"""The number of parallel tests into which each story (a simulated roll-out) is divided. The smallest story has some two
+thousand crash points."""
 SLOW_SECONDS = {Fault.SLOW: 12.0, **FROZEN_SECONDS}
-"""The greatest age of an agent's other knowledge when the answer to one request arrives."""
+"""By how many seconds each of these faults delays a response. Everything else that the agent has read before is then
+that old."""
 
 FOR_PEOPLE_ONLY = {
     CallSite("cli/support/agents_settings.py", "launch_of_agents", "get", 1): "commands ask how the agents run",
     CallSite("cli/support/agents_settings.py", "config_map_data", "get", 1): "commands ask for the agents' settings",
-    CallSite("cluster/nodes.py", "list_signed_nodes", "items", 1): "`careen cleanup` asks whose each mark is",
+    CallSite("cluster/nodes.py", "list_signed_nodes", "items", 1): "`careen cleanup` asks who set each mark",
     CallSite("cluster/nodes.py", "read_signed_node", "get", 1): "`careen cleanup` asks once more after a conflict",
     CallSite("cluster/foreign.py", "pods_of", "get", 1): "`careen cleanup` asks whether agents run",
     CallSite("cluster/reflector/reflector.py", "Reflector._list", "pages", 1): "`careen shadow` lists the cluster",
 }
-"""No agent sends these requests, and agents do not import the package `cli`: no roll-out can be affected."""
+"""Calls of commands. No agent sends these requests, so they cannot affect a roll-out."""
 OF_LARGE_FLEETS = {
     CallSite(
         "cluster/nodes.py", "count_nodes", "pages", 1
-    ): "asked in fleets of more than 180 agents: test_thousands_wait.py"
+    ): "agents send it in fleets of more than 180 agents: test_thousands_wait.py"
 }
-"""No story here is as large. The request only reads, and without its count the number of agents is used."""
+"""Calls that agents send only in large fleets. The fleets of these stories are smaller. If this request fails, the
+agent counts the agents instead."""
 OF_MESSAGES = {
-    CallSite("cluster/events.py", "is_first", "post", 1): "an Event that only the first agent can write decides who "
-    "sends the message about a node that is held back: tests/careen/agent/telling/test_teller.py"
+    CallSite("cluster/events.py", "is_first", "post", 1): "the agent that "
+    "creates this Event first sends the message: tests/careen/agent/telling/test_teller.py"
 }
-"""It affects only a message."""
+"""Calls that affect only messages to people."""
 NOT_HERE = FOR_PEOPLE_ONLY.keys() | OF_LARGE_FLEETS.keys() | OF_MESSAGES.keys()
 _READS = frozenset({"get", "get_plain", "pages", "items", "ask"})
 
 
 class Asked(NamedTuple):
-    """A request in a story without faults, with its number and the call that sent it."""
+    """A request in a story (a simulated roll-out) without faults, with its number and the call in careen's source that
+    sent it."""
 
     number: int
     request: Request
@@ -68,7 +73,7 @@ def requests_of(name: str) -> tuple[Asked, ...]:
     """Play the story without faults and return its requests. A run with a fault sends the same requests up to the
     fault."""
     asked: list[Asked] = []
-    told(STORIES[name], lambda number, _, request: asked.append(Asked(number, request, current_call_site())))
+    played(STORIES[name], lambda number, _, request: asked.append(Asked(number, request, current_call_site())))
     return tuple(asked)
 
 
@@ -81,8 +86,9 @@ def crash_points(name: str, fault: Fault) -> list[Asked]:
 
 
 def tried(name: str, fault: Fault, every: int) -> list[Asked]:
-    """Return every `every`-th request of the story that the fault can hit. `_story_of` chooses one story that tries the
-    fault at least once. A large share also contains a request of each call site that no earlier story reaches."""
+    """Return every `every`-th request of the story that the fault can hit. The result has at least one request for the
+    story that `_story_of` chooses for the fault. If `every` is small, add one request of each call site that no earlier
+    story reaches."""
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode())
     wanted = {each.number for each in points[begin % every :: every]}
@@ -98,15 +104,15 @@ def tried(name: str, fault: Fault, every: int) -> list[Asked]:
 
 
 def _story_of(fault: Fault) -> str:
-    """Return the story that tries this fault in any case. The faults are spread over the stories, so that even the
-    smallest share contains each fault and each story."""
+    """Return the story that tries this fault even in the smallest sample. Different faults get different stories, so
+    that each sample contains each fault and each story."""
     turn = list(Fault).index(fault)
     return next(name for name in [*list(STORIES)[turn % len(STORIES) :], *STORIES] if crash_points(name, fault))
 
 
 def _taint_seconds(fault: Fault) -> float:
-    """Return how many seconds late a taint may be: the server may be down for a minute, and a frozen agent sets no
-    taint."""
+    """Return within how many seconds a node that needs a reboot must get careen's taint. A server that is down for a
+    minute or a frozen agent delays the taint."""
     return 15.0 + FROZEN_SECONDS.get(fault, 60.0)
 
 
@@ -129,7 +135,7 @@ def test_a_sample_of_crash_points_covers_each_call_with_each_fault() -> None:
     assert math.ceil(exist / every) <= covered <= exist
     now = sum(len(tried(name, fault, EVERY)) for name, fault in counted)
     places = len(all_call_sites() - NOT_HERE)
-    print(f"crash points: {now} tried of {exist} that exist, from {places} places of the source")
+    print(f"crash points: tried {now} of {exist}, from {places} places of the source")
 
 
 @pytest.mark.parametrize("every", [WHOLE_SHARE, EVERY, 10**9])
@@ -141,8 +147,8 @@ def test_every_sample_covers_each_fault_and_each_story(every: int) -> None:
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
 def test_a_story_without_faults_breaks_no_rule(story: Story) -> None:
-    world = told(story)
-    assert not (broken := world.verdict(but=story.tolerated)), world.told(broken)
+    world = played(story)
+    assert not (broken := world.verdict(but=story.tolerated)), world.report(broken)
     assert world.now < 300
 
 
@@ -152,7 +158,7 @@ def test_a_story_without_faults_breaks_no_rule(story: Story) -> None:
 def test_a_fault_at_any_request_breaks_no_rule(name: str, part: int) -> None:
     """The crash points include the first read and the last write."""
     pairs = [(fault, each) for fault in Fault for each in tried(name, fault, EVERY)][part::PARTS]
-    assert pairs, "no crash point is tried here"
+    assert pairs, "this part tries no crash point"
     faults: dict[int, list[Fault]] = {}
     for fault, each in pairs:
         faults.setdefault(each.number, []).append(fault)
@@ -163,7 +169,7 @@ def test_a_fault_at_any_request_breaks_no_rule(name: str, part: int) -> None:
             taint_seconds=_taint_seconds(branch.fault),
             answer_seconds=SLOW_SECONDS.get(branch.fault, 0.0),
         )
-        return world.told(broken) if broken else ""
+        return world.report(broken) if broken else ""
 
     judgements = judged(STORIES[name], faults, judge)
     assert judgements.keys() == {Branch(each.number, fault) for fault, each in pairs}

@@ -1,5 +1,5 @@
-"""Whole roll-outs over workloads that once halted a healthy fleet: Jobs that end, DaemonSet pods that were never ready,
-and pods that their owner binds to a node."""
+"""Whole roll-outs over workloads because of which a healthy fleet once stopped: Jobs that end, DaemonSet pods that were
+never ready, and pods that their owner binds to a node."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def put_pod(
 
 
 def comes_again(world: World, owner: str, **pod: Any) -> list[str]:
-    """Recreate each deleted pod of this owner at once on the same node, from now on. Return a list to which the name of
+    """From now on, recreate each deleted pod of this owner at once on the same node. Return a list to which the name of
     each recreated pod is added."""
     made: list[str] = []
 
@@ -106,7 +106,7 @@ async def a_job_that_ends() -> World:
 def test_a_job_that_ends_does_not_halt_the_roll_out() -> None:
     world = run_virtually(a_job_that_ends())
     assert world.server.get("pods", "nightly-1", "shop") is None
-    assert world.verdict() == [], world.told(world.verdict())
+    assert world.verdict() == [], world.report(world.verdict())
     assert sorted(boots(world)) == ["n1", "n2", "n3"]
 
 
@@ -122,7 +122,7 @@ async def daemon_pods_that_are_never_ready() -> World:
 
 def test_a_daemonset_that_was_never_ready_does_not_halt_the_roll_out() -> None:
     world = run_virtually(daemon_pods_that_are_never_ready())
-    assert world.verdict() == [], world.told(world.verdict())
+    assert world.verdict() == [], world.report(world.verdict())
     assert sorted(boots(world)) == ["n1", "n2", "n3"]
 
 
@@ -168,20 +168,20 @@ def test_the_owners_template_identifies_a_bound_pod_without_managed_fields() -> 
 def test_every_node_reboots_without_evicting_bound_pods_that_may_stay() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True, setting=BoundPods.STAY))
     assert (sorted(boots(world)), made) == (["n1", "n2"], [])
-    assert world.verdict(but=("drained",)) == [], world.told(world.verdict())
+    assert world.verdict(but=("drained",)) == [], world.report(world.verdict())
 
 
 def test_a_pod_bound_by_an_unknown_controller_is_evicted_and_delays_no_reboot() -> None:
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=True))
     assert sorted(boots(world)) == ["n1", "n2"]
     assert 1 <= len(made) <= 3, (
-        "evicted once, and again only within the seconds in which cordon and creation cannot be ordered"
+        "the pod is evicted again only if the agent cannot tell whether it was created before the cordon"
     )
-    assert world.verdict(but=("drained",)) == [], world.told(world.verdict())
+    assert world.verdict(but=("drained",)) == [], world.report(world.verdict())
 
 
-def test_a_pod_that_is_recreated_for_an_unknown_reason_does_not_block_the_roll_out() -> None:
+def test_a_pod_that_comes_back_to_its_node_does_not_block_the_roll_out() -> None:
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=None))
     assert sorted(boots(world)) == ["n1", "n2"]
-    assert 6 <= len(made) <= 8, "six rounds of pods created after the cordon, and those evicted around it"
-    assert world.verdict(but=("drained",)) == [], world.told(world.verdict())
+    assert 6 <= len(made) <= 8, "six rounds of evictions after the cordon, and those shortly before and after it"
+    assert world.verdict(but=("drained",)) == [], world.report(world.verdict())

@@ -1,4 +1,4 @@
-"""Nodes that no longer wait leave the line in the lock."""
+"""Nodes that no longer need a reboot leave the line of waiting nodes in the lock."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def names(world: World) -> list[str]:
 
 
 async def named_and_then_not_needed(fault: Fault | None, *, is_deleted: bool = False) -> World:
-    """Let three nodes wait in the line behind a foreign holder, then end the needs of n1 and n2. With a `fault`, the
-    agents' writes of the lock fail for eight seconds. If `is_deleted` is true, n3 is deleted as well."""
+    """Let three nodes wait in the line behind the claim of another node. Then n1 and n2 no longer need a reboot. With a
+    `fault`, the agents' writes of the lock fail for eight seconds. If `is_deleted` is true, n3 is deleted as well."""
     is_bad = False
 
     def plan(_number: int, _node: str, request: Request) -> Fault | None:
@@ -47,9 +47,9 @@ async def named_and_then_not_needed(fault: Fault | None, *, is_deleted: bool = F
 @pytest.mark.parametrize("fault", [Fault.CONFLICT, Fault.DIE_BEFORE, Fault.LOST_BEFORE, Fault.FORBIDDEN], ids=str)
 def test_a_failed_write_leaves_no_stale_name_in_the_line(fault: Fault) -> None:
     world = run_virtually(named_and_then_not_needed(fault))
-    assert names(world) == ["n3"], world.told([])
+    assert names(world) == ["n3"], world.report([])
 
 
 def test_a_deleted_node_leaves_the_line_even_if_no_other_node_waits() -> None:
     world = run_virtually(named_and_then_not_needed(None, is_deleted=True))
-    assert names(world) == [], world.told([])
+    assert names(world) == [], world.report([])

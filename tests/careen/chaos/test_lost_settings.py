@@ -1,4 +1,5 @@
-"""The ConfigMap is deleted or corrupted while nodes wait for its maintenance window. The window stays closed."""
+"""The ConfigMap with careen's settings is deleted or corrupted while nodes wait for the maintenance window in it. The
+window stays closed."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ SPOILT = SeenConfigMap(uid="first", resource_version="2", data={"config.yaml": "
 
 
 def settings_of(world: World) -> Mapping[str, LiveSettings]:
-    """Return for each node the settings of its agent, with a closed window."""
+    """Return the settings of the agent of each node, with a maintenance window that is closed."""
     return {
         name: LiveSettings(
             Invocation(flags={"node_id": (name,)}, environment={}), CLOSED, config_map_name="careen/careen"
@@ -59,6 +60,6 @@ def test_the_window_stays_closed_while_the_config_map_is_lost(
     seed: int, lost: SeenConfigMap | None, crashes: bool
 ) -> None:
     world = run_virtually(behind_a_closed_window(seed, lost, crashes=crashes))
-    assert world.booted == [], world.told([])
+    assert world.booted == [], world.report([])
     broken = world.verdict()
-    assert not broken, world.told(broken)
+    assert not broken, world.report(broken)

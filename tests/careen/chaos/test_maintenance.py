@@ -52,7 +52,7 @@ async def kept_down(
     plan: Plan = nothing_goes_wrong, meanwhile: Callable[[World], None] = lambda _: None, nodes: int = 2
 ) -> World:
     """Request a maintenance of n1, call `meanwhile` when n1 is in maintenance, and end the request two minutes later.
-    n2 needs a reboot meanwhile and must wait."""
+    During the maintenance, n2 needs a reboot and must wait."""
     world = World(Shape(nodes=nodes), plan=plan)
     await asyncio.sleep(6.0)
     people.annotate(world, "n1", people.REQUEST, '{"want":"maintenance","reason":"disk swap"}')
@@ -62,7 +62,7 @@ async def kept_down(
     for _ in range(60):
         await asyncio.sleep(2.0)
         if not is_cordoned(world) or phase(world) != "Maintenance":
-            world.broken.append(f"n1 was returned before the person asked for it: {phase(world)}")
+            world.broken.append(f"n1 returned to service before the maintenance ended: {phase(world)}")
             break
     # A dead process may hold a write for half a minute: what counts is that the claim is there at the end.
     if holders(world).count("n1") != 1 or "n2" in holders(world):
@@ -77,12 +77,12 @@ def booted(world: World) -> list[str]:
     return [event.host for event in world.fleet.log if event.what == "booted"]
 
 
-LENIENT: dict[str, Any] = {"but": ("taint", "settled", "once", "told", "explained", "drained")}
+LENIENT: dict[str, Any] = {"but": ("taint", "settled", "once", "reported", "explained", "drained")}
 
 
 def test_a_node_in_maintenance_stays_drained_and_returns_without_a_reboot() -> None:
     world = run_virtually(kept_down())
-    assert world.verdict(**LENIENT) == [], world.told([])
+    assert world.verdict(**LENIENT) == [], world.report([])
     assert booted(world) == ["n2"]
 
 
@@ -95,7 +95,7 @@ def test_a_node_in_maintenance_stays_drained_and_returns_without_a_reboot() -> N
         lambda world: people.hold(world, "n1") or world.at(60.0, lambda: people.let_go(world, "n1")),
         lambda world: world.agents.kill("n1") or world.at(20.0, lambda: world.agents.start("n1")),
     ],
-    ids=["the machine reboots", "the claim is removed", "the lock is edited", "it is held", "its agent is dead"],
+    ids=["the machine reboots", "the claim is removed", "the lock is edited", "it is held", "the agent of n1 is dead"],
 )
 def test_a_node_in_maintenance_keeps_its_claim_through_reboots_and_edits(meanwhile: Callable[[World], None]) -> None:
     async def story() -> World:
@@ -106,7 +106,7 @@ def test_a_node_in_maintenance_keeps_its_claim_through_reboots_and_edits(meanwhi
         return await kept_down(meanwhile=then_resumed)
 
     world = run_virtually(story())
-    assert [each for each in world.verdict(**LENIENT) if "without a claim" not in each] == [], world.told([])
+    assert [each for each in world.verdict(**LENIENT) if "without a claim" not in each] == [], world.report([])
     assert sorted(set(booted(world)) - {"n1"}) == ["n2"]
 
 
@@ -137,7 +137,7 @@ def test_a_fault_at_any_write_does_not_break_the_maintenance(fault: Fault) -> No
             return fault if number == point else None
 
         world = run_virtually(kept_down(plan))
-        assert world.verdict(**LENIENT) == [], world.told([f"{fault.name} at {point}"])
+        assert world.verdict(**LENIENT) == [], world.report([f"{fault.name} at {point}"])
         assert booted(world) == ["n2"], f"{fault.name} at {point}"
 
 

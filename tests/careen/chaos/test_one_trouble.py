@@ -1,7 +1,6 @@
-"""Each roll-out has one fault or event. The tests limit how many seconds the roll-out takes, and check its reports.
-
-Storms only check that the fleet recovers in the end, with people's help. In these stories, the fleet must recover at
-once and by itself."""
+"""Each roll-out has one fault or event. The tests limit how many seconds the roll-out takes, and check the reports of
+the agents. Storms (roll-outs with many random faults) check only that the fleet recovers in the end, with people's
+help. Here the fleet must recover at once and by itself."""
 
 from __future__ import annotations
 
@@ -21,7 +20,8 @@ from tests.careen.chaos.fleet.world import Shape, World, nothing_goes_wrong
 
 TWO = Shape(nodes=2)
 QUIET_SECONDS = 300.0
-"""A roll-out over two or three nodes takes half as long; no deadline of the policy ends in that time."""
+"""The time limit for a roll-out over two or three nodes. Such a roll-out usually takes half of this time, and no
+deadline of the policy ends in this time."""
 LONG = {
     "reboot_deadline_seconds": 900.0,
     "verify_timeout_seconds": 900.0,
@@ -33,7 +33,7 @@ LONG = {
 async def until(world: World, condition: Callable[[], bool], seconds: float = 200.0) -> None:
     end = world.now + seconds
     while not condition():
-        assert world.now < end, world.told(["the condition that the story waits for was not met"])
+        assert world.now < end, world.report(["the condition that the story waits for was not met"])
         await asyncio.sleep(0.05)
 
 
@@ -51,8 +51,8 @@ def is_quickly_over(world: World, *, but: tuple[str, ...] = (), seconds: float =
     failed = [node for node in world.shape.names if phase(world, node) == "Failed"]
     broken += [f"{name} failed" for name in failed]
     if world.home_at is None or world.home_at > seconds:
-        broken.append(f"it should have been over within {seconds:.0f} s and was after {world.home_at}")
-    assert not broken, world.told(broken)
+        broken.append(f"the roll-out took until {world.home_at}; the limit is {seconds:.0f} s")
+    assert not broken, world.report(broken)
 
 
 async def a_roll_out(
@@ -91,8 +91,8 @@ def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out() -> No
 
 
 async def held_behind_a_slow_webhook(world: World) -> None:
-    """Make each eviction take twelve seconds and hold the draining node. Check that the hold takes effect within 30
-    seconds."""
+    """Make each eviction take twelve seconds, and let a person set a hold on the draining node, which forbids its
+    reboot. Check that the hold takes effect within 30 seconds."""
     await until(world, lambda: "Draining" in (phase(world, "n1"), phase(world, "n2")))
     world.agents.latency = slow_evictions
     name = next(name for name in TWO.names if phase(world, name) == "Draining")
@@ -100,7 +100,7 @@ async def held_behind_a_slow_webhook(world: World) -> None:
     people.hold(world, name)
     held_at = world.now
     await until(world, lambda: phase(world, name) == "Waiting", 3600.0)
-    assert world.now - held_at < 30.0, world.told([f"the hold took effect after {world.now - held_at:.0f} s"])
+    assert world.now - held_at < 30.0, world.report([f"the hold took effect after {world.now - held_at:.0f} s"])
     assert not any(event.what == "asked" and event.host == name for event in world.fleet.log)
     world.agents.latency = no_latency
     people.let_go(world, name)
@@ -136,8 +136,9 @@ def test_a_node_recreated_during_its_drain_does_not_delay_the_roll_out(when: str
 
 
 async def wiped_while_waiting(world: World, spoilt: str | None) -> None:
-    """Remove or corrupt the record of a waiting node and end its need. Only key and field manager then identify the
-    node's taint."""
+    """Remove or corrupt the record (the annotation in which careen stores the progress) of a waiting node that then no
+    longer needs a reboot. Only the key and the field manager of the node's taint then show that the taint is
+    careen's."""
     await until(world, lambda: all(phase(world, name) != "Idle" for name in TWO.names))
     name = next(name for name in TWO.names if phase(world, name) == "Waiting")
     people.hold(world, name)
@@ -182,7 +183,7 @@ def test_a_draining_node_that_loses_its_record_does_not_delay_the_roll_out() -> 
 @pytest.mark.parametrize("frozen_seconds", [60.0, 90.0, 150.0])
 @pytest.mark.parametrize("when", ["Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 def test_a_suspended_agent_continues_from_the_current_state(when: str, frozen_seconds: float) -> None:
-    """The agent is suspended after its first read in this phase. Everything that it knows is outdated when it
+    """The agent is suspended after its first read in this phase. Everything that the agent has read is outdated when it
     continues."""
     frozen: list[str] = []
 
@@ -203,8 +204,8 @@ def test_a_suspended_agent_continues_from_the_current_state(when: str, frozen_se
 
 
 async def doubled_while_draining(world: World) -> None:
-    """Start a second agent on each node while it drains. Both agents announce the reboot, and the first announcement
-    arrives last because it is delayed."""
+    """Start a second agent on each node while the node drains. Both agents write on the Node that a reboot follows. The
+    write of the first agent is delayed, so it arrives after that of the second agent."""
     delayed: set[str] = set()
 
     def latency(node: str, request: Request) -> float:
@@ -246,8 +247,8 @@ def test_two_agents_that_announce_a_reboot_together_ask_the_host_once(nodes: int
 ONCE_EACH = frozenset({"DrainStarted", "Rebooted", "GivenBack", "Released"})
 
 
-def told(world: World) -> Counter[tuple[str, str]]:
-    return Counter((each.node, each.reason) for each in world.agents.told if each.reason in ONCE_EACH)
+def sent_events(world: World) -> Counter[tuple[str, str]]:
+    return Counter((each.node, each.reason) for each in world.agents.sent_events if each.reason in ONCE_EACH)
 
 
 def moves_the_record(request: Request) -> str:
@@ -283,6 +284,6 @@ def test_each_step_is_reported_once_although_its_first_patch_fails(fault: Fault)
     world = run_virtually(a_roll_out(TWO, lambda _world: None, plan=plan))
     is_quickly_over(world)
     assert len(met) > 8
-    assert told(world) == Counter({(name, reason): 1 for name in TWO.names for reason in ONCE_EACH}), world.told(
-        [str(told(world))]
+    assert sent_events(world) == Counter({(name, reason): 1 for name in TWO.names for reason in ONCE_EACH}), (
+        world.report([str(sent_events(world))])
     )

@@ -1,4 +1,4 @@
-"""A person writes invalid content on one Node or into one claim of the lock. Only the state of that node becomes
+"""A person writes invalid content on one Node or into one node's claim in the lock. Only the state of that node becomes
 unknown, and the other nodes continue."""
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ OTHERS = {
     keys.SINCE: "0001-01-01T00:00:00+23:59",
     keys.FORECAST: '{"pods":{"shop/web-1":[[]]},"at":5}',
     keys.MOVES: HUGE,
+    keys.MOVES_IN_ZONE: HUGE,
 }
 ENTRIES: dict[str, Any] = {
     "a number": 5,
@@ -66,20 +67,22 @@ def poison(world: World, record: str | None, label: str | None) -> None:
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
 def test_an_unreadable_record_on_one_node_does_not_stop_other_nodes(record: str) -> None:
-    """The label of n3 shows a working node, so n3 counts as down. The concurrency of two lets one other node start."""
+    """The label of n3 says that its reboot is in progress, so n3 counts as down. The concurrency of two lets one other
+    node reboot at a time."""
     world = run_virtually(beside_a_poisoned_node(record, "in-progress", TWO_OF_THREE))
     broken = world.verdict(but=("taint", "finished", "explained"))
-    assert not broken, world.told(broken)
+    assert not broken, world.report(broken)
     assert sorted(world.booted) == ["n1", "n2"]
 
 
 @pytest.mark.parametrize("label", [None, "required", "ready"])
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
 def test_an_unreadable_record_with_an_idle_label_does_not_count_as_down(record: str, label: str | None) -> None:
-    """With a concurrency of one, invalid content on a waiting node would otherwise halt every node."""
+    """The record is on a node whose label shows no reboot in progress. With a concurrency of one, this invalid content
+    would otherwise stop the roll-out on every node."""
     world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))
     broken = world.verdict(but=("taint", "finished", "explained"))
-    assert not broken, world.told(broken)
+    assert not broken, world.report(broken)
     assert sorted(world.booted) == ["n1", "n2"]
 
 
@@ -107,7 +110,7 @@ def test_invalid_annotations_beside_the_record_do_not_prevent_a_reboot() -> None
         for each in world.verdict(but=("taint", "explained", "foreign"))
         if not each.startswith("end: ") or "annotations" not in each
     ]
-    assert not broken, world.told(broken)
+    assert not broken, world.report(broken)
     assert len([event for event in world.fleet.log if event.what == "booted"]) == 3
 
 
@@ -136,11 +139,13 @@ def test_an_unreadable_lock_entry_does_not_stop_other_nodes(row: Any) -> None:
     assert world.broken == []
     assert world.agents.broken_turns() == []
     log = [(event.what, event.host) for event in world.fleet.log if event.what in ("asked", "booted")]
-    assert sorted(log) == [("asked", "n1"), ("asked", "n2"), ("booted", "n1"), ("booted", "n2")], world.told([])
+    assert sorted(log) == [("asked", "n1"), ("asked", "n2"), ("booted", "n1"), ("booted", "n2")], world.report([])
     if isinstance(row, dict) and row.get("nodeID") == "n3":
-        assert world.lock().get("locks", []) == [], "n3 knows that it holds no claim, and removes the entry"
+        assert world.lock().get("locks", []) == [], "the agent of n3 knows that n3 has no claim, and removes the entry"
     else:
         assert [what for what, _ in log] == ["asked", "booted", "asked", "booted"], (
-            "both places were taken although the entry fills one"
+            "the nodes must reboot one after another, because the entry counts as a claim"
         )
-        assert world.lock().get("locks", []) == [row], "its holder is unknown, so only a person may remove it"
+        assert world.lock().get("locks", []) == [row], (
+            "the holder of the entry is unknown, so only a person may remove the entry"
+        )

@@ -1,5 +1,5 @@
-"""The next node in line makes its forecast in advance, while the holder's workloads settle. In some stories the cluster
-changes meanwhile."""
+"""The node that reboots next makes its forecast in advance, while the workloads of the holder (the node that has the
+claim) settle. In some stories the cluster changes meanwhile."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Slow:
 
 @dataclass
 class Seen:
-    """Records the course of a roll-out: when the holders in the lock change, and what each Node says about its
-    preparation."""
+    """Records during a roll-out when the holders of claims in the lock change, and what the annotation on each Node
+    says about the preparation of its claim."""
 
     world: World
     forecasts: Slow
@@ -71,22 +71,22 @@ def memory_of(world: World, name: str) -> Memory:
 
 
 def prepared(world: World) -> list[str]:
-    """Return the nodes whose agents have a preparation in memory."""
+    """Return the nodes whose agents have prepared their claim and keep the preparation in memory."""
     alive = {each.node for each in world.agents.processes if not each.is_dead}
     return sorted(name for name in alive if memory_of(world, name).prepared is not None)
 
 
 async def a_roll_out(
-    shape: Shape, event: Callable[[World, str], Any] = lambda _world, _name: None, **told: Any
+    shape: Shape, event: Callable[[World, str], Any] = lambda _world, _name: None, **settings: Any
 ) -> Seen:
-    """Play a roll-out. Call `event` once, when the first node is prepared. `told` contains changed settings."""
+    """Play a roll-out with these `settings`. Call `event` once, when the first node has prepared its claim."""
     world = World(shape)
     seen = Seen(world, Slow(world))
     world.agents.forecaster = lambda _api, _node: seen.forecasts
     for process in list(world.agents.processes):
         world.agents.crash(process)  # the successors forecast slowly
-    if told:
-        people.change_settings(world, **told)
+    if settings:
+        people.change_settings(world, **settings)
     await world.all_need_a_reboot()
     has_happened, end = False, world.now + 900.0
     while world.now < end and not (world.is_home() and has_happened):
@@ -95,14 +95,14 @@ async def a_roll_out(
         if not has_happened and (ready := prepared(world)):
             has_happened = True
             event(world, ready[0])
-    assert has_happened, "no node prepared its turn"
+    assert has_happened, "no node prepared its forecast"
     await world.until_home(600.0)
     world.stop()
     return seen
 
 
 def verdict(seen: Seen) -> None:
-    assert not (broken := seen.world.verdict()), seen.world.told(broken)
+    assert not (broken := seen.world.verdict()), seen.world.report(broken)
 
 
 def test_a_prepared_node_claims_faster_than_a_forecast_takes() -> None:
@@ -112,7 +112,7 @@ def test_a_prepared_node_claims_faster_than_a_forecast_takes() -> None:
     assert max(seen.gaps()) < SLOW_FORECAST_SECONDS, seen.gaps()
     assert sorted(seen.gaps())[1] < SLOW_FORECAST_SECONDS / 2, seen.gaps()
     assert all("were used" in sentence for sentence in seen.everything_said()), seen.said
-    assert len(seen.forecasts.begun) <= 4 + 1, "one for each node; the very first may be made twice"
+    assert len(seen.forecasts.begun) <= 4 + 1, "each node makes one forecast; only the first node may make two"
 
 
 def test_a_disruption_budget_that_closes_discards_the_preparation() -> None:

@@ -1,4 +1,4 @@
-"""A host reboots again by itself, because of firmware, a failing driver or a second update step."""
+"""A host boots a second time by itself, because of firmware, a failing driver or a second update step."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def at_work_besides(world: World, name: str) -> list[str]:
 @pytest.mark.parametrize("after_seconds", [1.0, 8.0, 14.0, 20.0, 29.0])
 def test_no_other_node_is_down_during_a_hosts_second_reboot(after_seconds: float) -> None:
     world, beside = run_virtually(boots_twice(after_seconds))
-    assert beside == [], world.told(beside)
-    broken = world.verdict(but=("once", "told"))
-    assert broken == [], world.told(broken)
+    assert beside == [], world.report(beside)
+    broken = world.verdict(but=("once", "reported"))
+    assert broken == [], world.report(broken)
     assert all(not host.has_need for host in world.fleet.hosts.values())

@@ -1,4 +1,5 @@
-"""With a slow webhook, holds and pauses take effect between evictions."""
+"""A slow webhook delays each eviction. Holds (annotations by which a person keeps a node from rebooting) and pauses of
+the roll-out take effect between two evictions."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 
 def slow_webhook(_number: int, _node: str, request: Request) -> Fault | None:
-    """Return the fault that delays each eviction by twelve seconds. Dry runs have no delay."""
+    """Return the fault that delays each eviction by twelve seconds, but not its dry run."""
     return Fault.SLOW if request.path.endswith("/eviction") and "dryRun" not in request.query else None
 
 
@@ -38,5 +39,5 @@ def test_a_hold_takes_effect_within_seconds_despite_twenty_slow_evictions() -> N
         return world, took
 
     world, took = run_virtually(story())
-    assert took < 15.0, world.told([f"the hold took effect after {took:.0f} s"])
-    assert not (broken := world.verdict()), world.told(broken)
+    assert took < 15.0, world.report([f"the hold took effect after {took:.0f} s"])
+    assert not (broken := world.verdict()), world.report(broken)

@@ -1,8 +1,6 @@
-"""Storms: faults, people, networks and releases together, drawn from a seed. No rule breaks, and every node returns to
-idle when the storm ends.
-
-`make test` plays a few seeds, and the stories that failed in the past. `make storms SEEDS=…` plays any number of
-seeds."""
+"""Storms: faults, people, networks and releases disturb a simulated fleet together, drawn from a seed. No rule breaks,
+and every node returns to idle when the storm ends. `make test` plays a few seeds, and the storms that failed in the
+past. `make storms SEEDS=…` plays any number of seeds."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ KEPT = tuple(
 SEEDS = 2 * len(WEATHER)
 
 
-def told(outcome: Outcome) -> str:
+def text_of(outcome: Outcome) -> str:
     return report.failure(outcome, outcome)
 
 
@@ -31,14 +29,14 @@ def told(outcome: Outcome) -> str:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_storm_breaks_a_rule(seed: int) -> None:
     outcome = play(story_of(seed))
-    assert not outcome.broken, told(outcome)
+    assert not outcome.broken, text_of(outcome)
 
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("story", KEPT, ids=lambda story: story.was_wrong.replace("[", "(").replace("]", ")"))
 def test_kept_stories_of_earlier_defects_pass(story: Story) -> None:
     outcome = play(story)
-    assert not outcome.broken, told(outcome)
+    assert not outcome.broken, text_of(outcome)
 
 
 def test_every_kept_story_describes_its_defect() -> None:
@@ -54,15 +52,15 @@ def test_a_story_with_five_to_eight_nodes_survives_a_round_trip(seed: int) -> No
 
 
 def test_the_same_story_always_runs_identically() -> None:
-    """Otherwise a failing story could not be shrunk or kept."""
+    """If a story ran differently each time, a failing story could not be shrunk or kept."""
     once, again = (play(with_a_broken_law(story_of(9))) for _ in range(2))
     assert once.trace == again.trace != ()
     assert once.tally == again.tally
 
 
 def with_a_broken_law(story: Story) -> Story:
-    """Return the story with an event of an unknown node. The story then fails in the test harness, so its trace is
-    kept."""
+    """Return the story with an additional event that names an unknown node. The test harness fails at this event, which
+    counts as a broken rule, so the trace of the story is kept."""
     return with_events(story, [*story.events, Event(at=399.0, node="n99", what="need")])
 
 
@@ -84,8 +82,8 @@ def play_of(acts: object) -> Tally:
 
 
 def test_a_storm_that_breaks_a_rule_shrinks_to_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted defect ignores the concurrency. Of dozens of events, only a few needs and at most one other event
-    remain."""
+    """The planted defect ignores the concurrency. Of the dozens of events of the story, only a few hosts that need a
+    reboot and at most one other event remain."""
     monkeypatch.setattr(content, "limit", lambda _content, _concurrency: 9)
     first = play(story_of(0))
     assert (first.laws, first.story.concurrency) == ({"claims"}, 2)
@@ -93,6 +91,6 @@ def test_a_storm_that_breaks_a_rule_shrinks_to_few_events(monkeypatch: pytest.Mo
     short = shrink(first)
     assert "claims" in short.laws
     left = [event.what for event in short.story.events]
-    assert left.count("need") in (3, 4), short.story.told()
-    assert len(left) <= 5, short.story.told()
-    assert short.story.told() in report.failure(first, short)
+    assert left.count("need") in (3, 4), short.story.text()
+    assert len(left) <= 5, short.story.text()
+    assert short.story.text() in report.failure(first, short)

@@ -1,5 +1,5 @@
-"""Stuck holders: each waiting node names the stuck holder, another agent removes the claim of a deleted node, and a
-recreated node releases its own claim."""
+"""Stuck holders of a claim: each waiting node names the node that is stuck, another agent removes the claim of a
+deleted node, and a recreated node releases its own claim."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ async def until(world: World, is_so: Callable[[], object], longest_seconds: floa
     """Wait until `is_so` returns true, and return the seconds that this took. Fails after `longest_seconds`."""
     began = world.now
     while not is_so():
-        assert world.now - began < longest_seconds, world.told([f"the condition is not met after {longest_seconds} s"])
+        assert world.now - began < longest_seconds, world.report(
+            [f"the condition is not met after {longest_seconds} s"]
+        )
         await asyncio.sleep(0.5)
     return world.now - began
 
@@ -83,7 +85,7 @@ async def a_reboot_that_never_happens(shape: Shape) -> World:
 )
 def test_every_waiting_node_shows_which_host_did_not_reboot(shape: Shape) -> None:
     world = run_virtually(a_reboot_that_never_happens(shape))
-    assert world.verdict() == [], world.told([])
+    assert world.verdict() == [], world.report([])
 
 
 def rows(world: World) -> list[dict[str, Any]]:
@@ -110,7 +112,7 @@ async def a_node_deleted_with_its_agent() -> World:
     for second in range(5, 600, 6):
         world.at(float(second), die)
     took = await until(world, lambda: gone not in json.dumps(world.lock().get("locks") or []), 400.0)
-    assert took > 110.0, "freed before the reboot deadline"
+    assert took > 110.0, "the claim was removed before the reboot deadline"
     world.stop()
     return world
 
@@ -121,8 +123,8 @@ def test_short_lived_agents_remove_the_claim_of_a_deleted_node() -> None:
 
 
 async def a_recreated_node(in_phase: str, *, is_asked: bool = False) -> World:
-    """Play a roll-out in which a Node is deleted in this phase and registered again a second later. Its host and its
-    agent continue."""
+    """Play a roll-out in which the Node that enters this phase is deleted, and registered again a second later. The
+    host of this node and its agent continue to run."""
     world = World(Shape(nodes=3))
     if is_asked:
         for host in world.fleet.hosts.values():
@@ -133,7 +135,7 @@ async def a_recreated_node(in_phase: str, *, is_asked: bool = False) -> World:
         nodes = {
             node["metadata"]["name"]: node["metadata"].get("annotations") or {} for node in world.server.all("nodes")
         }
-        return [name for name, told in nodes.items() if told.get("careen.dev/phase") == in_phase]
+        return [name for name, annotations in nodes.items() if annotations.get("careen.dev/phase") == in_phase]
 
     await until(world, at_work, 60.0)
     if is_asked:
@@ -145,9 +147,9 @@ async def a_recreated_node(in_phase: str, *, is_asked: bool = False) -> World:
         host.behaviour = "works"
     world.server.remove("nodes", name, actor="person")
     world.at(1.0, lambda: world.fleet.register(name))
-    world.note(f"{name} is made anew")
+    world.note(f"{name} is recreated")
     took = await until(world, lambda: claim not in json.dumps(rows(world)), 200.0)
-    assert took > 110.0 if is_asked else took < 15.0, f"released after {took:.0f} s"
+    assert took > 110.0 if is_asked else took < 15.0, f"the claim was released after {took:.0f} s"
     await world.until_home(600.0)
     world.stop()
     return world
@@ -162,7 +164,7 @@ def test_a_recreated_node_without_a_reboot_request_releases_its_claim_at_once(
         each
         for each in world.verdict(but=("drained", "claims", "claim", "finished", "settled", "tidy", "own-node"))
         if "end:" not in each
-    ] == [], world.told([])
+    ] == [], world.report([])
 
 
 def test_a_recreated_node_whose_reboot_was_requested_keeps_its_claim() -> None:

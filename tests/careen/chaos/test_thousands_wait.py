@@ -1,5 +1,5 @@
 """Thousands of waiting nodes: how many requests they send to the API server, and how soon they notice that they may
-start."""
+reboot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def test_thousands_of_waiting_nodes_send_fewer_than_twenty_requests_a_second(rea
 
 
 async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle, *, agents: int) -> float:
-    """Let all nodes wait behind `obstacle`, then call `end`. Return the seconds from then until a node claims."""
+    """Let all nodes wait because of `obstacle`, then call `end`. Return the seconds from this call until a node
+    claims."""
     set_number_of_agents(world, agents)
     obstacle(world)
     await world.all_need_a_reboot()
@@ -60,7 +61,7 @@ async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle,
 
 
 def release(world: World) -> None:
-    """Release the foreign claim that the nodes wait for, and end the pause."""
+    """Remove the claim of the node that all other nodes wait for, and end the pause."""
     edit(world, lambda content: lock.release_by_hand(lock.resume(content), "elsewhere"))
 
 
@@ -71,21 +72,21 @@ GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS  # the first claim of s
 @pytest.mark.parametrize(
     ("agents", "obstacle", "end", "seconds"),
     [
-        pytest.param(100, pause, resume, BY_THEN, id="a hundred nodes, the pause ends"),
-        pytest.param(100, hold_all, let_all_go, BY_THEN, id="a hundred nodes, the holds end"),
-        pytest.param(100, block_by_pods, allow_pods, BY_THEN, id="a hundred nodes, the blocking pods are gone"),
-        pytest.param(5000, others_hold, release, BY_THEN, id="five thousand nodes, the first in line"),
+        pytest.param(100, pause, resume, BY_THEN, id="4 of 100 nodes wait, the pause ends"),
+        pytest.param(100, hold_all, let_all_go, BY_THEN, id="4 of 100 nodes wait, the holds end"),
+        pytest.param(100, block_by_pods, allow_pods, BY_THEN, id="4 of 100 nodes wait, the blocking pods are gone"),
+        pytest.param(5000, others_hold, release, BY_THEN, id="4 of 5,000 nodes wait, the foreign claim is released"),
         pytest.param(
             5000,
             both(hold_all, put_a_crowd),
             let_all_go,
             order.LONGEST_LOOK_SECONDS,
-            id="five thousand nodes, the holds end",
+            id="a crowd of nodes waits, the holds end",
         ),
-        pytest.param(5000, pause, resume, GATHERED_BY_THEN, id="few of five thousand, the pause ends"),
-        pytest.param(5000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of five thousand, the holds end"),
-        pytest.param(500, block_by_pods, allow_pods, BY_THEN, id="few of five hundred, the blocking pods are gone"),
-        pytest.param(1000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of a thousand, the holds end"),
+        pytest.param(5000, pause, resume, GATHERED_BY_THEN, id="4 of 5,000 nodes wait, the pause ends"),
+        pytest.param(5000, hold_all, let_all_go, GATHERED_BY_THEN, id="4 of 5,000 nodes wait, the holds end"),
+        pytest.param(500, block_by_pods, allow_pods, BY_THEN, id="4 of 500 nodes wait, the blocking pods are gone"),
+        pytest.param(1000, hold_all, let_all_go, GATHERED_BY_THEN, id="4 of 1,000 nodes wait, the holds end"),
     ],
 )
 def test_a_node_starts_soon_after_the_obstacle_is_removed(
@@ -98,8 +99,8 @@ def test_a_node_starts_soon_after_the_obstacle_is_removed(
 
 
 async def paused_with_a_line() -> float:
-    """Pause a fleet whose nodes wait in line behind a foreign claim. Later end the pause and release this claim in one
-    write. Return the seconds from then until a node claims."""
+    """Pause a fleet whose nodes wait in line behind the claim of another node. Later end the pause and remove this
+    claim in one write. Return the seconds from this write until a node claims."""
     world = World(Shape(nodes=4), seed=3)
     others_hold(world)
     world.at(600.0, lambda: pause(world))

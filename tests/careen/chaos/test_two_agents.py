@@ -1,5 +1,5 @@
 """Two agents run on every node without a lock on the host, or a person removes records. Each reboot is requested once,
-and no claim leaves the lock before the boot."""
+and no claim leaves the lock between the request and the host's next boot."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _DEADLY = frozenset({*OF_PROCESSES, Fault.OUTAGE})
 
 
 def asked_twice(world: World) -> Iterator[str]:
-    """Report each host that was asked more than once to end the same boot. No process dies in these stories, so no
+    """Report each host that was asked to reboot more than once during one boot. No process dies in these stories, so no
     process has a reason to ask again."""
     asked = Counter((event.host, event.boot_id) for event in world.fleet.log if event.what == "asked")
     return (f"{host} was asked {count} times to end {boot}" for (host, boot), count in asked.items() if count > 1)
 
 
 def given_back_early(world: World) -> Iterator[str]:
-    """Report each claim that left the lock between the request to its host and the host's next boot."""
+    """Report each claim that left the lock between the reboot request to the claim's host and the host's next boot."""
     under_way: set[str] = set()
     happened = sorted(
         [*world.fleet.log, *(write for write in _writes(world) if write.plural == "daemonsets")],
@@ -79,12 +79,12 @@ def test_two_agents_per_node_request_each_reboot_once_and_keep_the_claim(
         *given_back_early(world),
         *world.verdict(but=("taint", "own-node", "claim", "claims", "settled", "release")),
     ]
-    assert not broken, world.told(broken)
+    assert not broken, world.report(broken)
 
 
 async def wiped(seed: int, phase: str) -> World:
-    """Play a roll-out that removes each node's record once, up to two seconds after the node enters the phase.
-    Sometimes the agent dies as well."""
+    """Play a roll-out in which a person removes the record (the annotation in which careen stores the progress) of each
+    node once, at most two seconds after the node enters the phase `phase`. Sometimes the agent dies as well."""
     world = World(Shape(nodes=2), seed=seed)
     world.fleet.shutdown_seconds = (0.1, 20.0)
     done: set[str] = set()
@@ -115,14 +115,14 @@ async def wiped(seed: int, phase: str) -> World:
 def test_a_record_removed_in_any_phase_breaks_no_rule(seed: int, phase: str) -> None:
     world = run_virtually(wiped(seed, phase))
     # In Settling the boot is proven: any agent may free a claim without a record, and no Event reports the end.
-    untold = ("told",) if phase == "Settling" else ()
+    tolerated = ("reported",) if phase == "Settling" else ()
     broken = [
         *given_back_early(world),
         *world.verdict(
             but=(
                 *("taint", "finished", "once", "tidy", "claim", "claims", "settled", "release", "drained", "explained"),
-                *untold,
+                *tolerated,
             )
         ),
     ]
-    assert not broken, world.told(broken)
+    assert not broken, world.report(broken)

@@ -1,5 +1,5 @@
-"""careen avoids unsafe behaviour that is known from reboot coordinators and that only a whole story can show.
-`docs/safety.md` has the complete list."""
+"""careen avoids unsafe behaviour that other reboot coordinators have shown. Here are the cases that only a whole
+roll-out can show; `docs/safety.md` has the complete list."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def the_lock_is_unreadable_after_the_boot() -> World:
 def test_an_unreadable_lock_after_the_boot_leaves_no_cordon_and_no_claim() -> None:
     world = run_virtually(the_lock_is_unreadable_after_the_boot())
     assert world.booted[0].endswith("the lock unreadable: True")
-    assert world.verdict() == [], world.told(world.verdict())
+    assert world.verdict() == [], world.report(world.verdict())
 
 
 async def a_claim_older_than_its_ttl() -> World:
@@ -79,7 +79,7 @@ async def a_claim_older_than_its_ttl() -> World:
 
 def test_a_drain_longer_than_the_lock_ttl_keeps_its_claim() -> None:
     world = run_virtually(a_claim_older_than_its_ttl())
-    assert world.verdict() == [], world.told(world.verdict())
+    assert world.verdict() == [], world.report(world.verdict())
 
 
 async def the_lock_is_lost_while_a_host_is_down() -> World:
@@ -95,7 +95,7 @@ async def the_lock_is_lost_while_a_host_is_down() -> World:
 def test_no_node_starts_beside_a_down_node_whose_claim_was_removed() -> None:
     world = run_virtually(the_lock_is_lost_while_a_host_is_down())
     lenient = world.verdict(but=("claim", "claims", "release"))  # the person took the claim away, not an agent
-    assert lenient == [], world.told(lenient)
+    assert lenient == [], world.report(lenient)
 
 
 async def a_lock_without_a_ttl_of_a_node_that_is_gone() -> World:
@@ -110,7 +110,7 @@ async def a_lock_without_a_ttl_of_a_node_that_is_gone() -> World:
 def test_a_deleted_nodes_claim_without_a_ttl_is_removed() -> None:
     world = run_virtually(a_lock_without_a_ttl_of_a_node_that_is_gone())
     broken = world.verdict(but=("theft",))  # the journal never saw the Node, so the judge takes it for alive
-    assert broken == [], world.told(broken)
+    assert broken == [], world.report(broken)
 
 
 async def a_drain_that_cannot_end(release_delay_seconds: float) -> tuple[float, float]:
@@ -141,8 +141,8 @@ def test_a_failed_drain_releases_cordon_and_claim_without_the_release_delay() ->
 
 
 async def taints_during_the_release_delay() -> set[bool]:
-    """Watch a rebooted node from its uncordon until it releases its claim. Return the set of observations: whether the
-    node had the soft taint."""
+    """Watch a rebooted node from its uncordon until it releases its claim. Return whether the node had the soft taint:
+    always ({True}), never ({False}) or at some times (both values)."""
     world = World(Shape(nodes=1))
     settings(world, lock_release_delay_seconds=120.0)
     await world.all_need_a_reboot()
@@ -180,4 +180,4 @@ def test_the_agent_writes_kureds_annotations_on_nodes_without_annotations() -> N
         assert "weave.works/kured-most-recent-reboot-needed" in annotations
         assert "weave.works/kured-reboot-in-progress" not in annotations
     broken = [each for each in world.verdict() if "kured-most-recent-reboot-needed" not in each]
-    assert broken == [], world.told(broken)
+    assert broken == [], world.report(broken)

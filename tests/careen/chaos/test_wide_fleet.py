@@ -1,5 +1,5 @@
-"""A hundred agents in one simulation: no rule breaks, and nodes without a need send almost no requests. `make wide`
-runs five hundred agents."""
+"""A hundred agents in one simulation: no rule breaks, and nodes that need no reboot send almost no requests. `make
+wide` runs five hundred agents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def some_of_many() -> tuple[World, Counter[str]]:
 
 def test_twenty_of_a_hundred_nodes_reboot_and_the_others_send_few_requests() -> None:
     world, counted = run_virtually(some_of_many())
-    assert world.verdict() == [], world.told(world.verdict())
+    assert world.verdict() == [], world.report(world.verdict())
     booted = [event.host for event in world.fleet.log if event.what == "booted"]
     assert sorted(booted) == sorted(world.shape.names[:ASKING])
     assert max(counted[name] for name in world.shape.names[ASKING:]) <= IDLE_REQUESTS

@@ -162,12 +162,15 @@ def test_cleanup_refuses_while_a_node_reboots(desk: Desk) -> None:
     seed_node(desk, "n1", taints=[SOFT])
     result = desk.run("cleanup", "--yes")
     assert (result.exit_code, desk.writes()) == (1, 0)
-    assert "Nothing was changed: n2: its reboot was announced, and it has not come back. Wait" in result.output
+    assert (
+        "Nothing was changed: n2: the node's reboot was announced, and the node has not come back. Wait"
+        in result.output
+    )
     assert desk.run("cleanup", "--yes", "--output", "json").exit_code == 1
     assert "--yes would refuse because of this node" in desk.ok("cleanup")
 
 
-def test_the_option_even_rebooting_cleans_up_a_rebooting_node(desk: Desk) -> None:
+def test_cleanup_with_even_rebooting_cleans_a_rebooting_node(desk: Desk) -> None:
     desk.lock(HELD)
     before = rebooting(desk)
     desk.ok("cleanup", "--yes", "--even-rebooting")
@@ -217,9 +220,8 @@ def test_cleanup_reads_an_object_again_after_an_unclear_answer_or_a_conflict(
 
 
 def test_cleanup_skips_a_node_that_announced_its_reboot_after_the_read(desk: Desk, interrupted: dict[str, Any]) -> None:
-    """`careen cleanup` reads a draining Node, and then the agent announces the reboot. The write of `careen cleanup`
-    fails, because the Node has a new resourceVersion.
-    """
+    """`careen cleanup` reads a draining Node, and then the agent records on the Node that a reboot follows. The write
+    of `careen cleanup` fails, because the Node has a new resourceVersion."""
     rounds = iter([True])
 
     def plan(info: Any, _user: str, _stale: bool) -> Fault | None:
@@ -230,15 +232,15 @@ def test_cleanup_skips_a_node_that_announced_its_reboot_after_the_read(desk: Des
     desk.server.api.plan = plan
     result = desk.run("cleanup", "--yes")
     assert result.exit_code == 1
-    assert "n2 was not changed: its reboot was announced" in result.output
+    assert "n2 was not changed: the node's reboot was announced" in result.output
     assert desk.annotations("n2")[keys.PHASE] == "Rebooting"
     assert desk.lock_content().holders == ("n2",)
     assert interrupted
 
 
 def test_cleanup_keeps_a_claim_that_an_agent_made_meanwhile(desk: Desk, interrupted: dict[str, Any]) -> None:
-    """An agent cordons its node after `careen cleanup` has restored the Nodes. The agent's claim must remain, because
-    it keeps other nodes from starting.
+    """An agent takes a claim after `careen cleanup` has restored the Nodes. The claim must remain, because it keeps
+    other nodes from rebooting.
     """
     rounds = iter([True])
 
@@ -248,7 +250,7 @@ def test_cleanup_keeps_a_claim_that_an_agent_made_meanwhile(desk: Desk, interrup
         return None
 
     desk.server.api.plan = plan
-    assert "the claim points to it" in desk.ok("cleanup", "--yes")
+    assert "the claim points to a Node that was not cleaned" in desk.ok("cleanup", "--yes")
     assert desk.lock_content().holders == ("n4",)
     assert interrupted
 
@@ -268,13 +270,13 @@ KUREDS = {"weave.works/kured-reboot-in-progress": "2026-03-04T12:00:00Z"}
 def test_cleanup_removes_kureds_marks_only_on_request(desk: Desk) -> None:
     desk.lock('{"nodeID":"n1","metadata":{"unschedulable":false},"created":"2026-03-04T12:00:00Z","TTL":0}')
     before = seed_node(desk, "n1", annotations=KUREDS, unschedulable=True)
-    assert "--kured removes what kured left" in desk.ok("cleanup", "--yes")
+    assert "--kured removes kured's annotations" in desk.ok("cleanup", "--yes")
     assert desk.writes() == 0
     desk.ok("cleanup", "--yes", "--kured")
     assert (the_node(desk, "n1"), desk.lock_text()) == (as_before(before), None)
 
 
-def test_cleanup_removes_a_taint_whose_key_an_option_gives(desk: Desk) -> None:
+def test_cleanup_removes_a_taint_with_a_given_key(desk: Desk) -> None:
     before = seed_node(desk, "n1", taints=[{"key": "kured/soft", "effect": "PreferNoSchedule"}])
     desk.ok("cleanup", "--yes")
     assert desk.writes() == 0

@@ -117,7 +117,7 @@ def test_config_recognises_a_daemonset_that_does_not_run_careen(desk: Desk) -> N
     assert "DaemonSet careen/careen has no container that runs `careen agent`" in result.output
 
 
-def test_the_option_here_makes_config_send_no_request() -> None:
+def test_config_with_here_sends_no_request() -> None:
     result = config_here(CAREEN_NODE_ID="n1", KURED_CONCURRENCY="2")
     assert result.exit_code == 0, result.output
     assert row(result.output, "concurrency") == ["2", "KURED_CONCURRENCY"]
@@ -125,7 +125,7 @@ def test_the_option_here_makes_config_send_no_request() -> None:
     assert "no ConfigMap, because the command read no cluster" in result.output
 
 
-def test_config_reports_a_flag_that_replaces_a_variable_unlike_in_kured() -> None:
+def test_config_reports_a_flag_that_overrides_a_variable() -> None:
     result = config_here("--concurrency=3", KURED_CONCURRENCY="2")
     assert row(result.output, "concurrency") == ["3", "--concurrency"]
     assert "the flag is used (kured would use the variable)" in " ".join(result.output.split())
@@ -142,7 +142,7 @@ def test_config_reports_a_flag_that_replaces_a_variable_unlike_in_kured() -> Non
         ),
         (["--alert-firing-only"], {}, "need --prometheus-url"),
     ],
-    ids=["no duration", "a variable with a slip", "a contradiction"],
+    ids=["no duration", "a misspelled variable", "a contradiction"],
 )
 def test_config_exits_with_2_if_settings_are_invalid(
     arguments: list[str], environment: dict[str, str], complaint: str

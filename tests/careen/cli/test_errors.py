@@ -86,7 +86,7 @@ def test_the_forecast_of_an_unreachable_cluster_is_unknown(tmp_path: Path) -> No
         ("http://127.0.0.1:99999", "http://127.0.0.1:99999 "),
     ],
 )
-def test_each_network_error_has_a_message_with_its_cause_and_no_password(
+def test_a_network_error_shows_its_cause_and_no_password(
     tmp_path: Path, raw_server: str, server: str, words: str
 ) -> None:
     result = asked(tmp_path, server.format(raw=raw_server), "status")
@@ -209,7 +209,7 @@ def test_a_misspelled_name_is_reported_with_a_suggestion(desk: Desk, words: list
         (["explain", "a/b"], "there is no pending or running pod 'a/b'"),
     ],
 )
-def test_an_error_that_is_not_a_usage_error_prints_no_usage_text(desk: Desk, words: list[str], told: str) -> None:
+def test_the_error_about_a_wrong_name_prints_no_usage_text(desk: Desk, words: list[str], told: str) -> None:
     desk.node("n1")
     desk.lock()
     result = desk.run(*words)
@@ -244,11 +244,13 @@ def test_the_error_about_a_file_of_the_wrong_type_shows_file_and_option(
 # ---- --set ----
 
 
-def test_plan_lists_settings_without_effect_and_settings_with_effect(desk: Desk) -> None:
+def test_plan_names_settings_that_do_not_change_a_plan(desk: Desk) -> None:
     desk.node("n1")
     desk.lock()
     notes = desk.json("plan", "--set", "drain-timeout=3s", "--set", "period=1m", "--set", "concurrency=2")["notes"]
-    assert notes[0].startswith("--set drain-timeout, period change nothing in a plan. What changes a plan: concurrency")
+    assert notes[0].startswith(
+        "--set drain-timeout, period change nothing in a plan. The settings that change a plan: concurrency"
+    )
     assert "reboot-delay" in notes[0]
     assert "change nothing" not in " ".join(desk.json("plan", "--set", "concurrency=2")["notes"])
 

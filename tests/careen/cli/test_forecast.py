@@ -226,7 +226,7 @@ def test_the_forecast_verdict_uses_the_configmap_of_the_agents(desk: Desk) -> No
     )
 
 
-def test_forecast_reads_the_scheduler_configuration_from_the_source_of_the_agents(desk: Desk) -> None:
+def test_forecast_uses_the_scheduler_configuration_of_the_agents(desk: Desk) -> None:
     configuration = yaml.safe_dump(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -345,8 +345,8 @@ def test_a_forecast_of_several_nodes_places_no_pod_on_these_nodes(desk: Desk) ->
     desk.server.seed(*TWO)
     output = desk.ok("forecast", "n1", "n2")
     first, second = output.split("\n\nIf ")
-    assert first.startswith("If n1 were drained now together with 1 other (1 pod, ")
-    assert second.startswith("n2 were drained now together with 1 other (1 pod, ")
+    assert first.startswith("If n1 were drained now together with 1 other node (1 pod, ")
+    assert second.startswith("n2 were drained now together with 1 other node (1 pod, ")
     assert ["shop/web-1", "moves", "n3"] in [line.split()[:3] for line in first.splitlines()]
     assert ["shop/web-2", "moves", "n3"] in [line.split()[:3] for line in second.splitlines()]
 
@@ -498,7 +498,7 @@ def test_more_nodes_make_no_difference_if_all_pods_fit_without_them(desk: Desk) 
     assert "With 3 more nodes like n2: no difference, because every pod finds a place without them." in output
 
 
-def test_forecast_notes_how_many_more_nodes_would_take_the_pods_without_room(desk: Desk) -> None:
+def test_forecast_notes_that_one_more_node_would_take_all_pending_pods(desk: Desk) -> None:
     desk.server.seed(*a_full_cluster())
     output = " ".join(desk.run("forecast", "n1").stdout.split())
     assert "Note: one more node like n1 would take all 3 pods that find no room." in output

@@ -1,4 +1,5 @@
-"""Tests the first lines of `careen status`, which say that no node will start, why, since when, and the remedy."""
+"""Tests the first lines of `careen status`, which say that no node will begin a reboot, why, since when, and the
+remedy."""
 
 from __future__ import annotations
 
@@ -42,9 +43,8 @@ def headline(desk: Desk) -> str:
 
 
 def refused_by_spread(node: str) -> dict[str, Any]:
-    """Return the refusal that an agent writes because its node's replica fits nowhere else. The three replicas must be
-    spread over three zones, and each zone has one node.
-    """
+    """Return the refusal that an agent writes because the replica on its node fits on no other node. The three replicas
+    must be spread over three zones, and each zone has one node."""
     spread = {
         "topologySpreadConstraints": [
             {
@@ -118,7 +118,7 @@ def test_status_says_that_an_unreadable_lock_stops_every_node(desk: Desk) -> Non
     )
 
 
-def test_status_shows_the_time_and_remedy_of_a_failure_that_stops_the_roll_out(desk: Desk) -> None:
+def test_status_shows_a_failure_that_halts_the_roll_out(desk: Desk) -> None:
     waits(desk, "n1")
     desk.node("n5", "Failed", reason="never ready", label="failed", since=ago(hours=2, minutes=0.5))
     desk.lock(
@@ -217,7 +217,7 @@ def test_status_does_not_show_the_next_window_if_settings_are_unreadable(desk: D
         "n1",
         refusal("maintenance-window", "outside-window", "outside the maintenance window mon 01:00–02:00 UTC"),
     )
-    assert "and the time of its opening could not be read" in headline(desk)
+    assert "and when the window opens could not be read" in headline(desk)
 
 
 def test_status_shows_the_phase_of_the_holder_for_which_nodes_wait(desk: Desk) -> None:
@@ -242,7 +242,7 @@ def test_status_orders_reasons_by_the_number_of_their_nodes(desk: Desk) -> None:
         "Nothing will start: active: DiskFull (n1, n2, n3 of 4 waiting nodes, gate alerts); shop/job runs "
         "here (n4 of 4 waiting nodes, gate blocking-pods)."
     )
-    assert "This has lasted for 3h" in said, "all of them: since the last node was refused"
+    assert "This has lasted for 3h" in said, "the last of the four nodes was refused 3 hours ago"
     assert said.index("Resolve the named alert") < said.index("Wait until the named pod is done")
 
 
@@ -261,8 +261,9 @@ def test_status_starts_with_the_lock_if_a_node_may_start(desk: Desk) -> None:
     assert headline(desk) == ""
 
 
-def test_status_shows_the_first_refused_forecast_while_other_nodes_have_none(desk: Desk) -> None:
-    """Once a node holds a claim, the roll-out makes progress, so status no longer mentions the refusals."""
+def test_status_shows_a_refused_forecast_before_other_nodes_were_checked(desk: Desk) -> None:
+    """`careen status` shows the refusal while no node holds a claim. While another node holds one, the roll-out makes
+    progress, and the status does not show the refusal."""
     waits(desk, "n1", refused_by_spread("n1"))
     waits(desk, "n2")
     waits(desk, "n3")
@@ -281,7 +282,7 @@ def test_status_does_not_show_the_claim_of_a_missing_node_as_a_holder(desk: Desk
     assert "Stray claim: a claim is held by n9" in desk.ok("status")
 
 
-def test_status_as_json_contains_the_first_lines(desk: Desk) -> None:
+def test_status_as_json_contains_the_headline(desk: Desk) -> None:
     row = refusal("alerts", "alert", "active: DiskFull")
     waits(desk, "n1", row)
     desk.lock(LockContent())

@@ -29,7 +29,8 @@ def test_the_agent_reads_the_end_time_of_a_hold(desk: Desk) -> None:
     desk.node("n1")
     output = desk.ok("hold", "n1", "--reason", "disk swap", "--until", "2199-03-04T18:00:00+02:00")
     assert output == (
-        "Held: disk swap until=2199-03-04T16:00:00Z. n1 does not reboot until `careen unhold n1` or until that time.\n"
+        "Held: disk swap until=2199-03-04T16:00:00Z. n1 does not reboot until 2199-03-04T16:00:00Z "
+        "or until `careen unhold n1`.\n"
     )
     text = desk.annotations("n1")[keys.HOLD]
     assert until_of(text) == datetime(2199, 3, 4, 16, tzinfo=UTC)
@@ -39,7 +40,8 @@ def test_the_agent_reads_the_end_time_of_a_hold(desk: Desk) -> None:
 
 
 def test_hold_refuses_an_end_time_that_the_agent_could_not_read(desk: Desk) -> None:
-    """An agent that cannot read the end time would keep the hold for ever, and nobody would notice."""
+    """A hold is an annotation by which a person keeps a node from rebooting. An agent that cannot read its end time
+    would keep the hold for ever, and nobody would notice."""
     desk.node("n1")
     for until in ("2000000h", "2999-03-04T18:00:00Z"):
         assert desk.run("hold", "n1", "--until", until).exit_code == 2
@@ -58,7 +60,7 @@ def test_hold_adds_a_given_duration_to_the_current_time(desk: Desk) -> None:
 def test_hold_shows_the_hold_that_it_replaces(desk: Desk) -> None:
     desk.node("n1", hold="somebody else's reason")
     output = desk.ok("hold", "n1", "--reason", "mine")
-    assert output.splitlines()[0] == "n1 was held already: somebody else's reason. The new one replaces it."
+    assert output.splitlines()[0] == "n1 was held already: somebody else's reason. The new hold replaces the old one."
     assert desk.annotations("n1")[keys.HOLD] == "mine"
 
 

@@ -70,7 +70,7 @@ KEPT = "The lock is already paused: a. That reason stays, and nothing was change
     [
         (("--reason", "a"), f"{KEPT}.\n"),
         ((), f"{KEPT}.\n"),
-        (("--reason", "b"), f"{KEPT}; run `careen lock resume` first to pause it for another reason.\n"),
+        (("--reason", "b"), f"{KEPT}; to give another reason, run `careen lock resume` first.\n"),
     ],
 )
 def test_a_second_lock_pause_keeps_and_reports_the_first_reason(desk: Desk, again: tuple[str, ...], told: str) -> None:
@@ -105,11 +105,14 @@ def test_lock_pause_joins_a_reason_of_several_lines_into_one_line(desk: Desk) ->
 def test_lock_resume_removes_the_pause_completely(desk: Desk) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "freeze")
-    assert desk.ok("lock", "resume").splitlines() == ["The lock was paused: freeze.", "Resumed: nodes start again."]
+    assert desk.ok("lock", "resume").splitlines() == [
+        "The lock was paused: freeze.",
+        "Resumed: nodes may reboot again.",
+    ]
     assert desk.lock_text() is None
 
 
-def test_lock_resume_ends_a_pause_that_was_made_as_kureds_docs_say(desk: Desk) -> None:
+def test_lock_resume_ends_a_pause_that_was_made_with_kubectl(desk: Desk) -> None:
     desk.lock('{"nodeID":"manual"}')
     desk.ok("lock", "resume")
     assert desk.lock_text() is None
@@ -147,7 +150,7 @@ def test_lock_show_prints_an_unreadable_claim_and_lock_release_removes_it(desk: 
 
 
 @pytest.mark.parametrize("phase", ["Draining", "Rebooting", "Verifying"])
-def test_lock_release_asks_a_question_before_it_removes_the_claim_of_a_working_node(desk: Desk, phase: str) -> None:
+def test_lock_release_asks_before_it_frees_the_claim_of_a_working_node(desk: Desk, phase: str) -> None:
     desk.node("n3", phase)
     desk.lock(HELD)
     result = desk.run("lock", "release", "n3", stdin="n\n")
@@ -156,7 +159,7 @@ def test_lock_release_asks_a_question_before_it_removes_the_claim_of_a_working_n
     assert desk.lock_content().holders == ("n3",)
 
 
-def test_lock_release_removes_the_claim_of_a_working_node_after_confirmation(desk: Desk) -> None:
+def test_lock_release_frees_the_claim_of_a_working_node_after_confirmation(desk: Desk) -> None:
     desk.node("n3", "Draining")
     desk.lock(HELD)
     desk.ok("lock", "release", "n3", stdin="y\n")
@@ -175,7 +178,7 @@ def test_lock_release_of_a_node_without_a_claim_is_a_usage_error(desk: Desk) -> 
     desk.lock(HELD)
     result = desk.run("lock", "release", "n4")
     assert result.exit_code == 2
-    assert "n4 holds no claim in DaemonSet careen/careen; n3 holds one" in result.output
+    assert "n4 holds no claim in DaemonSet careen/careen; n3 holds a claim" in result.output
     assert desk.writes() == 0
 
 
@@ -187,7 +190,7 @@ def test_lock_release_of_a_working_node_without_a_claim_asks_no_question(desk: D
     assert "Free the claim anyway?" not in result.output
 
 
-def test_lock_release_of_a_working_node_from_an_unreadable_lock_asks_no_question(desk: Desk) -> None:
+def test_lock_release_with_an_unreadable_lock_asks_no_question(desk: Desk) -> None:
     desk.node("n3", "Draining")
     desk.lock("what?")
     result = desk.run("lock", "release", "n3", stdin="y\n")
@@ -206,7 +209,7 @@ def test_lock_commands_do_not_overwrite_an_unreadable_lock(desk: Desk, command: 
 
 
 @pytest.mark.parametrize("command", [["show"], ["pause"], ["resume"], ["release", "n3"]], ids=" ".join)
-def test_lock_commands_report_a_missing_daemonset_and_the_flags_for_another(desk: Desk, command: list[str]) -> None:
+def test_lock_commands_report_a_missing_daemonset(desk: Desk, command: list[str]) -> None:
     result = desk.run("lock", *command)
     assert result.exit_code == 1
     assert (
@@ -215,7 +218,7 @@ def test_lock_commands_report_a_missing_daemonset_and_the_flags_for_another(desk
     )
 
 
-def test_lock_pause_writes_again_on_the_new_content_after_a_conflict(desk: Desk) -> None:
+def test_lock_pause_reads_the_lock_again_after_a_conflict(desk: Desk) -> None:
     desk.lock()
     conflicts = iter([True])
 

@@ -48,7 +48,7 @@ def test_the_drain_command_stops_waiting_when_the_request_is_withdrawn(
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Waiting"))
     result = desk.run("drain", "n1")
     assert result.exit_code == 1
-    assert "n1 is not kept drained: the request was withdrawn, or its time is over" in result.output
+    assert "n1 does not stay drained: the request was withdrawn or has expired" in result.output
 
 
 def test_ending_a_maintenance_fails_if_the_node_does_not_become_ready(
@@ -93,7 +93,7 @@ def test_maintenance_requires_a_reason(desk: Desk) -> None:
     assert desk.writes() == 0
 
 
-def test_the_option_end_waits_until_the_node_is_schedulable_again(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_maintenance_with_end_waits_until_the_node_is_idle(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: "maintenance"})
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Settling"), lambda: booted(desk, "n1", "boot-1"))
@@ -103,18 +103,18 @@ def test_the_option_end_waits_until_the_node_is_schedulable_again(desk: Desk, me
     assert keys.REQUEST not in desk.annotations("n1")
 
 
-def test_the_option_end_changes_nothing_without_a_request(desk: Desk) -> None:
+def test_drain_with_end_changes_nothing_without_a_request(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     assert desk.ok("drain", "n1", "--end") == "There is no request for a drain of n1; nothing was changed.\n"
     assert desk.writes() == 0
 
 
-def test_drain_with_the_option_end_does_not_end_a_maintenance(desk: Desk) -> None:
+def test_drain_with_end_does_not_end_a_maintenance(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: "maintenance"})
     desk.lock()
     result = desk.run("drain", "n1", "--end")
-    assert (result.exit_code, "`careen maintenance n1 --end` ends that" in result.output) == (2, True)
+    assert (result.exit_code, "`careen maintenance n1 --end` ends this request" in result.output) == (2, True)
     assert keys.REQUEST in desk.annotations("n1")
 
 

@@ -131,7 +131,7 @@ def test_a_plan_does_not_move_pods_that_the_agents_selector_excludes(shop: Desk)
     plan = shop.json("plan", *START, "n1")
     assert [move["pod"] for move in plan["moves"]] == ["shop/web-1"]
     assert shop.run("plan", *START, "n1", "--set", "drain-pod-selector=app=db").exit_code == 3, (
-        "a selected pod still needs its budget"
+        "the budget blocks a pod that the selector selects"
     )
 
 
@@ -150,10 +150,10 @@ def test_plan_exits_with_3_and_a_message_if_it_exceeds_its_window(shop: Desk) ->
     shop.lock(flags=["--start-time=22:00", "--end-time=22:08"])
     result = shop.run("plan", *START)
     assert result.exit_code == 3
-    assert "Does not fit the window: 2 nodes left at Wed 2026-03-04 22:08 UTC." in result.output
+    assert "The window ends at Wed 2026-03-04 22:08 UTC with 2 nodes left." in result.output
     assert (
-        "3 of 3 nodes reboot; finished Thu 2026-03-05 22:04:30 UTC, after 1d, in a later window than the first: "
-        "it closes Thu 2026-03-05 22:08 UTC." in result.output
+        "3 of 3 nodes reboot; finished Thu 2026-03-05 22:04:30 UTC, after 1d, in a later window, which closes "
+        "Thu 2026-03-05 22:08 UTC." in result.output
     )
 
 
@@ -180,8 +180,8 @@ def test_plan_uses_measured_durations_if_the_user_gives_none(desk: Desk) -> None
     measured = desk.json("plan", *START)
     assert [visit["end"] for visit in measured["visits"]] == ["2026-03-04T22:11:30Z", "2026-03-04T22:23:05Z"]
     assert (
-        measured["notes"][0] == "1 node of 2 says how long the last reboot took; the plan uses their median for the "
-        "others"
+        measured["notes"][0] == "1 node of 2 says how long the last reboot took; the plan uses the median for the "
+        "other nodes"
     )
     given = desk.json("plan", *START, "--boot", "100s", "--drain", "20s", "--settle", "10s", "--handover", "0")
     assert [visit["end"] for visit in given["visits"]] == ["2026-03-04T22:02:10Z", "2026-03-04T22:04:20Z"]
@@ -211,7 +211,7 @@ def test_plan_leaves_out_a_held_node_and_shows_the_remedy(desk: Desk) -> None:
 
 
 def test_plan_counts_a_rebooting_node_as_not_started(desk: Desk) -> None:
-    """If the plan kept the cordon of the rebooting node, every other node would wait."""
+    """The plan ignores the cordon of the rebooting node, because every other node would otherwise have to wait."""
     progress = {"version": 1, "phase": "Draining", "claim": "c", "boot_left": "b", "is_cordoned_by_us": True}
     desk.server.seed(a_node("n1"), a_replica("web-1", "n1"))
     desk.node("n2", "Draining", label="in-progress", progress=progress)
@@ -224,9 +224,7 @@ def test_plan_counts_a_rebooting_node_as_not_started(desk: Desk) -> None:
         )
     )
     plan = desk.json("plan", *START)
-    assert [node for node, _ in starts(plan)] == ["n2", "n1"], (
-        "n2 has no pod, and the ages of its pods show nothing else"
-    )
+    assert [node for node, _ in starts(plan)] == ["n2", "n1"], "the order starts with n2, because n2 has no pod"
     assert "n2 is already rebooting; the plan assumes that it has not begun" in plan["notes"]
     assert plan["moves"][0]["to"] == "n2"
 
@@ -237,14 +235,14 @@ def test_plan_of_given_nodes_contains_only_these_nodes(desk: Desk) -> None:
     assert desk.json("plan", *START, "n3", "n1")["nodes"] == ["n3", "n1"]
 
 
-def test_an_expired_maintenance_request_does_not_hide_the_reboot_of_its_node(desk: Desk) -> None:
+def test_a_node_with_an_expired_maintenance_request_is_planned(desk: Desk) -> None:
     over = PersonRequest(wish=Wish.MAINTENANCE, reason="disk", until=from_rfc3339("2020-01-01T00:00:00Z"))
     labels = {keys.REBOOT_LABEL: "required"}
     desk.server.seed(a_node("n1", labels=labels, annotations={keys.REQUEST: to_annotation(over)}))
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
 
 
-def test_plan_leaves_out_a_node_that_an_autoscaler_removes_unless_requested(desk: Desk) -> None:
+def test_plan_leaves_out_a_node_that_an_autoscaler_removes(desk: Desk) -> None:
     leaving = a_node("n2", labels={keys.REBOOT_LABEL: "required"})
     leaving["spec"]["taints"] = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
     desk.server.seed(a_node("n1", labels={keys.REBOOT_LABEL: "required"}), leaving)
@@ -281,7 +279,7 @@ def test_plan_reports_that_nodes_wait_for_the_minimum_interval_of_the_cluster(de
     desk.server.seed(*(a_node(f"n{number}") for number in range(1, 4)))
     result = desk.run("plan", *START, "--set=cluster-minimum-interval=2h")
     assert result.exit_code == 0, result.output
-    sentence = "Delay (cluster-interval): n2, n3 must wait, because the last reboot of the cluster is too recent. For"
+    sentence = "Delay (cluster-interval): n2, n3 must wait, because the last reboot of the cluster is too recent. This"
     assert sentence in " ".join(result.output.split())
 
 
@@ -311,9 +309,8 @@ def test_the_plan_starts_with_the_line_of_waiting_nodes_in_the_lock(shop: Desk) 
 
 
 def test_plan_compare_counts_the_moves_of_each_order(shop: Desk) -> None:
-    """n1 has waited longest, so it reboots first in the order `oldest`. Its pod lands on a node that reboots later, and
-    moves twice. If n2 and n3 reboot first, the pod moves once.
-    """
+    """n1 has waited longest, so it reboots first in the order `oldest`. Its pod moves to a node that reboots later, and
+    then moves a second time. If n2 and n3 reboot first, the pod moves once."""
     for name, day in (("n1", 2), ("n2", 3), ("n3", 3)):
         need = {"version": 1, "phase": "Waiting", "need_since": f"2026-03-0{day}T00:00:00Z"}
         shop.server.seed(a_node(name, annotations={keys.PROGRESS: json.dumps(need)}))
@@ -331,7 +328,10 @@ def test_a_plan_from_a_dump_equals_the_live_plan_and_lists_missing_facts(shop: D
     live, replayed = shop.json("plan", *START), shop.json("plan", *START, "--from", file, "--kubeconfig", "/nowhere")
     for part in ("visits", "moves", "waits", "closings", "left", "figures"):
         assert live[part] == replayed[part]
-    assert "a dump has no annotations: holds, measured durations and the age of needs are unknown" in replayed["notes"]
+    assert (
+        "a dump has no annotations: holds, measured durations and the time since a node needs a reboot are unknown"
+        in replayed["notes"]
+    )
     assert (
         "a dump does not contain the agents' settings: the plan uses the defaults; change them with --set"
         in replayed["notes"]
@@ -385,7 +385,7 @@ def test_plan_writes_the_report_and_still_prints_the_plan(shop: Desk, tmp_path: 
         pytest.param(["--set", "concurrency"], "expected NAME=VALUE, such as concurrency=VALUE", id="an empty value"),
         pytest.param(
             ["--set", "concurency=2"],
-            "no setting 'concurency'; did you mean concurrency? What changes a plan: concurrency",
+            "no setting 'concurency'; did you mean concurrency? The settings that change a plan: concurrency",
             id="an unknown setting",
         ),
         pytest.param(["--set", "concurrency=none"], "expected a whole number", id="not a number"),
@@ -430,7 +430,7 @@ def test_plan_prints_ranges_over_the_requested_number_of_seeds(desk: Desk) -> No
     asked = ("plan", "n0", "n1", *START, "--set", "prefer-no-schedule-taint=")
     ranges = desk.json(*asked, "--seeds", "9")["ranges"]
     assert (ranges["seeds"], ranges["leftToChance"]) == (9, True)
-    assert ranges["moves"] == [2, 3], "the first pod may land on the node that is next, or on one that stays"
+    assert ranges["moves"] == [2, 3], "the first pod may land on the node that reboots next, and then it moves again"
     assert desk.json(*asked, "--seeds", "9")["ranges"] == ranges
     assert desk.json(*asked)["ranges"]["seeds"] == 5
     assert desk.json(*asked, "--seeds", "1")["ranges"]["seeds"] == 1
@@ -458,7 +458,7 @@ def test_a_live_plan_uses_the_durations_of_earlier_reboots(desk: Desk) -> None:
     made = desk.json("plan", *START, "n1")
     assert [step["end"][-9:] for step in made["visits"][0]["steps"]] == ["22:00:25Z", "22:02:25Z", "22:02:31Z"]
     assert made["notes"][:3] == [
-        "2 nodes of 3 say how long the last reboot took; the plan uses their median for the others",
+        "2 nodes of 3 say how long the last reboot took; the plan uses the median for the other nodes",
         "--drain is 25s, the median of what 2 nodes measured at the last reboot",
         "--settle is 6s, the median of what 2 nodes measured at the last reboot",
     ]

@@ -151,7 +151,7 @@ WITH_JSON = [
 ]
 
 READ_THE_LOCK = {"status", "why", "lock", "plan", "cleanup"}
-"""These commands are tried with each lock; the output of the others does not depend on it."""
+"""The commands whose output depends on the lock. They are tested with each lock."""
 
 
 @pytest.fixture(params=LOCKS)
@@ -164,9 +164,8 @@ def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 
 def with_locks(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Pair each command with the locks to test. A command that does not read the lock is tested with only two of them:
-    `claims`, and the very long lock, because all other texts of its cluster are very long too.
-    """
+    """Pair each command with the locks with which it is tested: a command that reads the lock with every lock, any
+    other command with two. One of the two locks is `claims`; in the cluster of the other, all texts are very long."""
     return [
         (lock, name)
         for name in names
@@ -259,9 +258,7 @@ def test_the_report_page_of_a_plan_is_safe_to_display(poisoned: Desk, tmp_path: 
     assert "<b>markup" not in page
 
 
-def test_the_output_of_commands_on_a_dump_of_a_poisoned_cluster_is_safe_to_display(
-    poisoned: Desk, tmp_path: Path
-) -> None:
+def test_the_output_for_a_poisoned_dump_is_safe_to_display(poisoned: Desk, tmp_path: Path) -> None:
     dump = str(tmp_path / "dump.gz")
     assert unfit(called(poisoned, tmp_path, "snapshot", "--file", dump).output) == []
     with gzip.open(dump, "rt") as file:
@@ -307,7 +304,7 @@ def test_a_servers_error_message_is_made_safe_to_display(
     assert unfit(done.output) == []
 
 
-def test_the_output_of_an_agent_before_its_logging_starts_is_safe_to_display() -> None:
+def test_an_agent_that_refuses_its_flags_prints_text_that_is_safe_to_display() -> None:
     """The test runs the agent in a separate process, because the agent ends its process."""
     flag = POISON.replace("\0", "")  # a command line cannot contain this text
     done = run([sys.executable, "-m", "careen", "agent", "--node-id", "n1", "--period", flag])

@@ -96,7 +96,7 @@ def test_a_command_stopped_by_sigterm_does_not_exit_with_0(tmp_path: Path) -> No
     assert run([sys.executable, "-c", program], cwd=tmp_path).returncode == -signal.SIGTERM
 
 
-def test_a_sigterm_before_careen_runs_is_handled_when_careen_runs(tmp_path: Path) -> None:
+def test_a_sigterm_that_is_pending_at_the_start_ends_the_agent_with_0(tmp_path: Path) -> None:
     """The scripts of the image start with SIGTERM blocked. In this test the signal is pending before Python starts."""
     program = "import os, signal, sys\nsys.argv = ['kured', '--node-id=n1']\nfrom careen.__main__ import main\nmain()"
 

@@ -102,7 +102,7 @@ def test_explain_as_json_is_complete(shop: Desk) -> None:
     }
 
 
-def test_explain_prints_the_same_from_a_dump_without_environment_variables(shop: Desk, tmp_path: Path) -> None:
+def test_explain_prints_the_same_for_a_dump(shop: Desk, tmp_path: Path) -> None:
     dump = tmp_path / "dump.json.gz"
     assert "list pages" in shop.ok("snapshot", "--file", str(dump))
     live = shop.ok("explain", "shop/web")

@@ -32,7 +32,7 @@ def without_ages(text: str) -> str:
 def test_status_shows_every_node(desk: Desk) -> None:
     busy_fleet(desk)
     assert without_ages(desk.ok("status")).splitlines() == [
-        "Lock: 1 of 2 claims held by n3 (AGE); next: n4; 2 nodes waiting when it was named.",
+        "Lock: 1 of 2 claims held by n3 (AGE); next: n4, chosen from 2 waiting nodes.",
         "",
         "NODE|PHASE|SINCE|LINE|REASON",
         "n5|Failed|AGE|-|the reboot command failed",

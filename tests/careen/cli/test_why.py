@@ -22,7 +22,7 @@ ALERT = {"gate": "alerts", "code": "alert", "sentence": "DiskFull is firing", "s
 
 
 def rows(output: str) -> dict[str, list[str]]:
-    """Return the verdict, the start and the reason of each row of the table, by gate."""
+    """Parse the table. Return for each gate the verdict, the start and the reason of its row."""
     lines = output.split("GATE ", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
     return {cells[0]: cells[1:] for line in lines if (cells := re.split(r" {2,}", line.strip()))}
 
@@ -81,7 +81,7 @@ def test_why_shows_that_a_draining_node_has_passed_every_gate(desk: Desk) -> Non
     assert "What would change it" not in output
 
 
-def test_why_says_that_an_idle_node_has_nothing_to_decide(desk: Desk) -> None:
+def test_why_shows_every_gate_of_an_idle_node_as_not_asked(desk: Desk) -> None:
     desk.node("n1")
     desk.agent_on("n1")
     desk.lock()
@@ -217,9 +217,8 @@ def test_why_of_an_idle_node_does_not_mention_the_claim_of_a_missing_node(desk: 
 
 @pytest.mark.parametrize(("agents", "seconds", "told"), [(3, 30, "30s"), (600, 125, "2m5s"), (0, 1200, "20m")])
 def test_why_shows_the_time_until_the_next_evaluation(desk: Desk, agents: int, seconds: int, told: str) -> None:
-    """In a large fleet, an agent outside its window evaluates less often. If the DaemonSet does not show the number of
-    agents, `careen why` assumes the largest fleet.
-    """
+    """In a large fleet, an agent outside of its maintenance window evaluates the gates less often. If the DaemonSet
+    does not show the number of agents, `careen why` assumes the largest fleet."""
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
     desk.lock(agents=agents)
     assert f"Next: its agent takes its next turn within {told}." in desk.ok("why", "n1").splitlines()

@@ -1,4 +1,4 @@
-"""Tests how the agent asks the API server for its rights and finds the missing ones."""
+"""Tests how the agent asks the API server for its own rights and finds those that are missing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_checking_complete_rights_costs_two_requests() -> None:
         (LOCK, {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"]}, True),
     ],
 )
-async def test_a_right_that_the_rules_do_not_clearly_grant_is_checked_by_a_review(
+async def test_a_right_that_the_rules_do_not_grant_is_checked_by_a_review(
     right: Right, rule: dict[str, list[str]], is_shown: bool
 ) -> None:
     namespaces = 2 if right.namespace else 1
@@ -85,7 +85,7 @@ async def test_a_right_that_the_rules_do_not_clearly_grant_is_checked_by_a_revie
     assert asked.answers == []
 
 
-async def test_a_cluster_wide_right_is_checked_although_a_role_grants_it_in_one_namespace() -> None:
+async def test_a_role_in_one_namespace_does_not_grant_a_cluster_wide_right() -> None:
     """A Role allows the agent to list the pods of its own namespace, but a drain must list the pods of all
     namespaces.
     """

@@ -42,7 +42,7 @@ def cluster_with_blocking_pods(cluster: Cluster) -> Cluster:
     return cluster
 
 
-async def test_a_rule_for_the_cluster_lists_pods_of_all_namespaces_by_its_selector(
+async def test_a_cluster_wide_rule_lists_the_selected_pods_of_all_namespaces(
     cluster_with_blocking_pods: Cluster,
 ) -> None:
     found = await list_blocking_pods(cluster_with_blocking_pods.api, (BACKUP, OF_NODE))

@@ -47,9 +47,7 @@ async def test_an_eviction_contains_the_pods_uid_and_is_sent_once(cluster: Clust
 @pytest.mark.parametrize(
     ("grace", "options"), [(None, {}), (0, {"gracePeriodSeconds": 0}), (30, {"gracePeriodSeconds": 30})]
 )
-def test_an_eviction_uses_the_pods_grace_period_unless_the_agent_sets_a_grace_period(
-    grace: int | None, options: dict[str, Any]
-) -> None:
+def test_an_eviction_uses_the_pods_grace_period_by_default(grace: int | None, options: dict[str, Any]) -> None:
     pod = EvictPod(namespace="shop", name="a", uid="u1", grace_seconds=grace)
     assert eviction(pod, dry_run=False) == {
         "apiVersion": "policy/v1",
@@ -143,9 +141,9 @@ async def test_the_eviction_of_a_deleted_pod_has_the_outcome_gone(cluster: Clust
         pytest.param(
             [status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u2"}))],
             EvictAnswer.GONE,
-            id="404, and a successor exists",
+            id="404, but a new pod has this name",
         ),
-        pytest.param([status(404), status(404)], EvictAnswer.GONE, id="404 for the pod too"),
+        pytest.param([status(404), status(404)], EvictAnswer.GONE, id="404 for the eviction and for the pod"),
         pytest.param([status(404), status(403)], EvictAnswer.UNCLEAR, id="404, and the pod cannot be read"),
         pytest.param(
             [status(409, "Conflict", "Precondition failed: UID in precondition: u1, UID in object meta: u2")],
@@ -153,7 +151,7 @@ async def test_the_eviction_of_a_deleted_pod_has_the_outcome_gone(cluster: Clust
             id="409 because of the UID",
         ),
         pytest.param(
-            [status(409, "Conflict", "the object has been modified")], EvictAnswer.UNCLEAR, id="409 of another kind"
+            [status(409, "Conflict", "the object has been modified")], EvictAnswer.UNCLEAR, id="409 for another reason"
         ),
         pytest.param(
             [status(429, "TooManyRequests", BUDGET, retry_after="10")], EvictAnswer.BUDGET, id="429 of a budget"
@@ -175,17 +173,17 @@ async def test_the_eviction_of_a_deleted_pod_has_the_outcome_gone(cluster: Clust
         pytest.param(
             [answer(201, {"kind": "Status", "status": "Success", "code": 201})],
             EvictAnswer.ACCEPTED,
-            id="a Status of success",
+            id="200 with a Status of success",
         ),
         pytest.param(
             [answer(200, {"kind": "Status", "status": "Success", "code": 200})],
             EvictAnswer.UNCLEAR,
-            id="a Status of another code",
+            id="200 with a Status of another code",
         ),
         pytest.param(
             [answer(200, {"kind": "Status", "status": "Failure", "code": 201})],
             EvictAnswer.UNCLEAR,
-            id="a Status of failure with 200",
+            id="200 with a Status of failure",
         ),
         pytest.param([answer(200, {})], EvictAnswer.UNCLEAR, id="200 without content"),
         pytest.param(
@@ -195,7 +193,7 @@ async def test_the_eviction_of_a_deleted_pod_has_the_outcome_gone(cluster: Clust
         pytest.param(
             [answer(404, b"no such page"), answer(404, b"no such page")],
             EvictAnswer.UNCLEAR,
-            id="a proxy's 404 for everything",
+            id="a proxy answers every request with 404",
         ),
         pytest.param(
             [status(404), *[answer(200, {})] * 50], EvictAnswer.UNCLEAR, id="404, and then 200 without content"
@@ -215,10 +213,12 @@ async def test_the_eviction_of_a_deleted_pod_has_the_outcome_gone(cluster: Clust
         ),
         pytest.param([status(422, "Invalid", POLICY)], EvictAnswer.DENIED, id="an admission policy's refusal"),
         pytest.param(
-            [status(403, "Forbidden", NO_CLAIM)], EvictAnswer.BARRED, id="a lock that the API server reads too late"
+            [status(403, "Forbidden", NO_CLAIM)],
+            EvictAnswer.BARRED,
+            id="the admission policy does not see the claim yet",
         ),
         pytest.param(
-            [status(403, "Forbidden", MAP_TOO_BIG)], EvictAnswer.DENIED, id="an eviction that the budget cannot count"
+            [status(403, "Forbidden", MAP_TOO_BIG)], EvictAnswer.DENIED, id="the budget cannot count another eviction"
         ),
         pytest.param([status(403, "Forbidden", NO_RIGHT)], EvictAnswer.BARRED, id="the right is missing"),
         pytest.param([status(403, "", "<html>blocked")], EvictAnswer.BARRED, id="a proxy's 403"),
@@ -247,6 +247,6 @@ async def test_each_answer_to_an_eviction_gives_the_correct_outcome(answers: lis
     assert (await evict(api_on(Scripted(*answers)), POD)).answer is outcome
 
 
-async def test_the_outcome_of_an_eviction_keeps_the_servers_message_and_retry_after() -> None:
+async def test_the_outcome_of_an_eviction_has_the_servers_message_and_retry_after() -> None:
     outcome = await evict(api_on(Scripted(status(429, "TooManyRequests", BUDGET, retry_after="10"))), POD)
     assert outcome == Evicted(answer=EvictAnswer.BUDGET, detail=BUDGET, retry_after_seconds=10.0)

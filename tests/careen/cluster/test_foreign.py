@@ -45,9 +45,7 @@ async def test_a_kured_daemonset_without_pods_is_ignored(cluster: Cluster) -> No
 
 
 @pytest.mark.parametrize("running", ["desiredNumberScheduled", "currentNumberScheduled"])
-async def test_a_kured_daemonset_that_has_just_started_or_is_ending_is_recognised(
-    cluster: Cluster, running: str
-) -> None:
+async def test_a_kured_daemonset_whose_pods_start_or_end_is_recognised(cluster: Cluster, running: str) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=None)
     daemonset = cluster.server.get("daemonsets", "kured", "kube-system")
     assert daemonset is not None

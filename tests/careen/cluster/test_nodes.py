@@ -162,7 +162,8 @@ async def test_a_patch_that_the_server_refuses_is_rejected_with_the_status(clust
 
 @pytest.mark.parametrize("arrives", [True, False])
 async def test_after_a_lost_answer_a_patch_is_applied_exactly_once(cluster: Cluster, arrives: bool) -> None:
-    """The connection breaks before or after the server handles the patch."""
+    """The connection breaks before or after the server handles the patch, so careen cannot know whether to repeat
+    it."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     lost = [Unclear("connection reset")]
 
@@ -205,7 +206,7 @@ async def test_a_patch_with_a_lost_answer_is_sent_again_whatever_field_it_change
 @pytest.mark.parametrize(
     ("before", "after"), [(["cordon", "ours", "team"], ["team"]), (["ours", "team"], ["team", "cordon"])]
 )
-async def test_a_patch_with_a_lost_answer_is_recognised_after_the_node_controller_changes_taints(
+async def test_a_patch_with_a_lost_answer_is_recognised_despite_new_taints(
     cluster: Cluster, before: list[str], after: list[str]
 ) -> None:
     """The node controller removes its taint right after an uncordon, and may add a taint at any time. Therefore careen
@@ -237,7 +238,8 @@ async def test_a_patch_with_a_lost_answer_is_recognised_after_the_node_controlle
 
 
 async def test_a_delayed_patch_that_arrives_after_its_repetition_is_a_conflict(cluster: Cluster) -> None:
-    """The patch that arrives first changes the Node, and makes the other patch a conflict."""
+    """The API server has a patch of which the agent has given up the response, and the agent repeats the patch.
+    Whichever of the two takes effect first changes the Node, and makes the other a conflict."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     late: list[Request] = []
 

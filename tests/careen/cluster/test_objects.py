@@ -1,4 +1,5 @@
-"""Tests how API objects become the core's values: which fields may be missing, and what a missing field means."""
+"""Tests how API objects become the values that decisions use: which fields may be missing, and what a missing field
+means."""
 
 from __future__ import annotations
 
@@ -196,11 +197,11 @@ def test_a_terminating_static_pod_with_an_empty_dir_is_read() -> None:
         ("Job", {}, {}, 1, 0),
     ],
     ids=[
-        "wants three, has two",
-        "the API's default is one",
+        "a controller wants three pods and has two",
+        "the default number of replicas is one",
         "scaled to nothing",
         "a job's pods",
-        "a job's default is one",
+        "the default parallelism of a Job is one",
     ],
 )
 def test_the_wanted_and_ready_replicas_of_a_controller_are_read(

@@ -10,6 +10,7 @@ import pytest
 from careen.cluster.pods import Owner, list_pods_on, owners_of, read_controller, read_owners
 from careen.cluster.wire.errors import NotServed, UnreadableAnswer
 from careen.core.drain.drain_plan import plan
+from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import PodView
 from careen.core.facts.policy import DrainPolicy
@@ -58,15 +59,14 @@ async def test_the_pods_of_a_node_are_listed_from_all_namespaces(cluster: Cluste
     assert cluster.wire.asked[0].query["fieldSelector"] == "spec.nodeName=n1"
 
 
-async def test_pods_of_another_node_are_dropped_from_the_answer() -> None:
-    """A proxy may drop the query of the list request. Without this check, the agent would evict the pods of the whole
-    cluster.
-    """
+async def test_a_list_with_a_pod_of_another_node_is_an_error() -> None:
+    """A proxy may drop the field selector of the list request. If the agent accepted such a list, it would evict the
+    pods of the whole cluster."""
     written = [
         {"metadata": {"namespace": "shop", "name": name}, "spec": {"nodeName": node}}
         for name, node in (("a", "n1"), ("b", "n2"))
     ]
-    with pytest.raises(UnreadableAnswer, match="a pod of n2"):
+    with pytest.raises(UnreadableAnswer, match="the answer has a pod of n2, which the request does not select"):
         await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", *written)))), "n1")
 
 
@@ -198,15 +198,15 @@ def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
         pytest.param(
             [managed("kube-controller-manager", "f:containers"), managed("kubelet", subresource="status")],
             False,
-            id="placed by a scheduler",
+            id="a scheduler chose the node",
         ),
         pytest.param(
-            [managed("kube-controller-manager", "f:containers", "f:nodeName")], True, id="its controller named the node"
+            [managed("kube-controller-manager", "f:containers", "f:nodeName")], True, id="its controller chose the node"
         ),
         pytest.param(
             [managed("kubelet", "f:nodeName", subresource="status")],
             False,
-            id="a subresource does not show its creation",
+            id="only the status subresource sets the node name",
         ),
         pytest.param([], None, id="an empty record"),
         pytest.param(None, None, id="no record"),
@@ -223,6 +223,31 @@ async def test_managed_fields_show_whether_a_pod_was_created_with_its_node_name(
     written = {"metadata": {"namespace": "shop", "name": "a", "managedFields": told}, "spec": {"nodeName": "n1"}}
     (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
     assert pod.came_bound is came_bound
+
+
+@pytest.mark.parametrize(
+    ("rules", "spreads"),
+    [
+        pytest.param([("kubernetes.io/hostname", "DoNotSchedule"), (keys.ZONE, "DoNotSchedule")], True, id="required"),
+        pytest.param([(keys.ZONE, "ScheduleAnyway")], False, id="preferred"),
+        pytest.param([("kubernetes.io/hostname", "DoNotSchedule")], False, id="over nodes"),
+        pytest.param([], False, id="no rule"),
+    ],
+)
+async def test_a_required_spread_over_zones_is_read(rules: list[tuple[str, str]], spreads: bool) -> None:
+    constraints = [{"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action} for key, action in rules]
+    spec = {"nodeName": "n1", **({"topologySpreadConstraints": constraints} if rules else {})}
+    written = {"metadata": {"namespace": "shop", "name": "a"}, "spec": spec}
+    (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
+    assert pod.spreads_over_zones is spreads
+
+
+@pytest.mark.parametrize("constraint", [{}, {"topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": None}])
+async def test_an_incomplete_spread_constraint_keeps_no_pod_in_its_zone(constraint: dict[str, Any]) -> None:
+    spec = {"nodeName": "n1", "topologySpreadConstraints": [constraint]}
+    written = {"metadata": {"namespace": "shop", "name": "a"}, "spec": spec}
+    (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
+    assert pod.spreads_over_zones is False
 
 
 async def test_the_node_name_in_an_owners_pod_template_is_read(cluster: Cluster) -> None:
@@ -244,7 +269,7 @@ async def test_the_node_name_in_an_owners_pod_template_is_read(cluster: Cluster)
     assert [(owner.name, owner.bound_to) for owner in found] == [("free", ""), ("pinned", "n1")]
 
 
-async def test_a_bare_pod_with_a_configmap_volume_has_no_owner_and_no_empty_dir(cluster: Cluster) -> None:
+async def test_a_bare_pod_has_no_owner_and_no_empty_dir(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"volumes": [{"name": "v", "configMap": {"name": "c"}}]})
     (pod,) = await list_pods_on(cluster.api, "n1")
     assert (pod.owner_kind, pod.has_empty_dir, pod.is_mirror, pod.is_ready, pod.is_terminating) == (

@@ -1,4 +1,5 @@
-"""Tests the lists that a forecast reads: the pages stay raw, and a kind is listed only if some pod refers to it."""
+"""Tests the lists that a forecast reads: their pages are not parsed, and the objects of some kinds are listed only if a
+pod refers to such a kind."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ async def test_a_pod_of_a_job_causes_the_list_of_jobs(cluster: Cluster) -> None:
     assert methods(cluster.wire.asked) == [f"GET {path}" for path in (*ALWAYS, *snapshot_reader.JOBS)]
 
 
-async def test_a_pod_with_a_device_claim_causes_the_device_lists_in_the_servers_version(cluster: Cluster) -> None:
+async def test_a_pod_with_a_device_claim_causes_the_device_lists(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}]})
     found = await kinds(cluster)
     assert found[-2:] == [

@@ -17,7 +17,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Budget, BudgetKind, Order, Policy, Window
 from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
-from scheduler_core.simulation.movable import movable_pods
+from scheduler_core.simulation.movable import movable_in_zone, movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.timeline import Timeline
 from scheduler_core.snapshot.loading import load_objects
@@ -40,7 +40,12 @@ class Scene:
     taint_key: str | None
 
     def plan(self, order: Order) -> Timeline:
-        rules = RolloutRules(self.views, replace(self.policy, order=order), moves=movable_pods(self.snapshot))
+        rules = RolloutRules(
+            self.views,
+            replace(self.policy, order=order),
+            moves=movable_pods(self.snapshot),
+            moves_in_zone=movable_in_zone(self.snapshot),
+        )
         return simulate_rollout(
             self.snapshot,
             self.snapshot.node_names,

@@ -1,4 +1,5 @@
-"""Autoscalers do not remove a node while it reboots. careen does not start on a node that an autoscaler is removing."""
+"""Autoscalers do not remove a node while it reboots. A node that an autoscaler is removing does not begin its
+reboot."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def test_an_annotation_that_a_person_changed_meanwhile_stays(key: str, value: st
 
 def test_a_second_claim_keeps_the_saved_original_values() -> None:
     first = applied({DISRUPT: "false"}, protected(on({DISRUPT: "false"})))
-    assert protected(on(first)) == {}, "nothing to set, and the saved values stay"
+    assert protected(on(first)) == {}, "the node already has every annotation"
     lifted = applied(first, {SCALE_DOWN: "false"})
     second = applied(lifted, protected(on(lifted)))
     assert applied(second, taken_back(second)) == {DISRUPT: "false", SCALE_DOWN: "false"}
@@ -93,7 +94,8 @@ def test_unreadable_saved_values_are_removed_without_other_changes(told: Any) ->
 
 
 def test_saved_values_of_other_keys_are_not_written() -> None:
-    """The agent must not write other annotations for a client that may only edit the saved values."""
+    """The agent stores the former values of annotations that it changes. A client that may edit only these stored
+    values must not make the agent write other annotations."""
     told = json.dumps({keys.CONTROL_PLANE: "x", "kubelet.alpha/y": None, DISRUPT: None})
     assert taken_back({TOLD: told, DISRUPT: "true"}) == {TOLD: None, DISRUPT: None}
 
@@ -137,7 +139,7 @@ def ending(phase: Phase, **changes: Any) -> Decision:
         (lambda: ending(Phase.WAITING, need=NO), Phase.IDLE),
         (lambda: ending(Phase.IDLE, need=NO), Phase.IDLE),
     ],
-    ids=["back from the claim", "undone", "uncordoned by hand", "released", "back to idle", "left by an earlier agent"],
+    ids=["claiming", "draining", "uncordoned by hand", "verifying", "waiting", "idle, after an earlier agent"],
 )
 def test_every_return_to_service_removes_the_autoscaler_annotations(decision: Any, phase: Phase) -> None:
     made = decision()
@@ -221,12 +223,13 @@ def test_a_waiting_node_being_removed_becomes_idle_and_leaves_the_line() -> None
     assert (made.phase, made.reason.code) == (Phase.IDLE, Code.BEING_REMOVED)
     patch = the_patch(made)
     assert patch.labels == {keys.REBOOT_LABEL: None}
-    assert patch.taints == (DISRUPTED,), "the autoscaler's taint stays"
+    assert patch.taints == (DISRUPTED,), "the agent must keep the autoscaler's taint"
     assert the_lock(made).line.names == ()
 
 
 def test_an_idle_node_being_removed_leaves_the_line() -> None:
-    """An earlier write should have removed the node from the line, and may have failed."""
+    """The agent removes its node from the line when an autoscaler begins to remove the node. This write may have
+    failed, so the idle agent repeats it."""
     line = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
     due = remembering(lock_due=UPTIME - 1)
     made = decided(node={"taints": (DISRUPTED,)}, lock=line, memory=due, waiters=(a_node("n2"),))

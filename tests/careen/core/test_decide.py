@@ -187,7 +187,8 @@ policies = st.builds(
 
 
 def consistent(progress: Progress) -> Progress:
-    """Return the record with a consistent claim. `decide` refuses records that careen cannot have written."""
+    """Return the record with the claim that its phase requires, or without a claim. `decide` refuses records that
+    careen cannot have written."""
     phase = Phase(progress.phase)
     is_under_claim = phase not in {Phase.IDLE, Phase.WAITING, Phase.FAILED}
     has_claim = is_under_claim or (progress.claim != "" and phase is not Phase.IDLE)
@@ -257,7 +258,7 @@ nodes = st.fixed_dictionaries(
 
 @settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(records, nodes, observations, policies)
-def test_every_interrupted_state_continues_or_returns_to_idle(
+def test_any_consistent_state_leads_to_an_allowed_decision(
     progress: Progress, node: dict[str, Any], seen: dict[str, Any], policy: Any
 ) -> None:
     view = a_marked_node(progress, **node)
@@ -272,7 +273,7 @@ def test_every_interrupted_state_continues_or_returns_to_idle(
         if isinstance(action, PatchNode):
             assert action.resource_version == view.resource_version
             if action.unschedulable is True:
-                assert progress.phase == Phase.CLAIMING, "only a claim leads to a cordon"
+                assert progress.phase == Phase.CLAIMING, "the agent cordons only in the phase Claiming"
                 assert the_record(decision).is_cordoned_by_us is not view.unschedulable
                 assert action.send_before is not None
                 assert action.send_before <= UPTIME + policy.fleet_max_age_seconds
@@ -289,7 +290,7 @@ def test_every_interrupted_state_continues_or_returns_to_idle(
                 and not the_record(decision).claim
             ):
                 assert is_out_of_the_lock(seen["lock"], decision.actions), (
-                    "the claim leaves the lock before it leaves the Node"
+                    "the claim must leave the lock before the agent removes it from the Node"
                 )
 
 
@@ -301,7 +302,7 @@ def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:
 
 
 def test_an_idle_node_reads_the_lock_again_after_a_release() -> None:
-    """The server may carry out a delayed write of the claim after the release."""
+    """The agent has released its claim. The server may still carry out a delayed write of this claim afterwards."""
     given_back = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_giving_back=True), need=NO)
     assert given_back.memory.lock_due == UPTIME + 75.0
     home = decided(a_progress(Phase.WAITING), need=NO, memory=given_back.memory)

@@ -1,5 +1,5 @@
-"""The line in the lock contains only waiting nodes. An agent that finds another name in the line removes it. Idle
-agents check the line regularly."""
+"""The line in the lock lists only nodes that wait for their reboot. An agent that finds the name of another node in the
+line removes it. Idle agents check the line regularly."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def idle(**changes: Any) -> Decision:
 
 @pytest.mark.parametrize("reading", [NAMED, Unknown("503"), "garbage"])
 def test_a_node_whose_need_ended_reads_the_lock_again(reading: Any) -> None:
-    """The first write that removes the node from the line may fail with a conflict, or the lock may be unreadable."""
+    """The agent's first attempt to remove its node from the line may fail with a conflict, or because the lock is
+    unreadable."""
     home = decided(RECORD, need=NO, lock=reading, node={"labels": {keys.REBOOT_LABEL: "ready"}})
     assert (home.phase, home.reason.code) == (Phase.IDLE, Code.NEED_GONE)
     assert idle(memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + LEFT_LINE_SECONDS - 1).wants == frozenset()
@@ -130,6 +131,7 @@ def test_the_first_node_in_line_removes_nodes_that_no_longer_wait(changes: dict[
 
 
 def test_the_lock_forgets_passed_over_nodes_that_no_longer_wait() -> None:
-    """The lock would otherwise keep the name of every node that was deleted during a roll-out."""
+    """The lock lists the nodes that were passed over. It would otherwise keep the name of every such node that was
+    deleted during a roll-out."""
     content = held(an_entry("n9"), line=Line(passed=("gone", "n2")))
-    assert order.hand_on(content, (N2,), a_policy(), at="").line.passed == ("n2",)
+    assert order.name_next(content, (N2,), a_policy(), at="").line.passed == ("n2",)

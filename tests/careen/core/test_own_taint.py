@@ -1,5 +1,5 @@
-"""careen recognises its own soft taint by the record. Without a record, it uses the taint's key and managedFields. The
-tests also show when careen removes the taint."""
+"""careen recognises its own soft taint by its record (the annotation in which it stores the progress of a reboot).
+Without a record, it uses the taint's key and managedFields. The tests also show when careen removes the taint."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
     ("node", "policy", "expected"),
     [
         pytest.param(tainted(OURS), {}, {OURS.key}, id="the default key"),
-        pytest.param(tainted(OURS), {"taint_key": None}, {OURS.key}, id="the default key, but taints are off now"),
+        pytest.param(tainted(OURS), {"taint_key": None}, {OURS.key}, id="the default key, but taints are switched off"),
         pytest.param(
-            tainted(OURS), {"taint_key": KURED}, {OURS.key}, id="the default key, but another key is configured now"
+            tainted(OURS), {"taint_key": KURED}, {OURS.key}, id="the default key, but another key is configured"
         ),
         pytest.param(
             tainted(OURS, by=("kube-controller-manager",)),
             {},
             {OURS.key},
-            id="the node controller has written the list since",
+            id="the default key, and the node controller wrote the list last",
         ),
         pytest.param(
             tainted(soft("careen.dev/soon")),
@@ -63,19 +63,19 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
             id="a configured key of careen's domain",
         ),
         pytest.param(tainted(soft("careen.dev/team")), {}, set(), id="another key of careen's domain"),
-        pytest.param(tainted(soft(OURS.key, value="x")), {}, set(), id="with a value, which careen's taint never has"),
+        pytest.param(tainted(soft(OURS.key, value="x")), {}, set(), id="the default key with a value"),
         pytest.param(tainted(soft(OURS.key, effect="NoSchedule")), {}, set(), id="another effect"),
         pytest.param(
             tainted(soft(KURED)),
             {"taint_key": KURED},
             set(),
-            id="a foreign key, and the server does not report its manager",
+            id="a foreign key without managed fields",
         ),
         pytest.param(
             tainted(soft(KURED), by=PROVEN),
             {"taint_key": KURED},
             {KURED},
-            id="a foreign key, and the server reports that careen added it",
+            id="a foreign key that careen set",
         ),
         pytest.param(
             tainted(soft(KURED), by=("kured",)), {"taint_key": KURED}, set(), id="a foreign key that kured set"
@@ -84,7 +84,7 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
             tainted(soft(KURED), by=("careen-agent",)),
             {"taint_key": KURED},
             set(),
-            id="a foreign key, and careen only removed another taint",
+            id="a foreign key, and careen removed another taint",
         ),
         pytest.param(
             tainted(soft(KURED), by=("kured", *PROVEN)),
@@ -108,7 +108,8 @@ def test_an_existing_record_identifies_careens_taint() -> None:
 
 
 def wiped(**changes: Any) -> Decision:
-    """Return the decision of a waiting node that lost its record and has its other marks."""
+    """Return the decision of a waiting node that lost its record (the annotation with its progress) and has all other
+    labels, annotations and taints of careen."""
     node = {
         "taints": (THEIRS, OURS),
         "labels": {keys.REBOOT_LABEL: "ready"},
@@ -156,7 +157,9 @@ ELSEWHERE = {"annotations": {keys.PROGRESS: to_annotation(Progress(phase="Elsewh
 
 @pytest.mark.parametrize("node", [GARBAGE, ELSEWHERE])
 @pytest.mark.parametrize(("need", "taints"), [(NO, (THEIRS,)), (YES, None), (UNKNOWN_NEED, None)])
-def test_a_node_with_an_unreadable_record_only_removes_its_taint(node: dict[str, Any], need: Any, taints: Any) -> None:
+def test_an_unreadable_record_permits_only_the_removal_of_the_taint(
+    node: dict[str, Any], need: Any, taints: Any
+) -> None:
     decision = wiped(need=need, node={**node, "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)})
     patch = the_patch(decision)
     assert (decision.reason.code, patch.taints, patch.unschedulable, patch.labels) == (

@@ -1,5 +1,5 @@
-"""The patience: how long a node under a claim waits for unknown facts. The time continues over turns, phases and
-restarts until every fact is known again."""
+"""The patience: how long a node that has a claim waits for unknown facts. The waiting time continues over phases and
+restarts of the agent until every fact is known again."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ EARLY = {
 
 
 class Story:
-    """One node over many turns. Each turn applies the decision's patches. The arguments of a turn say which facts are
-    unknown."""
+    """One node over many rounds of its agent's loop. Each round applies the patches of its decision. The arguments of
+    `turn` say which facts are unknown."""
 
     def __init__(self, progress: Progress, **policy: Any) -> None:
         self.policy: Policy = a_policy(**{"alerts": AlertPolicy(), **policy})
@@ -61,7 +61,7 @@ class Story:
         self.seconds = 0.0
 
     def turn(self, after: float = 2.0, **changes: Any) -> Decision:
-        """Run one turn, `after` seconds after the previous turn."""
+        """Run one round of the agent's loop, `after` seconds after the previous round."""
         self.seconds += after
         given = {
             "uptime": UPTIME + self.seconds,
@@ -88,7 +88,8 @@ class Story:
         self.memory = Memory()
 
     def until_undone(self, most: float, step: float = 2.0, *, lives: float = 1e9, **changes: Any) -> float:
-        """Run a turn every `step` seconds until the node is in service again. Return the seconds that this took."""
+        """Run a round of the agent's loop every `step` seconds until the node is in service again. Return the seconds
+        that this took."""
         born = began = self.seconds
         while self.seconds - began < most:
             if self.turn(step, **changes).phase is Phase.WAITING:
@@ -96,7 +97,7 @@ class Story:
             if self.seconds - born >= lives:
                 born = self.seconds
                 self.restart()
-        raise AssertionError(f"still cordoned after {most:.0f} s")
+        raise AssertionError(f"the node is still cordoned after {most:.0f} s")
 
 
 def draining(**policy: Any) -> Story:
@@ -104,29 +105,31 @@ def draining(**policy: Any) -> Story:
 
 
 @pytest.mark.parametrize(
-    "lives", [1e9, 300.0, 7.0], ids=["one process", "restarted every five minutes", "restarted every few seconds"]
+    "lives",
+    [1e9, 300.0, 7.0],
+    ids=["one process", "an agent that restarts every five minutes", "an agent that restarts every few seconds"],
 )
 @pytest.mark.parametrize("changes", [*LATE.values(), *EARLY.values()], ids=[*LATE, *EARLY])
-def test_the_patience_limits_how_long_a_drained_node_waits_for_facts(changes: dict[str, Any], lives: float) -> None:
+def test_a_drained_node_waits_for_an_unknown_fact_for_a_limited_time(changes: dict[str, Any], lives: float) -> None:
     assert draining().until_undone(620, lives=lives, **changes) == pytest.approx(602, abs=6)
 
 
-def test_successive_unknown_facts_share_one_patience() -> None:
+def test_successive_unknown_facts_share_one_wait() -> None:
     story = draining()
     for _ in range(110):
         for changes in (SKEW, {"pods": Unknown("503")}, {"need": UNKNOWN_NEED}):
             if story.turn(**changes).phase is Phase.WAITING:
                 assert story.seconds == pytest.approx(604, abs=4)
                 return
-    raise AssertionError("still cordoned")
+    raise AssertionError("the node is still cordoned")
 
 
 @pytest.mark.parametrize(
     "between",
     [{"pods": (a_pod(),)}, {"lock": held(an_entry("n2", "c2"))}],
-    ids=["a pod was recreated", "the claim was missing"],
+    ids=["a turn with a recreated pod", "a turn without the claim in the lock"],
 )
-def test_a_turn_that_does_not_check_the_unknown_fact_keeps_the_patience_running(between: dict[str, Any]) -> None:
+def test_a_turn_that_ignores_the_unknown_fact_does_not_restart_the_wait(between: dict[str, Any]) -> None:
     story = draining()
     while story.seconds < 600:
         assert story.turn(58, **SKEW).phase is Phase.DRAINING
@@ -135,7 +138,7 @@ def test_a_turn_that_does_not_check_the_unknown_fact_keeps_the_patience_running(
 
 
 @pytest.mark.parametrize("changes", [*EARLY.values(), SKEW], ids=[*EARLY, "the clock"])
-def test_a_first_unknown_fact_late_in_a_drain_has_the_full_patience(changes: dict[str, Any]) -> None:
+def test_a_late_unknown_fact_does_not_undo_the_drain_early(changes: dict[str, Any]) -> None:
     story, busy = draining(), {"pods": (a_pod(),)}
     assert story.turn(**{**busy, **changes}).phase is Phase.DRAINING
     story.turn(590, **busy)
@@ -145,7 +148,7 @@ def test_a_first_unknown_fact_late_in_a_drain_has_the_full_patience(changes: dic
     assert story.node.unschedulable
 
 
-def test_a_new_process_has_the_full_patience_for_a_first_unknown_fact() -> None:
+def test_a_restarted_agent_waits_the_full_time_for_a_newly_unknown_fact() -> None:
     story = draining()
     story.turn(3000, pods=(a_pod(),))
     story.restart()
@@ -187,7 +190,7 @@ BLIPS = [{"need": UNKNOWN_NEED}, {"lock": Unknown("503")}, BLIND]
 
 
 @pytest.mark.parametrize("blip", BLIPS)
-def test_an_unknown_fact_long_after_another_has_the_full_patience(blip: dict[str, Any]) -> None:
+def test_repeated_short_gaps_in_a_fact_do_not_release_the_claim(blip: dict[str, Any]) -> None:
     story = claiming()
     for _ in range(5):
         assert story.turn(**blip).phase is Phase.CLAIMING
@@ -205,7 +208,7 @@ def test_short_lived_processes_do_not_keep_a_claim_for_ever() -> None:
     assert story.until_undone(620, 1.0, lives=10.0, need=UNKNOWN_NEED) == pytest.approx(600, abs=2)
 
 
-def test_each_claim_has_its_own_patience() -> None:
+def test_each_claim_starts_a_new_wait_for_unknown_facts() -> None:
     story = claiming()
     story.turn(need=UNKNOWN_NEED)
     story.node = a_marked_node(a_progress(Phase.WAITING))

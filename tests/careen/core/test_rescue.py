@@ -1,5 +1,5 @@
-"""The rescue writes on a Node whose agent's turns fail. It returns a draining node to service, and does not touch a
-node whose reboot was requested. It works with any content of the Node."""
+"""The rescue: what an agent writes on its Node if rounds of its loop fail. It returns a draining node to service, and
+does not touch a node whose reboot was requested. It works with any content of the Node."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def record_after(patch: dict[str, Any]) -> Progress:
 def test_the_rescue_uncordons_a_draining_node_and_marks_its_claim_for_release() -> None:
     patch = undone(a_raw_node())
     assert patch["metadata"]["resourceVersion"] == "7", (
-        "the patch names the version: an announcement that lands first causes a conflict"
+        "the patch needs the resourceVersion, so that an announced reboot causes a conflict"
     )
     assert patch["spec"] == {"unschedulable": None}
     assert patch["metadata"]["labels"] == {keys.REBOOT_LABEL: "failed", "pool": None}
@@ -125,8 +125,8 @@ def test_a_claiming_node_releases_its_claim_without_an_uncordon() -> None:
 
 @pytest.mark.parametrize("phase", ["", "Idle", "Waiting", "Rebooting", "Verifying", "Settling", "Failed", "Elsewhere"])
 def test_the_rescue_changes_only_claiming_and_draining_nodes(phase: str) -> None:
-    """The host of a node with an announced reboot may go down at any moment, so the rescue does not touch such a
-    node."""
+    """If the record on a Node says that a reboot follows, the host may go down at any moment, so the agent does not
+    touch this Node."""
     assert (
         rescue.undone(
             a_raw_node(Progress(phase=phase, claim="c1", boot_left=BOOT, is_cordoned_by_us=True), phase=phase or None),
@@ -153,8 +153,8 @@ POISON = to_annotation(DRAINING).replace('"uptime":9950.0', f'"uptime":{"9" * 40
 
 
 def test_the_rescue_writes_a_new_record_without_the_unreadable_fields() -> None:
-    """The new record contains the claim's id, so that the agent can release the claim. Without the invalid content,
-    turns can succeed again."""
+    """The new record contains the claim's id, so that the agent can release the claim. Without the invalid content, the
+    agent's loop can work again."""
     assert "9" * 400 in POISON
     patch = undone(a_raw_node(POISON))
     assert patch["spec"] == {"unschedulable": None}
@@ -196,7 +196,7 @@ def test_managed_fields_show_who_cordoned_if_the_record_is_unreadable(
     patch = undone(a_raw_node(record, managedFields=managed_by(*managers)))
     assert ("spec" in patch) is is_lifted
     assert patch["metadata"]["annotations"][keys.PROGRESS] is None, (
-        "the lock's entry continues from here, as if a person had removed the record"
+        "the patch removes the record, and the agent recovers from the claim in the lock"
     )
 
 
@@ -275,7 +275,9 @@ def test_the_error_is_appended_to_the_earlier_reason_and_removed_completely() ->
         keys.REASON: "3 pods still have to go; the agent's turns break: KeyError in careen.core, line 3 secret"
     }
     node = a_raw_node(annotations=told["metadata"]["annotations"])
-    assert rescue.says(node, "KeyError in careen.core; line 3\nsecret") is None, "the annotation contains it"
+    assert rescue.says(node, "KeyError in careen.core; line 3\nsecret") is None, (
+        "the annotation already contains the error"
+    )
     taken_back = rescue.says_no_more(node)
     assert taken_back is not None
     assert taken_back["metadata"]["annotations"] == {keys.REASON: "3 pods still have to go"}
@@ -316,9 +318,9 @@ def test_a_pause_takes_effect_in_an_otherwise_invalid_lock(content: str | None, 
 @pytest.mark.parametrize(
     "reason",
     [
-        pytest.param("x" * 4_000, id="as long as careen's annotations may be"),
+        pytest.param("x" * 4_000, id="a reason of the greatest length"),
         pytest.param("x" * 150_000, id="far too long"),
-        pytest.param("a\nb\x1b[31m" + "; y" * 2_000, id="with control characters, and with clauses"),
+        pytest.param("a\nb\x1b[31m" + "; y" * 2_000, id="control characters and semicolons"),
         pytest.param("two\nlines", id="two lines"),
     ],
 )
@@ -329,5 +331,5 @@ def test_the_rescue_appends_the_error_once_to_a_reason_of_any_length(reason: str
     written = told["metadata"]["annotations"][keys.REASON]
     assert written.endswith("the agent's turns break: KeyError")
     node["metadata"]["annotations"][keys.REASON] = written
-    assert rescue.says(node, "KeyError") is None, "the annotation contains it"
+    assert rescue.says(node, "KeyError") is None, "the annotation already contains the error"
     assert rescue.says_no_more(node) is not None

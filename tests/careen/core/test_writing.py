@@ -54,7 +54,7 @@ def staying(
     reason: str = "old words", told: float = 3, said: str = "draining", code: Code = Code.DRAINING, **changes: Any
 ) -> Decision:
     node = a_marked_node(RECORD, annotations={keys.REASON: reason})
-    situation = a_situation(node, memory=remembering(told__at=UPTIME - told, told__code=said))
+    situation = a_situation(node, memory=remembering(reported__at=UPTIME - told, reported__code=said))
     return stay(situation, Status(code, "new words", **changes), Stay(look=1.0))
 
 
@@ -66,12 +66,16 @@ def events(decision: Decision) -> list[PostEvent]:
     ("reason", "told", "said", "code", "is_written"),
     [
         pytest.param(
-            "old words", 2, "drain-started", Code.DRAINING, False, id="a reason that may end at once is not reported"
+            "old words", 2, "drain-started", Code.DRAINING, False, id="a new reason may end at once and is not reported"
         ),
-        pytest.param("old words", 3, "drain-started", Code.DRAINING, True, id="a reason that lasts is reported"),
+        pytest.param(
+            "old words", 3, "drain-started", Code.DRAINING, True, id="a reason that lasts three seconds is reported"
+        ),
         pytest.param("old words", 0, "drain-started", Code.NEED_UNKNOWN, True, id="a warning is reported at once"),
-        pytest.param("old words", 14, "draining", Code.DRAINING, False, id="another wording of the same reason waits"),
-        pytest.param("old words", 15, "draining", Code.DRAINING, True, id="another wording does not wait for ever"),
+        pytest.param("old words", 14, "draining", Code.DRAINING, False, id="another sentence of the same reason waits"),
+        pytest.param(
+            "old words", 15, "draining", Code.DRAINING, True, id="another sentence is written after 15 seconds"
+        ),
         pytest.param(
             "new words", 99, "drain-started", Code.DRAINING, False, id="an unchanged message is not written again"
         ),
@@ -82,7 +86,7 @@ def test_a_changed_message_is_written_at_once_if_its_reason_is_new(
 ) -> None:
     decision = staying(reason, told, said, code)
     assert any(isinstance(action, PatchNode) for action in decision.actions) is is_written
-    assert bool(events(decision)) is (is_written and said != code.value), "an Event has the Node's message, once"
+    assert bool(events(decision)) is (is_written and said != code.value), "each new reason on the Node has one Event"
 
 
 def test_a_changed_label_or_refusal_is_written_at_once() -> None:
@@ -99,20 +103,20 @@ KEPT = '{"version":1,"settings":{}}'
 @pytest.mark.parametrize(
     ("phase", "stands", "kept", "expected"),
     [
-        pytest.param(Phase.CLAIMING, None, KEPT, {keys.SETTINGS: KEPT}, id="written in the patch of the claim"),
-        pytest.param(Phase.REBOOTING, KEPT, KEPT, {}, id="not written twice"),
+        pytest.param(
+            Phase.CLAIMING, None, KEPT, {keys.SETTINGS: KEPT}, id="the patch of the claim writes the settings"
+        ),
+        pytest.param(Phase.REBOOTING, KEPT, KEPT, {}, id="unchanged settings are not written again"),
         pytest.param(
             Phase.REBOOTING,
             KEPT,
             "newer",
             {keys.SETTINGS: "newer"},
-            id="a newer edit that has taken effect is stored too",
+            id="changed settings replace the stored settings",
         ),
-        pytest.param(
-            Phase.REBOOTING, KEPT, "", {keys.SETTINGS: None}, id="older settings than those in effect would mislead"
-        ),
-        pytest.param(Phase.WAITING, KEPT, KEPT, {keys.SETTINGS: None}, id="removed with the claim"),
-        pytest.param(Phase.WAITING, None, KEPT, {}, id="not written without a claim"),
+        pytest.param(Phase.REBOOTING, KEPT, "", {keys.SETTINGS: None}, id="the stored settings are out of date"),
+        pytest.param(Phase.WAITING, KEPT, KEPT, {keys.SETTINGS: None}, id="the settings are removed with the claim"),
+        pytest.param(Phase.WAITING, None, KEPT, {}, id="no settings are written without a claim"),
     ],
 )
 def test_the_node_keeps_a_claims_settings_as_long_as_the_claim(
@@ -137,7 +141,7 @@ def test_a_restarted_agent_does_not_repeat_the_last_event() -> None:
     assert events(staying(reason="new words", said="")) == []
 
 
-def test_a_silent_decision_in_the_same_phase_writes_nothing_to_the_node() -> None:
+def test_a_silent_status_of_the_same_phase_is_not_written_to_the_node() -> None:
     assert not any(isinstance(action, PatchNode) for action in staying(said="drain-started", is_silent=True).actions)
 
 
@@ -233,8 +237,8 @@ def test_an_unreadable_lock_has_no_claim_of_this_node() -> None:
     ("count", "is_cut", "shown", "ends_open"),
     [
         pytest.param(20, False, 20, False, id="all of them"),
-        pytest.param(21, False, 20, True, id="more than there is space for"),
-        pytest.param(2, True, 2, True, id="more results than simulations"),
+        pytest.param(21, False, 20, True, id="more nodes than the list may have"),
+        pytest.param(2, True, 2, True, id="the simulation itself shortened the list"),
     ],
 )
 def test_the_forecast_annotation_marks_a_truncated_list_of_nodes(

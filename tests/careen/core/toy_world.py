@@ -178,6 +178,7 @@ class World:
             owner_kind=kind,
             owner_name=app,
             owner_uid=f"rs-{app}",
+            spreads_over_zones=app == "web",
         )
         self.pods[pod.uid] = (node, pod)
 
@@ -233,12 +234,12 @@ class World:
             self.write_node(name, annotations=annotations if value is None else {**annotations, key: value})
 
     def wipe_record(self, name: str) -> None:
-        """Remove the record, as `kubectl annotate node NAME careen.dev/progress-` does."""
+        """Remove the record of the node's progress, as `kubectl annotate node NAME careen.dev/progress-` does."""
         self.wiped.add(name)
         self.annotate(name, keys.PROGRESS, None)
 
     def unlock(self, name: str) -> None:
-        self.say(f"a person releases {name}")
+        self.say(f"a person releases the claim of {name}")
         self.touched_by_person.add(name)
         self.write_lock(lock.render(lock.release_by_hand(self.content(), name)))
 
@@ -260,7 +261,7 @@ class World:
 
     def recreate_node(self, name: str) -> None:
         if self.nodes[name] is None:
-            self.say(f"Node {name} is registered anew")
+            self.say(f"Node {name} is created again")
             self.add_node(name)
 
     # -- hosts
@@ -321,7 +322,7 @@ class World:
             self.start_agent(name, self.random.uniform(0.2, 15))
 
     def step(self, agent: Agent) -> None:
-        """Run one agent up to its next API call or its next turn."""
+        """Run one agent up to its next API call or to the next round of its loop."""
         if agent not in self.agents:
             return
         if self.fault("crash"):
@@ -354,7 +355,7 @@ class World:
                 yield self.latency()
                 seen[kind] = self.observe(agent, kind, seen)
         else:
-            raise BrokenRuleError(f"{name} asks for ever: {decision.wants}")
+            raise BrokenRuleError(f"{name} never stops asking for evidence: {decision.wants}")
         agent.memory = decision.memory
         yield from self.apply(agent, decision)
         yield decision.look_again_seconds
@@ -487,12 +488,12 @@ class World:
                 if action.send_before is not None and self.now - self.hosts[agent.node].booted_at >= action.send_before:
                     return
                 agent.memory = memories.before_reboot_asked(agent.memory)
-                self.say(f"{agent.node}: asks for the reboot")
+                self.say(f"the agent of {agent.node} asks the host to reboot")
                 agent.memory = memories.after_reboot_asked(agent.memory, self.ask_reboot(agent))
 
     def send(self, land: Callable[[], bool]) -> bool:
-        """Send a write and return whether it certainly landed. A late write lands within four seconds if its resource
-        version is still current."""
+        """Send a write and return whether it certainly took effect. A late write takes effect within four seconds if
+        its resource version is still current."""
         if self.fault("lost write"):
             return False
         if self.fault("late write"):
@@ -603,11 +604,14 @@ class World:
         self.require(len(down) <= most, f"rule 1: {sorted(down)} are down, the limit is {most}")
         zones = {self.names.index(name) % 2 for name in down}
         is_by_zone = self.policy(self.names[0]).order is Order.ZONE
-        self.require(not is_by_zone or len(zones) <= 1, f"order: two zones are down at once: {sorted(down)}")
+        self.require(
+            not is_by_zone or len(zones) <= 1, f"rule of --order=zone: two zones are down at once: {sorted(down)}"
+        )
 
     def check_cordon(self, name: str) -> None:
-        """Check that a new cordon stays within the concurrency. A node that is down for another reason counts after 15
-        s, when every agent must have seen it."""
+        """Check that a new cordon stays within the concurrency, and that no other node has failed and keeps its claim.
+        A node that is down for a reason other than careen, and a failed claim, count after 15 s, when every agent must
+        have seen them."""
         long_down = {
             other
             for other, node in self.nodes.items()
@@ -625,7 +629,7 @@ class World:
             for entry in self.content().failed
             if entry.node != name and self.now - self.halted_since.get(entry.id, self.now) > 10 + 4 + 1
         ]
-        self.require(not halted, f"halt: {name} is cordoned although {halted} failed and keep their claims")
+        self.require(not halted, f"rule of the halt: {name} is cordoned although {halted} failed and keep their claims")
 
     def check_reboot(self, name: str) -> None:
         self.require(self.now - self.last_held.get(name, -1e9) <= 5, f"rule 2: {name} reboots without a claim")
@@ -634,19 +638,20 @@ class World:
         is_cordoned = node is not None and node.view.unschedulable
         self.require(
             not left or not is_cordoned or self.policy(name).drain.force_reboot,
-            f"rule 2: {name} reboots with {[pod.name for pod in left]}",
+            f"rule 2: {name} reboots although it still runs {[pod.name for pod in left]}",
         )
 
     def check_asked_once(self, name: str) -> None:
-        """Check that the process whose reboot request was accepted does not repeat it before the deadline. If that
-        process has died, another process may ask again, because it cannot know of the request."""
+        """Check that no process asks a host to reboot again before the deadline while the process whose request the
+        host has accepted is alive. If that process has died, another process may ask again, because it cannot know of
+        the request."""
         host = self.hosts[name]
         if host.taken is None or host.taken[0] != host.boot or host.taken[2] not in self.agents:
             return
         age = self.now - host.taken[1]
         self.require(
             age > self.policy(name).reboot_deadline_seconds,
-            f"once: {name} is asked again {age:.1f} s after it took a request",
+            f"one request per reboot: {name} is asked again {age:.1f} s after it accepted a request",
         )
 
     def check_removal(self, by: str, entry: lock.Entry) -> None:
@@ -657,43 +662,46 @@ class World:
             if name in self.wiped and entry.boot != f"{name}-{host.boot}":
                 return  # between the removal of the record and its recovery, after the reboot: its node stays up
             self.require(
-                node is None or self.progress(name).claim != entry.id, f"rule 5: {by} took the claim of {name}"
+                node is None or self.progress(name).claim != entry.id, f"rule 5: {by} removed the claim of {name}"
             )
             return
         if entry.boot == f"{name}-{host.boot}":
             self.require(
-                node is None or node.cordoned_by != "careen", f"rule 3: {name} gave its claim back while cordoned by us"
+                node is None or node.cordoned_by != "careen",
+                f"rule 3: {name} released its claim while careen's cordon was on it",
             )
-            self.require(host.ends_boot != host.boot, f"rule 3: {name} gave its claim back while the host goes down")
+            self.require(host.ends_boot != host.boot, f"rule 3: {name} released its claim while its host goes down")
         else:
-            self.require(node is not None and node.view.ready, f"rule 3: {name} gave its claim back and is not ready")
+            self.require(node is not None and node.view.ready, f"rule 3: {name} released its claim and is not ready")
 
     def is_at_rest(self) -> bool:
         is_asked = any(host.need for host in self.hosts.values())
         return not is_asked and not self.content().entries and not any(self.progress(name).phase for name in self.nodes)
 
     def check_quiet(self) -> None:
-        """Check that the quiet cluster has no unmet need, no mark of careen and no other change."""
+        """Check the cluster after it has become quiet: no host needs a reboot, no mark of careen is left, and nothing
+        else has changed."""
         for name, node in self.nodes.items():
             assert node is not None
             view = node.view
             self.require(not self.hosts[name].need, f"liveness: {name} still needs a reboot: {view.annotations}")
-            self.require(node.cordoned_by != "careen", f"rule 4: {name} is still cordoned by us")
+            self.require(node.cordoned_by != "careen", f"rule 4: {name} still has careen's cordon")
             self.require(
-                (name in self.persons_cordons) == view.unschedulable, f"rule 4: {name}'s cordon is not the person's"
+                (name in self.persons_cordons) == view.unschedulable,
+                f"rule 4: the cordon of {name} is not as the person left it",
             )
             self.require(
                 view.taints == (Taint(key="theirs", effect="PreferNoSchedule"),),
-                f"rule 4: taints of {name}: {view.taints}",
+                f"rule 4: {name} has other taints than before: {view.taints}",
             )
             self.require(
-                keys.REBOOT_LABEL not in view.labels, f"rule 4: the label of {name} stands: {view.annotations}"
+                keys.REBOOT_LABEL not in view.labels, f"rule 4: {name} still has careen's label: {view.annotations}"
             )
             self.require(
                 name in self.wiped or view.labels.get("pool", "") != "maintenance",
-                f"rule 4: labels of {name}: {view.labels}",
+                f"rule 4: {name} has other labels than before: {view.labels}",
             )
-        self.require(not self.content().entries, f"rule 5: claims are left: {self.content().entries}")
+        self.require(not self.content().entries, f"rule 5: the lock still has claims: {self.content().entries}")
 
 
 _ORDER = list(Evidence)

@@ -9,12 +9,15 @@ from concurrent.futures import ProcessPoolExecutor
 from tests.careen.explored.rows import explored, rows
 
 _SIDE_BY_SIDE = 2
-"""A row with wide bounds takes gigabytes."""
+"""The number of explorations that run in parallel. An exploration with wide bounds needs gigabytes of memory."""
 
 
 def main() -> int:
-    """Explore each row and print its result. Returns 1 if a rule broke in any row, or if no course was complete."""
-    print("| bounds | states | steps | decisions | ways home | seconds |\n| --- | ---: | ---: | ---: | ---: | ---: |")
+    """Explore the fleet within the bounds of each row and print the result. Returns 1 if a rule broke, or if an
+    exploration found no state in which every node is idle again."""
+    print(
+        "| bounds | states | steps | decisions | final states | seconds |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+    )
     code = 0
     with ProcessPoolExecutor(_SIDE_BY_SIDE, multiprocessing.get_context("spawn")) as pool:
         for bounds, (found, seconds) in zip(rows(), pool.map(explored, rows()), strict=True):

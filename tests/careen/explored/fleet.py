@@ -1,10 +1,10 @@
-"""Computes the next steps that a small fleet can take: an agent's turn, one action of a turn, a fault, an act of a
-person, or the passing of time.
+"""Computes the next steps that a small fleet can take: a turn (a round of an agent's loop), one action of a turn, a
+fault, an act of a person, or the passing of time.
 
 A turn is production's `decide` on one reading of everything. Each write of a turn is a separate step, so that steps of
-other agents can come between two writes. A write may be lost, land late, or be the last action of its sender. All
-orders of the steps at one time are explored. Time advances when no step is left. Each agent takes its next turn exactly
-at the time that it decided, unless a fault delays it."""
+other agents can come between two writes. A write may be lost, take effect late, or be the last action of its sender.
+All orders of the steps at one time are explored. Time advances when no step is left. Each agent begins its next turn
+exactly at the time that it decided, unless a fault delays it."""
 
 from __future__ import annotations
 
@@ -66,12 +66,13 @@ DEADLINE_SECONDS = 40
 LATE_SECONDS = 60  # kube-apiserver gives up on a write
 FROZEN_SECONDS = (10, 60)  # longer than a list of nodes lasts; longer than any announcement does
 CONFIRMED_SECONDS = 5
-"""The greatest age of the last lock reading when the host is asked to reboot."""
+"""How many seconds ago an agent may have read the lock for the last time when it asks its host to reboot."""
 GRID_SECONDS = 5
-"""An agent that does not look again at once does so at the next instant of this grid, so that many agents look at the
-same instant."""
+"""An agent's pause between two rounds of its loop ends at a multiple of these seconds, so that several agents act at
+the same time."""
 IDLE_SECONDS = 30
-"""How often an idle agent without a need looks again. Its checks of a file every few seconds have no effect here."""
+"""The pause of an idle agent whose host needs no reboot. The agent's checks of the sentinel file in between have no
+effect here."""
 
 
 class Kind(IntEnum):
@@ -99,12 +100,13 @@ class Bounds:
     agents: int = 3
     concurrency: int = 1
     faults: int = 1
-    """The number of faults in one course, of all kinds together."""
+    """The largest number of faults in one run of the fleet, of all kinds together."""
     kinds: tuple[Kind, ...] = tuple(Kind)
     delays: int | None = None
-    """How often in one course the others may overtake an agent that could continue; None: every order."""
+    """How often in one run the other agents may overtake an agent that could continue. With None, every order of the
+    agents is explored."""
     seconds: int = 600
-    """By then every node is idle again, whatever happened."""
+    """The time by which every node must be idle again."""
 
     def __str__(self) -> str:
         kinds = (
@@ -132,7 +134,7 @@ class SmallFleet:
         self.policies = tuple(_policy(name, bounds.concurrency) for name in self.names)
         self.decisions = 0
         self.is_guarded: Callable[[Action], bool] = lambda _: True
-        """Whether the server compares versions for this write."""
+        """A function that says whether the server compares the version of the object for a write."""
         self._turns: dict[tuple[Any, ...], tuple[int, tuple[int, ...], int]] = {}
 
     def first(self) -> State:
@@ -174,7 +176,7 @@ class SmallFleet:
             yield self._tick(state)
 
     def is_home(self, state: State) -> bool:
-        """Whether every need is met, no write is pending and no mark of careen is left."""
+        """Whether no host needs a reboot, no write is pending and no mark of careen is left."""
         return (
             not state.late
             and not any(not self._is_scrapped(state, entry.node) for entry in content_of(state.lock).entries)
@@ -189,7 +191,7 @@ class SmallFleet:
         )
 
     def _is_scrapped(self, state: State, name: str) -> bool:
-        """Whether the node was removed for ever. Its claim may then remain, because no other node waits."""
+        """Whether the node was removed for ever. Its claim may then remain in the lock, because no other node waits."""
         return state.hosts[self.names.index(name)].is_scrapped
 
     def check_home(self, state: State) -> None:
@@ -198,8 +200,8 @@ class SmallFleet:
                 raise BrokenRule(f"once: {name} rebooted {host.reboots} times")
 
     def _in_turn(self, state: State, awake: list[int]) -> Iterator[Step]:
-        """Yield the next steps of the first agent in order. While `delays` allows it, also yield the step in which all
-        other agents go first."""
+        """Yield the possible steps of the agent that acts next. If delays are left, also yield the step in which the
+        other agents overtake this agent."""
         index = min(awake, key=lambda each: (state.agents[each].is_overtaken, not state.agents[each].acts, each))
         agent = state.agents[index]
         if len(awake) > 1 and state.delays and not agent.is_overtaken:
@@ -289,7 +291,7 @@ class SmallFleet:
             state.paused_at + PAUSED_SECONDS,
         )
         if now > self.bounds.seconds:
-            raise BrokenRule(f"liveness: not everybody is home after {self.bounds.seconds} s")
+            raise BrokenRule(f"liveness: after {self.bounds.seconds} s some node is not idle again")
         state = state._replace(now=now, late=tuple(late for late in state.late if late.until > now))
         for index, host in enumerate(state.hosts):
             if host.next_at == now:
@@ -298,7 +300,7 @@ class SmallFleet:
                 state = self._registered(state, index)
         if state.paused_at + PAUSED_SECONDS == now:
             state = _locked(state, lock.render(lock.resume(content_of(state.lock))))._replace(paused_at=NEVER)
-        return Step(f"it is {now} s", state)
+        return Step(f"time advances to {now} s", state)
 
     def _down(self, state: State, index: int) -> State:
         host = state.hosts[index]._replace(is_up=False, next_at=state.now + IS_DOWN_SECONDS)
@@ -353,7 +355,7 @@ class SmallFleet:
         memory, acts, look = self._turns[key]
         due = state.now if acts else _on_grid(state.now + look)
         after = agent._replace(memory=memory, acts=acts, look=look, due=due, confirmed_at=-NEVER)
-        words = f"{self.names[index]}: {'looks (stale lock)' if is_stale else 'looks'}"
+        words = f"{self.names[index]}: {'takes a turn (stale lock)' if is_stale else 'takes a turn'}"
         return Step(words, state._replace(agents=put(state.agents, index, after)))
 
     def _decided(self, state: State, index: int, reading: tuple[str | None, int]) -> tuple[int, tuple[int, ...], int]:
@@ -477,7 +479,8 @@ class SmallFleet:
         return state._replace(agents=put(state.agents, index, agent))
 
     def _ended(self, state: State, index: int) -> State:
-        """Return the state in which the turn ends at an action that did not certainly succeed."""
+        """Return the state after an action that did not certainly succeed. The agent does not carry out the remaining
+        actions of its decision."""
         agent = state.agents[index]._replace(acts=(), due=_on_grid(state.now + 1))
         return state._replace(agents=put(state.agents, index, agent))
 
@@ -502,7 +505,7 @@ class SmallFleet:
     # Rules -------------------------------------------------------------------------------------------------------
 
     def _checked(self, state: State) -> State:
-        """Check that no more nodes are down because of careen than the concurrency allows."""
+        """Check that careen takes down no more nodes at once than the concurrency allows."""
         down = [
             name
             for name, number, host in zip(self.names, state.nodes, state.hosts, strict=True)
@@ -527,37 +530,39 @@ class SmallFleet:
         if number is not None and not self.tables.nodes[number].is_cordoned:
             raise BrokenRule(f"cordon: {name} reboots and is not cordoned")
         if host.next_at != NEVER:
-            raise BrokenRule(f"once: {name} is asked again while it goes down")
+            raise BrokenRule(f"once: {name} is asked again to reboot while it goes down")
 
     def _check_write(self, state: State, index: int, act: WriteLock) -> None:
         before, after = content_of(state.lock), content_of(act.content)
         if len(after.holders) != len(after.entries):
-            raise BrokenRule(f"double: {self.names[index]} writes two claims of one node")
+            raise BrokenRule(f"double: {self.names[index]} writes two claims of one node into the lock")
         if before.is_paused and not after.is_paused:
-            raise BrokenRule(f"pause: {self.names[index]} takes a person's pause away")
+            raise BrokenRule(f"pause: {self.names[index]} ends a pause that a person set")
         for entry in before.entries:
             if not after.entries_of(entry.node):
                 self._check_removal(state, index, entry)
 
     def _check_removal(self, state: State, index: int, entry: lock.Entry) -> None:
-        """Check the removal of a claim from the lock. A holder may release its claim only in service, and another agent
-        may remove only a claim without a holder."""
+        """Check the removal of a claim from the lock. A node may release its own claim only while it is in service, and
+        another agent may remove only a claim without a holder."""
         by, owner = self.names[index], self.names.index(entry.node)
         number, host = state.nodes[owner], state.hosts[owner]
         node = None if number is None else self.tables.nodes[number]
         if owner != index:
             is_absent = node is None and state.now - state.gone_since[owner] > self.policies[owner].absence_seconds
             if node is None and not is_absent:
-                raise BrokenRule(f"other's claim: {by} frees {entry.node}, whose Node has not been gone for long")
+                raise BrokenRule(
+                    f"other's claim: {by} removes the claim of {entry.node} too soon after its Node was deleted"
+                )
             if node is not None and node.progress.claim == entry.id:
-                raise BrokenRule(f"other's claim: {by} takes the claim of {entry.node}")
+                raise BrokenRule(f"other's claim: {by} removes the claim of {entry.node}, which is valid")
         elif entry.boot == boot_id(entry.node, host.boot):
             if node is not None and node.is_cordoned:
-                raise BrokenRule(f"given back: {by} gives its claim back while it is cordoned")
+                raise BrokenRule(f"given back: {by} releases its claim while it is cordoned")
             if host.next_at != NEVER:
-                raise BrokenRule(f"given back: {by} gives its claim back while it goes down")
+                raise BrokenRule(f"given back: {by} releases its claim while it goes down")
         elif node is not None and not node.is_ready:
-            raise BrokenRule(f"given back: {by} gives its claim back and is not ready")
+            raise BrokenRule(f"given back: {by} releases its claim before it is ready")
 
 
 def _number(count: int, what: str) -> str:
@@ -600,7 +605,7 @@ def _locked(state: State, text: str | None) -> State:
 
 
 def _held(state: State, names: tuple[str, ...]) -> State:
-    """Record for each node when its claim left the lock. The time of a claim that is still in the lock is -NEVER."""
+    """Record for each node the time at which its claim left the lock, or -NEVER while its claim is in the lock."""
     holders = content_of(state.lock).holders
     before = content_of(state.lock_before).holders
     held = tuple(

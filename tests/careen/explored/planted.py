@@ -1,4 +1,5 @@
-"""Bugs that are typical of locks. Each bug replaces a part of production's code, and the exploration must find it."""
+"""Bugs that are typical of code that uses locks. Each bug replaces a part of production's code, and the exploration
+must find it."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def _claims_without_a_version(fleet: SmallFleet) -> Iterator[None]:
 
 
 def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: a node that releases its claim removes the first claim in the lock, whichever node holds it."""
+    """Plant a bug: a node that releases its claim removes the first claim in the lock instead of its own."""
 
     def remove(content: lock.LockContent, _node: str, _claim: str) -> lock.LockContent:
         return lock.remove_all(content, content.entries[:1])
@@ -39,8 +40,8 @@ def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
         yield
 
 
-def _reboots_on_an_old_look(_fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: an agent asks the host without a confirmed claim, however old its decision is."""
+def _reboots_with_an_old_reading(_fleet: SmallFleet) -> Iterator[None]:
+    """Plant a bug: an agent asks the host to reboot without reading the lock again, however old its decision is."""
 
     def ask(**_: object) -> AskReboot:
         return AskReboot(within_seconds=1e9)
@@ -49,8 +50,8 @@ def _reboots_on_an_old_look(_fleet: SmallFleet) -> Iterator[None]:
         yield
 
 
-def _frees_whoever_is_absent(_fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: an agent removes the claim of a missing Node at once."""
+def _frees_missing_nodes_at_once(_fleet: SmallFleet) -> Iterator[None]:
+    """Plant a bug: an agent removes the claim of a missing Node at once, instead of waiting."""
     watch = ghosts.watch
 
     def at_once(*given: object, **options: object) -> ghosts.GhostWatch:
@@ -61,29 +62,29 @@ def _frees_whoever_is_absent(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _patches_without_a_version(fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: a patch of the Node lands even if the Node has changed since the agent read it."""
+    """Plant a bug: a patch of the Node takes effect even if the Node has changed since the agent read it."""
     fleet.is_guarded = lambda act: not isinstance(act, PatchNode)
     yield
 
 
 PLANTED = {
-    "a claim is written without a version": Planted(
+    "an agent writes a claim without a resourceVersion": Planted(
         plant=_claims_without_a_version, bounds=Bounds(agents=3, faults=0, delays=2), breaks="other's claim"
     ),
-    "a claim is removed by its place": Planted(
+    "a node removes the first claim instead of its own": Planted(
         plant=_removes_the_first, bounds=Bounds(agents=3, concurrency=2, faults=0, delays=1), breaks="other's claim"
     ),
-    "a reboot rests on an old look at the lock": Planted(
-        plant=_reboots_on_an_old_look,
+    "an agent reboots without reading the lock again": Planted(
+        plant=_reboots_with_an_old_reading,
         bounds=Bounds(agents=1, faults=2, kinds=(Kind.FROZEN, Kind.PAUSED), delays=0),
         breaks="pause",
     ),
-    "an absent Node is no holder at once": Planted(
-        plant=_frees_whoever_is_absent,
+    "an agent removes the claim of a missing Node at once": Planted(
+        plant=_frees_missing_nodes_at_once,
         bounds=Bounds(agents=2, faults=1, kinds=(Kind.SCRAPPED,), delays=0),
         breaks="other's claim",
     ),
-    "a Node is patched without a version": Planted(
+    "an agent patches a Node without a resourceVersion": Planted(
         plant=_patches_without_a_version,
         bounds=Bounds(agents=2, faults=1, kinds=(Kind.LATE,), delays=0),
         breaks="concurrency",

@@ -1,4 +1,4 @@
-"""The bounds of the exploration. Environment variables can widen them."""
+"""The bounds of the explorations of a small simulated fleet. Environment variables can widen the bounds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.careen.explored.fleet import Bounds, SmallFleet
 from tests.careen.explored.search import Explored, explore
 
 MORE_FAULTS = int(os.environ.get("MODEL_FAULTS", "0"))
-"""So many more faults in one course than in the rows. With two, the rules are stricter than the guarantee:
-docs/safety.md."""
+"""The number of faults in one run beyond those of `_ROWS`. With two faults in one run, the rules are stricter than
+careen's guarantee: docs/safety.md."""
 MORE_DELAYS = int(os.environ.get("MODEL_DELAYS", "0"))
-"""So many more in one course than in the rows, if a row has a number."""
+"""The number of delays in one run beyond those of `_ROWS`. Explorations without a limit of delays do not change."""
 
 _ROWS = (
     Bounds(agents=3, concurrency=1, faults=1, delays=1),

@@ -1,4 +1,5 @@
-"""Visits every reachable state. The search is breadth first, so that the story of a broken rule is short."""
+"""Visits every reachable state of a small simulated fleet. The search is breadth first, so that the steps that lead to
+a broken rule are few."""
 
 from __future__ import annotations
 
@@ -19,19 +20,19 @@ class Explored:
     ends: int
     """The number of states in which every node is idle again."""
     seen: frozenset[str]
-    """All events of these states, in words, without names."""
+    """What happens in the steps that the search took, in words, without the names of the nodes."""
     broken: str = ""
     story: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> str:
-        """Return the broken rule with its story, or an empty text. A search in which no state has all nodes idle is
-        also wrong, because it saw no complete course."""
+        """Return the broken rule with the steps that lead to it, or an empty text. It is also an error if in no state
+        every node is idle again."""
         if self.broken:
-            return self.told()
-        return "" if self.ends else "no course returns every node to idle"
+            return self.text()
+        return "" if self.ends else "no state has every node idle again"
 
-    def told(self) -> str:
+    def text(self) -> str:
         return "\n".join([self.broken, *self.story])
 
 

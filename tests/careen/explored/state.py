@@ -75,7 +75,7 @@ class Host(NamedTuple):
     needs: bool = True
     next_at: int = NEVER
     asked_at: int = -NEVER
-    """The time of the reboot request to this boot."""
+    """The time at which the current boot was asked to reboot."""
     reboots: int = 0
     is_scrapped: bool = False
 
@@ -86,16 +86,16 @@ class Agent(NamedTuple):
     memory: int
     due: int = 0
     acts: tuple[int, ...] = ()
-    """The remaining actions of the turn."""
+    """The remaining actions of the agent's decision."""
     look: int = 0
     confirmed_at: int = -NEVER
     is_up: bool = True
     is_overtaken: bool = False
-    """All other agents that can continue now come first."""
+    """Whether all other agents that can act now act before this agent."""
 
 
 class Late(NamedTuple):
-    """A write whose sender no longer waits for it, and that may still land."""
+    """A write whose sender no longer waits for the response, and that may still take effect."""
 
     sender: int
     act: int
@@ -109,26 +109,26 @@ class State(NamedTuple):
     nodes: tuple[int | None, ...]
     gone_since: tuple[int, ...]
     back_at: tuple[int, ...]
-    """The time at which a deleted Node is registered again."""
+    """For each node, the time at which its deleted Node is registered again."""
     hosts: tuple[Host, ...]
     agents: tuple[Agent, ...]
     lock: str | None
     lock_version: int
     lock_before: str | None
-    """The content before the last write, which a recent reading may still have."""
+    """The content of the lock before its last change. An agent with a stale reading sees this content."""
     held_at: tuple[int, ...]
-    """The last time at which the lock contained the node's claim."""
+    """For each node, the time at which its claim left the lock; -NEVER if the claim is in the lock or never was."""
     late: tuple[Late, ...]
     paused_at: int
     """The time at which a person paused the lock."""
     left: tuple[int, ...]
-    """The remaining number of faults of each kind; the last number is for all kinds together."""
+    """For each kind of fault, how many faults may still happen; the last number is the limit for all kinds together."""
     delays: int
-    """The remaining number of times that an agent may be overtaken."""
+    """How often an agent may still be overtaken by the others."""
 
 
 class Tables:
-    """The values for the numbers in a state."""
+    """The values that a state refers to by their numbers."""
 
     def __init__(self) -> None:
         self.memories: Table[Memory] = Table()

@@ -1,6 +1,6 @@
-"""Explores every order in which the steps of two agents can happen within small bounds, with production's `decide` and
-lock. No rule breaks, every node returns to idle, and the search finds planted bugs. `make explore` explores three
-agents."""
+"""Explores every order in which the steps of two agents can happen within small bounds, with production's code for
+decisions and lock. No rule breaks, every node returns to idle, and the search finds planted bugs. `make explore`
+explores three agents."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ SIGNS = {
     Kind.ANSWER_LOST: "answer lost: Node: Draining: drain-started",
     Kind.LATE: "lands late: lock: take a claim",
     Kind.CRASH: "the process dies",
-    Kind.STALE: "looks (stale lock)",
+    Kind.STALE: "takes a turn (stale lock)",
     Kind.FROZEN: "frozen for 60 s",
     Kind.PAUSED: "Node: Waiting: paused",
     Kind.DELETED: "Node: Verifying: entry-adopted",
     Kind.SCRAPPED: "lock: free the claim of n1",
 }
-"""The events which show that faults of a kind occurred where they matter."""
+"""For each kind of fault, a step that the search reaches only if the fault has its effect."""
 
 
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name.lower())
 def test_the_search_reaches_the_effect_of_every_kind_of_fault(kind: Kind) -> None:
     bounds = Bounds(agents=2, faults=1, kinds=(kind,), delays=0)
     found = explore(SmallFleet(bounds))
-    assert not found.broken, found.told()
+    assert not found.broken, found.text()
     assert SIGNS[kind] in found.seen
 
 
@@ -39,7 +39,7 @@ def test_the_search_finds_a_planted_bug_with_a_short_story(bug: Planted) -> None
     fleet = SmallFleet(bug.bounds)
     with planted(bug, fleet):
         found = explore(fleet)
-    print(found.told())
+    print(found.text())
     assert found.broken.startswith(bug.breaks)
     assert len(found.story) < 100
 
@@ -47,11 +47,11 @@ def test_the_search_finds_a_planted_bug_with_a_short_story(bug: Planted) -> None
 @pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED.keys())
 def test_the_search_finds_nothing_without_the_planted_bug(bug: Planted) -> None:
     found = explore(SmallFleet(bug.bounds))
-    assert not found.broken, found.told()
+    assert not found.broken, found.text()
 
 
 def test_a_search_in_which_no_node_returns_to_idle_reports_an_error() -> None:
     found = Explored(states=9, steps=9, decisions=9, ends=0, seen=frozenset())
-    assert found.wrong == "no course returns every node to idle"
+    assert found.wrong == "no state has every node idle again"
     assert not replace(found, ends=1).wrong
     assert replace(found, ends=1, broken="claim: taken").wrong == "claim: taken"

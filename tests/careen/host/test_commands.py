@@ -143,7 +143,7 @@ async def test_nsenter_runs_the_command_in_the_mount_namespace_of_process_1(nsen
         "echo 'nsenter: reassociate to namespace failed: Operation not permitted' >&2; exit 1",
         "echo 'nsenter: failed to execute needs-restarting: No such file or directory' >&2; exit 127",
     ],
-    ids=["no right to enter", "the host lacks the program"],
+    ids=["the agent may not enter the namespace", "the host lacks the program"],
 )
 async def test_a_failure_of_nsenter_is_not_the_result_of_the_command(nsenter: Path, script: str) -> None:
     """Otherwise the exit code 1 of nsenter would mean that the sentinel command said "no"."""

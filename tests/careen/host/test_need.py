@@ -1,6 +1,5 @@
-"""Tests how several probes decide whether the host needs a reboot. One yes suffices, and probes with an unknown result
-are reported.
-"""
+"""Tests how several probes decide whether the host needs a reboot. If one probe says yes, the host needs a reboot.
+Probes with an unknown result are reported."""
 
 from __future__ import annotations
 
@@ -56,7 +55,7 @@ async def test_one_unreadable_sentinel_file_makes_the_need_unknown(root: Path) -
         ("", None, YES, "exists"),
         (None, None, YES, "exists"),
         ("libc6\nlinux-image-6.1.0-21-amd64\n", "^linux-image-", YES, "requested by linux-image-6.1.0-21-amd64"),
-        ("libc6\ndbus\n", "^linux-image-", NO, "only for libc6, dbus, which --reboot-packages leaves out"),
+        ("libc6\ndbus\n", "^linux-image-", NO, "exists, but only for libc6, dbus, which --reboot-packages leaves out"),
         (None, "^linux-image-", UNKNOWN, "no /run/reboot-required.pkgs"),
         ("\n \n", "^linux-image-", UNKNOWN, "no /run/reboot-required.pkgs"),
         ("x" * 300 + "\n", None, YES, "x" * 255),
@@ -104,7 +103,7 @@ async def test_file_probes_and_command_probes_run_separately(root: Path) -> None
 async def test_a_missing_program_makes_a_command_probe_unknown(root: Path) -> None:
     need = need_of(root, probes=("flatcar",))
     assert need.has_commands
-    assert await need.look() == Need(answer=NO), "no file is a source"
+    assert await need.look() == Need(answer=NO), "no file can report a need"
     asked = await need.ask()
     assert (asked.answer, "update_engine_client" in asked.detail) == (UNKNOWN, True)
 

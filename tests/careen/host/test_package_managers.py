@@ -28,7 +28,7 @@ TAKES = {
 
 @contextmanager
 def held(file: Path, how: str) -> Iterator[int]:
-    """Hold the lock in another process until the block ends, and yield that process's id."""
+    """Hold the lock in another process until the block ends, and yield the id of the process."""
     file.parent.mkdir(parents=True, exist_ok=True)
     program = f"import fcntl, sys; file = open(sys.argv[1], 'a+'); {TAKES[how]}; print('held', flush=True); input()"
     with subprocess.Popen(
@@ -79,7 +79,7 @@ def test_the_check_for_package_managers_takes_no_lock(tmp_path: Path, how: str) 
     at_work(tmp_path)
     with held(file, how):
         at_work(tmp_path)
-        assert at_work(tmp_path) != "", "the process still holds it"
+        assert at_work(tmp_path) != "", "the process still holds the lock"
 
 
 @pytest.mark.parametrize("lock", PID_FILES, ids=lambda lock: lock.path)

@@ -1,4 +1,5 @@
-"""Tests whether the host needs a reboot: yes, no or unknown. A sentinel that could not be read never counts as no."""
+"""Tests how the sentinel file decides whether the host needs a reboot: yes, no or unknown. A sentinel file that could
+not be read never counts as no."""
 
 from __future__ import annotations
 
@@ -35,13 +36,12 @@ def test_a_dangling_symlink_counts_as_a_sentinel_file(tmp_path: Path) -> None:
 
 
 def test_a_folder_at_the_path_of_the_sentinel_makes_the_need_unknown(tmp_path: Path) -> None:
-    """A container runtime creates such a folder if a pod mounts a missing file. A reboot does not remove the folder, so
-    it must not count as a need.
-    """
+    """If a pod mounts a missing file, a container runtime creates a folder at its path. A reboot does not remove this
+    folder, so the folder must not mean that the host needs a reboot."""
     (host(tmp_path) / "run/reboot-required").mkdir()
     need = sentinel.read_file(tmp_path, "/run/reboot-required")
     assert need.answer is UNKNOWN
-    assert "/run/reboot-required is a folder" in need.detail
+    assert "the sentinel /run/reboot-required is a folder" in need.detail
 
 
 def test_a_missing_sentinel_file_in_an_existing_folder_means_no_need(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_an_inaccessible_sentinel_file_makes_the_need_unknown(tmp_path: Path, pa
     assert word in need.detail
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every folder")
 def test_a_sentinel_file_in_a_forbidden_folder_makes_the_need_unknown(tmp_path: Path) -> None:
     (host(tmp_path) / "run").chmod(0)
     try:
@@ -77,9 +77,8 @@ def test_a_sentinel_file_in_a_forbidden_folder_makes_the_need_unknown(tmp_path: 
 
 
 def test_a_file_system_error_makes_the_need_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test with a forbidden folder cannot run as root, because root can read every folder. This test checks the
-    same error as root.
-    """
+    """Root can read every folder, so another test, which uses a forbidden folder, cannot run as root. This test checks
+    the same error as root."""
 
     def refused(self: Path) -> os.stat_result:
         raise PermissionError(13, "Permission denied", str(self))
@@ -114,7 +113,8 @@ class Hanging:
 async def test_a_hanging_file_system_is_not_checked_again_until_it_responds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each check would occupy one more thread, every five seconds, until no thread is left."""
+    """If the agent checked the file again every five seconds, each check would occupy one more thread, until no thread
+    is left."""
     files = Hanging(monkeypatch)
     look = file_look(host(tmp_path), deadline_seconds=0.05)
     before = threading.active_count()

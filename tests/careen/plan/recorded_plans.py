@@ -121,18 +121,17 @@ def plan(snapshot: Snapshot, *, nodes: int = 0, seed: int = 0, **policy: Any) ->
     )
 
 
-def forecasts(snapshot: Snapshot, nodes: slice, most_courses: int | None = None) -> tuple[Forecast, ...]:
+def forecasts(snapshot: Snapshot, nodes: slice, most_scenarios: int | None = None) -> tuple[Forecast, ...]:
     """Forecast the drain of one node after another. Each forecast starts from the unchanged cluster."""
     names = snapshot.node_names[nodes]
     return tuple(
-        each for name in names for each in simulate_drain(snapshot, [name], made_at="", most_courses=most_courses)
+        each for name in names for each in simulate_drain(snapshot, [name], made_at="", most_scenarios=most_scenarios)
     )
 
 
 def cases() -> Mapping[str, Callable[[], Timeline | tuple[Forecast, ...]]]:
-    """Return a function for each case, by the name of the case. Calling the function computes the plan or the
-    forecasts.
-    """
+    """Return one function per case, by the name of the case. The function computes the plan or the forecasts of the
+    case."""
     made: dict[str, Callable[[], Timeline | tuple[Forecast, ...]]] = {}
     for number, (size, fill) in enumerate(((20, 1.0), (20, 1.5), (24, 2.4), (30, 1.6), (36, 1.3), (60, 0.8))):
         drawn = partial(varied, number, size, fill)

@@ -1,4 +1,5 @@
-"""Tests that plans and forecasts are exactly equal to their records in recorded_plans.json."""
+"""Tests that the plans and forecasts of generated clusters are exactly equal to their records in
+recorded_plans.json."""
 
 from __future__ import annotations
 
@@ -23,9 +24,7 @@ def test_a_plan_or_forecast_equals_its_record(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if " 24 nodes" in name or "1 of 300" in name])
-def test_columns_that_the_scheduler_caches_between_cycles_change_no_plan(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_of_the_scheduler_changes_no_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_usage, "_FEWEST_NODES", 0)  # as in a large cluster
     assert digest(CASES[name]()) == RECORDED[name]
 

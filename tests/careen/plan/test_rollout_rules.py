@@ -93,16 +93,20 @@ def since(name: str, day: int, zone: str = "a") -> NodeView:
 @pytest.mark.parametrize(
     ("nodes", "expected"),
     [
-        pytest.param([since("n1", 3), since("n2", 1), since("n3", 2)], ["n2", "n3", "n1"], id="the oldest need first"),
+        pytest.param(
+            [since("n1", 3), since("n2", 1), since("n3", 2)],
+            ["n2", "n3", "n1"],
+            id="the node that has needed a reboot for longest is first",
+        ),
         pytest.param(
             [since("n1", 1, "a"), since("n2", 2, "b"), since("n3", 3, "a")],
             ["n1", "n3", "n2"],
-            id="a zone once begun is completed first",
+            id="a started zone is finished first",
         ),
         pytest.param(
             [a_node("cp", labels={keys.CONTROL_PLANE: ""}), in_zone("n2", "a"), in_zone("n1", "b")],
             ["n2", "n1", "cp"],
-            id="the control plane last",
+            id="the control plane is last",
         ),
     ],
 )
@@ -118,7 +122,7 @@ def test_plans_and_agents_have_the_same_default_order(nodes: list[NodeView], exp
         pytest.param(replace(POLICY, drain=DrainPolicy(bound_pods=BoundPods.STAY)), "", id="left on the node"),
     ],
 )
-def test_a_plan_refuses_a_node_with_bound_pods_as_the_agents_do(policy: Policy, rule: str) -> None:
+def test_a_plan_refuses_a_node_with_pods_that_would_come_back(policy: Policy, rule: str) -> None:
     rules = RolloutRules([a_node("n1"), a_node("n2")], policy)
     bound = PodForecast(
         namespace="shop",
@@ -161,7 +165,7 @@ def test_a_plan_starts_when_the_interval_after_the_last_real_reboot_is_over() ->
     assert rules.line(["n1"], NOW + timedelta(hours=1), lambda _name: 0) == ("n1",)
 
 
-def test_in_a_plan_a_requested_reboot_does_not_wait_for_the_interval() -> None:
+def test_a_requested_reboot_does_not_wait_for_the_interval_in_a_plan() -> None:
     policy = replace(POLICY, cluster_interval_seconds=7200)
     wanted = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-05T00:00:00Z"})
     timeline = plan([a_node("n1"), wanted], policy)
@@ -169,7 +173,7 @@ def test_in_a_plan_a_requested_reboot_does_not_wait_for_the_interval() -> None:
     assert (second.node, (second.start - first.end).total_seconds()) == ("n2", DURATIONS.handover)
 
 
-def test_in_the_order_zone_only_one_zone_has_nodes_down_at_a_time() -> None:
+def test_the_order_zone_takes_down_one_zone_at_a_time() -> None:
     nodes = [in_zone(f"{zone}{number}", zone) for zone in "ab" for number in range(3)]
     timeline = plan(nodes, replace(POLICY, concurrency=2, order=Order.ZONE))
     assert order(timeline) == ["a0", "a1", "a2", "b0", "b1", "b2"]
@@ -191,10 +195,26 @@ def test_the_order_fewest_moves_counts_the_pods_that_would_move_now() -> None:
 
 
 def test_a_plan_counts_the_pods_of_nodes_without_an_annotated_count() -> None:
-    """An annotated count does not change during the plan, even if simulated pods move."""
+    """The plan takes the number of a node's pods from the Node's annotation, or else counts the pods once. This number
+    stays the same during the plan, even if simulated pods move."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
     rules = RolloutRules(nodes, POLICY, moves={"n1": 3, "n2": 2, "n3": 9})
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
+
+
+def test_a_plan_counts_the_pods_that_must_stay_in_their_zone_as_agents_do() -> None:
+    said = {keys.MOVES: "3"}  # by an agent, which found no pod that must stay
+    nodes = [
+        in_zone("a1", "a"),
+        in_zone("b1", "b"),
+        in_zone("b2", "b"),
+        a_node("b3", labels={keys.ZONE: "b"}, annotations=said),
+    ]
+    moves, moves_in_zone = {"a1": 1, "b1": 4, "b2": 5, "b3": 9}, {"b1": 4, "b2": 1, "b3": 9}
+    rules = RolloutRules(nodes, POLICY, moves=moves, moves_in_zone=moves_in_zone)
+    assert list(rules.line(["a1", "b1", "b2"], NOW, lambda _: 0)) == ["a1", "b2", "b1"]
+    rules = RolloutRules(nodes, POLICY, moves=moves, moves_in_zone=moves_in_zone)
+    assert list(rules.line(["a1", "b1", "b2", "b3"], NOW, lambda _: 0)) == ["a1", "b3", "b2", "b1"]
 
 
 def test_nodes_in_the_zone_of_the_last_released_claim_come_first() -> None:
@@ -220,7 +240,8 @@ def test_a_hold_undoes_a_drain_under_every_late_policy(late_policy: LatePolicy) 
 
 
 def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS, **more: Any) -> Gate:
-    """Return a gate that refuses n1 and is defined as CONTRIBUTING.md tells a contributor to define a new gate."""
+    """Return a gate that refuses the reboot of n1. It is defined as CONTRIBUTING.md tells a contributor to define a new
+    gate."""
 
     def ask(situation: Situation, _when: When) -> Refusal | None:
         is_refused = situation.node.name == "n1"
@@ -239,7 +260,7 @@ def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS,
         (Unforeseen("the moon"), ALWAYS, False, False, False),
     ],
 )
-def test_the_declaration_of_a_new_gate_decides_when_a_plan_evaluates_the_gate(
+def test_a_plan_evaluates_a_new_gate_as_the_gate_declares(
     monkeypatch: pytest.MonkeyPatch,
     foresight: Foreseen | Unforeseen,
     when: frozenset[When],
@@ -390,9 +411,8 @@ def test_the_late_policy_applies_if_the_window_closes_during_the_drain(
 
 
 def test_nodes_that_do_not_fit_into_the_window_continue_in_the_next_window() -> None:
-    """A node takes 275 s, so 52 nodes finish within four hours. The 53rd node starts in the window and finishes after
-    it.
-    """
+    """The reboot of a node takes 275 s, so 52 nodes finish within four hours. The 53rd node begins its drain in the
+    window and finishes after it."""
     nodes = [a_node(f"n{number:03}") for number in range(120)]
     timeline = plan(nodes, replace(POLICY, window=NIGHT), begins=datetime(2026, 3, 4, 22, 0, tzinfo=UTC))
     assert [(closing.at, closing.left) for closing in timeline.closings] == [
@@ -415,9 +435,7 @@ def test_a_node_with_the_annotation_reboot_now_starts_outside_the_window() -> No
 
 
 def test_a_percentage_budget_of_a_rack_counts_all_nodes_of_the_rack() -> None:
-    """The budget allows 40 percent of five nodes, and must also count the healthy nodes, which a plan does not check
-    each time.
-    """
+    """The budget allows 40 percent of the rack's five nodes to be down, so the plan must count healthy nodes too."""
     budget = Budget(kind=BudgetKind.TOPOLOGY, limit=2**31 - 1, key="rack", percent=40)
     nodes = [a_node(f"n{number}", labels={"rack": "r1"}) for number in range(5)]
     timeline = plan(nodes, replace(POLICY, budgets=(budget,), concurrency=5))
@@ -443,7 +461,7 @@ def test_each_group_of_nodes_uses_its_own_windows() -> None:
         ("n0", datetime(2026, 3, 5, 18, tzinfo=UTC)),
     ]
     assert [(left.node, left.obstacle.rule, left.obstacle.subject) for left in timeline.left] == [
-        ("n2", "maintenance-window", "no window selects it")
+        ("n2", "maintenance-window", "no window selects the node")
     ]
 
 
@@ -451,9 +469,8 @@ OLDEST = Progress(phase="Waiting", need_since="2026-03-01T00:00:00Z")
 
 
 def test_a_node_outside_its_windows_does_not_delay_other_nodes() -> None:
-    """The lock allows one claim. The node with the oldest need is outside its window, so the other nodes start
-    first.
-    """
+    """The lock allows one claim. The node that has waited longest is outside of its window, so the other nodes reboot
+    first."""
     nodes = [
         a_node("n0", labels={"pool": "web"}, annotations={keys.PROGRESS: to_annotation(OLDEST)}),
         a_node("n1"),
@@ -464,7 +481,7 @@ def test_a_node_outside_its_windows_does_not_delay_other_nodes() -> None:
     assert [visit.node for visit in timeline.visits] == ["n1", "n2", "n0"]
 
 
-def test_a_plan_merges_the_window_ends_of_several_groups() -> None:
+def test_the_next_opening_and_closing_consider_the_windows_of_all_groups() -> None:
     rules = RolloutRules(
         [a_node("n0", labels={"pool": "web"}), a_node("n1", labels={"pool": "batch"})],
         replace(POLICY, windows=(BATCH, EVENING)),
@@ -545,7 +562,7 @@ def policies(draw: st.DrawFn) -> Policy:
 
 @given(fleet=fleets(), policy=policies(), drawn=st.data())
 @settings(max_examples=150, deadline=None)
-def test_checking_budgets_on_fewer_nodes_gives_the_same_refusals(
+def test_leaving_out_healthy_nodes_changes_no_refusal_of_a_budget(
     fleet: list[NodeView], policy: Policy, drawn: st.DataObject
 ) -> None:
     policy = replace(policy, order=Order.OLDEST)  # with the order zone, the lock would refuse some of the claims
@@ -568,9 +585,8 @@ def test_checking_budgets_on_fewer_nodes_gives_the_same_refusals(
 @given(fleet=fleets(), policy=policies())
 @settings(max_examples=150, deadline=None)
 def test_a_plan_takes_no_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
-    """From the visits of the plan alone, the test counts at each start, for each group, the nodes with a claim and the
-    nodes that were down before.
-    """
+    """Whenever a node begins its drain, the test counts in each of its groups the nodes that have a claim or were down
+    from the beginning. The test reads only the result of the plan."""
     timeline = plan(fleet, policy)
     broken = {node.name for node in fleet if not node.ready or node.unschedulable}
     limits: list[tuple[set[str], int]] = [

@@ -38,6 +38,7 @@ def waiting_nodes(draw: st.DrawFn) -> list[NodeView]:
         need = {"version": 1, "phase": "Waiting", "need_since": f"2026-03-0{draw(st.integers(1, 4))}T00:00:00Z"}
         annotations = {keys.PROGRESS: json.dumps(need)} if draw(st.integers(0, 5)) else {}
         annotations |= {keys.MOVES: str(draw(st.integers(0, 3)))} if draw(st.integers(0, 5)) else {}
+        annotations |= {keys.MOVES_IN_ZONE: str(draw(st.integers(0, 3)))} if draw(st.booleans()) else {}
         nodes.append(a_node(f"n{number}", labels=labels, annotations=annotations, ready=draw(st.integers(0, 9)) > 0))
     return nodes
 
@@ -72,14 +73,14 @@ def test_the_short_list_gives_the_same_next_nodes_as_the_list_of_all_nodes(
     zone = drawn.draw(st.sampled_from((None, "a", "b")))
 
     def next_from(some: list[NodeView]) -> tuple[tuple[str, ...], int | None]:
-        after = order.hand_on(content, some, policy, at="", zone=zone, moves_of=lambda node: moves[node.name])
+        after = order.name_next(content, some, policy, at="", zone=zone, moves_of=lambda node: moves[node.name])
         return after.line.names, after.line.abreast
 
     short = Waiters(nodes, policy).short_list(waiting, content, moves.__getitem__)
     assert next_from(short) == next_from([node for node in nodes if node.name in waiting])
 
 
-def test_the_short_list_of_a_thousand_equal_nodes_is_as_long_as_the_line_in_the_lock() -> None:
+def test_the_short_list_of_equal_nodes_is_as_long_as_the_line_in_the_lock() -> None:
     nodes = [a_node(f"n{number:04}", labels={keys.REBOOT_LABEL: order.READY}) for number in range(1000)]
     short = Waiters(nodes, POLICY).short_list([node.name for node in nodes], LockContent(), lambda _: 0)
     assert [node.name for node in short] == [f"n{number:04}" for number in range(1 + order.SPARE_NAMES)]

@@ -5,7 +5,7 @@ from careen.report.cleanup_report import Cleaned, Cleanup, cleanup_json, cleanup
 
 TAINT = CleanupMark(kind=Kind.TAINT, name="careen.dev/reboot", now="PreferNoSchedule", afterwards="removed")
 FORECAST = CleanupMark(kind=Kind.ANNOTATION, name="careen.dev/forecast", now="x" * 5_000, afterwards="removed")
-KUREDS = CleanupMark(kind=Kind.CLAIM, name="n1", because="it is kured's; --kured removes it")
+KUREDS = CleanupMark(kind=Kind.CLAIM, name="n1", because="the claim is kured's; --kured removes it")
 LOCK = "DaemonSet careen/careen"
 
 
@@ -21,7 +21,7 @@ def test_cleanup_lists_removed_marks_and_remaining_marks_in_separate_tables() ->
         ["ON", "WHAT", "NAME", "NOW", "AFTERWARDS"],
         ["n1", "taint", "careen.dev/reboot", "PreferNoSchedule", "removed"],
         ["ON", "WHAT", "NAME", "NOW", "STAYS", "BECAUSE"],
-        [*LOCK.split(), "claim", "n1", "-", "it", "is", "kured's;", "--kured", "removes", "it"],
+        [*LOCK.split(), "claim", "n1", "-", "the", "claim", "is", "kured's;", "--kured", "removes", "it"],
         [*["Nothing", "was", "changed:", "--yes", "would", "remove", "1", "mark", "from", "1", "Node."]],
     ]
 

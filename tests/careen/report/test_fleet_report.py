@@ -45,7 +45,7 @@ def test_status_lists_failed_nodes_first_then_working_then_waiting_nodes() -> No
     ]
 
 
-def test_status_also_lists_a_node_in_an_unknown_phase_first() -> None:
+def test_status_lists_a_node_in_an_unknown_phase_first() -> None:
     assert [node.name for node in in_order([a_node("a", "Failed"), a_node("z", "Careening")], LockContent())] == [
         "a",
         "z",

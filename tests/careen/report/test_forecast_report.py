@@ -104,7 +104,7 @@ def test_the_exit_code_of_a_forecast_depends_on_the_outcomes(outcomes: tuple[Out
     assert exit_code(forecast(*(pod(f"p{i}", outcome) for i, outcome in enumerate(outcomes)))) == code
 
 
-def test_a_disruption_budget_that_blocks_only_now_does_not_block_the_drain() -> None:
+def test_a_used_up_disruption_budget_does_not_block_the_drain() -> None:
     assert "not now: the budget is used up" in forecast_text(
         forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up")), NOW
     )
@@ -178,7 +178,7 @@ def test_a_forecast_marks_an_incomplete_list_of_possible_nodes() -> None:
         ),
     ],
 )
-def test_a_forecast_says_that_a_bound_pod_prevents_the_drain_by_the_agent(policy: Policy, words: str) -> None:
+def test_a_pod_that_would_come_back_prevents_the_drain(policy: Policy, words: str) -> None:
     made = forecast(pod("pinned", Outcome.STAYS, "comes again", is_bound=True))
     assert verdict(made, policy) == words
     refusal = forecast_json(made, policy)["refusal"]

@@ -23,7 +23,7 @@ def waiting(name: str, *rows: tuple[str, str, str, str]) -> NodeView:
     return a_node(name, annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps(refusals)})
 
 
-def test_the_headline_counts_from_the_time_of_the_last_nodes_refusal() -> None:
+def test_the_headline_begins_when_the_last_node_was_refused() -> None:
     nodes = [
         waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T09:00:00Z")),
         waiting(
@@ -38,7 +38,7 @@ def test_the_headline_counts_from_the_time_of_the_last_nodes_refusal() -> None:
     assert found.code == "alert"
 
 
-def test_refusals_are_shown_beside_an_unreadable_lock() -> None:
+def test_refusals_are_shown_if_the_lock_could_not_be_read() -> None:
     found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], Unknown("403"), NOW)
     assert found is not None
     assert found.why == "Nothing will start: active: A (n1, gate alerts)"

@@ -47,7 +47,7 @@ def test_the_expected_end_of_a_reboot_is_based_on_the_nodes_last_reboot(phase: P
     assert found == ("Under way: n1, for 2m of about 5m by its last reboot; expected back at 2026-03-04 12:03:00 UTC.")
 
 
-def test_the_expected_end_of_a_first_reboot_is_based_on_the_median_of_other_nodes() -> None:
+def test_a_first_reboot_is_expected_to_take_the_median_of_other_nodes() -> None:
     others = [rebooted(f"n{number}", {**EARLIER[0], "seconds": 100 * number}) for number in (2, 3, 9)]
     found = expected_ends([under_way("n1", Phase.REBOOTING, "2026-03-04T11:58:00Z"), *others])
     assert (found["n1"].seconds, found["n1"].basis) == (300, "the last reboots of 3 nodes")
@@ -69,7 +69,7 @@ def test_history_marks_a_reboot_that_is_late() -> None:
     ],
     ids=["kept down", "no beginning", "nothing measured", "waits", "unreadable"],
 )
-def test_only_a_running_reboot_with_known_start_and_duration_has_an_expected_end(node: NodeView) -> None:
+def test_a_reboot_of_unknown_start_or_duration_has_no_expected_end(node: NodeView) -> None:
     assert expected_ends([node]) == {}
 
 

@@ -23,7 +23,7 @@ KUREDS = Entry(node="n9")
         (LockContent(entries=(KUREDS,)), "1 of 1 claims held by n9 (-)"),
         (
             LockContent(entries=(N3,), max_owners=1, line=Line(names=("n4", "n5"), waiting=7)),
-            "1 of 1 claims held by n3 (4m12s); next: n4, n5; 7 nodes waiting when these were named",
+            "1 of 1 claims held by n3 (4m12s); next: n4, n5, chosen from 7 waiting nodes",
         ),
         (
             LockContent(entries=(replace(N3, failed="never-ready"),), max_owners=3),

@@ -10,7 +10,7 @@ import pytest
 
 from careen.core.facts.selectors import Selector
 from careen.core.windows.values import Cron, NamedWindow, Window
-from careen.report.openings import in_zone, next_opening, opening_told, shut_at
+from careen.report.openings import in_zone, next_opening, opening_clause, shut_at
 from tests.careen.core.builders import a_node, a_policy
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -45,9 +45,9 @@ def test_the_next_opening_is_the_earliest_opening_of_the_nodes_windows() -> None
 
 
 def test_the_next_opening_is_printed_with_its_time_and_the_wait() -> None:
-    assert opening_told(POLICY, [WEB], NOW) == "which opens at Wed 2026-03-04 23:00 CET (Europe/Berlin), in 10h"
-    assert opening_told(POLICY, [WEB], NOW.replace(hour=23)) == "which has opened in the meantime"
-    assert opening_told(POLICY, [OTHER], NOW) == "which never opens"
+    assert opening_clause(POLICY, [WEB], NOW) == "which opens at Wed 2026-03-04 23:00 CET (Europe/Berlin), in 10h"
+    assert opening_clause(POLICY, [WEB], NOW.replace(hour=23)) == "which has opened in the meantime"
+    assert opening_clause(POLICY, [OTHER], NOW) == "which never opens"
 
 
 def test_a_plan_says_that_it_starts_outside_every_window() -> None:

@@ -43,13 +43,13 @@ n2     Wed 2026-03-04 22:04:35   22:05:35   0       undone: the window is 22:00â
 n2     Thu 2026-03-05 22:00      22:04:30   0       1 without room
 
 2 of 4 nodes reboot.
-Does not fit the window: 3 nodes left at Wed 2026-03-04 22:05 UTC.
-Does not fit the window: 2 nodes left at Thu 2026-03-05 22:05 UTC.
+The window ends at Wed 2026-03-04 22:05 UTC with 3 nodes left.
+The window ends at Thu 2026-03-05 22:05 UTC with 2 nodes left.
 3 moves of 2 pods, 1 double move among them.
 1 move could equally go to another node of the same score: another seed gives a slightly different plan.
 2 times a pod finds no room, for 8m30s in all; the longest: shop/e, beyond the end of the plan.
 1 pod can run on one node only and waits until that node is back.
-Delay (budgets): n2 must wait, because the budget zone=a allows 1. For 4m35s the lock has room for another claim.
+Delay (budgets): n2 must wait, because the budget zone=a allows 1. This leaves a claim unused for 4m35s.
 
 ORDER          REBOOTS   TAKES   MOVES   DOUBLE   PENDING   NOTE
 fewest-moves   2         1d      3       1        8m30s     opt-in
@@ -64,11 +64,11 @@ At risk:
         "Lengthen the window, or raise --concurrency as far as the budgets allow.\n"
         "  - draining n1 leaves shop/c without room, for 4m: 0/4 nodes are available: 4 Insufficient cpu. "
         "Add room or scale down beforehand; `careen forecast n1` names the single change that would place each pod, "
-        "and with `--with-nodes n1=1` says whether more nodes would.\n"
+        "and with `--with-nodes n1=1` says whether more nodes would help.\n"
         "  - draining n2 leaves shop/e without room, beyond the end of the plan: "
         "0/4 nodes are available: 4 Insufficient memory. "
         "Add room or scale down beforehand; `careen forecast n2` names the single change that would place each pod, "
-        "and with `--with-nodes n2=1` says whether more nodes would.\n"
+        "and with `--with-nodes n2=1` says whether more nodes would help.\n"
         "  - shop/bare will not be created again: they have no controller, or their Job has no retry left. "
         "Recreate them by hand, or give them a controller, or let the Job ignore evictions (podFailurePolicy).\n"
         "  - where shop/odd would go is unknown. "
@@ -86,8 +86,11 @@ def test_the_report_of_a_plan_uses_the_time_zone_of_the_window() -> None:
 def test_the_report_of_a_plan_summarises_many_windows() -> None:
     closings = tuple(Closing(at=at(86_400 * day), left=9 - day) for day in range(5))
     text = plan_text(a_plan(closings=closings))
-    assert text.count("Does not fit the window") == 3
-    assert "5 windows end with nodes left; the last one leaves 5 at Sun 2026-03-08 22:00 UTC." in text
+    assert text.count("The window ends at ") == 3
+    assert (
+        "5 windows end with nodes left; when the last window ends at Sun 2026-03-08 22:00 UTC, 5 nodes are left."
+        in text
+    )
 
 
 def test_a_plan_without_nodes_has_a_report() -> None:
@@ -123,9 +126,7 @@ def test_a_plan_without_nodes_has_a_report() -> None:
         ),
     ],
 )
-def test_a_plan_is_clean_if_every_node_reboots_in_one_window_and_every_pod_has_room(
-    changes: dict[str, Any], clean: bool
-) -> None:
+def test_a_plan_is_clean_if_it_needs_one_window_and_every_pod_has_room(changes: dict[str, Any], clean: bool) -> None:
     assert is_clean(a_plan(**changes)) is clean
     assert bool(risks(a_plan(**changes))) is (not clean or "lost" in changes)
 
@@ -229,7 +230,7 @@ def some_ranges(**changes: Any) -> Ranges:
         ({"seeds": 1}, "Another seed may give another plan: --seeds=5 shows the differences."),
     ],
 )
-def test_one_sentence_gives_the_ranges_of_the_figures_over_all_seeds(changes: dict[str, Any], sentence: str) -> None:
+def test_one_sentence_shows_the_ranges_over_all_seeds(changes: dict[str, Any], sentence: str) -> None:
     assert sentence in plan_text(a_plan(ranges=some_ranges(**changes), is_open=True)).splitlines()
 
 
@@ -251,9 +252,9 @@ def test_ranges_in_json_are_pairs() -> None:
     }
 
 
-def test_a_plan_that_has_a_problem_with_another_seed_is_not_clean() -> None:
+def test_a_plan_with_a_problem_under_another_seed_is_not_clean() -> None:
     plan = a_plan(ranges=some_ranges(not_clean=2), is_open=True)
     assert not is_clean(plan)
     assert [risk.what for risk in risks(plan)] == [
-        "with 2 of 5 seeds a node does not reboot in one window, or a pod finds no room"
+        "with 2 of 5 seeds, not every node reboots in the same window, or a pod finds no room"
     ]

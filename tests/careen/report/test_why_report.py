@@ -38,7 +38,7 @@ def test_why_gives_a_verdict_for_every_gate_in_every_phase(phase: Phase) -> None
     assert [each.gate for each in gate_answers(story(phase))] == [gate.name for gate in GATES]
 
 
-def test_why_says_that_some_gates_are_asked_only_under_a_claim() -> None:
+def test_why_says_which_gates_only_a_node_with_a_claim_asks() -> None:
     later = {gate.name for gate in GATES if When.READY not in gate.when}
     assert later
     assert {
@@ -160,7 +160,7 @@ def test_why_marks_a_node_that_an_autoscaler_removes() -> None:
 @pytest.mark.parametrize(
     ("since", "longest", "words"),
     [
-        ("2026-03-04T09:59:59Z", 7200, "; this is longer than the limit of 2h in its entry"),
+        ("2026-03-04T09:59:59Z", 7200, "; this is longer than the limit of 2h that --blocking-pods sets"),
         ("2026-03-04T10:00:01Z", 7200, ""),
         ("2026-03-04T09:00:00Z", None, ""),
         ("later", 7200, ""),

@@ -100,7 +100,7 @@ async def test_a_redirect_by_the_alertmanager_is_not_followed(serve: Serve) -> N
     assert asked == []
 
 
-async def test_an_unreachable_alertmanager_makes_the_alerts_unknown_without_showing_its_password() -> None:
+async def test_the_error_about_an_unreachable_alertmanager_shows_no_password() -> None:
     answer = await ask("http://me:secret@127.0.0.1:9")
     assert isinstance(answer, Unknown)
     assert "secret" not in answer.why
@@ -113,7 +113,7 @@ async def test_the_message_about_refused_credentials_shows_their_source(
     (tmp_path / "token").write_text("s3cret")
     url = serve(b"", status=status)
     assert await ask(url, Access(token_file=f"{tmp_path}/token")) == Unknown(
-        f"Alertmanager at {url} refuses these credentials (status {status}: the token in {tmp_path}/token)"
+        f"Alertmanager at {url} refuses these credentials (status {status}: careen sent the token in {tmp_path}/token)"
     )
     assert await ask(url) == Unknown(
         f"Alertmanager at {url} refuses these credentials (status {status}: no credentials were sent; give "

@@ -1,4 +1,5 @@
-"""Tests requests to servers other than the API server, which return an answer or the reason why there is none."""
+"""Tests requests to servers other than the API server. The result is the content of the response, or the reason why
+there is none."""
 
 from __future__ import annotations
 
@@ -82,9 +83,7 @@ async def test_a_hanging_request_is_abandoned_after_twice_its_deadline() -> None
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines", b"\xff\xfe", "sécret".encode()])
-def test_a_credentials_file_without_exactly_one_line_is_refused_without_its_content(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_a_credentials_file_must_contain_exactly_one_line(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "token"
     file.write_bytes(content)
     with pytest.raises(CannotAsk) as caught:
@@ -129,17 +128,16 @@ def an_endless_answer(encoding: str = "", size: int = 2**20) -> Iterator[str]:
 
 @pytest.mark.parametrize("encoding", ["", "gzip"])
 def test_an_endless_answer_is_read_up_to_a_limit(encoding: str) -> None:
-    with an_endless_answer(encoding) as url, pytest.raises(ValueError, match="longer than 1 MiB"):
+    with an_endless_answer(encoding) as url, pytest.raises(ValueError, match="the answer is longer than 1 MiB"):
         read_json("GET", url, Access(), timeout_seconds=LONG_SECONDS, most_mebibytes=1, if_rejected="")
 
 
 def test_an_answer_that_arrives_slowly_is_abandoned_after_twice_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each single read ends in time, so the deadline for reads never ends the request. Without a total deadline, the
-    thread would be lost.
-    """
+    """Each single read of the response ends in time, so the deadline for reads never ends the request. Without a total
+    deadline, the thread of this request would never be free again."""
     clock = itertools.count(0.0, LONG_SECONDS)
     monkeypatch.setattr("careen.services.asking.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    with an_endless_answer(size=1) as url, pytest.raises(UnusableAnswer, match="did not end within"):
+    with an_endless_answer(size=1) as url, pytest.raises(UnusableAnswer, match="the answer did not end within"):
         read_json("GET", url, Access(), timeout_seconds=LONG_SECONDS, most_mebibytes=1, if_rejected="")
 
 

@@ -1,4 +1,5 @@
-"""Tests the examples of docs/health.md: settings, answers of Prometheus, and the results of the gate."""
+"""Tests the examples of docs/health.md: settings, responses of Prometheus, and the results of the gate for health
+queries."""
 
 from __future__ import annotations
 
@@ -31,9 +32,8 @@ YAML = re.compile(r"^```yaml\n(.*?)```", re.MULTILINE | re.DOTALL)
 
 
 def examples() -> list[Any]:
-    """Return one test case for each answer in docs/health.md: the settings, the answer of Prometheus, and the
-    verdict.
-    """
+    """Return one test case for each response of Prometheus in docs/health.md: the settings, the response, and the
+    verdict of the gate."""
     storage = PAGE.partition("## Storage and etcd")[2]
     blocks = list(YAML.finditer(storage))
     ends = [*(block.start() for block in blocks[1:]), len(storage)]
@@ -51,7 +51,7 @@ def test_every_example_query_has_a_passing_and_a_refusing_case() -> None:
 
 
 class Answers:
-    """A fake Prometheus that gives the same answer to each query, with samples that are `age` seconds old."""
+    """A fake Prometheus that sends the same response to each query, with samples that are `age` seconds old."""
 
     def __init__(self, answer: str, *, age: float = 15.0, timestamps: str | None = None) -> None:
         self.asked: list[dict[str, str]] = []
@@ -135,7 +135,7 @@ async def test_a_prometheus_sample_older_than_the_limit_is_unknown(started: list
     ("answer", "timestamps"),
     [
         pytest.param(HEALTHY, '{"status":"success","data":{"resultType":"vector","result":[]}}', id="no timestamp"),
-        pytest.param(HEALTHY, '{"status":"error","error":"x","errorType":"y"}', id="no answer about the timestamp"),
+        pytest.param(HEALTHY, '{"status":"error","error":"x","errorType":"y"}', id="the query for the timestamp fails"),
         pytest.param('{"status":"error","error":"bad_data","errorType":"bad_data"}', None, id="an error"),
         pytest.param('{"status":"success","data":{"resultType":"scalar","result":[1,"0"]}}', None, id="a scalar"),
         pytest.param('{"status":"success","data":{"resultType":"vector","result":{}}}', None, id="not a list"),

@@ -41,7 +41,7 @@ def test_a_changed_file_of_receivers_is_read_again(tmp_path: Path) -> None:
     assert [target.url for target in read([str(file)]).targets] == ["json://new"]
 
 
-def test_an_invalid_line_is_reported_by_number_and_the_other_lines_are_used(tmp_path: Path) -> None:
+def test_the_valid_lines_of_a_file_are_used_despite_an_invalid_line(tmp_path: Path) -> None:
     (tmp_path / "urls").write_text(f"json://a\nnonsense://SECRETWORD\n{SLACK}\n")
     found = read([str(tmp_path / "urls")])
     assert [target.service for target in found.targets] == ["json", "slack"]

@@ -211,7 +211,7 @@ REFUSED = [
     ),
     ("pushbullet://TOKEN?SECRETWORD=1", "pushbullet: leave out the parameter that careen does not know (known: none)"),
     ("discord://SECRETWORD", "discord: expected discord://TOKEN@WEBHOOK-ID"),
-    ("smtp://SECRETWORD@host:port/?from=a&to=b", "a port that is a number"),
+    ("smtp://SECRETWORD@host:port/?from=a&to=b", "expected a host, and a port that is a number"),
     (
         "smtp://user:SECRETWORD@host/?to=b@example.com",
         "smtp: expected smtp://USER:PASSWORD@HOST:PORT/?from=ADDRESS&to=ADDRESS",
@@ -224,7 +224,7 @@ REFUSED = [
     ("telegram://1:SECRETWORD@telegram", "telegram: expected telegram://TOKEN@telegram?chats=CHAT"),
     ("generic://host?template=SECRETWORD", "generic: the only supported template is json"),
     ("gotify://host/SECRETWORD?disabletls=perhaps", "gotify: disabletls must be yes or no"),
-    ("opsgenie://evil.example.com/SECRETWORD", "opsgenie: expected the host"),
+    ("opsgenie://evil.example.com/SECRETWORD", "opsgenie: expected the host api.opsgenie.com"),
     ("teams://group@tenant/a/SECRETWORD?host=evil.example.com", "teams: expected host=ORGANIZATION.webhook.office.com"),
     ("rocketchat://host/SECRETWORD", "rocketchat: expected"),
     ("slack://T/B/SECRET WORD", "expected a shoutrrr URL"),

@@ -44,7 +44,7 @@ async def test_a_json_message_has_the_configured_key_and_fields() -> None:
     assert (verb, path, json.loads(body), headers["X-Token"]) == ("PUT", "/", {"team": "ops", "text": "A & B"}, "abc")
 
 
-async def test_a_target_that_refuses_is_reported_with_its_status_and_without_its_secret() -> None:
+async def test_the_error_of_a_target_shows_its_status_and_no_secret() -> None:
     with running_webhook(status=403) as hook:
         targets = [
             parse(f"generic+http://{hook.address}/SECRETWORD"),
@@ -93,7 +93,7 @@ async def test_a_child_process_that_dies_is_reported_as_a_failure(monkeypatch: p
     assert outcome.why == "the sending process ended with exit code 1"
 
 
-async def test_secrets_are_not_in_the_command_line_or_environment_of_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_child_process_gets_no_secret_by_command_line_or_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAREEN_NOTIFY_URL", "generic://SECRETWORD")
     seen: set[str] = set()
     with running_webhook(hangs=True) as hook:
@@ -109,7 +109,7 @@ async def test_secrets_are_not_in_the_command_line_or_environment_of_the_child(m
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert _children(os.getpid()) == [], "a caller that gave up has ended the child before it continues"
+        assert _children(os.getpid()) == [], "the cancelled caller has ended its child process"
     assert any("careen.services.notify_child" in text for text in seen)
     assert [text for text in seen if "SECRETWORD" in text] == []
 

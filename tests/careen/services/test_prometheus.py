@@ -100,7 +100,7 @@ async def test_requests_keep_the_path_of_a_prometheus_url(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        pytest.param(b'{"status":"error","errorType":"bad_data","error":"no"}', 200, id="an error with status 200"),
+        pytest.param(b'{"status":"error","errorType":"bad_data","error":"no"}', 200, id="an error in a 200 answer"),
         pytest.param(b'{"status":"error","errorType":"bad_data","error":"no"}', 400, id="a bad query"),
         pytest.param(b"<html>log in</html>", 200, id="a login page"),
         pytest.param(b"", 500, id="a server error"),
@@ -117,9 +117,7 @@ async def test_requests_keep_the_path_of_a_prometheus_url(serve: Serve) -> None:
         pytest.param(b"{}", 200, id="an empty object"),
     ],
 )
-async def test_a_prometheus_answer_that_is_not_a_list_of_alerts_makes_the_alerts_unknown(
-    serve: Serve, body: bytes, status: int
-) -> None:
+async def test_an_unusable_prometheus_answer_makes_the_alerts_unknown(serve: Serve, body: bytes, status: int) -> None:
     url = serve(body, status=status)
     alerts = await ask(url)
     assert isinstance(alerts, Unknown)

@@ -40,9 +40,8 @@ SLOW = (Alert(name="Slow"),)
 
 @dataclass
 class Server:
-    """A server that returns one alert if the request has the header in `wants`. `shown` collects the headers of all
-    requests.
-    """
+    """A server that returns one active alert if the Authorization header of a request equals `wants`, and otherwise the
+    status `status`. `shown` collects the Authorization headers of all requests."""
 
     url: str
     wants: str = ""
@@ -120,7 +119,7 @@ async def test_a_request_with_a_rejected_token_is_not_repeated(tmp_path: Path, s
     with running_server(wants="Bearer other", status=status) as server:
         assert (
             await why(server, token_file=str(tmp_path / "token"))
-            == f"refuses these credentials (status {status}: the token in {tmp_path}/token)"
+            == f"refuses these credentials (status {status}: careen sent the token in {tmp_path}/token)"
         )
         assert len(server.shown) == 1
 
@@ -131,7 +130,8 @@ async def test_a_request_contains_the_basic_authentication(tmp_path: Path) -> No
         assert await ask(server, username="careen", password_file=str(tmp_path / "password")) == SLOW
         server.wants = "another"
         assert await why(server, username="careen", password_file=str(tmp_path / "password")) == (
-            f"refuses these credentials (status 401: careen with the password in {tmp_path}/password)"
+            "refuses these credentials (status 401: careen sent the user name careen with the password in "
+            f"{tmp_path}/password)"
         )
 
 
@@ -148,11 +148,11 @@ async def test_the_message_about_a_401_lists_the_flags_for_credentials() -> None
     ("content", "sentence"),
     [
         (None, "cannot be read: No such file or directory"),
-        (b"", "must contain one line"),
-        (b"\n", "must contain one line"),
-        (b"SECRET\nWORD", "must contain one line"),
+        (b"", "must contain one line of printable ASCII characters"),
+        (b"\n", "must contain one line of printable ASCII characters"),
+        (b"SECRET\nWORD", "must contain one line of printable ASCII characters"),
         (b"SECRET\xff", "is not text"),
-        ("SECRETÄ".encode(), "must contain one line"),
+        ("SECRETÄ".encode(), "must contain one line of printable ASCII characters"),
     ],
 )
 async def test_an_empty_token_file_is_reported_without_a_request(

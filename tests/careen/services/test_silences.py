@@ -1,6 +1,5 @@
-"""Tests how careen creates, extends and ends silences in an Alertmanager. After an unexpected answer, the result is
-unknown and says why.
-"""
+"""Tests how careen creates, extends and ends silences in an Alertmanager. After an unexpected response, the result is
+unknown and contains the cause."""
 
 from __future__ import annotations
 
@@ -28,9 +27,8 @@ NODE, INSTANCE = matchers('node="$NODE"'), matchers('{instance=~"$NODE(:[0-9]+)?
 
 @dataclass
 class FakeAlertmanager:
-    """A server that keeps silences as the Alertmanager API does. `answers` replaces its answers to the given
-    methods.
-    """
+    """A server that keeps silences as the Alertmanager API does. For the HTTP methods in `answers`, it sends the
+    response given there."""
 
     url: str = ""
     silences: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -145,11 +143,11 @@ async def test_careen_creates_one_silence_per_set_of_matchers_by_the_servers_clo
 async def test_an_existing_silence_is_extended_and_not_created_again(server: FakeAlertmanager) -> None:
     number = server.put()
     assert await of(server).begin(1800, now=NOW) == ""
-    assert await of(server).begin(60, now=NOW) == "", "it lasts longer already"
+    assert await of(server).begin(60, now=NOW) == "", "the silence already lasts longer"
     assert server.methods == ["GET", "POST", "GET"]
     (silence,) = server.silences.values()
     assert (silence["id"], from_rfc3339(silence["endsAt"])) == (number, NOW + timedelta(minutes=30))
-    assert silence["startsAt"] == "2026-03-04T11:55:00.000Z", "with another start it would be another silence"
+    assert silence["startsAt"] == "2026-03-04T11:55:00.000Z", "a new start would create a second silence"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +207,7 @@ async def test_an_answer_that_is_not_a_list_of_silences_makes_the_result_unknown
     for answer in (await of(server).begin(60, now=NOW), await of(server).end()):
         assert isinstance(answer, Unknown)
         assert answer.why.startswith(f"Alertmanager at {server.url} gave no usable answer")
-    assert set(server.methods) == {"GET"}, "nothing is written after an unknown answer"
+    assert set(server.methods) == {"GET"}, "careen writes nothing after an unusable answer"
 
 
 @pytest.mark.parametrize(("status", "body"), [*HOSTILE, pytest.param(200, b'{"silenceID": ""}', id="no id")])

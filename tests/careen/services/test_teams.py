@@ -31,7 +31,7 @@ PASTED = [
 def test_the_url_of_a_teams_workflow_is_accepted_unchanged(url: str) -> None:
     target = parse(url)
     assert (target.service, target.way, target.url, target.remark) == ("teams", DeliveryMethod.CARD, url, "")
-    assert not target.is_native, "the ConfigMap may contain it"
+    assert not target.is_native, "the ConfigMap may contain this URL"
     assert "SECRETWORD" not in repr(target)
 
 
@@ -40,9 +40,12 @@ def test_the_url_of_a_teams_workflow_is_accepted_unchanged(url: str) -> None:
     [
         (f"http://prod-161.westeurope.logic.azure.com{WORKFLOW}{QUERY}", "unchanged, with https"),
         (f"https://me:pw@prod-161.westeurope.logic.azure.com{WORKFLOW}{QUERY}", "unchanged, with https"),
-        (f"https://prod-161.westeurope.logic.azure.com{WORKFLOW}", "the whole URL of the workflow"),
-        (f"https://prod-161.westeurope.logic.azure.com{WORKFLOW}?api-version=1&sig=", "the whole URL of the workflow"),
-        (f"https://prod-161.westeurope.logic.azure.com/{QUERY}", "the whole URL of the workflow"),
+        (f"https://prod-161.westeurope.logic.azure.com{WORKFLOW}", "teams: expected the whole URL of the workflow"),
+        (
+            f"https://prod-161.westeurope.logic.azure.com{WORKFLOW}?api-version=1&sig=",
+            "teams: expected the whole URL of the workflow",
+        ),
+        (f"https://prod-161.westeurope.logic.azure.com/{QUERY}", "teams: expected the whole URL of the workflow"),
         (f"https://logic.azure.com.example.com{WORKFLOW}{QUERY}", "expected a shoutrrr URL"),
         (f"https://example.com/logic.azure.com{WORKFLOW}{QUERY}", "expected a shoutrrr URL"),
         (f"https://examplelogic.azure.com{WORKFLOW}{QUERY}", "expected a shoutrrr URL"),
@@ -65,7 +68,7 @@ def test_an_incomplete_workflow_url_is_refused_without_showing_its_secret(url: s
 def test_a_connector_url_is_accepted_with_a_warning_that_shows_the_remedy(url: str) -> None:
     target = parse(url)
     assert (target.service, target.way) == ("teams", DeliveryMethod.JSON)
-    assert "switched those off: create a workflow" in target.remark
+    assert "Microsoft has switched those off: create a workflow" in target.remark
 
 
 async def test_a_teams_workflow_receives_a_card_with_the_message() -> None:

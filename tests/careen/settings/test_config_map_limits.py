@@ -99,7 +99,7 @@ def test_the_flag_in_the_refusal_allows_the_forbidden_setting(name: str) -> None
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_a_flag_that_allows_other_settings_does_not_allow_the_forbidden_setting(name: str) -> None:
+def test_the_other_flag_does_not_allow_the_forbidden_setting(name: str) -> None:
     (other,) = set(Power) - {POWERS[name]}
     with pytest.raises(BadSettings, match="is refused"):
         settle({flag(name): HARM[name]}, flags_for(name, **{other: "true"}))
@@ -123,7 +123,7 @@ def test_the_config_map_cannot_set_the_flags_that_lift_its_limits(power: Power) 
         settle({flag(power): True, "reboot-command": "x"}, flags_for(""))
 
 
-def test_the_config_map_may_use_its_own_key_as_scheduler_configuration() -> None:
+def test_the_scheduler_configuration_may_be_in_another_key_of_the_same_config_map() -> None:
     config = {"scheduler-config": "configmap:scheduler.yaml"}
     assert settle(config, flags_for("")).settings.scheduler_config == "configmap:scheduler.yaml"
     assert settle({"scheduler-config": ""}, flags_for("")).settings.scheduler_config == ""
@@ -213,7 +213,7 @@ def test_an_edit_whose_scheduler_configuration_refers_to_a_file_changes_nothing(
 
 
 @pytest.mark.parametrize("padding", ["#" * 70_000, "x: &x 1\ny: *x\n"], ids=["too long to be checked", "with aliases"])
-def test_a_scheduler_configuration_that_the_child_checks_may_not_refer_to_files(padding: str) -> None:
+def test_a_configuration_that_is_checked_later_may_not_refer_to_files(padding: str) -> None:
     there = started(BY_FLAG, f"{with_extender(caFile=SHADOW)}\n{padding}" if padding[0] == "#" else padding)
     assert not there.may_scheduler_config_name_files
 
@@ -244,13 +244,13 @@ def test_the_config_map_may_not_choose_where_a_secret_is_sent(secret: dict[str, 
     with pytest.raises(BadSettings) as refused:
         settle({"prometheus-url": "https://thief.example"}, flags_for("", **secret))
     (problem,) = refused.value.problems
-    assert problem.startswith(f"`prometheus-url` in ConfigMap {NAME} is refused: what --prometheus-")
-    assert "names would be sent to that server" in problem
+    assert problem.startswith(f"`prometheus-url` in ConfigMap {NAME} is refused: the secret in --prometheus-")
+    assert "would be sent to that server" in problem
     trusted = flags_for("", **secret, config_map_may_name_files="true")
     assert settle({"prometheus-url": "https://other"}, trusted).settings.prometheus_url == "https://other"
 
 
-def test_the_refusal_of_a_url_and_a_token_in_one_config_map_lists_both_settings() -> None:
+def test_a_url_and_a_token_in_one_config_map_are_both_refused() -> None:
     with pytest.raises(BadSettings) as refused:
         settle({"prometheus-url": "https://thief.example", "prometheus-token-file": "/t"}, flags_for(""))
     assert sorted(problem.split("`")[1] for problem in refused.value.problems) == [
@@ -288,8 +288,8 @@ def test_settings_stored_on_the_node_have_the_same_limits_as_the_config_map(name
     text = annotation(**{name: HARM[name], "concurrency": "3"})
     back = restored(text, flags_for(name))
     assert getattr(back.resolved.settings, name) == DEFAULTS[name]
-    assert back.resolved.settings.concurrency == 3, "the rest is kept: a window stays closed"
-    assert not back.is_whole, "incomplete settings start nothing, and no drain ends in a reboot"
+    assert back.resolved.settings.concurrency == 3, "the harmless settings are restored"
+    assert not back.is_whole, "an agent with incomplete settings starts no reboot"
     trusted = restored(text, flags_for(name, **{POWERS[name]: "true"}))
     assert written(trusted.resolved.settings, name) == HARM[name]
     assert trusted.is_whole

@@ -41,7 +41,7 @@ health-queries:
     assert [each.holds(others) for each in found.matchers] == [False] * 4
 
 
-def test_without_a_limit_a_sample_is_valid_for_the_lookback_period_of_prometheus() -> None:
+def test_by_default_a_sample_counts_for_five_minutes() -> None:
     (found,) = queries("health-queries: [{name: a, query: up, holds: '>=1'}]")
     assert (found.fresh_seconds, found.matchers, found.is_of_node) == (300.0, (), False)
 

@@ -1,6 +1,5 @@
-"""Tests the settings that an agent stores on its Node while it has a claim: they contain no secrets, and any stored
-content can be read.
-"""
+"""Tests the copy of its settings that an agent stores in an annotation of its Node while it has a claim. The copy
+contains no secret, and an agent can read any content of the annotation."""
 
 from __future__ import annotations
 
@@ -139,7 +138,7 @@ def test_stored_settings_that_contradict_a_flag_are_restored_in_part() -> None:
     assert back.resolved.settings.alert_firing_only
 
 
-def test_the_lock_annotation_of_a_claim_is_restored_unless_a_setting_replaces_the_annotation() -> None:
+def test_the_lock_annotation_is_restored_unless_a_setting_names_another() -> None:
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
     assert (
         restored(

@@ -1,4 +1,4 @@
-"""Tests how a changed ConfigMap affects the current settings: an edit applies as a whole or not at all."""
+"""Tests how a changed ConfigMap affects the settings of a running agent: an edit applies as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_stored_settings_apply_until_the_config_map_is_valid() -> None:
     assert (there.policy.concurrency, there.stands_in, there.policy.settings_problem, there.waiting) == (3, "", "", ())
 
 
-def test_a_valid_config_map_ends_the_problem_even_if_it_equals_the_stored_settings() -> None:
+def test_a_valid_config_map_equal_to_the_stored_settings_ends_the_problem() -> None:
     there = LiveSettings(
         GIVEN, config("concurrency: 2"), config_map_name="careen/careen", instead=older("concurrency: 2")
     )
@@ -301,7 +301,7 @@ def test_stored_settings_stay_on_the_node_until_a_valid_edit_changes_them() -> N
     assert there.waiting == ("reboot_command",)
 
 
-def test_a_scheduler_configuration_key_is_unknown_while_stored_settings_apply() -> None:
+def test_with_stored_settings_the_scheduler_configuration_is_unknown() -> None:
     there = LiveSettings(GIVEN, None, config_map_name="careen/careen", instead=older(NAMED, **{"scheduler.yaml": ONE}))
     assert isinstance(there.scheduler_config, Unknown)
     there.offer(config(NAMED, **{"scheduler.yaml": TWO}))

@@ -7,7 +7,7 @@ import pytest
 from careen.settings.lists.silence_matchers import DEFAULT, matchers
 
 
-def test_parsing_the_texts_of_the_default_matchers_gives_the_default_matchers() -> None:
+def test_the_default_matchers_equal_their_parsed_texts() -> None:
     assert tuple(matchers(each.text) for each in DEFAULT) == DEFAULT
 
 

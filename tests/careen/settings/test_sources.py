@@ -1,4 +1,5 @@
-"""Tests the sources of settings: which source counts, and which errors stop the start of an agent."""
+"""Tests the sources of settings (flags, environment, ConfigMap): which source counts, and which errors stop the start
+of an agent."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def test_the_source_with_the_highest_precedence_counts_and_is_reported(
 SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
-def test_the_start_reports_whether_the_flag_or_the_variable_of_a_setting_applies() -> None:
+def test_the_start_reports_a_flag_that_overrides_a_different_variable() -> None:
     assert settle({"period": "1m"}, {"KURED_PERIOD": "3m"}).notes == (
         "--period is given as a flag (1m) and as KURED_PERIOD (3m): the flag is used (kured would use the variable)",
     )
@@ -233,7 +234,7 @@ BAD = [
     pytest.param(
         {"environment": {"KURED_FORECAST": "off"}},
         "KURED_FORECAST is not a setting",
-        id="a setting of careen under kured's name",
+        id="a setting of careen with kured's prefix",
     ),
     pytest.param({"flags": {"node_id": ""}}, "which Node it serves", id="no node name"),
     pytest.param({"flags": {"reboot_command": " "}}, "--reboot-command is empty", id="an empty command"),
@@ -263,7 +264,9 @@ BAD = [
         {"flags": {"settle_timeout": "0"}}, "would halt the roll-out after every reboot", id="no settle timeout"
     ),
     pytest.param(
-        {"flags": {"force_reboot_past_budgets": "true"}}, "needs --force-reboot", id="force past budgets without force"
+        {"flags": {"force_reboot_past_budgets": "true"}},
+        "needs --force-reboot",
+        id="--force-reboot-past-budgets without --force-reboot",
     ),
     pytest.param({"flags": {"budget": ("zone=1", "zone=2")}}, "the same group twice", id="two budgets for one group"),
     pytest.param(
@@ -437,9 +440,8 @@ def test_a_config_map_key_with_underscores_is_reported_with_the_correct_name(key
 
 @pytest.mark.parametrize("elsewhere", ["flags", "environment"])
 def test_an_overridden_config_map_setting_is_reported(elsewhere: str) -> None:
-    """The flags in manifests/signal/ set the sentinel. If the ConfigMap could set another sentinel, no node would
-    reboot.
-    """
+    """The flags in manifests/signal/ set the path of the sentinel file. If the ConfigMap could set another path, no
+    node would reboot."""
     flags = {"node_id": ("n1",)}
     environment = {}
     if elsewhere == "flags":
@@ -476,12 +478,10 @@ def test_a_teams_connector_causes_a_warning_with_its_remedy() -> None:
         ("message_template_blocked", "{since}", "{since}"),
     ],
 )
-def test_an_unknown_field_of_a_message_template_is_refused_and_known_fields_are_listed(
-    name: str, template: str, field: str
-) -> None:
+def test_the_refusal_of_an_unknown_template_field_lists_the_known_fields(name: str, template: str, field: str) -> None:
     (problem,) = problems(flags={name: template})
     assert (
-        f"the field {field} is not known; there are {{node}}, {{cluster}}, {{reason}}, {{duration}}, {{forecast}}"
+        f"the field {field} is not known; known fields: {{node}}, {{cluster}}, {{reason}}, {{duration}}, {{forecast}}"
         in problem
     )
     assert problem.startswith(f"--{name.replace('_', '-')}=")
@@ -490,7 +490,7 @@ def test_an_unknown_field_of_a_message_template_is_refused_and_known_fields_are_
 @pytest.mark.parametrize(
     "template", ["Draining %s", "{node} {{colour}}", '{"text": "%s"}', "{cluster} {reason} {duration} {forecast}", "%%"]
 )
-def test_message_templates_with_known_fields_or_kureds_placeholder_are_accepted(template: str) -> None:
+def test_a_template_with_known_fields_or_kureds_placeholder_is_accepted(template: str) -> None:
     flags = {"message_template_drain": template, "cluster_name": "prod"}
     assert settle(flags).settings.message_template_drain == template
     assert settle(flags).notes == ()
@@ -532,7 +532,7 @@ def test_an_invalid_silence_setting_is_refused(flags: dict[str, str], words: str
     assert words in problem
 
 
-def test_silences_are_off_by_default_and_their_matchers_use_node_and_instance() -> None:
+def test_silences_are_off_by_default_and_match_node_and_instance() -> None:
     settings = settle().settings
     assert settings.alertmanager_silence == 0
     assert [each.text for each in settings.alertmanager_silence_matchers] == [

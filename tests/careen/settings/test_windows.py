@@ -153,7 +153,7 @@ def test_all_problems_of_windows_are_reported_at_once() -> None:
 
 
 @given(st.text(alphabet="{}[]:,-'\"&*<! \nabn1=%?|>~é", max_size=40))
-def test_any_text_for_windows_is_accepted_or_refused(text: str) -> None:
+def test_every_text_for_windows_is_accepted_or_refused_with_a_message(text: str) -> None:
     for given_as in ({"flags": {"windows": [text]}}, {"flags": {}, "environment": {"CAREEN_WINDOWS": text}}):
         with contextlib.suppress(BadSettings):
             resolve(**{"environment": {}, **given_as, "flags": {"node_id": ["n1"], **given_as["flags"]}})  # type: ignore[arg-type]

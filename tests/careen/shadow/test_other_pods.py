@@ -1,6 +1,5 @@
-"""Tests the rate at which the scheduler binds pods that no drain displaced. The shadow counts these bindings over ten
-minutes.
-"""
+"""Tests the rate at which the scheduler binds pods that no drain displaced. `careen shadow` counts these bindings over
+ten minutes."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ def cluster(*, is_cordoned: bool = True) -> Snapshot:
 
 
 def a_new_pod(*owner: str) -> Pod:
-    built = a_pod("comer").owned_by(*owner) if owner else a_pod("comer")
+    built = a_pod("new_pod").owned_by(*owner) if owner else a_pod("new_pod")
     return load_objects(manifests(built)).pending[0]
 
 
@@ -45,21 +44,21 @@ def test_the_replacement_of_a_drained_pod_does_not_count_towards_the_rate(
 
 
 @pytest.mark.parametrize(("seconds", "counted"), [(1.0, 0), (400.0, 0), (601.0, 1)])
-def test_a_replacement_may_come_ten_minutes_after_its_pod_has_left(seconds: float, counted: int) -> None:
+def test_a_replacement_may_come_ten_minutes_after_the_drained_pod_was_deleted(seconds: float, counted: int) -> None:
     """A StatefulSet replaces a pod as soon as the pod is gone, but a Job may need minutes to replace a pod."""
     others = after_a_drain(cluster())
     others.bound(a_new_pod(*WEB), 100.0 + seconds)
     assert others.per_second(100.0 + seconds) * 600.0 == pytest.approx(counted, abs=0.2)
 
 
-def test_each_pod_that_left_has_one_replacement() -> None:
+def test_each_drained_pod_has_one_replacement() -> None:
     others = after_a_drain(cluster(), times=2)
     for _ in range(5):
         others.bound(a_new_pod(*WEB), 300.0)
     assert others.per_second(300.0) == pytest.approx(3 / 300)
 
 
-def test_a_binding_replaces_the_pod_that_left_first() -> None:
+def test_a_binding_replaces_the_pod_that_was_drained_first() -> None:
     world = cluster()
     others = after_a_drain(world, at=0.0)
     others.leaves(world.pods_on("n1")[0], world, 500.0)
@@ -68,7 +67,7 @@ def test_a_binding_replaces_the_pod_that_left_first() -> None:
     assert others.per_second(650.0) == 0.0
 
 
-def test_pods_without_a_replacement_are_forgotten_even_if_more_pods_of_their_owner_leave() -> None:
+def test_deleted_pods_without_a_replacement_are_forgotten_after_ten_minutes() -> None:
     world = cluster()
     others = OtherPods(0.0)
     for number in range(100):
@@ -76,7 +75,7 @@ def test_pods_without_a_replacement_are_forgotten_even_if_more_pods_of_their_own
     assert [len(left) for left in others._left.values()] == [7]
 
 
-def test_owners_whose_pods_were_not_replaced_are_forgotten() -> None:
+def test_an_owner_without_replacements_is_forgotten() -> None:
     others = after_a_drain(cluster(), times=3)
     later = load_objects(manifests(a_node("n1"), a_pod("other-1").owned_by(*OTHER).on("n1"))).with_node_cordoned("n1")
     others.leaves(later.pods_on("n1")[0], later, 1000.0)
@@ -86,9 +85,9 @@ def test_owners_whose_pods_were_not_replaced_are_forgotten() -> None:
 def test_a_binding_counts_towards_the_rate_for_ten_minutes() -> None:
     others = OtherPods(0.0)
     assert others.per_second(0.0) == 0.0
-    comer = a_new_pod()
+    new_pod = a_new_pod()
     for second in range(1, 601):
-        others.bound(comer, float(second))
+        others.bound(new_pod, float(second))
     assert others.per_second(600.0) == pytest.approx(1.0)
     assert others.per_second(900.0) == pytest.approx(0.5, abs=0.01)
     assert others.per_second(2000.0) == 0.0
@@ -102,7 +101,7 @@ def test_one_binding_right_after_the_start_does_not_give_a_high_rate() -> None:
 
 def test_with_many_bindings_the_rate_is_computed_over_a_shorter_time() -> None:
     others = OtherPods(0.0)
-    comer = a_new_pod()
+    new_pod = a_new_pod()
     for number in range(20_000):
-        others.bound(comer, number / 1000)
+        others.bound(new_pod, number / 1000)
     assert others.per_second(20.0) == pytest.approx(1000.0, rel=0.01)

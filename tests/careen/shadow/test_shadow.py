@@ -1,4 +1,5 @@
-"""Tests how a shadow handles each event: which bindings it compares, and which bindings it cannot compare."""
+"""Tests how `careen shadow` handles each event. The shadow compares bindings of kube-scheduler with its own decisions;
+the tests show which bindings it compares, and which it cannot compare."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from careen.shadow.outcomes import Agreement, AgreementReason
 from careen.shadow.shadow import Shadow
 from scheduler_core import ClusterCache, Scheduler
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.learning.search_estimate import SearchEstimate
 from scheduler_core.sampling import Search
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.testing.builders import a_node, a_pod
@@ -22,9 +23,8 @@ Json = dict[str, Any]
 
 
 class Town:
-    """A cluster in memory, and the shadow that observes it. By default the nodes are n1 and n2, and n2 has more
-    room.
-    """
+    """A cluster in memory, and the shadow, which compares each binding in this cluster with its own decision. By
+    default the nodes are n1 and n2, and n2 has more room."""
 
     def __init__(self, nodes: Json | None = None, configuration: Json | None = None) -> None:
         self.seconds = 0.0
@@ -59,7 +59,8 @@ class Town:
         self.event("MODIFIED", pod(name, on=on, **more))
 
     def said(self) -> dict[str, AgreementReason]:
-        """Let one second pass and let the shadow compare. Return the shadow's counts by profile and reason."""
+        """Let one second pass and let the shadow compare. Return how often each result of a comparison has occurred, by
+        profile."""
         self.seconds += 1.0
         while self.shadow.compare():
             pass
@@ -94,7 +95,7 @@ def test_a_binding_to_the_best_node_counts_as_agreement() -> None:
     assert town.said() == {"default-scheduler first": 1}
 
 
-def test_a_binding_to_another_node_counts_as_disagreement_and_both_nodes_are_recorded() -> None:
+def test_a_binding_to_another_node_is_recorded_as_a_disagreement() -> None:
     town = Town()
     town.comes("web")
     town.bound("web", "n1")
@@ -122,7 +123,7 @@ def test_a_binding_of_a_pod_that_fits_nowhere_counts_as_disagreement() -> None:
 
 
 @pytest.mark.parametrize(("cpu", "reason"), [("100", "both-pending"), ("1", "node-said")])
-def test_the_shadow_compares_a_pod_that_stays_without_a_node_once(cpu: str, reason: str) -> None:
+def test_the_shadow_compares_a_pending_pod_only_once(cpu: str, reason: str) -> None:
     town = Town()
     town.comes("web", cpu=cpu)
     for turn in range(3):
@@ -130,7 +131,7 @@ def test_the_shadow_compares_a_pod_that_stays_without_a_node_once(cpu: str, reas
     assert town.said() == {f"default-scheduler {reason}": 1}
 
 
-def test_the_shadow_compares_a_pod_without_a_node_again_when_the_pod_is_bound() -> None:
+def test_the_shadow_compares_a_pending_pod_again_when_it_is_bound() -> None:
     town = Town({"n1": "1"})
     town.comes("web", cpu="2")
     town.event("MODIFIED", pod("web", cpu="2", conditions=NO_ROOM))
@@ -225,7 +226,7 @@ def test_the_shadow_compares_no_pods_if_the_scheduler_has_an_extender() -> None:
     assert town.said() == {"default-scheduler extenders": 1}
 
 
-def test_bindings_beyond_the_shadows_capacity_are_counted_without_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bindings_beyond_the_limit_are_counted_but_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_WAITING", 2)
     town = Town()
     for name in "abcde":
@@ -236,12 +237,12 @@ def test_bindings_beyond_the_shadows_capacity_are_counted_without_comparison(mon
     assert town.shadow.waiting == 0
 
 
-# ---- doubts ----
+# ---- other states that the scheduler may have seen ----
 
 
-def test_the_comparison_is_undecided_if_an_earlier_decision_may_be_bound_later() -> None:
-    """If the scheduler decided `big` before `web`, n1 is the better node for `web`. The shadow sees only the order of
-    the bindings, which may differ from the order of the decisions.
+def test_the_comparison_is_undecided_if_two_pods_may_be_bound_out_of_order() -> None:
+    """The shadow sees `web` bound before `big`. The scheduler may have decided about `big` first; then n1 is the better
+    node for `web`.
     """
     town = Town()
     town.comes("big", cpu="6")
@@ -271,7 +272,7 @@ def test_the_shadow_assumes_that_a_much_later_binding_was_also_decided_later() -
     assert town.said()["default-scheduler other-node"] == 1
 
 
-def test_the_scheduler_decides_an_earlier_pod_of_lower_priority_later() -> None:
+def test_the_shadow_assumes_that_a_pod_of_higher_priority_is_decided_first() -> None:
     town = Town()
     low, high = pod("big", cpu="6"), pod("web")
     low["spec"]["priority"], high["spec"]["priority"] = 0, 1000
@@ -282,7 +283,7 @@ def test_the_scheduler_decides_an_earlier_pod_of_lower_priority_later() -> None:
     assert town.said()["default-scheduler other-node"] == 1
 
 
-def test_the_comparison_is_undecided_if_a_node_changed_after_the_pod_was_created() -> None:
+def test_the_comparison_is_undecided_if_a_node_changed_after_the_pods_creation() -> None:
     """The scheduler may have chosen n1 before it saw that n2 had become larger."""
     town = Town({"n1": "8", "n2": "4"})
     town.comes("web")
@@ -291,7 +292,7 @@ def test_the_comparison_is_undecided_if_a_node_changed_after_the_pod_was_created
     assert town.said() == {"default-scheduler changed-meanwhile": 1}
 
 
-def test_the_scheduler_has_seen_a_change_that_is_older_than_the_pod() -> None:
+def test_the_shadow_assumes_that_the_scheduler_saw_changes_older_than_the_pod() -> None:
     town = Town({"n1": "8", "n2": "4"})
     town.event("MODIFIED", node("n2", "64"))
     town.comes("web")
@@ -299,7 +300,7 @@ def test_the_scheduler_has_seen_a_change_that_is_older_than_the_pod() -> None:
     assert town.said() == {"default-scheduler other-node": 1}
 
 
-def test_the_scheduler_has_seen_a_change_that_is_much_older_than_the_binding() -> None:
+def test_the_shadow_assumes_that_the_scheduler_saw_a_change_five_seconds_old() -> None:
     town = Town({"n1": "8", "n2": "4"})
     town.comes("web")
     town.event("MODIFIED", node("n2", "64"))
@@ -330,17 +331,17 @@ def test_the_comparison_is_undecided_if_a_pod_was_deleted_meanwhile() -> None:
 # ---- learning ----
 
 
-def test_the_shadow_learns_the_search_of_a_sampling_scheduler_from_successive_bindings() -> None:
+def test_the_shadow_learns_the_start_of_the_search_from_successive_bindings() -> None:
     town = Town({f"n{number:03}": "8" for number in range(150)})
-    assert town.shadow.belief is None
+    assert town.shadow.estimate is None
     for number in range(6):
         town.comes(f"web-{number}")
         town.bound(f"web-{number}", "n007")
         town.said()
-    assert town.shadow.belief is not None
-    assert town.shadow.belief.bindings == 6
+    assert town.shadow.estimate is not None
+    assert town.shadow.estimate.bindings == 6
     town.lists({f"n{number:03}": {"cpu": "8"} for number in range(150)})
-    assert town.shadow.belief is None, "after a gap the number of searches is unknown"
+    assert town.shadow.estimate is None, "after a gap the number of searches is unknown"
 
 
 def test_the_shadow_counts_disagreements_and_returns_each_disagreement_once() -> None:
@@ -367,7 +368,8 @@ def test_an_unreadable_line_of_the_watch_is_skipped(line: bytes) -> None:
 
 
 def learned_town(configuration: Json | None = None) -> Town:
-    """Return a cluster of 130 nodes whose shadow has compared one binding."""
+    """Return a cluster of 130 nodes whose shadow has compared one binding, and has learned from it where the
+    scheduler's next search may begin."""
     town = Town({f"n{number:03}": str(4 + number % 9) for number in range(130)}, configuration)
     town.comes("first")
     town.bound("first", "n003")
@@ -383,20 +385,20 @@ TWO_PROFILES = {
 
 
 @pytest.mark.parametrize(("scheduler", "is_moved"), [("second", True), ("foreign", False)])
-def test_a_pod_of_another_profile_also_moves_the_start_of_the_node_search(scheduler: str, is_moved: bool) -> None:
-    """All profiles of a scheduler share one start of the search."""
+def test_a_pod_of_another_profile_moves_the_start_of_the_search(scheduler: str, is_moved: bool) -> None:
+    """All profiles of a scheduler share the node at which the next search for a node begins."""
     town = learned_town(TWO_PROFILES)
-    before = town.shadow.belief
+    before = town.shadow.estimate
     town.comes("web", scheduler=scheduler)
     town.bound("web", "n001", scheduler=scheduler)
-    assert (town.shadow.belief != before) is is_moved
+    assert (town.shadow.estimate != before) is is_moved
 
 
-def test_a_pod_that_already_has_a_node_when_first_seen_moves_the_start_of_the_node_search() -> None:
+def test_a_pod_first_seen_on_a_node_moves_the_start_of_the_search() -> None:
     town = learned_town()
-    before = town.shadow.belief
+    before = town.shadow.estimate
     town.event("ADDED", pod("web", on="n001"))
-    assert town.shadow.belief != before
+    assert town.shadow.estimate != before
     assert town.shadow.tally.counts["default-scheduler", AgreementReason.FIRST_SEEN_BOUND] == 1
 
 
@@ -414,7 +416,7 @@ def of_a_set(manifest: Json, **metadata: Any) -> Json:
 
 @pytest.mark.parametrize(("is_cordoned", "others"), [(True, 1), (False, 2)])
 def test_a_late_replacement_of_a_drained_pod_is_not_counted_as_another_pod(is_cordoned: bool, others: int) -> None:
-    """The pod of the first binding always counts as another pod, because no drain displaced it."""
+    """The pod of the first binding always counts as a pod that no drain displaced."""
     town = learned_town()
     town.event("ADDED", of_a_set(pod("db-0", on="n001")))
     drained = node("n001")
@@ -439,7 +441,7 @@ def test_a_pod_that_finished_on_a_cordoned_node_has_no_replacement() -> None:
     assert town.shadow.learnt.others == pytest.approx(2 / 60, abs=1e-3)
 
 
-def test_the_shadow_learns_bindings_in_the_order_in_which_their_pods_were_created() -> None:
+def test_the_shadow_learns_bindings_in_the_order_of_pod_creation() -> None:
     sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}
 
     def learned(*bound: str) -> Town:
@@ -459,12 +461,12 @@ def test_the_shadow_learns_bindings_in_the_order_in_which_their_pods_were_create
         return town
 
     in_order, swapped = learned("web-1", "web-2", "web-3"), learned("web-3", "web-1", "web-2")
-    assert in_order.shadow.belief is not None
-    assert in_order.shadow.belief.bindings == 4
-    assert swapped.shadow.belief == in_order.shadow.belief
+    assert in_order.shadow.estimate is not None
+    assert in_order.shadow.estimate.bindings == 4
+    assert swapped.shadow.estimate == in_order.shadow.estimate
 
 
-def test_a_binding_is_compared_when_the_bindings_of_older_pods_are_a_second_old() -> None:
+def test_a_binding_waits_until_the_binding_of_an_older_pod_is_compared() -> None:
     town = learned_town()
     town.comes("web-1")
     town.comes("web-2")
@@ -492,24 +494,23 @@ def test_the_shadow_learns_older_bindings_before_a_binding_of_another_profile() 
         return town
 
     waiting, compared = learned(waits=True), learned(waits=False)
-    assert compared.shadow.belief is not None
-    assert waiting.shadow.belief == compared.shadow.belief
+    assert compared.shadow.estimate is not None
+    assert waiting.shadow.estimate == compared.shadow.estimate
 
 
-def test_many_bindings_that_cannot_be_compared_cause_few_updates_of_the_learned_start(
+def test_uncompared_bindings_cause_few_updates_of_the_learned_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After a few dozen bindings that cannot be compared, the start of the search is unknown anyway. More updates would
-    only cost time.
-    """
-    updates: list[SearchBelief] = []
-    unseen = SearchBelief.unseen
+    """After a few dozen bindings that cannot be compared, it is unknown anyway at which node the scheduler's next
+    search begins. More updates would only cost time."""
+    updates: list[SearchEstimate] = []
+    after_unknown = SearchEstimate.after_unknown_binding
 
-    def counted(self: SearchBelief, snapshot: Snapshot) -> SearchBelief:
-        updates.append(unseen(self, snapshot))
+    def counted(self: SearchEstimate, snapshot: Snapshot) -> SearchEstimate:
+        updates.append(after_unknown(self, snapshot))
         return updates[-1]
 
-    monkeypatch.setattr(SearchBelief, "unseen", counted)
+    monkeypatch.setattr(SearchEstimate, "after_unknown_binding", counted)
     town = learned_town()
     town.comes("web")
     town.bound("web", "n008")
@@ -517,17 +518,17 @@ def test_many_bindings_that_cannot_be_compared_cause_few_updates_of_the_learned_
         town.event("ADDED", pod(f"burst-{number}", on=f"n{number % 130:03}", cpu="1m"))
     town.said()
     last = updates[-1]
-    assert town.shadow.belief == last
+    assert town.shadow.estimate == last
     assert len(updates) < 100
     nodes = len(town.cache.snapshot().nodes)
-    assert max(weight for _, weight in unseen(last, town.cache.snapshot()).starts()) < 1.2 / nodes
+    assert max(weight for _, weight in after_unknown(last, town.cache.snapshot()).starts()) < 1.2 / nodes
 
 
-def test_pending_pods_of_the_first_list_are_learned_in_the_order_of_their_bindings() -> None:
-    """The shadow cannot know in which order these pods were created."""
+def test_pods_of_the_first_list_are_learned_in_the_order_of_their_bindings() -> None:
+    """The shadow cannot know in which order the pods of its first list were created."""
     sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}
 
-    def learned(*, at_once: bool) -> SearchBelief | None:
+    def learned(*, at_once: bool) -> SearchEstimate | None:
         nodes = {f"n{number:03}": {"cpu": str(4 + number % 9)} for number in range(130)}
         town = learned_town()
         town.lists(nodes, *(pod(name, cpu=cpu) for name, cpu in sizes.items()))
@@ -541,7 +542,7 @@ def test_pending_pods_of_the_first_list_are_learned_in_the_order_of_their_bindin
             if not at_once:
                 town.said()
         town.said()
-        return town.shadow.belief
+        return town.shadow.estimate
 
     assert learned(at_once=False) is not None
     assert learned(at_once=True) == learned(at_once=False)

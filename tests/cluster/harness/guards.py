@@ -82,7 +82,7 @@ def keep_parameters_followed(story: Story) -> None:
 
 
 def _probes(story: Story, unbound: Api) -> list[tuple[str, Callable[[], object]]]:
-    """Return a request for each policy. Only this policy refuses the request."""
+    """For each policy, return its name and a request that only this policy refuses."""
     node = story.admin.list("/api/v1/nodes")[0]["metadata"]["name"]
     pod = story.wait_for("there is a pod", lambda: story.admin.list("/api/v1/pods"))[0]["metadata"]
     mark = {"metadata": {"annotations": {"careen.dev/reason": "probe"}}}
@@ -106,7 +106,7 @@ def _path(policy: dict[str, Any]) -> str:
 def guarded(story: Story) -> Iterator[Guarded]:
     """Install the policies, and yield two nodes with clients."""
     own, other = story.nodes_without_agents(2)
-    story.wait_for("the DaemonSet has a pod on both", lambda: _pod_of(story, own) and _pod_of(story, other))
+    story.wait_for("the DaemonSet has a pod on both nodes", lambda: _pod_of(story, own) and _pod_of(story, other))
     with policies_on(story):
         unbound = story.plane.service_account_token(CAREEN.namespace, CAREEN.account)
         clients = agent_of(story, own), story.plane.client(unbound)

@@ -1,5 +1,5 @@
-"""Checks the rules that must hold in every story, in the records of observer and hosts. The functions are pure and
-share no code with careen.
+"""Checks the rules that must hold in every story (a test with nodes and agents), in the records of observer and hosts.
+The functions are pure and share no code with careen.
 
 Each function returns one sentence for each broken rule. The watches of nodes, pods and lock are separate connections,
 so events within `BLUR` seconds have no order.
@@ -22,15 +22,20 @@ STAYS = ("careen.dev/last-reboot", "careen.dev/history", "careen.dev/hold", "car
 def broken(
     seen: Seen, hosts: Mapping[str, Host], *, concurrency: int, end: float, lock_was_lost: bool = False
 ) -> list[str]:
-    """Check all rules of every story.
+    """Check all rules that must hold in every test with nodes and agents.
 
-    A story that removes the lock sets `lock_was_lost`, because a claim may then be missing without a release.
+    A test that removes the lock sets `lock_was_lost`, because a claim may then be missing although no agent released
+    it.
     """
     return [
         *too_many_down(seen, hosts, concurrency, end),
         *rebooted_without_right(seen, hosts, end),
         *(() if lock_was_lost else claim_released_too_early(seen, hosts, end)),
-        *(f"{host.name}: its agent ended by itself: {host.crashes}" for host in hosts.values() if host.crashes),
+        *(
+            f"the agent of {host.name} exited by itself (time, exit code): {host.crashes}"
+            for host in hosts.values()
+            if host.crashes
+        ),
     ]
 
 
@@ -43,12 +48,12 @@ def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> l
     listing = ", ".join(
         f"{name} {span.start:.1f}–{span.end:.1f}" for name, found in sorted(spans.items()) for span in found
     )
-    return [f"{most} nodes down at once, {limit} allowed: {listing}"]
+    return [f"{most} nodes were down at once, the limit is {limit}: {listing}"]
 
 
 def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """Check that a node reboots only if it is cordoned, has its own claim in the lock, and has no pods except DaemonSet
-    and static pods.
+    """Check that an agent reboots its node only if the node is cordoned, the lock has a claim of the node, and no
+    unfinished pod with a controller is left, except DaemonSet pods and static pods.
     """
     found = []
     for name, host in hosts.items():
@@ -78,7 +83,9 @@ def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) ->
 
 
 def claim_released_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """Check that a claim leaves the lock only after a new boot of a Ready node, or after everything was undone."""
+    """Check that a node's claim leaves the lock only while the node is Ready, and after every reboot that was requested
+    under this claim is complete.
+    """
     found = []
     for name, host in hosts.items():
         history = _history(seen, name)
@@ -88,16 +95,18 @@ def claim_released_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) 
             asked = [reboot for reboot in host.reboots if span.start - BLUR <= reboot.asked_at <= span.end + BLUR]
             if asked and (asked[-1].ready_at is None or asked[-1].ready_at > span.end + BLUR):
                 found.append(
-                    f"{name} gave its claim back at {span.end:.1f}, before it was back from the reboot of "
+                    f"{name} released its claim at {span.end:.1f}, before it returned from the reboot requested at "
                     f"{asked[-1].asked_at:.1f}"
                 )
             if not any(one.ready for one in _around(history, span.end)):
-                found.append(f"{name} gave its claim back at {span.end:.1f} without being Ready")
+                found.append(f"{name} released its claim at {span.end:.1f} without being Ready")
     return found
 
 
 def not_cleaned_up(state: NodeSeen | None, *, cordoned: bool = False) -> list[str]:
-    """Check that an idle node has no mark of careen, and that it is cordoned only if `cordoned` is set."""
+    """Check that an idle node has no mark (label, annotation or taint) of careen, and that it is cordoned only if
+    `cordoned` is set.
+    """
     if state is None:
         return ["the node is gone"]
     left = [key for key in (*state.labels, *state.annotations) if key.startswith(OURS) and key not in STAYS]

@@ -26,7 +26,7 @@ ZONES = ("zone-a", "zone-b", "zone-c")
 
 
 class Story(Cluster):
-    """A story on a control plane. A test calls `judge` at the end, then `close`."""
+    """A story: nodes and agents on a control plane, for one test. The test calls `judge` at the end, then `close`."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         super().__init__(plane, CAREEN, folder)
@@ -158,7 +158,7 @@ class Story(Cluster):
         return self.state(host).annotations.get("careen.dev/reason", "")
 
     def refusals(self, host: Host) -> dict[str, str]:
-        """Map the code of each refusal on the Node to its sentence."""
+        """Map the reason code of each refusal on the Node to the sentence that says why the Node may not reboot yet."""
         refusals = as_json(self.state(host).annotations.get("careen.dev/refusals")) or []
         return {refusal["code"]: refusal["sentence"] for refusal in refusals}
 
@@ -206,7 +206,7 @@ class Story(Cluster):
         """Check ten times a second, for `seconds` seconds, that the condition is true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            assert condition(), f"no longer so: {sentence}\n{self.describe()}"
+            assert condition(), f"no longer true: {sentence}\n{self.describe()}"
             time.sleep(0.1)
 
     def events(self, reason: str | None = None) -> list[Object]:
@@ -269,14 +269,14 @@ class Story(Cluster):
     # -- judging
 
     def judge(self, *, concurrency: int = 1, lock_was_lost: bool = False) -> None:
-        """Check the rules that hold in every story; see `rules.broken`."""
+        """Check the rules that hold in every test with nodes; see `rules.broken`."""
         sentences = broken(
             self.observer.seen, self.hosts, concurrency=concurrency, end=time.time(), lock_was_lost=lock_was_lost
         )
         assert not sentences, "\n".join([*sentences, self.describe()])
 
     def is_clean(self, hosts: Iterable[Host]) -> None:
-        """Fail if one of these nodes has a mark of careen."""
+        """Fail if one of these nodes has a label, an annotation, a taint or a cordon of careen."""
         sentences = [sentence for host in hosts for sentence in not_cleaned_up(self.observer.node(host.name))]
         assert not sentences, "\n".join([*sentences, self.describe()])
 

@@ -247,7 +247,7 @@ def test_a_parallel_stateful_set_starts_all_pods_at_once(world: World) -> None:
     assert world.pod_names() == ["db-0", "db-1", "db-2"]
 
 
-def test_a_stateful_set_recreates_a_pod_under_its_name_after_the_old_pod_is_gone(world: World) -> None:
+def test_a_stateful_set_recreates_a_pod_after_the_old_pod_is_gone(world: World) -> None:
     add_node(world, "n1")
     world.create("statefulsets", "db", workload(2, "db"))
     world.settle()
@@ -346,13 +346,13 @@ def test_a_daemonset_pod_is_recreated_on_its_node_and_deleted_with_its_node(worl
     ("spec", "unready", "expected"),
     [
         pytest.param({"minAvailable": 2}, 0, (2, 4, 2, 4), id="a minimum"),
-        pytest.param({"minAvailable": 2}, 1, (1, 3, 2, 4), id="a minimum with one pod missing"),
-        pytest.param({"minAvailable": "50%"}, 0, (2, 4, 2, 4), id="half of them"),
-        pytest.param({"minAvailable": "60%"}, 0, (1, 4, 3, 4), id="a share rounds up"),
-        pytest.param({"maxUnavailable": 1}, 0, (1, 4, 3, 4), id="one may be unavailable"),
-        pytest.param({"maxUnavailable": "30%"}, 0, (2, 4, 2, 4), id="30 % of four, rounded up, may be unavailable"),
-        pytest.param({"maxUnavailable": 1}, 2, (0, 2, 3, 4), id="two are unavailable already"),
-        pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="none may be unavailable"),
+        pytest.param({"minAvailable": 2}, 1, (1, 3, 2, 4), id="a minimum, one pod is unready"),
+        pytest.param({"minAvailable": "50%"}, 0, (2, 4, 2, 4), id="a minimum of 50 %"),
+        pytest.param({"minAvailable": "60%"}, 0, (1, 4, 3, 4), id="a percentage that is rounded up"),
+        pytest.param({"maxUnavailable": 1}, 0, (1, 4, 3, 4), id="one pod may be unavailable"),
+        pytest.param({"maxUnavailable": "30%"}, 0, (2, 4, 2, 4), id="30 % of 4 pods, rounded up, may be unavailable"),
+        pytest.param({"maxUnavailable": 1}, 2, (0, 2, 3, 4), id="two pods are already unavailable"),
+        pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="no pod may be unavailable"),
     ],
 )
 def test_a_disruption_budget_counts_healthy_and_expected_pods(
@@ -380,7 +380,7 @@ def test_a_disruption_budget_without_pods_allows_no_disruption(world: World) -> 
     assert world.status("poddisruptionbudgets", "web")["disruptionsAllowed"] == 0
 
 
-def test_a_granted_eviction_without_a_deletion_counts_against_its_budget_for_two_minutes(world: World) -> None:
+def test_a_granted_eviction_counts_against_its_budget_for_two_minutes(world: World) -> None:
     world.create("deployments", "web", workload(2))
     world.create("poddisruptionbudgets", "web", {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}})
     world.settle()

@@ -75,21 +75,27 @@ TWO = [evicted(2, "web-a", "web"), evicted(3, "web-b", "web")]
 @pytest.mark.parametrize(
     ("said", "went", "hits"),
     [
-        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n3"], 2, id="both on their forecast nodes"),
+        pytest.param(
+            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n3"], 2, id="both replacements on the forecast nodes"
+        ),
         pytest.param(
             {"shop/web-a": ["n2"], "shop/web-b": ["n3"]},
             ["n3", "n2"],
             2,
             id="replicas of one owner are interchangeable",
         ),
-        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n2"], 1, id="one place counts once"),
+        pytest.param(
+            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n2"], 1, id="both replacements on one forecast node"
+        ),
         pytest.param(
             {"shop/web-a": ["n2", "n3"], "shop/web-b": ["n2"]},
             ["n2", "n3"],
             2,
             id="equal nodes are matched so that most forecasts are fulfilled",
         ),
-        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n4", "n5"], 0, id="all on other nodes"),
+        pytest.param(
+            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n4", "n5"], 0, id="both replacements on other nodes"
+        ),
         pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, [], 0, id="never replaced"),
     ],
 )

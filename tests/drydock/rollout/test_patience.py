@@ -31,7 +31,7 @@ def test_on_an_idle_machine_a_time_limit_counts_clock_seconds() -> None:
     assert world.patience.waited == "after 11 s"
 
 
-def test_with_thirty_processes_per_processor_a_time_limit_is_thirty_times_as_long() -> None:
+def test_a_time_limit_grows_with_the_number_of_processes_per_processor() -> None:
     world = World()
     world.crowd = 30.0
     assert not world.after(299)

@@ -52,7 +52,7 @@ def test_the_view_prints_one_line_for_each_change() -> None:
     ]
 
 
-def test_the_table_of_the_view_shows_every_node_and_the_number_of_finished_nodes() -> None:
+def test_the_table_shows_every_node_and_the_number_of_rebooted_nodes() -> None:
     console = Console(width=120, file=io.StringIO(), record=True)
     console.print(
         table_of(

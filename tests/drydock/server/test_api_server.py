@@ -145,7 +145,7 @@ def test_reading_a_missing_object_gets_a_404(core: client.CoreV1Api) -> None:
     assert refusal(core.read_node, "nobody") == (404, "NotFound")
 
 
-def test_a_create_drops_the_status_of_a_pod_and_keeps_the_status_of_a_node(core: client.CoreV1Api) -> None:
+def test_a_created_pod_loses_its_status_and_a_created_node_keeps_it(core: client.CoreV1Api) -> None:
     pod = core.create_namespaced_pod("default", {**a_pod("p1"), "status": {"phase": "Running"}})
     node = core.create_node({**a_node("n1"), "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
     assert pod.status.phase == "Pending"
@@ -506,7 +506,7 @@ def test_an_object_stays_until_its_finalizer_is_removed(core: client.CoreV1Api) 
     assert refusal(core.read_node, "n1") == (404, "NotFound")
 
 
-def test_a_delete_with_a_uid_does_not_delete_a_newer_object_with_the_same_name(core: client.CoreV1Api) -> None:
+def test_a_delete_with_the_uid_of_an_older_object_deletes_nothing(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1"))
     options = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid="its predecessor"))
     assert refusal(core.delete_node, "n1", body=options) == (409, "Conflict")
@@ -661,7 +661,7 @@ def test_unknown_tokens_are_refused_if_the_server_has_a_list_of_tokens(server: R
     assert raw(server, "GET", "/api/v1/nodes", Authorization="Bearer other")[0] == 401
 
 
-def test_answers_have_the_date_of_the_servers_clock_even_if_the_clock_is_wrong(server: RunningServer) -> None:
+def test_responses_have_the_date_of_a_wrong_server_clock(server: RunningServer) -> None:
     right = parsedate_to_datetime(raw(server, "GET", "/api/v1/nodes")[2]["Date"])
     server.api.date_offset = timedelta(days=10)
     wrong = parsedate_to_datetime(raw(server, "GET", "/api/v1/nodes/nobody")[2]["Date"])

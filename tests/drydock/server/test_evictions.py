@@ -56,7 +56,7 @@ def a_cluster(
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param({"disruptionsAllowed": 1}, id="a budget with room"),
+        pytest.param({"disruptionsAllowed": 1}, id="a budget that allows a disruption"),
         pytest.param({"budgets": 0}, id="no budget"),
         pytest.param({"disruptionsAllowed": 0, "phase": "Pending"}, id="a pending pod needs no budget"),
         pytest.param({"disruptionsAllowed": 0, "phase": "Failed"}, id="a finished pod needs no budget"),
@@ -73,7 +73,7 @@ def a_cluster(
                 "desiredHealthy": 2,
                 "spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"},
             },
-            id="an unready pod of a lenient budget",
+            id="an unready pod under AlwaysAllow",
         ),
         pytest.param({"disruptionsAllowed": 1, "budgets": 2, "phase": "Pending"}, id="two budgets and a pending pod"),
     ],
@@ -93,7 +93,7 @@ def test_an_eviction_that_the_budgets_allow_is_granted(options: dict[str, Any]) 
             {"disruptionsAllowed": 1, "generation": 2, "observedGeneration": 1},
             429,
             "10",
-            id="a budget not yet counted",
+            id="a budget whose status is outdated",
         ),
         pytest.param(
             {"disruptionsAllowed": 0, "ready": False, "currentHealthy": 1, "desiredHealthy": 2},

@@ -60,7 +60,7 @@ def test_the_cache_follows_a_pod_from_creation_to_deletion() -> None:
     assert not cache.apply({"type": "DELETED", "object": pod(on="n1", phase="Succeeded")})
 
 
-def test_a_pod_of_an_unknown_node_is_kept_and_counts_when_the_node_appears() -> None:
+def test_a_pod_of_an_unknown_node_counts_when_the_node_appears() -> None:
     cache = cache_of(pod(on="n1"))
     assert where(cache) == {"web": "n1?"}
     cache.apply({"type": "ADDED", "object": node("n1")})
@@ -172,7 +172,7 @@ def test_an_invalid_event_is_refused_and_changes_nothing(event: Any) -> None:
             "object": {"kind": "Service", "apiVersion": "serving.knative.dev/v1", "metadata": {"name": "s"}},
         },
     ],
-    ids=["bookmark", "unused kind", "unused field", "kind of another group"],
+    ids=["bookmark", "unused kind", "unused field", "kind of another API group"],
 )
 def test_an_event_that_changes_nothing_keeps_the_same_snapshot(event: Json) -> None:
     cache = cache_of(node("n1"), pod(on="n1"))
@@ -261,7 +261,7 @@ def test_a_list_removes_missing_nodes_before_it_adds_new_nodes() -> None:
     assert order(cache) == ["b1", "a2"]
 
 
-def test_the_cache_forgets_shared_parts_of_deleted_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_forgets_labels_and_specs_of_deleted_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand pod templates come and go. Only a few of their labels, specs, owners, classes and affinity groups stay
     in memory."""
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 16)

@@ -37,7 +37,7 @@ def test_the_defaults_equal_the_defaults_of_kube_scheduler() -> None:
     assert [profile.scheduler_name for profile in configuration.profiles] == ["default-scheduler"]
 
 
-def test_a_profiles_percentage_overrides_the_global_percentage_even_if_it_is_zero() -> None:
+def test_a_profiles_percentage_of_zero_overrides_the_global_percentage() -> None:
     configuration = Configuration.from_mapping(
         {
             "percentageOfNodesToScore": 40,

@@ -69,7 +69,7 @@ def test_a_plugin_without_configured_arguments_gets_its_defaults(plugin: str, de
                 ignored_resource_groups=("example.org",),
                 strategy="MostAllocated",
             ),
-            id="a strategy without resources weighs cpu and memory",
+            id="a strategy without resources gets the default resources",
         ),
         pytest.param(
             "NodeResourcesFit",
@@ -82,7 +82,7 @@ def test_a_plugin_without_configured_arguments_gets_its_defaults(plugin: str, de
             NodeResourcesFitArgs(
                 resources=(ResourceWeight(name="cpu", weight=1), ResourceWeight(name="example.com/gpu", weight=3))
             ),
-            id="weight zero counts as one",
+            id="a resource of weight zero gets the weight one",
         ),
         pytest.param(
             "NodeResourcesFit",
@@ -98,7 +98,7 @@ def test_a_plugin_without_configured_arguments_gets_its_defaults(plugin: str, de
                 strategy="RequestedToCapacityRatio",
                 shape=(ShapePoint(utilization=0, score=0), ShapePoint(utilization=100, score=10)),
             ),
-            id="a ratio has a shape",
+            id="RequestedToCapacityRatio with a shape",
         ),
         pytest.param(
             "NodeResourcesBalancedAllocation",
@@ -115,13 +115,13 @@ def test_a_plugin_without_configured_arguments_gets_its_defaults(plugin: str, de
                 "ignorePreferredTermsOfExistingPods": True,
             },
             InterPodAffinityArgs(hard_pod_affinity_weight=0, ignore_preferred_terms_of_existing_pods=True),
-            id="an explicit zero stays zero",
+            id="an explicit hardPodAffinityWeight of zero is kept",
         ),
         pytest.param(
             "DefaultPreemption",
             {"minCandidateNodesPercentage": 0},
             DefaultPreemptionArgs(min_candidate_nodes_percentage=0),
-            id="one of the two may be zero",
+            id="minCandidateNodesPercentage alone may be zero",
         ),
         pytest.param(
             "DynamicResources",

@@ -1,4 +1,4 @@
-"""An extender over real HTTP for tests. It answers from a table and records the requests."""
+"""An extender over real HTTP for tests. It sends the responses of a table and records the requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Answer = Callable[[Any], Any] | bytes | int
-"""A function from the request's JSON to the answer's, raw bytes, or a status code."""
+"""What the server sends for a verb: a function that makes the response's JSON from the request's JSON, the raw bytes of
+a body, or a status code."""
 
 
 @dataclass

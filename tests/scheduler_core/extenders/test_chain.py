@@ -58,7 +58,7 @@ def test_each_extender_gets_the_nodes_that_passed_the_previous_extender(servers:
     ]
 
 
-def test_if_no_node_is_left_no_further_extender_is_called(servers: Any) -> None:
+def test_the_chain_stops_when_no_node_is_left(servers: Any) -> None:
     _, first = servers({"filter": only()}, filter_verb="filter", node_cache_capable=True)
     second, second_settings = servers({"filter": only("n1")}, filter_verb="filter", node_cache_capable=True)
     assert chain(first, second_settings).filter(POD, NODES).nodes == ()

@@ -75,16 +75,19 @@ def test_a_binding_request_contains_pod_and_node() -> None:
     ("answer", "by_name", "expected"),
     [
         pytest.param(
-            {"NodeNames": ["n2", "n1"]}, True, FilterAnswer(passed=("n2", "n1")), id="names, in the extender's order"
+            {"NodeNames": ["n2", "n1"]},
+            True,
+            FilterAnswer(passed=("n2", "n1")),
+            id="node names keep the extender's order",
         ),
         pytest.param(
-            {"nodenames": ["n1"]}, True, FilterAnswer(passed=("n1",)), id="keys in any case, as Go reads them"
+            {"nodenames": ["n1"]}, True, FilterAnswer(passed=("n1",)), id="keys are read case-insensitively, as by Go"
         ),
         pytest.param(
             {"NodeNames": ["n1"]},
             False,
             FilterAnswer(passed=()),
-            id="names from an extender without a cache are ignored",
+            id="node names from an extender that is not cache-capable are ignored",
         ),
         pytest.param(
             {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}, False, FilterAnswer(passed=("n1",)), id="whole nodes"
@@ -93,9 +96,9 @@ def test_a_binding_request_contains_pod_and_node() -> None:
             {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}},
             True,
             FilterAnswer(passed=("n1",)),
-            id="whole nodes even from an extender with a cache",
+            id="a cache-capable extender may return whole nodes",
         ),
-        pytest.param({}, True, FilterAnswer(passed=()), id="neither: no node passes"),
+        pytest.param({}, True, FilterAnswer(passed=()), id="without nodes and node names, no node passes"),
         pytest.param(
             {"Nodes": None, "NodeNames": [], "FailedNodes": None, "Error": ""},
             True,

@@ -1,4 +1,5 @@
-"""Tests that columns of resources are cached, and that only changed rows are computed again."""
+"""Tests that columns which depend on the resources used on each node are cached, and that only changed rows are
+computed again."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def test_a_cached_column_is_not_used_for_other_allocatable_resources(asked: Aske
     assert asked.rows == []  # a cordon offers no less
 
 
-def test_added_and_deleted_nodes_are_computed_again(asked: Asked) -> None:
+def test_columns_are_computed_for_added_nodes_and_after_deletions(asked: Asked) -> None:
     world = placed(Snapshot.of([*NODES, a_node("n6").build()]), "a", "n6")
     assert asked(world) == [110] * 6 + [109]
     assert asked(world.without_node("n0")) == [109] + [110] * 5  # the last node takes the row

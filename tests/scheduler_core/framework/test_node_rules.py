@@ -1,4 +1,4 @@
-"""Tests results that depend only on the nodes. They are cached while the nodes stay the same."""
+"""Tests plugins whose results depend only on the nodes: their results are cached while the nodes stay the same."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def answers(plugin: Any, pod: Pod, snapshot: Snapshot) -> list[Any]:
     return [*found, *plugin.normalize(state, pod, nodes, scores).tolist()]
 
 
-def test_a_node_rule_runs_once_per_key_and_again_after_a_cordon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cached_result_of_a_node_rule_is_dropped_after_a_cordon(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     filter_all = TaintToleration.filter_all
 

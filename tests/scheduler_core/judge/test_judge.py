@@ -1,4 +1,5 @@
-"""Tests the judge: the format of cases and decisions, and the handling of invalid input."""
+"""Tests the judge, which reads recorded cases and writes the decisions of scheduler_core: the format of cases and
+decisions, and the handling of invalid input."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def test_the_judge_reports_node_and_victims_of_a_preemption() -> None:
     assert answer["preemption"] == {"node": "n1", "victims": ["default/low"]}
 
 
-def test_judged_pods_do_not_affect_each_other_even_if_they_have_a_node_name() -> None:
+def test_judged_pods_with_a_node_name_do_not_affect_each_other() -> None:
     pods = [a_pod(name).requesting(cpu="3").with_field("spec.nodeName", "n1") for name in ("a", "b")]
     assert {
         key: answer["best"]
@@ -179,7 +180,7 @@ def test_a_crash_in_one_case_does_not_affect_other_cases(
     assert main(["judge", "--processes", "1"]) == 2
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 2
-    assert said.err.startswith("case 2: not judged, please report this: ")
+    assert said.err.startswith("case 2: internal error, please report it: ")
     assert "KeyError: 'a bug'" in said.err
 
 

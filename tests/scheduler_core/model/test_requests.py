@@ -63,16 +63,16 @@ SIDECAR = {"restartPolicy": "Always"}
         (pod(), (0, 0)),
     ],
     ids=[
-        "summed",
-        "the largest init container",
-        "a sidecar is added",
+        "the requests of all containers are added up",
+        "the largest init container counts if it needs more than the containers",
+        "a sidecar's request is added",
         "a sidecar runs beside later init containers",
         "a sidecar does not run beside earlier init containers",
         "overhead",
-        "pod-level replaces",
-        "overhead on top of pod-level",
+        "a pod-level request replaces the sum of the containers",
+        "overhead is added to a pod-level request",
         "pod-level requests replace only their own resources",
-        "rounded once, not per container",
+        "the sum is rounded, not the single requests",
         "rounded up",
         "no requests",
     ],
@@ -108,7 +108,8 @@ def test_scores_use_default_requests_for_containers_without_requests(what: Pod, 
 
 
 def test_the_fit_score_of_an_incoming_pod_ignores_pod_level_requests() -> None:
-    """kube-scheduler builds this scorer without its feature flags (noderesources/fit.go)."""
+    """kube-scheduler computes the score of NodeResourcesFit without its feature gates, so without pod-level requests
+    (noderesources/fit.go)."""
     what = pod(container(cpu="100m", memory="1Mi"), resources={"requests": {"cpu": "4"}})
     assert scored_requests(what.spec)["cpu"] == 100
 
@@ -144,13 +145,13 @@ RESIZED = {
         ({"containerStatuses": [{"name": "another", "resources": {"requests": {"cpu": "9"}}}]}, CURRENT_RULES, 1000),
     ],
     ids=[
-        "the largest of three",
-        "gate off",
-        "shrinking keeps the old",
-        "an infeasible resize is dropped",
-        "a deferred resize is kept",
-        "no status.resources",
-        "another container",
+        "the largest of wanted, actuated and allocated counts",
+        "without the feature gate only the spec counts",
+        "a smaller amount in the status does not lower the request",
+        "an infeasible resize does not count",
+        "a deferred resize counts",
+        "a status without resources does not count",
+        "the status of an unknown container does not count",
     ],
 )
 def test_the_request_of_a_running_pod_follows_its_resize(status: dict[str, Any], rules: RequestRules, cpu: int) -> None:

@@ -1,5 +1,5 @@
-"""Tests the contract of every in-tree plugin: its two forms agree, its results are deterministic, it does not change
-the snapshot, and its refusals have reasons."""
+"""Tests the contract of every in-tree plugin: it decides alike whether it is called for one node or for all, its
+results are deterministic, it does not change the snapshot, and its refusals have reasons."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ SCORERS = [name for name in IN_TREE if serves(built(name), "score")]
 
 
 def check_filter(plugin: Any, pod: Pod, snapshot: Snapshot) -> None:
-    """Checks that both forms give every node the same verdict, and that each refusal has a reason."""
+    """Checks that a call for all nodes gives the same verdicts as a call for each node, and that each refusal has a
+    reason."""
     nodes, state = NodeList(snapshot), CycleState()
     if isinstance(plugin, PreFilterPlugin):
         result = plugin.pre_filter(state, pod, nodes)
@@ -75,7 +76,8 @@ def check_filter(plugin: Any, pod: Pod, snapshot: Snapshot) -> None:
 
 
 def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any, Any]) -> None:
-    """Checks that both forms give every node the same score, and that normalized scores are between 0 and 100."""
+    """Checks that a call for all nodes gives the same scores as a call for each node, and that normalized scores are
+    between 0 and 100."""
     nodes, state = NodeList(snapshot, rows), CycleState()
     if isinstance(plugin, PreFilterPlugin):
         plugin.pre_filter(state, pod, nodes)
@@ -96,7 +98,7 @@ def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any,
 
 @settings(max_examples=80, deadline=None)
 @given(objects=clusters(), pending=pods("new"), version=st.sampled_from(VERSIONS), drawn=st.data())
-def test_both_forms_of_a_plugin_agree_on_generated_clusters(
+def test_a_plugin_decides_alike_for_one_node_and_for_all_on_generated_clusters(
     objects: list[dict[str, Any]], pending: dict[str, Any], version: KubeVersion, drawn: st.DataObject
 ) -> None:
     snapshot, pod = load_objects(objects), pod_from_manifest(pending)
@@ -114,7 +116,7 @@ def test_both_forms_of_a_plugin_agree_on_generated_clusters(
 
 
 @pytest.mark.parametrize("name", sorted({*FILTERS, *SCORERS}))
-def test_both_forms_of_a_plugin_agree_on_recorded_clusters(name: str) -> None:
+def test_a_plugin_decides_alike_for_one_node_and_for_all_on_recorded_clusters(name: str) -> None:
     plugin = built(name)
     for case in CASES:
         snapshot = load_objects(case["objects"])

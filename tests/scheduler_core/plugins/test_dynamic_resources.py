@@ -216,12 +216,12 @@ def test_a_pod_stays_out_of_the_queue_until_its_claims_are_created() -> None:
         pytest.param(
             (a_pod().with_field("spec.nodeSelector", {"no": "where"}).manifest,),
             "no new claims to deallocate, preemption: ",
-            id="no claims",
+            id="a pod without claims",
         ),
         pytest.param(
             (POD, claim(zone="c")),
             "deallocation of ResourceClaim completed, preemption: ",
-            id="an unreachable claim without a user",
+            id="an unreachable claim that no pod has reserved",
         ),
         pytest.param(
             (POD, claim(zone="c", reserved_for=("default-pod",))),
@@ -233,10 +233,12 @@ def test_a_pod_stays_out_of_the_queue_until_its_claims_are_created() -> None:
             "still not schedulable, preemption: ",
             id="a claim reserved for another pod",
         ),
-        pytest.param((POD,), "no new claims to deallocate, preemption: ", id="the plugin's own refusal of the pod"),
+        pytest.param((POD,), "no new claims to deallocate, preemption: ", id="a pod whose claim does not exist"),
     ],
 )
-def test_the_message_says_that_no_node_can_reach_the_devices(objects: tuple[dict[str, Any], ...], said: str) -> None:
+def test_the_message_reports_whether_claims_would_be_deallocated(
+    objects: tuple[dict[str, Any], ...], said: str
+) -> None:
     snapshot = load_objects([A, B, *objects])
     sentence = Scheduler().schedule(snapshot, snapshot.pod("default/pod")).sentence
     assert f". {said}0/2 nodes are available: " in sentence

@@ -61,22 +61,22 @@ def db(name: str = "db", namespace: str = "default") -> PodBuilder:
         (a_pod(), [a_pod("shy").away_from(ZONE, DB).on("a1")], {"*": "Skip"}),
     ],
     ids=[
-        "no terms",
-        "near",
-        "no pod to be near",
-        "the first pod of its kind is accepted",
-        "the first pod even if another is on a node without a zone",
-        "not the first once another is in a zone",
-        "own namespace only",
-        "named namespaces",
-        "all namespaces",
-        "terminating pods count",
-        "away",
-        "a node without a zone has no neighbours",
-        "another pod's anti-affinity",
-        "another pod's term in its own namespace",
-        "another pod's term in its zone",
-        "another pod's term for other pods",
+        "a pod without affinity terms",
+        "affinity to a running pod",
+        "affinity to a pod that does not exist",
+        "the first pod of a group with affinity to itself is accepted",
+        "a group member on a node without a zone does not count",
+        "the second pod of a group must join the first pod's zone",
+        "affinity selects only the pod's own namespace",
+        "affinity selects the named namespaces",
+        "an empty namespaceSelector selects all namespaces",
+        "affinity to a terminating pod",
+        "anti-affinity to a running pod",
+        "anti-affinity ignores a pod on a node without a zone",
+        "anti-affinity of an existing pod",
+        "an existing pod's anti-affinity concerns only its own namespace",
+        "anti-affinity of an existing pod on a node without a zone",
+        "an existing pod's anti-affinity to other pods",
     ],
 )
 def test_inter_pod_affinity_refuses_nodes(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
@@ -98,7 +98,7 @@ NOT_RED = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [
 
 @pytest.mark.parametrize(("version", "verdict"), [("1.32", ""), ("1.33", ""), ("1.34", TOO_NEAR), ("1.36", TOO_NEAR)])
 def test_negative_namespace_selectors_select_every_namespace_since_1_34(version: str, verdict: str) -> None:
-    """This is a regression of kube-scheduler (kubernetes/kubernetes#132457)."""
+    """This behaviour is a regression of kube-scheduler (kubernetes/kubernetes#132457), which scheduler_core repeats."""
     pod = a_pod().away_from(ZONE, DB, namespaceSelector=NOT_RED)
     assert filtered(
         plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])
@@ -147,10 +147,10 @@ def test_an_unreadable_affinity_term_refuses_its_own_pod() -> None:
         (db("new").near(ZONE, DB), db().on("a1"), ""),
     ],
     ids=[
-        "the pod that it avoids",
-        "the pod that avoids it",
-        "the only pod that it needs",
-        "the only pod that the first of its kind needs",
+        "the pod has anti-affinity to the removed pod",
+        "the removed pod has anti-affinity to the pod",
+        "the pod has affinity to the removed pod",
+        "the pod has affinity to itself and becomes the first of its group",
     ],
 )
 def test_affinity_ignores_a_pod_that_preemption_removed(pod: PodBuilder, gone: PodBuilder, verdict: str) -> None:
@@ -200,11 +200,11 @@ def prefers(kind: str, weight: int) -> PodBuilder:
         (db("new"), [db("needs").near(ZONE, DB).on("b1")], {"a1": 0, "a2": 0, "b1": 1, "none": 0}),
     ],
     ids=[
-        "its own preference, per pod",
-        "its own anti-preference",
-        "another pod's preference",
-        "another pod's anti-preference",
-        "another pod's requirement counts as 1",
+        "preferred affinity counts once per matching pod",
+        "preferred anti-affinity counts negatively",
+        "preferred affinity of an existing pod",
+        "preferred anti-affinity of an existing pod",
+        "required affinity of an existing pod counts as 1",
     ],
 )
 def test_the_raw_affinity_score_sums_the_weights_of_matching_terms(

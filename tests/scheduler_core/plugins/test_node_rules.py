@@ -167,6 +167,12 @@ def test_the_profiles_added_affinity_must_match_too() -> None:
         "new": "",
         "slow": "!node(s) didn't match scheduler-enforced node affinity",
     }
+    new_only = a_pod().with_field("spec.nodeSelector", {"new": "yes"})
+    assert filtered(added, new_only, snapshot) == {
+        "fast": NOT_OURS,
+        "new": "",
+        "slow": "!node(s) didn't match scheduler-enforced node affinity",
+    }
     assert scored(added, a_pod(), snapshot, ["fast", "new"]) == {"fast": 0, "new": 100}
 
 

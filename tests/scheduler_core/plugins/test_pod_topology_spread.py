@@ -56,22 +56,22 @@ ZONES = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_z
         (web().spread_over("rack"), [], {"a1": NO_LABEL, "a2": NO_LABEL, "b1": NO_LABEL}),
     ],
     ids=[
-        "no constraints",
-        "empty",
-        "too many in a zone",
-        "a wider skew",
-        "by host",
-        "both constraints",
+        "a pod without constraints",
+        "a cluster without pods",
+        "one zone has too many pods",
+        "a larger maxSkew",
+        "a constraint over hosts",
+        "constraints over zones and hosts",
         "terminating pods do not count",
         "pods of other namespaces do not count",
-        "soft",
-        "too few domains",
-        "enough domains",
-        "no selector",
+        "a ScheduleAnyway constraint",
+        "fewer domains than minDomains",
+        "as many domains as minDomains",
+        "a constraint without selector",
         "an empty selector counts no pod",
-        "pods of another app",
+        "a constraint over pods of another app",
         "matchLabelKeys narrow the selector",
-        "a node without the label",
+        "nodes without the topology label",
     ],
 )
 def test_pod_topology_spread_refuses_nodes(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
@@ -79,7 +79,8 @@ def test_pod_topology_spread_refuses_nodes(pod: PodBuilder, pods: list[PodBuilde
 
 
 def test_a_cordoned_empty_node_is_still_the_domain_with_the_fewest_pods() -> None:
-    """Therefore pods often stay pending after a drain: the drained node counts as a domain with zero pods."""
+    """By default (without `nodeTaintsPolicy: Honor`), a drained node counts as a domain with zero pods. This is why
+    pods often stay pending after a drain."""
     nodes = [a_node("drained").cordoned().tainted("node.kubernetes.io/unschedulable"), a_node("n2"), a_node("n3")]
     pods = running(n2=1, n3=1)
     assert filtered(plugin(SPREAD), web().spread_over(HOST), cluster(nodes, pods)) == {
@@ -213,8 +214,8 @@ def owner(kind: str, selector: Any, api_version: str = "apps/v1") -> dict[str, A
     ],
     ids=[
         "a service",
-        "no owner",
-        "a service of other pods",
+        "neither a service nor a controller",
+        "a service that selects other pods",
         "a service without selector",
         "a service of another namespace",
         "a replica set",

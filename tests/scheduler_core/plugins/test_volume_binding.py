@@ -162,41 +162,51 @@ def test_an_in_tree_disk_uses_the_drivers_topology_label_once_the_node_has_migra
 @pytest.mark.parametrize(
     ("pv", "fits"),
     [
-        pytest.param(volume(), True, id="free, large enough"),
-        pytest.param(volume(size="1023Mi"), False, id="too small"),
-        pytest.param(volume(storage_class="other"), False, id="of another class"),
+        pytest.param(volume(), True, id="a free volume that is large enough"),
+        pytest.param(volume(size="1023Mi"), False, id="a volume that is too small"),
+        pytest.param(volume(storage_class="other"), False, id="a volume of another storage class"),
         pytest.param(
             volume(
                 storage_class="other", metadata={"annotations": {"volume.beta.kubernetes.io/storage-class": "wait"}}
             ),
             True,
-            id="the old annotation names the class",
+            id="a volume whose beta annotation names the storage class",
         ),
-        pytest.param(volume(status={"phase": "Released"}), False, id="not available"),
-        pytest.param(volume(spec={"volumeMode": "Block"}), False, id="of another mode"),
-        pytest.param(volume(spec={"accessModes": ["ReadOnlyMany"]}), False, id="without the access mode"),
+        pytest.param(volume(status={"phase": "Released"}), False, id="a released volume"),
+        pytest.param(volume(spec={"volumeMode": "Block"}), False, id="a volume of another volumeMode"),
         pytest.param(
-            volume(spec={"accessModes": ["ReadOnlyMany", "ReadWriteOnce"]}), True, id="with more access modes"
+            volume(spec={"accessModes": ["ReadOnlyMany"]}), False, id="a volume without the requested access mode"
         ),
-        pytest.param(volume(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), False, id="being deleted"),
-        pytest.param(volume(spec={"volumeAttributesClassName": "gold"}), False, id="of another attributes class"),
         pytest.param(
-            volume(spec={"claimRef": {"namespace": "default", "name": "other"}}), False, id="reserved for another claim"
+            volume(spec={"accessModes": ["ReadOnlyMany", "ReadWriteOnce"]}),
+            True,
+            id="a volume with further access modes",
+        ),
+        pytest.param(
+            volume(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), False, id="a volume that is being deleted"
+        ),
+        pytest.param(
+            volume(spec={"volumeAttributesClassName": "gold"}), False, id="a volume of another VolumeAttributesClass"
+        ),
+        pytest.param(
+            volume(spec={"claimRef": {"namespace": "default", "name": "other"}}),
+            False,
+            id="a volume pre-bound to another claim",
         ),
         pytest.param(
             volume(spec={"claimRef": {"namespace": "default", "name": "data"}}, status={"phase": "Pending"}),
             True,
-            id="reserved for this claim, available or not",
+            id="a pending volume pre-bound to this claim by name",
         ),
         pytest.param(
             volume(spec={"claimRef": {"namespace": "default", "name": "data", "uid": "uid-data"}}),
             True,
-            id="reserved for this claim with its UID",
+            id="a volume pre-bound to this claim by UID",
         ),
         pytest.param(
             volume(spec={"claimRef": {"namespace": "default", "name": "data", "uid": "older"}}),
             False,
-            id="reserved for an earlier claim of that name",
+            id="a volume pre-bound to a deleted claim of the same name",
         ),
     ],
 )
@@ -270,44 +280,50 @@ def topologies(*zones: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
-        pytest.param((MAKER,), {}, id="provisioned for any node"),
+        pytest.param((MAKER,), {}, id="the class allows provisioning for any node"),
         pytest.param(
-            (storage_class(),), {"a": (NO_VOLUME,), "b": (NO_VOLUME,)}, id="a class without provisioner makes none"
+            (storage_class(),),
+            {"a": (NO_VOLUME,), "b": (NO_VOLUME,)},
+            id="a class without provisioner provisions no volume",
         ),
         pytest.param(
             (storage_class(provisioner="csi.example", allowedTopologies=topologies("a", "c")),),
             {"b": (NO_VOLUME,)},
-            id="only in the allowed topologies",
+            id="a volume is provisioned only in the class's allowedTopologies",
         ),
         pytest.param(
             (storage_class(provisioner="csi.example", allowedTopologies=[{"matchLabelExpressions": []}]),),
             {"a": (NO_VOLUME,), "b": (NO_VOLUME,)},
-            id="an empty term allows nothing",
+            id="an empty term in allowedTopologies allows no node",
         ),
         pytest.param(
-            (MAKER, counting(), pool("a", capacity="1Gi")), {"b": (NO_SPACE,)}, id="where the capacity suffices"
+            (MAKER, counting(), pool("a", capacity="1Gi")),
+            {"b": (NO_SPACE,)},
+            id="a volume is provisioned where the pool has enough capacity",
         ),
         pytest.param(
             (MAKER, counting(), pool("a", capacity="1023Mi")),
             {"a": (NO_SPACE,), "b": (NO_SPACE,)},
-            id="not where the capacity is too small",
+            id="no volume is provisioned from a pool that is too small",
         ),
         pytest.param(
             (MAKER, counting(), pool("a", capacity="9Gi", maximum="512Mi")),
             {"a": (NO_SPACE,), "b": (NO_SPACE,)},
-            id="the maximum volume size counts before the capacity",
+            id="the maximum volume size of a pool overrides its capacity",
         ),
         pytest.param(
             (MAKER, counting(), pool("a", capacity="9Gi", of="other")),
             {"a": (NO_SPACE,), "b": (NO_SPACE,)},
-            id="another class's pool",
+            id="a pool of another storage class does not count",
         ),
         pytest.param(
             (MAKER, counting(), pool(None, capacity="9Gi")),
             {"a": (NO_SPACE,), "b": (NO_SPACE,)},
             id="a pool that no node can reach",
         ),
-        pytest.param((MAKER, counting(counts=False)), {}, id="a driver that does not report its capacity"),
+        pytest.param(
+            (MAKER, counting(counts=False)), {}, id="a driver that reports no capacity may provision anywhere"
+        ),
     ],
 )
 def test_a_volume_can_be_provisioned_where_the_class_allows_it(

@@ -55,17 +55,19 @@ def is_full(*objects: dict[str, Any], plugin: NodeVolumeLimits = PLUGIN) -> bool
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
-        pytest.param((csi_node("n1", limit=1), pod("c0")), False, id="one volume for the last place"),
-        pytest.param((csi_node("n1", limit=1), pod("c0", "c1")), True, id="two volumes for one place"),
+        pytest.param((csi_node("n1", limit=1), pod("c0")), False, id="the pod's only volume reaches the limit"),
+        pytest.param(
+            (csi_node("n1", limit=1), pod("c0", "c1")), True, id="the pod's two volumes exceed the limit of one"
+        ),
         pytest.param(
             (csi_node("n1", limit=1), pod("c0"), pod("c1", name="o", node="n1")),
             True,
-            id="another pod uses the last place",
+            id="the volume of another pod already reaches the limit",
         ),
         pytest.param(
             (csi_node("n1", limit=1), pod("c0"), pod("c0", name="o", node="n1")),
             False,
-            id="the node has the same volume already",
+            id="another pod on the node already uses the volume",
         ),
         pytest.param(
             (csi_node("n1", limit=2), pod("c0"), pod("c1", name="o", node="n1"), pod("c1", name="p", node="n1")),
@@ -75,25 +77,27 @@ def is_full(*objects: dict[str, Any], plugin: NodeVolumeLimits = PLUGIN) -> bool
         pytest.param(
             (csi_node("n1", limit=1), pod("c0"), pod("gone", name="o", node="n1")),
             False,
-            id="a deleted claim is not counted",
+            id="another pod's claim that does not exist does not count",
         ),
         pytest.param(
             (csi_node("n1", limit=1), pod("c0"), attachment("pv1")),
             True,
-            id="a volume that is attached without a user counts",
+            id="an attached volume counts even if no pod uses it",
         ),
         pytest.param(
-            (csi_node("n1", limit=1), pod("c0"), attachment("pv1", "n2")), False, id="attached to another node"
+            (csi_node("n1", limit=1), pod("c0"), attachment("pv1", "n2")),
+            False,
+            id="a volume attached to another node does not count",
         ),
         pytest.param(
             (csi_node("n1", limit=2), pod("c0"), pod("c1", name="o", node="n1"), attachment("pv1")),
             False,
-            id="used and attached counts once",
+            id="a volume that is both used and attached counts once",
         ),
-        pytest.param((csi_node("n1"), pod("c0", "c1")), False, id="no limit"),
-        pytest.param((csi_node("n1", "other.example", limit=0), pod("c0")), False, id="another driver's limit"),
+        pytest.param((csi_node("n1"), pod("c0", "c1")), False, id="a CSINode without a limit"),
+        pytest.param((csi_node("n1", "other.example", limit=0), pod("c0")), False, id="a limit of another driver"),
         pytest.param((csi_node("n1", limit=0), pod("c0")), True, id="a limit of zero"),
-        pytest.param((pod("c0", "c1", "c2"),), False, id="no CSINode"),
+        pytest.param((pod("c0", "c1", "c2"),), False, id="a node without a CSINode"),
     ],
 )
 def test_each_volume_of_a_driver_is_counted_once(objects: tuple[dict[str, Any], ...], expected: bool) -> None:
@@ -113,11 +117,11 @@ EBS_PV = volume("ebs", spec={"awsElasticBlockStore": {"volumeID": "aws://eu-1a/v
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
-        pytest.param((pod(volumes=[EBS]),), False, id="one disk for one place"),
+        pytest.param((pod(volumes=[EBS]),), False, id="the pod's only in-tree disk reaches the limit"),
         pytest.param(
             (pod(volumes=[EBS]), claim("old", bound_to="ebs"), EBS_PV, pod("old", name="o", node="n1")),
             True,
-            id="a disk in the pod and one behind a claim",
+            id="an inline disk and another disk behind a claim",
         ),
         pytest.param(
             (
@@ -127,7 +131,7 @@ EBS_PV = volume("ebs", spec={"awsElasticBlockStore": {"volumeID": "aws://eu-1a/v
                 pod("old", name="o", node="n1"),
             ),
             False,
-            id="the same disk by its two names",
+            id="an inline disk and the same disk behind a claim",
         ),
         pytest.param(
             (
@@ -137,7 +141,7 @@ EBS_PV = volume("ebs", spec={"awsElasticBlockStore": {"volumeID": "aws://eu-1a/v
                 pod(name="o", node="n1", volumes=[EBS]),
             ),
             True,
-            id="an in-tree provisioner counts for its driver",
+            id="an unbound claim whose class has an in-tree provisioner",
         ),
     ],
 )

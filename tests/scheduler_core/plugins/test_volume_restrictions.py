@@ -47,22 +47,28 @@ def rbd(*monitors: str, image: str = "i", pool: str | None = None, read_only: bo
 @pytest.mark.parametrize(
     ("mine", "theirs", "clashes"),
     [
-        pytest.param(gce(), gce(), True, id="GCE, both writable"),
-        pytest.param(gce(read_only=True), gce(), True, id="GCE, one of them writable"),
-        pytest.param(gce(read_only=True), gce(read_only=True), False, id="GCE, both read-only"),
+        pytest.param(gce(), gce(), True, id="the same GCE disk, writable in both pods"),
+        pytest.param(gce(read_only=True), gce(), True, id="the same GCE disk, writable in one pod"),
+        pytest.param(gce(read_only=True), gce(read_only=True), False, id="the same GCE disk, read-only in both pods"),
         pytest.param(gce(), gce("other"), False, id="another GCE disk"),
-        pytest.param(ebs(read_only=True), ebs(read_only=True), True, id="EBS cannot be shared even read-only"),
+        pytest.param(ebs(read_only=True), ebs(read_only=True), True, id="the same EBS volume, read-only in both pods"),
         pytest.param(ebs(), ebs("other"), False, id="another EBS volume"),
-        pytest.param(iscsi(), iscsi(), True, id="iSCSI, both writable"),
-        pytest.param(iscsi(read_only=True), iscsi(read_only=True), False, id="iSCSI, both read-only"),
+        pytest.param(iscsi(), iscsi(), True, id="the same iSCSI target, writable in both pods"),
+        pytest.param(
+            iscsi(read_only=True), iscsi(read_only=True), False, id="the same iSCSI target, read-only in both pods"
+        ),
         pytest.param(iscsi(), iscsi("other"), False, id="another iSCSI target"),
-        pytest.param(rbd("a", "b"), rbd("b", "c"), True, id="RBD with a common monitor"),
-        pytest.param(rbd("a"), rbd("c"), False, id="RBD of another cluster"),
+        pytest.param(rbd("a", "b"), rbd("b", "c"), True, id="the same RBD image and a common monitor"),
+        pytest.param(rbd("a"), rbd("c"), False, id="the same RBD image without a common monitor"),
         pytest.param(rbd("a"), rbd("a", image="other"), False, id="another RBD image"),
         pytest.param(rbd("a"), rbd("a", pool="other"), False, id="another RBD pool"),
-        pytest.param(rbd("a", pool="rbd"), rbd("a"), True, id="RBD's default pool has a name"),
-        pytest.param(rbd("a", read_only=True), rbd("a", read_only=True), False, id="RBD, both read-only"),
-        pytest.param(gce("x"), ebs("x"), False, id="the same name on another kind of disk"),
+        pytest.param(
+            rbd("a", pool="rbd"), rbd("a"), True, id="the same RBD image, with the default pool named or omitted"
+        ),
+        pytest.param(
+            rbd("a", read_only=True), rbd("a", read_only=True), False, id="the same RBD image, read-only in both pods"
+        ),
+        pytest.param(gce("x"), ebs("x"), False, id="a GCE disk and an EBS volume of the same name"),
     ],
 )
 def test_a_disk_in_use_on_a_node_refuses_only_that_node(
@@ -96,11 +102,11 @@ def test_preemption_may_help_a_pod_whose_read_write_once_pod_claim_is_in_use() -
     "objects",
     [
         pytest.param((exclusive(),), id="no pod uses the claim"),
-        pytest.param((claim(), holder("data")), id="the claim is not exclusive"),
+        pytest.param((claim(), holder("data")), id="the claim is not ReadWriteOncePod"),
         pytest.param((exclusive(), exclusive("other"), holder("other")), id="another claim is in use"),
         pytest.param(
             (exclusive(), holder("data", namespace="elsewhere")),
-            id="a claim of that name in another namespace is in use",
+            id="a claim of the same name in another namespace is in use",
         ),
     ],
 )

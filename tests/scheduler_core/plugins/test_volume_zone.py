@@ -34,12 +34,14 @@ def nodes_refused(labels: dict[str, str], *nodes: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize(
     ("labels", "nodes", "expected"),
     [
-        pytest.param({ZONE: "a"}, (node("a", zone="a"), node("b", zone="b")), {"b"}, id="another zone"),
+        pytest.param(
+            {ZONE: "a"}, (node("a", zone="a"), node("b", zone="b")), {"b"}, id="a node in another zone is refused"
+        ),
         pytest.param(
             {ZONE: "a__b"},
             (node("a", zone="a"), node("b", zone="b"), node("c", zone="c")),
             {"c"},
-            id="one of two zones",
+            id="a volume in two zones accepts nodes of both zones",
         ),
         pytest.param({ZONE: "a"}, (node("bare"),), set(), id="a node without any zone label is never refused"),
         pytest.param({ZONE: "a"}, (node("r", region="r"),), {"r"}, id="a node with a region but no zone is refused"),
@@ -47,15 +49,20 @@ def nodes_refused(labels: dict[str, str], *nodes: dict[str, Any]) -> set[str]:
             {ZONE: "a", REGION: "r"},
             (node("right", zone="a", region="r"), node("wrong", zone="a", region="s")),
             {"wrong"},
-            id="zone and region together",
+            id="a node in another region is refused",
         ),
         pytest.param(
             {OLD_ZONE: "a"},
             (node("new", zone="a"), node("old", old_zone="a"), node("other", zone="b")),
             {"other"},
-            id="an old label matches its new name",
+            id="the volume's beta label accepts nodes with the current label",
         ),
-        pytest.param({ZONE: "a"}, (node("old", old_zone="a"),), {"old"}, id="a new label does not match its old name"),
+        pytest.param(
+            {ZONE: "a"},
+            (node("old", old_zone="a"),),
+            {"old"},
+            id="the volume's current label refuses nodes with only the beta label",
+        ),
     ],
 )
 def test_a_node_must_be_in_the_volumes_zone(

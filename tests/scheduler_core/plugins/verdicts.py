@@ -47,17 +47,21 @@ def plugin(name: str, args: Mapping[str, Any] | None = None, version: str = "1.3
 
 def filtered(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, str]:
     """Maps each node to the plugin's verdict: "" for a pass, otherwise the reasons. Returns {"*": …} if PreFilter
-    refuses every node."""
+    refuses every node. If the plugin can also check all nodes in one call, checks that this gives the same verdicts."""
     state, nodes = CycleState(), NodeList(snapshot)
     if hasattr(subject, "pre_filter"):
         result = subject.pre_filter(state, pod.build(), nodes)
         if not result.verdict.is_success:
             return {"*": result.verdict.message or result.verdict.code.value}
-    return {info.name: said(subject.filter(state, pod.build(), info)) for info in nodes}
+    verdicts = [subject.filter(state, pod.build(), info) for info in nodes]
+    refusals = subject.filter_all(state, pod.build(), nodes) if hasattr(subject, "filter_all") else None
+    if refusals is not None:
+        assert [refusals.verdict(int(code)) for code in refusals.codes] == verdicts
+    return dict(zip(nodes.names, map(said, verdicts), strict=True))
 
 
 def said(verdict: Verdict) -> str:
-    """Returns the reasons, with a leading ! if eviction would not help."""
+    """Returns the verdict's reasons: empty for a pass, and with a leading ! if evicting other pods would not help."""
     return "" if verdict.is_success else ("" if verdict.code == "Unschedulable" else "!") + verdict.message
 
 
@@ -82,5 +86,5 @@ def raw_scores(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, int]:
 
 
 def decided(pod: Any, snapshot: Snapshot, version: str = "1.36") -> Any:
-    """Returns the whole result of the default profile."""
+    """Returns the result of a whole scheduling cycle for the pod, with the default profile."""
     return Scheduler(kube_version=version).schedule(snapshot, pod.build())

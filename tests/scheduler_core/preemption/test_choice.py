@@ -23,23 +23,29 @@ def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
         pytest.param(
             victims((9, 0.0), (9, 0.0)),
             victims((1, 0.0), violations=1),
-            id="no violated budget, whatever the other criteria say",
+            id="no violated budget is better, even with higher priorities",
         ),
-        pytest.param(victims((5, 0.0), (5, 0.0)), victims((6, 0.0)), id="a less important most important victim"),
-        pytest.param(victims((5, 0.0), (1, 0.0)), victims((5, 0.0), (2, 0.0)), id="a smaller sum of priorities"),
+        pytest.param(victims((5, 0.0), (5, 0.0)), victims((6, 0.0)), id="a lower maximum priority is better"),
         pytest.param(
-            victims((-5, 0.0)), victims((-5, 0.0), (-9, 0.0)), id="fewer victims even when priorities are negative"
+            victims((5, 0.0), (1, 0.0)), victims((5, 0.0), (2, 0.0)), id="a smaller sum of priorities is better"
         ),
-        pytest.param(victims((5, 20.0)), victims((5, 10.0)), id="a younger victim"),
+        pytest.param(
+            victims((-5, 0.0)),
+            victims((-5, 0.0), (-9, 0.0)),
+            id="fewer victims are better, even if their sum of priorities is higher",
+        ),
+        pytest.param(victims((5, 20.0)), victims((5, 10.0)), id="a victim that started later is better"),
         pytest.param(
             victims((5, 20.0), (1, 0.0)),
             victims((5, 10.0), (1, 99.0)),
-            id="only the ages of the most important victims count",
+            id="only the start times of victims with the highest priority count",
         ),
         pytest.param(
-            victims((5, 20.0), (5, 30.0)), victims((5, 10.0), (5, 99.0)), id="of those, the oldest victim counts"
+            victims((5, 20.0), (5, 30.0)),
+            victims((5, 10.0), (5, 99.0)),
+            id="the oldest victim of the highest priority counts",
         ),
-        pytest.param(victims((5, None)), victims((5, 10.0)), id="a victim that has not started is the youngest"),
+        pytest.param(victims((5, None)), victims((5, 10.0)), id="a victim that has not started counts as the youngest"),
     ],
 )
 def test_the_first_different_criterion_decides_the_preempted_node(better: Victims, worse: Victims) -> None:

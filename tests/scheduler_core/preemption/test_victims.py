@@ -199,17 +199,36 @@ def test_the_victims_are_enough_and_none_of_them_could_be_spared(
 @pytest.mark.parametrize(
     ("one", "other", "first"),
     [
-        pytest.param(a_pod("a", 2), a_pod("b", 1), True, id="a higher priority"),
-        pytest.param(a_pod("a", 1, started=0.0), a_pod("b", 2, started=9.0), False, id="priority before age"),
-        pytest.param(a_pod("a", started=1.0), a_pod("b", started=2.0), True, id="the older pod"),
-        pytest.param(a_pod("a", started=1.0), a_pod("b", started=1.0), False, id="equal pods"),
-        pytest.param(a_pod("a", started=1.0), a_pod("b", started=None), True, id="a pod that has started"),
-        pytest.param(a_pod("a", started=None), a_pod("b", started=1.0), False, id="a pod that has not started"),
+        pytest.param(a_pod("a", 2), a_pod("b", 1), True, id="a pod of higher priority is more important"),
+        pytest.param(
+            a_pod("a", 1, started=0.0),
+            a_pod("b", 2, started=9.0),
+            False,
+            id="priority counts before start time",
+        ),
+        pytest.param(
+            a_pod("a", started=1.0), a_pod("b", started=2.0), True, id="a pod that started earlier is more important"
+        ),
+        pytest.param(
+            a_pod("a", started=1.0), a_pod("b", started=1.0), False, id="of two equal pods none is more important"
+        ),
+        pytest.param(
+            a_pod("a", started=1.0),
+            a_pod("b", started=None),
+            True,
+            id="a started pod is more important than a pod that has not started",
+        ),
+        pytest.param(
+            a_pod("a", started=None),
+            a_pod("b", started=1.0),
+            False,
+            id="a pod that has not started is less important than a started pod",
+        ),
         pytest.param(
             a_pod("a", started=None),
             a_pod("b", started=None),
             True,
-            id="of two pods that have not started, the first argument",
+            id="of two pods that have not started, the first argument is more important",
         ),
     ],
 )
@@ -246,14 +265,12 @@ PODS = [a_pod("a", app="x"), a_pod("b", app="x"), a_pod("c", app="y")]
 @pytest.mark.parametrize(
     ("budgets", "violating"),
     [
-        pytest.param([budget(2)], "", id="the budget allows both"),
-        pytest.param([budget(1)], "b", id="it allows one eviction: the second violates it"),
-        pytest.param([budget(0)], "ab", id="it allows none"),
+        pytest.param([budget(2)], "", id="a budget of two allows both evictions"),
+        pytest.param([budget(1)], "b", id="a budget of one is violated by the second eviction"),
+        pytest.param([budget(0)], "ab", id="a budget of zero is violated by both evictions"),
         pytest.param([budget(0, namespace="other")], "", id="another namespace's budget"),
-        pytest.param([budget(0, disrupted=("a",))], "b", id="a pod that is being evicted already does not count again"),
-        pytest.param(
-            [budget(0, selector=LabelSelector(()))], "", id="a budget with an empty selector selects no pod here"
-        ),
+        pytest.param([budget(0, disrupted=("a",))], "b", id="a pod in the budget's disruptedPods does not count again"),
+        pytest.param([budget(0, selector=LabelSelector(()))], "", id="a budget with an empty selector selects no pod"),
         pytest.param([budget(0, selector=LabelSelector(None))], "", id="a budget without a selector selects no pod"),
         pytest.param(
             [budget(1), budget(0, selector=LabelSelector((Requirement("app", "Exists"),)))],
@@ -263,7 +280,7 @@ PODS = [a_pod("a", app="x"), a_pod("b", app="x"), a_pod("c", app="y")]
         pytest.param(
             [budget(1, selector=LabelSelector((Requirement("app", "Exists"),))), budget(5)],
             "bc",
-            id="a budget's allowance also decreases for a pod that another budget refuses",
+            id="an eviction uses up a budget even if it violates another budget",
         ),
     ],
 )

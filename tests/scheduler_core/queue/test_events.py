@@ -14,19 +14,19 @@ ANY = ClusterEvent(Resource.ANY, Action.ALL)
             ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL),
             True,
-            id="one of several actions",
+            id="an event with one of several registered actions",
         ),
         pytest.param(
             ClusterEvent(Resource.NODE, Action.ADD),
             ClusterEvent(Resource.NODE, Action.DELETE),
             False,
-            id="another action",
+            id="an event with another action",
         ),
         pytest.param(
             ClusterEvent(Resource.NODE, Action.ADD),
             ClusterEvent(Resource.CSI_NODE, Action.ADD),
             False,
-            id="another resource",
+            id="an event of another resource",
         ),
         pytest.param(
             ClusterEvent(Resource.POD, Action.DELETE),
@@ -50,7 +50,7 @@ ANY = ClusterEvent(Resource.ANY, Action.ALL)
             ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL),
             ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE),
             False,
-            id="a general update does not match one kind of update",
+            id="a general update does not match a registration for label updates",
         ),
         pytest.param(
             ClusterEvent(Resource.POD, Action.ALL),
@@ -65,7 +65,7 @@ ANY = ClusterEvent(Resource.ANY, Action.ALL)
             ClusterEvent(Resource.NODE, Action.ALL),
             ANY,
             False,
-            id="a wildcard event concerns the queue, not a plugin",
+            id="a wildcard event matches no registration for nodes",
         ),
     ],
 )

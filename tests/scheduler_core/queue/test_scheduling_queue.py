@@ -85,7 +85,7 @@ def names(line: SchedulingQueue, room: Room) -> list[str]:
 
 
 def refuse(line: SchedulingQueue, name: str, *plugins: str, at: float, pending_for: tuple[str, ...] = ()) -> Room:
-    """Adds a pod, pops it and returns it to the queue as refused."""
+    """Adds a pod to the queue, pops it, and puts it back as refused."""
     line.add(pod(name), at)
     queued = line.pop_pod(f"default/{name}", at)
     assert queued is not None
@@ -147,7 +147,7 @@ def test_before_1_33_no_pod_is_popped_before_its_backoff_ends() -> None:
     assert (names(line, Room.BACKOFF), line.pop()) == (["a"], None)
 
 
-def test_a_pod_that_failed_with_an_error_is_never_popped_before_its_backoff_ends() -> None:
+def test_a_pod_waits_for_its_whole_backoff_after_an_error() -> None:
     line = queue()
     assert refuse(line, "a", at=100.0) is Room.BACKOFF
     assert line.pop() is None
@@ -177,8 +177,8 @@ def test_refusals_and_errors_are_counted_separately() -> None:
         pytest.param(("Fit",), NODE_ADDED, "room for a", True, id="the hint of the refusing plugin says yes"),
         pytest.param(("Fit",), NODE_ADDED, "room for b", False, id="the hint of the refusing plugin says no"),
         pytest.param(("Fit",), NODE_GONE, "room for a", False, id="the refusing plugin did not register this event"),
-        pytest.param(("Other",), NODE_ADDED, "room for a", False, id="only plugins that refused the pod are asked"),
-        pytest.param(("Other", "Fit"), NODE_ADDED, "room for a", True, id="one of several hints is enough"),
+        pytest.param(("Other",), NODE_ADDED, "room for a", False, id="the hints of other plugins do not count"),
+        pytest.param(("Other", "Fit"), NODE_ADDED, "room for a", True, id="one hint that says yes is enough"),
         pytest.param(("Broken",), NODE_ADDED, "x", True, id="a hint that raises counts as yes"),
     ],
 )
@@ -301,7 +301,7 @@ def test_a_gated_pod_enters_the_queue_only_after_its_gate_is_removed() -> None:
     assert taken(line).is_gated is False
 
 
-def test_a_pod_stays_out_of_the_queue_if_only_one_of_two_gates_is_removed() -> None:
+def test_a_pod_with_one_remaining_gate_stays_out_of_the_queue() -> None:
     line = queue()
     gated = pod("a", gates=("g", "h"))
     line.add(gated, 0.0)

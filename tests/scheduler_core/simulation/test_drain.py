@@ -269,7 +269,7 @@ def test_the_drained_node_stays_a_topology_domain() -> None:
     }
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **spread), a_pod("q", "n2", **spread))
     assert forecast.pods[0].outcome is Outcome.PENDING, (
-        "with n1 empty but counted, a second pod on n2 would make a skew of 2"
+        "n1 still counts as a domain, so a second pod on n2 would exceed maxSkew"
     )
 
 
@@ -458,7 +458,7 @@ def test_a_pending_pod_is_placed_before_the_replacements() -> None:
     assert forecast.notes == ("1 pod that is already pending would find a node: shop/w on n2",)
 
 
-def test_an_already_pending_pod_is_placed_before_a_displaced_pod_of_its_priority() -> None:
+def test_an_already_pending_pod_is_placed_before_a_displaced_pod_of_equal_priority() -> None:
     apart = {
         "affinity": {
             "podAntiAffinity": {
@@ -508,7 +508,7 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
             [a_node("n2", zone="b"), a_pod("q", "n2", cpu="2", app="other")],
             a_pod("p", "n1", cpu="2500m"),
             ("500m more cpu on n2 (zone b)",),
-            id="the missing cpu",
+            id="the missing cpu of the only node",
         ),
         pytest.param(
             [
@@ -519,7 +519,7 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
             ],
             a_pod("p", "n1", cpu="3"),
             ("900m more cpu on n3 (zone a)",),
-            id="on the node that lacks the least",
+            id="the missing cpu of the node that lacks the least",
         ),
         pytest.param(
             [a_node("n2", unschedulable=True)], a_pod("p", "n1"), ("n2 (zone a) uncordoned",), id="an uncordon"
@@ -528,13 +528,13 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
             [_TAINTED, a_node("n3", unschedulable=True)],
             a_pod("p", "n1"),
             ("n3 (zone a) uncordoned", "n2 (zone a) without its taint team=x:NoSchedule"),
-            id="a taint removed",
+            id="an uncordon or the removal of a taint",
         ),
         pytest.param(
             [_TAINTED, a_pod("q", "n2", cpu="4", app="other")],
             a_pod("p", "n1", cpu="3"),
             (),
-            id="no change, if two problems exist",
+            id="no remedy if one change is not enough",
         ),
     ],
 )

@@ -40,7 +40,7 @@ forecasts = st.builds(
     Forecast,
     node=st.text(),
     made_at=st.text(),
-    courses=st.integers(1),
+    scenarios=st.integers(1),
     already_pending=st.integers(0),
     pods=st.lists(pods, max_size=5).map(tuple),
     notes=st.lists(st.text()).map(tuple),
@@ -55,7 +55,7 @@ def test_a_forecast_is_the_same_after_json(forecast: Forecast) -> None:
 def test_a_forecast_of_an_older_release_is_read() -> None:
     pod = {"namespace": "shop", "name": "a", "uid": "u", "outcome": "moves", "sentence": "", "landing": ["n2"]}
     read = Forecast.from_mapping({"version": 1, "node": "n1", "madeAt": "t", "notes": [], "pods": [pod]})
-    assert (read.courses, read.already_pending, read.pods[0].is_cut, read.pods[0].landing) == (1, 0, False, ("n2",))
+    assert (read.scenarios, read.already_pending, read.pods[0].is_cut, read.pods[0].landing) == (1, 0, False, ("n2",))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Tests the landings of several courses together. Replicas are matched across courses so that their sets of nodes stay
-as small as possible."""
+"""Tests how the scenarios of a drain (its possible courses) are combined into the nodes on which each pod may be
+placed. Replicas of one owner are matched across scenarios so that each replica has as few nodes as possible."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import replace
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.pod import OwnerReference, Pod
-from scheduler_core.simulation.course_parts.displaced import Displaced
-from scheduler_core.simulation.course_parts.eviction_rounds import EvictionRounds
-from scheduler_core.simulation.courses import Course
 from scheduler_core.simulation.evicted.evictions import BudgetLedger
 from scheduler_core.simulation.landings import landings
+from scheduler_core.simulation.scenario_parts.displaced import Displaced
+from scheduler_core.simulation.scenario_parts.eviction_rounds import EvictionRounds
+from scheduler_core.simulation.scenarios import Scenario
 from scheduler_core.snapshot.snapshot import Snapshot
 
 WEB = OwnerReference("apps/v1", "ReplicaSet", "web", "u")
 NO_NODE = ""
 
 
-def a_course(*places: str, owner: OwnerReference | None = WEB) -> Course:
-    """Returns a course with the pods p0, p1, … of one owner on these nodes. NO_NODE means a pod without a node."""
-    course = Course(Scheduler(), Snapshot.of([]), EvictionRounds(BudgetLedger([]), ()))
+def a_scenario(*places: str, owner: OwnerReference | None = WEB) -> Scenario:
+    """Returns a scenario with the pods p0, p1, … of one owner on these nodes. NO_NODE means a pod without a node."""
+    scenario = Scenario(Scheduler(), Snapshot.of([]), EvictionRounds(BudgetLedger([]), ()))
     for number, node in enumerate(places):
         pod = Pod(name=f"p{number}", namespace="shop", owner=owner)
         each = Displaced(
@@ -30,46 +30,46 @@ def a_course(*places: str, owner: OwnerReference | None = WEB) -> Course:
             landed=bool(node),
             choices=(node,) if node else (),
         )
-        course.displaced[pod.key] = each
-    return course
+        scenario.displaced[pod.key] = each
+    return scenario
 
 
-def said(*courses: Course) -> list[set[str]]:
-    return [landing.nodes for landing in landings(courses).values()]
+def said(*scenarios: Scenario) -> list[set[str]]:
+    return [landing.nodes for landing in landings(scenarios).values()]
 
 
-def test_one_course_determines_all_landings() -> None:
-    assert said(a_course("n1", "n2")) == [{"n1"}, {"n2"}]
+def test_one_scenario_determines_all_landings() -> None:
+    assert said(a_scenario("n1", "n2")) == [{"n1"}, {"n2"}]
 
 
-def test_replicas_that_swap_nodes_between_courses_keep_one_node_each() -> None:
-    assert said(a_course("n1", "n2"), a_course("n2", "n1")) == [{"n1"}, {"n2"}]
+def test_replicas_that_swap_nodes_between_scenarios_keep_one_node_each() -> None:
+    assert said(a_scenario("n1", "n2"), a_scenario("n2", "n1")) == [{"n1"}, {"n2"}]
 
 
-def test_a_landing_has_several_nodes_if_courses_differ() -> None:
-    assert said(a_course("n1", "n2"), a_course("n3", "n1"), a_course("n1", "n3")) == [{"n1"}, {"n2", "n3"}]
+def test_a_landing_has_several_nodes_if_scenarios_differ() -> None:
+    assert said(a_scenario("n1", "n2"), a_scenario("n3", "n1"), a_scenario("n1", "n3")) == [{"n1"}, {"n2", "n3"}]
 
 
 def test_pods_without_a_common_owner_are_not_interchangeable() -> None:
-    assert said(a_course("n1", "n2", owner=None), a_course("n2", "n1", owner=None)) == [{"n1", "n2"}, {"n1", "n2"}]
+    assert said(a_scenario("n1", "n2", owner=None), a_scenario("n2", "n1", owner=None)) == [{"n1", "n2"}, {"n1", "n2"}]
 
 
-def test_a_landing_records_the_course_in_which_its_replica_has_no_node() -> None:
-    main, other = a_course("n1", "n2"), a_course(NO_NODE, "n1")
+def test_a_landing_records_the_scenario_in_which_its_replica_has_no_node() -> None:
+    main, other = a_scenario("n1", "n2"), a_scenario(NO_NODE, "n1")
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless) == ({"n1"}, None)
     assert (second.nodes, second.homeless) == ({"n2"}, (other, other.displaced["shop/p0"]))
 
 
-def test_courses_match_the_replica_that_has_no_node() -> None:
-    main, other = a_course(NO_NODE, "n1"), a_course("n2", NO_NODE)
+def test_scenarios_match_the_replica_that_has_no_node() -> None:
+    main, other = a_scenario(NO_NODE, "n1"), a_scenario("n2", NO_NODE)
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless is not None) == (set(), True)
     assert (second.nodes, second.homeless) == ({"n1", "n2"}, None)
 
 
-def test_a_landing_includes_tied_nodes_and_the_cut_mark_of_every_course() -> None:
-    course = a_course("n1")
-    course.displaced["shop/p0"] = replace(course.displaced["shop/p0"], choices=("n1", "n4"), is_after_cut=True)
-    (landing,) = landings([a_course("n1"), course]).values()
+def test_a_landing_includes_the_tied_nodes_of_every_scenario() -> None:
+    scenario = a_scenario("n1")
+    scenario.displaced["shop/p0"] = replace(scenario.displaced["shop/p0"], choices=("n1", "n4"), is_after_cut=True)
+    (landing,) = landings([a_scenario("n1"), scenario]).values()
     assert (landing.nodes, landing.is_cut) == ({"n1", "n4"}, True)

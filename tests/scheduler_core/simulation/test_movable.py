@@ -1,8 +1,8 @@
-"""Tests that the number of movable pods equals a fresh count after every change."""
+"""Tests that the number of pods that a drain would move equals a fresh count after every change of the cluster."""
 
 from __future__ import annotations
 
-from scheduler_core.simulation.movable import MovableTally
+from scheduler_core.simulation.movable import MovableTally, movable_in_zone
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
@@ -26,3 +26,16 @@ def test_movable_pods_follow_the_rule_of_the_drain() -> None:
     )
     of_web = MovableTally(lambda pod: "" if pod.name == "web" else "not selected")
     assert (cluster.tally(MovableTally()).tolist(), cluster.tally(of_web).tolist()) == ([2], [1])
+
+
+def test_pods_with_a_required_spread_over_zones_count_as_those_that_must_stay_in_the_zone() -> None:
+    zone, host = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+    pods = (
+        a_pod("web").owned_by("ReplicaSet", "web").spread_over(zone),
+        a_pod("api").owned_by("ReplicaSet", "api").spread_over(zone, whenUnsatisfiable="ScheduleAnyway"),
+        a_pod("db").owned_by("StatefulSet", "db").spread_over(host),
+        a_pod("log").owned_by("DaemonSet", "log").spread_over(zone),
+    )
+    cluster = load_objects(manifests(a_node("a"), a_node("b"), *(pod.on("a") for pod in pods)))
+    assert movable_in_zone(cluster) == {"a": 1, "b": 0}
+    assert movable_in_zone(cluster, lambda pod: "not selected" if pod.name == "web" else "") == {"a": 0, "b": 0}

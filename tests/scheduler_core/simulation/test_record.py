@@ -1,4 +1,4 @@
-"""Tests the record of a cycle, which contains the decision of the cycle and the verdict of every plugin."""
+"""Tests the record of a scheduling cycle, which contains the cycle's decision and the verdict of every plugin."""
 
 from __future__ import annotations
 
@@ -59,4 +59,6 @@ def test_the_record_has_the_verdict_of_every_plugin_after_a_refusal() -> None:
 
 def test_a_running_pod_is_judged_as_if_it_were_scheduled_again() -> None:
     made = record("p", a_node("n1", cpu="2"), a_node("n2", cpu="1"), a_pod("p", "n1", cpu="2"))
-    assert (made.pod.node_name, made.result.node) == ("n1", "n1"), "its own requests must not count against it"
+    assert (made.pod.node_name, made.result.node) == ("n1", "n1"), (
+        "the requests of the running pod must not count as used"
+    )

@@ -21,7 +21,7 @@ from scheduler_core.testing.builders import NodeBuilder, PodBuilder, a_budget, a
 
 T0 = datetime(2026, 3, 4, 22, 0, tzinfo=UTC)
 ROUND = 60 + 180 + 30
-"""The seconds of one node with the default durations."""
+"""The seconds from the claim of a node to its release, with the default durations."""
 
 
 def at(seconds: float) -> datetime:
@@ -30,7 +30,8 @@ def at(seconds: float) -> datetime:
 
 @dataclass
 class TestRules:
-    """Rules that allow at most `limit` nodes at once, in the given order. A test may set further rules."""
+    """Rules that let at most `limit` nodes hold a claim at once; the nodes ask for it in the given order. A test may
+    set further rules."""
 
     __test__ = False
 
@@ -61,6 +62,13 @@ class TestRules:
 
     def next_closing(self, at: datetime) -> datetime | None:
         return next((each for each in self.closings if each >= at), None)
+
+
+class FewestMovesFirst(TestRules):
+    """Rules by which the node whose drain would now move the fewest pods is the first to ask for a claim."""
+
+    def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+        return sorted(super().line(waiting, at, movable), key=movable)
 
 
 def _obstacle(sentence: str) -> Obstacle | None:
@@ -106,6 +114,18 @@ def test_the_next_node_starts_after_drain_reboot_and_settling() -> None:
     assert (second.node, second.start, timeline.ends, timeline.left) == ("n2", at(ROUND + 5), at(2 * ROUND + 5), ())
 
 
+def test_the_count_of_movable_pods_follows_the_moves_of_the_roll_out() -> None:
+    big = [a_node("n1").offering(cpu="8"), a_node("n2").offering(cpu="8")]
+    full = a_node("n3").offering(cpu="2")
+    pods = [
+        a_replica(f"{node}-{number}", node)
+        for node, many in (("n1", 1), ("n2", 2), ("n3", 2))
+        for number in range(many)
+    ]
+    timeline = rollout(*big, full, *pods, nodes=["n1", "n2", "n3"], rules=FewestMovesFirst())
+    assert [(visit.node, visit.moves) for visit in timeline.visits] == [("n1", 1), ("n3", 2), ("n2", 3)]
+
+
 def test_the_measured_boot_time_of_a_node_is_used() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], durations=Durations(boot_of={"n2": 1000.0}))
     assert [(visit.end - visit.start).total_seconds() for visit in timeline.visits] == [ROUND, 60 + 1000 + 30]
@@ -119,7 +139,8 @@ def test_each_drain_starts_where_the_earlier_drain_ended() -> None:
 
 @pytest.mark.parametrize(("taint_key", "landing"), [("soft", "n3"), (None, "n2")])
 def test_the_soft_taint_keeps_pods_off_nodes_that_still_have_to_reboot(taint_key: str | None, landing: str) -> None:
-    """n3 does not reboot and is the fuller node. Without the taint the pod would prefer n2 and move twice."""
+    """n1 and n2 must reboot. n3 need not, but already has a pod. Without the taint the pod of n1 would prefer the empty
+    n2, and would be moved a second time when n2 reboots."""
     timeline = rollout(
         a_node("n1"),
         a_node("n2"),
@@ -176,7 +197,8 @@ def test_a_pod_that_fits_only_on_its_node_waits_for_the_reboot() -> None:
 
 
 def test_a_pod_that_never_finds_room_waits_until_the_end_of_the_roll_out() -> None:
-    """n2's pod, which has a higher priority, takes the room."""
+    """n1 and n2 have room for one pod each. n1 takes the pod of n2, which has a higher priority, and n2 stays cordoned,
+    so the pod of n1 finds no room."""
     timeline = rollout(
         a_node("n1"),
         a_node("n2").cordoned(),
@@ -238,7 +260,8 @@ def test_a_budget_is_refilled_when_the_replacement_lands() -> None:
 
 
 def test_a_pod_that_landed_counts_for_its_budget_again() -> None:
-    """p moves from n1 to n2. r waits for its node n3, so the budget stays used up, and p may not be evicted from n2."""
+    """The pod p moves from n1 to n2. The pod r can run only on n3, so it waits until n3 is back, and meanwhile uses up
+    the budget: p may not be evicted from n2."""
     budget = a_budget().selecting(app="web").allowing(1)
     blocked: dict[str, int] = {}
 
@@ -271,7 +294,7 @@ def test_a_refused_node_does_not_delay_other_nodes() -> None:
 
 
 def test_only_one_of_several_identical_replicas_is_tried_when_a_node_returns() -> None:
-    """n3 comes back first. It is too small for any of the four pods of n1."""
+    """n3 comes back first. n3 is too small for any of the four pods of n1."""
     tries: list[str] = []
 
     class Counting(Scheduler):

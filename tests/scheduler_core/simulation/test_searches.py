@@ -1,5 +1,6 @@
-"""Tests drains that are simulated from many starts of a sampling scheduler's search. No possible landing is missing,
-and only certain results are reported as certain."""
+"""Tests drains whose scheduler checks only a part of the nodes. The forecast simulates many possible starts of the
+scheduler's search: it misses no node that a pod may get, and calls a pod's node certain only if every start gives this
+node."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ import pytest
 from scheduler_core.config.configuration import Configuration, ExtenderSettings
 from scheduler_core.cycle import Scheduler
 from scheduler_core.sampling import Search
-from scheduler_core.simulation.courses import Course, follow
-from scheduler_core.simulation.drain import _first_course, most_searches, run_drain, simulate_drain
+from scheduler_core.simulation.drain import _first_scenario, most_searches, run_drain, simulate_drain
 from scheduler_core.simulation.evicted.replacements import moves_all
 from scheduler_core.simulation.forecast import Forecast, Outcome
+from scheduler_core.simulation.scenarios import Scenario, follow
 from scheduler_core.simulation.searches import MOST_SEARCHES, Likely, after_others, possible_searches
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -61,38 +62,38 @@ def drawn_cluster(seed: int) -> Snapshot:
     return load_objects([*nodes, *loads(count, "1"), *mine, *budgets])
 
 
-def courses_of(snapshot: Snapshot, most: int) -> list[Course]:
+def scenarios_of(snapshot: Snapshot, most: int) -> list[Scenario]:
     scheduler = Scheduler()
-    first = _first_course(snapshot, ["n0000"], scheduler, moves_all, with_pending=False)
+    first = _first_scenario(snapshot, ["n0000"], scheduler, moves_all, with_pending=False)
     first.searches = possible_searches(snapshot, scheduler, most)
     return follow(first, max(most, len(first.searches)))
 
 
 @pytest.mark.parametrize("most", [MOST_SEARCHES, 8])
 @pytest.mark.parametrize("seed", range(8))
-def test_the_weights_of_all_courses_add_up_to_one(seed: int, most: int) -> None:
-    courses = courses_of(drawn_cluster(seed), most)
-    assert sum(course.weight for course in courses) == pytest.approx(1.0)
-    assert [course.is_main for course in courses].count(True) == 1
-    assert len(courses) <= most
+def test_the_weights_of_all_scenarios_add_up_to_one(seed: int, most: int) -> None:
+    scenarios = scenarios_of(drawn_cluster(seed), most)
+    assert sum(scenario.weight for scenario in scenarios) == pytest.approx(1.0)
+    assert [scenario.is_main for scenario in scenarios].count(True) == 1
+    assert len(scenarios) <= most
 
 
-def test_a_course_keeps_no_columns_for_a_pod_that_landed() -> None:
-    """Otherwise 160 courses with a hundred pods each would keep that many copies of the cluster's columns."""
-    courses = courses_of(drawn_cluster(3), MOST_SEARCHES)
-    landed = [each for course in courses for each in course.displaced.values() if each.landed]
+def test_a_scenario_keeps_no_columns_for_a_pod_that_landed() -> None:
+    """Otherwise 160 scenarios with a hundred pods each would keep that many copies of the cluster's columns."""
+    scenarios = scenarios_of(drawn_cluster(3), MOST_SEARCHES)
+    landed = [each for scenario in scenarios for each in scenario.displaced.values() if each.landed]
     assert landed
     assert all(each.result is not None and each.result.table is None and each.result.state is None for each in landed)
 
 
-def test_the_main_course_reports_scores() -> None:
+def test_the_main_scenario_reports_scores() -> None:
     made = simulate_drain(drawn_cluster(3), ["n0000"], made_at="")[0]
     assert any(pod.score is not None and pod.runner_up is not None for pod in made.pods)
 
 
-def test_a_tie_is_reported_even_if_each_course_has_one_search() -> None:
-    """`b` fits equally well on two nodes, and `c` fits on one of them only. Three earlier pods divide the searches, so
-    that each course has one search."""
+def test_a_tie_is_reported_even_if_each_scenario_has_one_search() -> None:
+    """`b` fits equally well on two nodes, and `c` fits on only one of these nodes. Three earlier pods divide the
+    searches, so that each scenario has one search."""
     nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
     before = [a_pod(f"a{n}", "n0000", cpu="200m", app=f"a{n}", nodeSelector={"two": "False"}) for n in range(3)]
     of_two = {"nodeSelector": {"two": "True"}}
@@ -116,10 +117,10 @@ def test_a_pod_that_rarely_finds_no_room_moves_with_a_note() -> None:
     assert pod.sentence.endswith("; in 1 % of cases it finds no room")
 
 
-def test_a_pod_that_often_finds_no_room_is_pending_with_the_share_of_cases() -> None:
+def test_a_pod_that_often_finds_no_room_is_reported_as_pending() -> None:
     (pod,) = [pod for pod in forecast(a_race(40)).pods if pod.name == "big"]
     assert pod.outcome is Outcome.PENDING
-    assert "% of cases" in pod.sentence or pod.sentence.startswith("finds room in some courses")
+    assert "% of cases" in pod.sentence or pod.sentence.startswith("finds room in some scenarios")
 
 
 @pytest.mark.parametrize(("others", "is_open"), [(99, False), (130, True)])
@@ -157,7 +158,7 @@ def test_a_drain_calls_an_extender_few_times() -> None:
     Refusing.asked = 0
     searches = possible_searches(snapshot, scheduler)
     (pod,) = (
-        run_drain(snapshot, ["n0000"], scheduler, with_details=False, searches=searches, most_courses=8)
+        run_drain(snapshot, ["n0000"], scheduler, with_details=False, searches=searches, most_scenarios=8)
         .forecasts[0]
         .pods
     )
@@ -170,11 +171,12 @@ def test_a_drain_calls_an_extender_few_times() -> None:
     ("extenders", "parallelism", "most", "counts"),
     [(0, 16, None, False), (0, 16, 20, True), (1, 16, None, False), (1, 16, 20, False), (0, 3, None, False)],
 )
-def test_all_starts_are_counted_if_few_searches_are_followed_without_extenders(
+def test_few_searches_are_completed_by_a_count_of_all_starts(
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
-    """With extenders, only eight searches are followed. But then all starts cannot be counted, because an extender
-    refuses nodes after a search has stopped. With three workers, 158 searches are followed, which are not few."""
+    """If a forecast simulates only a few searches, it counts all starts in addition. It cannot do so with an extender,
+    because an extender refuses nodes after a search has stopped. With three workers it simulates 158 searches, which
+    are not few."""
     given: list[bool] = []
 
     def run_drain(*_: Any, counts_any_start: bool, **__: Any) -> SimpleNamespace:
@@ -186,11 +188,11 @@ def test_all_starts_are_counted_if_few_searches_are_followed_without_extenders(
     settings: Mapping[str, Any] = {"urlPrefix": "http://x", "filterVerb": "filter", "nodeCacheCapable": True}
     configuration = Configuration.from_mapping({"extenders": [settings] * extenders, "parallelism": parallelism})
     snapshot = load_objects([*(a_node(f"n{n:04}", cpu="8") for n in range(200)), *loads(200), a_pod("p", "n0000")])
-    simulate_drain(snapshot, ["n0000"], made_at="", configuration=configuration, most_courses=most)
+    simulate_drain(snapshot, ["n0000"], made_at="", configuration=configuration, most_scenarios=most)
     assert given == [counts]
 
 
-def test_a_landing_is_marked_if_an_order_of_pods_was_not_simulated() -> None:
+def test_a_forecast_is_marked_as_incomplete_if_it_did_not_simulate_every_order_of_pods() -> None:
     """Only one search is followed, because the start and the node order are known and there is one worker. It is
     unknown which pod of three StatefulSets ends first."""
     names = [f"n{number:04}" for number in range(150)]
@@ -213,14 +215,14 @@ def test_a_drain_of_a_large_cluster_stays_within_the_limit_of_searches(monkeypat
     monkeypatch.setattr("scheduler_core.simulation.drain._SEARCHES_TIMES_NODES", 0)
     cluster = [*(a_node(f"n{number:03}") for number in range(130)), *(a_pod(f"web-{n}", "n000") for n in range(2))]
     (forecast,) = simulate_drain(load_objects(cluster), ["n000"], made_at="")
-    assert 1 < forecast.courses <= 32
+    assert 1 < forecast.scenarios <= 32
 
 
 def numbered(count: int, **more: Any) -> tuple[Likely, ...]:
     return tuple(Likely(Search(5), 1.0 / count, number, Search(50), **more) for number in range(1, count + 1))
 
 
-def test_other_pods_move_the_start_by_learned_strides() -> None:
+def test_other_pods_move_the_start_as_far_as_observed_cycles_did() -> None:
     after = after_others(numbered(2000, others=0.5, strides=(100, 110)), "default/mine", 1.0)
     starts = Counter(each.search.start for each in after)
     assert 0.6 < starts[5] / 2000 < 0.73  # two of three: none comes
@@ -230,7 +232,7 @@ def test_other_pods_move_the_start_by_learned_strides() -> None:
     assert sum(each.weight for each in after) == pytest.approx(1.0)
 
 
-def test_other_pods_with_unknown_strides_make_the_start_unknown() -> None:
+def test_other_pods_make_the_start_unknown_if_no_cycle_was_observed() -> None:
     assert {each.search.start for each in after_others(numbered(200, others=1.0), "default/mine", 1.0)} == {5, 50}
     assert {
         each.search.start for each in after_others(numbered(50, others=1e9, strides=(1,)), "default/mine", 1.0)

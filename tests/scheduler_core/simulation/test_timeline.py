@@ -1,4 +1,4 @@
-"""Tests the figures of a roll-out, which are counted from its visits, moves and waits."""
+"""Tests the figures of a simulated roll-out: nodes down at once, moves of pods, and waits."""
 
 from __future__ import annotations
 
@@ -27,11 +27,15 @@ def a_visit(node: str, start: float, end: float, *, undone: str = "") -> Visit:
 @pytest.mark.parametrize(
     ("visits", "most"),
     [
-        pytest.param([], 0, id="no node"),
+        pytest.param([], 0, id="no node goes down"),
         pytest.param(
-            [a_visit("a", 0, 10), a_visit("b", 10, 20)], 1, id="one begins at the instant when the other ends"
+            [a_visit("a", 0, 10), a_visit("b", 10, 20)], 1, id="one node goes down at the moment when another returns"
         ),
-        pytest.param([a_visit("a", 0, 10), a_visit("b", 9, 20), a_visit("c", 9, 30)], 3, id="three overlap"),
+        pytest.param(
+            [a_visit("a", 0, 10), a_visit("b", 9, 20), a_visit("c", 9, 30)],
+            3,
+            id="three nodes are down at the same time",
+        ),
     ],
 )
 def test_a_timeline_counts_the_most_nodes_down_at_once(visits: list[Visit], most: int) -> None:
@@ -62,7 +66,7 @@ def test_pods_that_wait_for_the_reboot_of_their_node_are_not_pending() -> None:
     assert (timeline.pending, timeline.pending_seconds) == ((wait, endless), 30 + 50)
 
 
-def test_an_undone_visit_does_not_count_as_a_reboot() -> None:
+def test_an_undone_drain_does_not_count_as_a_reboot() -> None:
     undone, done = a_visit("a", 0, 10, undone="the window closed"), a_visit("a", 20, 30)
     timeline = Timeline(begins=T0, ends=at(30), nodes=("a",), visits=(undone, done))
     assert (timeline.reboots, timeline.undone) == ((done,), (undone,))

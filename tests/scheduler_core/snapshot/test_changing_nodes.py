@@ -68,7 +68,7 @@ class Branch(NamedTuple):
 
 
 def went_on(branch: Branch, drawn: st.DataObject, number: int) -> Branch:
-    """Derives another snapshot by a random change."""
+    """Derives a further snapshot by a random change."""
     held = sorted(branch.nodes)
     what = drawn.draw(st.sampled_from(("add", "place", "remove", "replace") if held else ("add",)))
     if what == "place":
@@ -123,7 +123,7 @@ def test_a_snapshot_with_changed_nodes_equals_a_loaded_snapshot(
             branch.is_equal_to_one_read_anew(pending)
 
 
-def test_the_size_of_an_image_comes_from_the_first_node_that_still_has_the_image() -> None:
+def test_the_first_remaining_node_with_an_image_determines_its_size() -> None:
     sizes = {"n0": 10, "n1": 20, "n2": 30}
     made = [a_node(name).with_image("app:1", size_bytes=size) for name, size in sizes.items()]
     snapshot = load_objects(manifests(made))
@@ -173,7 +173,7 @@ DERIVATIONS: dict[str, Callable[[Snapshot], Snapshot]] = {
 
 @pytest.mark.parametrize("derive", DERIVATIONS.values(), ids=DERIVATIONS)
 def test_a_derived_snapshot_takes_no_more_memory_in_a_larger_cluster(derive: Callable[[Snapshot], Snapshot]) -> None:
-    """Detects a copy of any structure with an entry for each node, pod or image."""
+    """The test detects a copy of any structure that has an entry for each node, pod or image."""
 
     def bytes_for(snapshot: Snapshot) -> int:
         derive(snapshot)  # what is made once for all derivations is there
@@ -202,7 +202,7 @@ def test_the_columns_are_computed_once_for_many_changes(monkeypatch: pytest.Monk
     assert len(made) <= 1
 
 
-def test_a_snapshot_does_not_see_later_changes_of_the_list_of_added_nodes() -> None:
+def test_a_snapshot_keeps_its_own_list_of_added_nodes() -> None:
     batch = [node_from_manifest(each) for each in manifests([a_node("b"), a_node("c")])]
     snapshot = load_objects(manifests([a_node("a")])).with_nodes_added(batch)
     batch.clear()

@@ -108,7 +108,7 @@ def test_without_pending_pods_no_node_is_needed() -> None:
     ],
     ids=["too large", "another kind of node"],
 )
-def test_the_answer_has_the_refusal_of_the_new_node_if_none_helps(stranger: Json, plugin: str, reason: str) -> None:
+def test_the_answer_says_why_a_new_node_refuses_the_pod(stranger: Json, plugin: str, reason: str) -> None:
     snapshot, waiting = full(stranger)
     found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
     (verdict,) = found.best.refused.values()
@@ -116,7 +116,7 @@ def test_the_answer_has_the_refusal_of_the_new_node_if_none_helps(stranger: Json
     assert (verdict.plugin, verdict.reasons) == (plugin, (reason,))
 
 
-def test_a_hopeless_pod_does_not_change_how_many_nodes_other_pods_need() -> None:
+def test_a_pod_that_no_node_can_hold_does_not_raise_the_number_of_nodes() -> None:
     snapshot, waiting = full(pod("big", "5"), pod("a"), pod("b"))
     found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
     assert (found.best.count, len(found.best.placed), found.is_enough, found.helps) == (2, 2, False, True)

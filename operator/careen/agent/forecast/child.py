@@ -1,4 +1,4 @@
-"""The process that computes one forecast: `python -m careen.agent.forecast.child`, request on stdin, answer on stdout.
+"""The process that computes one forecast: `python -m careen.agent.forecast.child`, request on stdin, result on stdout.
 
 A separate process keeps numpy and a whole cluster's lists out of the agent, which runs on every node all day. It limits
 its own memory and raises its OOM score, so that the kernel kills it before the agent.
@@ -50,7 +50,7 @@ _NEEDED = (
 
 
 def main() -> int:
-    """Reads the request and prints the answer: `{"forecasts": […]}`, `{"unknown": sentence}`, or for an invalid request
+    """Reads the request and prints the result: `{"forecasts": […]}`, `{"unknown": sentence}`, or for an invalid request
     `{"mistake": sentence}`."""
     if sys.argv[1:2] == [AHEAD]:
         _get_ready(int(sys.argv[2]))
@@ -100,14 +100,13 @@ def _be_small(memory_bytes: int) -> None:
 
 
 def _go_first() -> None:
-    """Makes the kernel kill this process, and not the agent, if the container reaches its memory limit in spite of this
-    process's own limit."""
+    """Makes the kernel kill this process instead of the agent if the container reaches its memory limit."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def _die_with_parent() -> None:
-    """Makes the kernel end this process when the agent ends, because then nothing waits for its answer. This works on
+    """Makes the kernel end this process when the agent ends, because then nothing waits for the forecast. This works on
     Linux only; elsewhere the deadline ends the process."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -152,7 +151,9 @@ def _answer(order: ForecastRequest) -> dict[str, Any]:
             more = nodes_asked(order, snapshot, configuration, version, stays)
         except NoTemplateError as error:
             return {"mistake": f"--with-nodes: {error}"}
-    unread = [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
+    unread = [
+        f"the forecast leaves out an object that could not be read: {problem}" for problem in snapshot.problems[:5]
+    ]
     mappings = [forecast.to_mapping() for forecast in made]
     for mapping in mappings:
         mapping["notes"] = [*mapping["notes"], *more.get("notes", ()), *([note] if note else []), *unread]
@@ -172,12 +173,12 @@ def _rule_of(selector: str) -> StaysBecause:
 def _learnt_searches(
     learnt: object, snapshot: Snapshot, configuration: Configuration | None, version: str
 ) -> tuple[Likely, ...] | None:
-    """Returns the orders in which the scheduler may search the nodes, as a shadow has learned them. Returns None if the
-    dump does not come from such a shadow."""
+    """Returns the orders in which kube-scheduler may next search the nodes. `careen shadow` learns them and stores them
+    in its dumps. Returns None for a dump without them."""
     if learnt is None:
         return None
     from scheduler_core.cycle import Scheduler
-    from scheduler_core.learning.kept_belief import learnt_searches
+    from scheduler_core.learning.stored_estimate import learnt_searches
     from scheduler_core.simulation.drain import most_searches
 
     return learnt_searches(learnt, snapshot, Scheduler(configuration, version), most_searches(len(snapshot.nodes)))
@@ -233,24 +234,24 @@ def supported(version: str) -> tuple[str, str]:
 
 
 class _NoConfigurationError(Exception):
-    """The text is not a valid scheduler configuration. The agent checks short texts earlier, when it reads its
-    settings."""
+    """The text is not a valid KubeSchedulerConfiguration. The agent finds most errors when it reads its settings, but
+    it does not check a very long text there."""
 
 
 def _configuration(order: ForecastRequest) -> Configuration:
     from careen.settings import yaml_text
-    from careen.settings.scheduler_config import told
+    from careen.settings.scheduler_config import one_line
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.config.fields import ConfigurationError
 
     try:
         return Configuration.from_mapping(yaml_text.load(order.scheduler_config), may_name_files=order.may_name_files)
     except ConfigurationError as error:
-        raise _NoConfigurationError(told(error)) from None
+        raise _NoConfigurationError(one_line(error)) from None
     except yaml_text.BadYaml as error:
         raise _NoConfigurationError(str(error)) from None
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError):
-        raise _NoConfigurationError("it has another structure") from None
+        raise _NoConfigurationError("the fields do not have the expected structure") from None
 
 
 def _run() -> NoReturn:

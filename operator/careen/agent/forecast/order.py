@@ -1,5 +1,5 @@
-"""The request to a forecast's child process, which reads it from its standard input. This module is separate from the
-child, so that the caller loads none of the child's modules."""
+"""Defines the request that a forecast's child process reads from its standard input. The parent imports this module
+instead of the child's modules, which need much memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from scheduler_core.values import Value
 
 AHEAD = "--ahead"
-"""The argument of a child that is started before its request. The child's memory limit in bytes follows."""
+"""The first argument of a child that starts before its request is known. The second argument is the child's memory
+limit in bytes."""
 
 
 class NodesToAdd(Value):
@@ -24,7 +25,7 @@ class ForecastRequest(Value, kw_only=True):
     """The nodes to drain, and the source of the cluster's state: the API server or a file."""
 
     nodes: tuple[str, ...]
-    """The nodes to drain together: none of them receives pods of another."""
+    """The nodes to drain at the same time. No pod of one of these nodes moves to another of them."""
     kubeconfig: str
     memory_bytes: int
     scheduler_config: str
@@ -34,17 +35,20 @@ class ForecastRequest(Value, kw_only=True):
     context: str = ""
     """The kubeconfig's context; empty for its current context."""
     dump: str = ""
-    """Path of a file of `careen snapshot`, to be read instead of the API server."""
+    """Path of a file that `careen snapshot` wrote. If it is given, the child reads the file instead of the API
+    server."""
     drain_pod_selector: str = ""
-    """The drain evicts only pods that match; empty: all pods that a drain moves."""
+    """The label selector of the pods that the drain evicts. If it is empty, the drain evicts pods whatever their
+    labels."""
     more_nodes: NodesToAdd | None = None
-    """The nodes to add in the simulation, for the pods that find no room."""
+    """The nodes that the simulation adds to the cluster for pods that find no room."""
     suggests_nodes: bool = False
-    """Whether to search for nodes that would take the pods without room. This takes time: only commands ask for it."""
+    """Whether to search for additional nodes on which the pods that find no room would fit. Only commands request this
+    search, because it is slow."""
 
     @property
     def wants_more_memory(self) -> str:
-        """The sentence that says that the simulation needs more memory than its limit."""
+        """The error message for a simulation that needs more memory than its limit."""
         return (
             f"the simulation needs more than {self.memory_bytes // 2**20} MiB: raise --forecast-memory and "
             "the container's limit"

@@ -37,8 +37,8 @@ class OwnPod(Value):
 
 
 class Judged(Value):
-    """The result of the check. A `refusal` ends the start, a `remark` is logged. Both are empty if the DaemonSet is the
-    agents' own."""
+    """The result of the check. With a `refusal` the agent does not start; a `remark` is logged. Both are empty if the
+    DaemonSet is the agents' own."""
 
     refusal: str = ""
     remark: str = ""
@@ -47,7 +47,8 @@ class Judged(Value):
 async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
     """Checks the DaemonSet that the settings name. Raises `ClusterError` if the server gives no answer.
 
-    `is_given` says that a person gave both flags. `pod` is None if this process does not run in a pod.
+    `is_given` says that a person gave both --ds-namespace and --ds-name. `pod` is None if this process does not run in
+    a pod.
     """
     if pod is None and is_given:
         return Judged()  # without the DaemonSet every refusal names that cause anyway
@@ -61,8 +62,8 @@ async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPo
         )
     if pod and not own and not is_given:
         return Judged(
-            refusal=f"the DaemonSet of this agent is unknown from pod {pod.namespace}/{pod.name}, and "
-            "--ds-namespace and --ds-name are not both given. Give them, or set POD_NAME"
+            refusal=f"cannot tell which DaemonSet controls pod {pod.namespace}/{pod.name} of this agent. Give both "
+            "--ds-namespace and --ds-name, or set POD_NAME"
         )
     if not await _is_there(api, named, annotation):
         return Judged(

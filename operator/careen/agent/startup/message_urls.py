@@ -24,10 +24,10 @@ async def judge(resolved: Resolved) -> None:
     where, files = resolved.origins["notify_url"].where, resolved.origins["notify_url_file"].where
     found = notification_files.read(settings.notify_url_file)
     for sentence in found.unread:
-        _LOG.warning("%s: %s; messages go there as soon as it can be read", files, sentence)
+        _LOG.warning("%s: %s; its receivers get messages as soon as the agent can read it", files, sentence)
     for target in found.targets:
         if target.remark:
-            _LOG.warning("%s: a URL in it %s", files, target.remark)
+            _LOG.warning("%s: a URL in this file %s", files, target.remark)
     problems = [f"{files}: {sentence}" for sentence in found.refused]
     for given, targets in ((where, settings.notify_url), (files, found.targets)):
         problems += [_sentence(given, outcome) for outcome in await refusals(targets, seconds=_JUDGE_SECONDS)]
@@ -36,7 +36,7 @@ async def judge(resolved: Resolved) -> None:
 
 
 async def tell(resolved: Resolved) -> None:
-    """Checks settings that the agent already uses. Only logs the problems."""
+    """Checks the receivers of messages in settings that the agent already uses. Only logs the problems."""
     try:
         await judge(resolved)
     except BadSettings as error:

@@ -1,10 +1,10 @@
-"""Reviews the agent's rights when it starts, before a missing right causes a failure, and reports each missing right
-once.
+"""Reviews the agent's rights when it starts, before a missing right causes a failure. Reports each missing right once.
 
-With kured's own roles the agent switches off the features whose rights these roles lack, because kured works without
-them. It then sends no such requests and uses a fallback. With other roles a missing right is a mistake, so protections
-stay on and the node waits. The agent keeps trying, so that it notices a right that is granted later. The same holds for
-a feature that a person has configured.
+kured works with fewer rights. So with kured's own roles the agent switches off the features whose rights are missing:
+it does not send the requests that the server would deny, and uses a fallback.
+
+With other roles a missing right is a mistake. The feature stays on, the node waits, and the agent tries again, so that
+it notices a right that is granted later. A feature that a person has configured stays on in any case.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ UNKNOWN_SECONDS = 60.0
 
 _DOES_WITHOUT: dict[OptionalRight, str] = {
     OptionalRight.SETTINGS: "the agent reads no ConfigMap: its settings come only from flags and environment",
-    OptionalRight.FOLLOWING: "a change of the ConfigMap counts from the agent's next start",
+    OptionalRight.FOLLOWING: "a change of the ConfigMap takes effect only at the agent's next start",
     OptionalRight.PATCH: "the agent writes claims into the lock by an update of the whole DaemonSet, as kured does",
-    OptionalRight.NODES: "the agent reads each Node by itself, and a Node without an agent does not count as down",
+    OptionalRight.NODES: "the agent reads the Nodes one by one, and a Node without an agent does not count as down",
     OptionalRight.COORDINATORS: "the agent looks for another coordinator only at kube-system/kured",
-    OptionalRight.OWNERS: "after a reboot a node does not wait for its pods' owners, and does not check whether they "
-    "bind pods to it",
+    OptionalRight.OWNERS: "after a reboot the agent does not wait until the pods' owners are healthy, and does not "
+    "check whether they bind pods to the node",
     OptionalRight.EVENTS: "the agent posts no Events in that namespace; its log has the same messages",
     OptionalRight.FORECAST: "the agent makes no forecasts; it still tries each eviction as a dry run before it moves "
     "a pod",
 }
 
 _PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING})
-"""Features that protect nothing: without their rights the agent switches them off under any roles. It switches off
-other features only under kured's roles."""
+"""Features that do not protect workloads. The agent switches them off without their rights, whatever the roles are. It
+switches off other features only with kured's roles."""
 
 _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRight.OWNERS, "budget": OptionalRight.NODES}
-"""The feature that each of these settings requests."""
+"""The optional feature that a setting requests, by the setting's field name."""
 
 
 def asked_for_by(origins: Mapping[str, Supplied]) -> frozenset[OptionalRight]:
@@ -105,8 +105,8 @@ class Rights:
         self._switch_off()
 
     def tell(self, *, besides: Collection[OptionalRight] = ()) -> None:
-        """Logs each missing right once and sets the metric. `besides` are features to leave out, because the settings
-        do not use them or because they are reported later."""
+        """Logs each missing right once and sets the metric. Leaves out the features in `besides`, because the settings
+        do not use them or a later call reports them."""
         missing = [right for right in self._missing or () if right.part not in besides]
         self._metrics.missing_rights.labels(self._node).set(len(missing))
         self._log([right for right in missing if right not in self._told])
@@ -129,7 +129,7 @@ class Rights:
 
         def why(request: Request) -> str:
             right = next((right for right in off if right.is_asked_by(request)), None)
-            return f"the right to {right.title} is missing" if right else ""
+            return f"the agent lacks the right to {right.title}" if right else ""
 
         self._api.withheld = why
 

@@ -1,8 +1,8 @@
-"""Starts an agent: finds its lock and its settings, and decides what to do if it cannot read them.
+"""Starts an agent: finds its lock, then its settings.
 
-If it cannot, an agent without a claim ends or waits for the API server's answer. A node with a claim is cordoned, and
-the other nodes wait for it. So its agent begins nothing new, but releases the claim with the settings that were stored
-with it.
+If the lock or the settings cannot be read, an agent without a claim ends or waits. A node with a claim is cordoned, and
+the other nodes wait for it. So its agent finishes the claim with the settings that it stored with the claim, and takes
+no new claim.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 @dataclass(kw_only=True)
 class Start:
-    """Reads first the lock, then the settings. Keeps the problems that it finds."""
+    """Reads the lock first and then the settings, and keeps the problems that it finds."""
 
     given: Invocation
     basics: Settings
@@ -104,15 +104,17 @@ class Start:
         """
         named, began, tries = self._lock_place, self.clock.monotonic(), 0
         while True:
-            self.heartbeat.expect_within(120.0, f"checking whose lock {named} carries")
+            self.heartbeat.expect_within(120.0, f"checking whether {named} carries the agents' own lock")
             try:
                 judged = await self._judge_lock()
                 claim = await self._claim() if judged.refusal else None
             except ClusterError as error:
-                _LOG.warning("cannot tell yet whose lock %s carries, so the agent waits: %s", named, error)
+                _LOG.warning(
+                    "cannot tell yet whether %s carries the agents' own lock, so the agent waits: %s", named, error
+                )
                 claim = await self._claim_after_patience(began)
                 if claim is not None:
-                    self._do_without_lock(claim, f"cannot tell whose lock {named} carries: {error}")
+                    self._do_without_lock(claim, f"cannot tell whether {named} carries the agents' own lock: {error}")
                     return
                 await self._review_rights_after(error)
                 tries += 1
@@ -151,17 +153,17 @@ class Start:
             try:
                 judged = await self._judge_lock()
             except ClusterError as error:
-                _LOG.info("still cannot tell whose lock %s carries: %s", self._lock_place, error)
+                _LOG.info("still cannot tell whether %s carries the agents' own lock: %s", self._lock_place, error)
                 continue
             if not judged.refusal:
                 self.lock_problem = ""
-                _LOG.info("%s carries the agents' own lock", self._lock_place)
+                _LOG.info("the agents' own lock is on %s: the agent works normally again", self._lock_place)
                 self.show_settings(live)
                 then()
 
     async def first_settings(self) -> LiveSettings:
-        """Waits until the ConfigMap is read, because its windows and gates must apply from the first turn on. Returns
-        the settings."""
+        """Waits until the ConfigMap is read, because the windows and gates that it configures must apply from the first
+        round of the agent's loop on. Returns the settings."""
         name, began, tries = self.config_map, self.clock.monotonic(), 0
         while True:
             self.heartbeat.expect_within(120.0, f"reading ConfigMap {name}")
@@ -183,8 +185,8 @@ class Start:
             return live
 
     async def review_rights(self) -> None:
-        """Reviews the rights before the agent needs the first of them. A right of a feature that the settings may not
-        use is reported later, when the settings are known."""
+        """Reviews the rights before the agent needs the first of them. Reports missing rights of the forecast later,
+        when the settings show whether the forecast is used."""
         self.heartbeat.expect_within(120.0, "asking which rights the agent has")
         await self.rights.review()
         self.rights.tell(besides=(OptionalRight.FORECAST,))
@@ -217,7 +219,7 @@ class Start:
 
     async def _judge_messages(self, live: LiveSettings) -> None:
         """Checks the receivers of messages. On a node with a claim it only logs bad URLs, because no decision depends
-        on messages. If it refused the settings, the agent would use the stored settings until its end."""
+        on messages."""
         try:
             await message_urls.judge(live.resolved)
         except BadSettings as error:
@@ -268,8 +270,8 @@ class Start:
         return claim_of(node) if node else None
 
     async def _claim_after_patience(self, began: float) -> RecordedClaim | None:
-        """Returns the claim once the start has waited long enough. Returns None before that, or if the Node cannot be
-        read."""
+        """Once the agent has waited for its lock or settings for PATIENCE_SECONDS since `began`, returns the claim in
+        the record of its Node. Returns None before that, or if the Node cannot be read."""
         if self.clock.monotonic() - began < PATIENCE_SECONDS:
             return None
         try:
@@ -280,8 +282,9 @@ class Start:
     def policy_of(self, live: LiveSettings) -> Policy:
         """Returns the policy for decisions.
 
-        While the lock may be the wrong one, the node begins nothing new and finishes no drain. A forecast that no
-        setting requests is switched off if its rights are missing.
+        While the lock may be the wrong one, the node takes no new claim, and does not reboot after a drain that it has
+        begun. If the rights for a forecast are missing and no setting requests the forecast, the policy has no
+        forecast.
         """
         policy = live.policy
         if OptionalRight.FORECAST in self.rights.without - asked_for_by(live.resolved.origins):
@@ -292,7 +295,7 @@ class Start:
         return replace(policy, settings_problem="; ".join(problems), are_settings_whole=False)
 
     def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
-        """Shows in the metric and in the readiness whether the agent uses its settings and its lock.
+        """Sets the metric and the readiness of the agent: whether it uses its settings and its lock.
 
         An agent without its lock or with older settings is not ready, so that a roll-out of the DaemonSet stops.
         """

@@ -44,8 +44,8 @@ class Metrics:
         self._phase = Gauge("careen_phase", "1 for the phase the node is in.", ["node", "phase"], registry=registry)
         self._phase_since = Gauge(
             "careen_phase_since_seconds",
-            "Since when the node is in its phase, by the Node's annotation; without one, when this process "
-            "first saw it (unix time).",
+            "Since when the node is in its phase (unix time): from the Node's annotation if it has one, otherwise "
+            "since this process first saw the phase.",
             ["node"],
             registry=registry,
         )
@@ -54,7 +54,7 @@ class Metrics:
         )
         self._refused_longest = Gauge(
             "careen_refused_longest_seconds",
-            "For how long a gate may refuse before people want to know (`longest` of --blocking-pods).",
+            "How long a gate may refuse before an alert should fire (`longest` of --blocking-pods), in seconds.",
             ["node", "gate", "code"],
             registry=registry,
         )
@@ -102,7 +102,7 @@ class Metrics:
             "careen_changes_of_mind", "How often the reason changed to this code.", ["node", "code"], registry=registry
         )
         self.forecasts = Counter(
-            "careen_forecasts", "Forecasts made, by result: made, unknown.", ["node", "result"], registry=registry
+            "careen_forecasts", "Forecasts by result: made, unknown.", ["node", "result"], registry=registry
         )
         self.forecast_seconds = Histogram(
             "careen_forecast_seconds",
@@ -119,15 +119,15 @@ class Metrics:
         )
         self.forecast_pods = Counter(
             "careen_forecast_pods",
-            "Evicted pods with a forecast landing, by where their replacements went: hit, miss; superseded if the "
-            "forecast does not cover it. Sampled: kube-scheduler examined only a part of the nodes, and the forecast "
-            "set contains the landing in 95 of 100 cases.",
+            "Evicted pods by whether their replacement runs on a forecast node: hit, miss, or superseded if the "
+            "forecast does not cover it. sampled=true: kube-scheduler examined only a part of the nodes, and 95 of "
+            "100 such pods should be hits.",
             ["node", "result", "sampled"],
             registry=registry,
         )
         self.forecast_first = Counter(
             "careen_forecast_first",
-            "Pods of careen_forecast_pods, by whether they went to the first node of the forecast: hit, miss.",
+            "Hits and misses of careen_forecast_pods, by whether the pod runs on the first forecast node: hit, miss.",
             ["node", "result", "sampled"],
             registry=registry,
         )
@@ -161,7 +161,7 @@ class Metrics:
         )
         self._self_test_problems = Gauge(
             "careen_self_test_problems",
-            "How many problems the host has: sentinel and boot id at the start, the reboot method as last tested.",
+            "How many problems would prevent a reboot: sentinel and boot id at the start, and the last self-test.",
             ["node"],
             registry=registry,
         )
@@ -199,8 +199,8 @@ class Metrics:
                 self.messages.labels(self._node, service, result)
 
     def show_need(self, need: Need) -> None:
-        """Shows the sentinel's answer. If it is unknown, kured's gauge keeps its value, because that gauge has no third
-        value."""
+        """Shows whether the host needs a reboot. If that is unknown, kured's gauge keeps its value, because it has no
+        third value."""
         if need.answer is not NeedAnswer.UNKNOWN:
             self._required.labels(self._node).set(need.answer is NeedAnswer.YES)
         self._need_unknown.labels(self._node).set(need.answer is NeedAnswer.UNKNOWN)
@@ -213,8 +213,8 @@ class Metrics:
             self._need_since.labels(self._node).set(since)
 
     def show_phase(self, phase: Phase, *, at: float, recorded: float | None = None) -> None:
-        """Shows the node's phase and when it began. `recorded` is that instant according to the Node, so it survives
-        the process. Without `recorded`, the phase began at the `at` of the first call with this phase."""
+        """Shows the node's phase and when it began. The Node's record gives that time as `recorded`, so it survives a
+        restart of the process. Without `recorded`, the phase counts from `at` of the first call with this phase."""
         if phase is not self._shown_phase:
             for each in Phase:
                 self._phase.labels(self._node, each.value).set(each is phase)
@@ -237,8 +237,8 @@ class Metrics:
             self._refused.labels(*labels).set(1)
 
     def show_overdue(self, holders: Iterable[tuple[str, str]]) -> None:
-        """Shows the overdue holders, each with the instant (RFC 3339) since which it is overdue. Removes the series of
-        all other holders."""
+        """Shows the overdue holders of a claim, each with the time (RFC 3339) since which it is overdue. Removes the
+        series of all other holders."""
         self._overdue.clear()
         for holder, since in holders:
             if (at := from_rfc3339(since)) is not None:
@@ -249,15 +249,15 @@ class Metrics:
         self._config_ok.labels(self._node).set(ok)
 
     def show_self_test(self, test: SelfTest, *, besides: int | None = None) -> None:
-        """Shows the number of problems of the host: those of the self-test, and `besides`, the number that the agent
-        found at its start. If a call leaves out `besides`, the last number is used."""
+        """Shows the number of problems that would prevent a reboot: those of the self-test, and `besides`, the number
+        that the agent found at its start. Without `besides` the last number is used."""
         self._problems_besides = self._problems_besides if besides is None else besides
         self._self_test_problems.labels(self._node).set(self._problems_besides + bool(test.obstacle))
         self._shutdown_unheard.labels(self._node).set(bool(test.warning))
 
     def show_only_agent(self, value: int) -> None:
-        """Shows whether this process is the only agent of the host: 1 is yes, 0 is no, -1 is unknown, because the host
-        offers no lock for agents."""
+        """Shows whether this process is the only agent of the host: 1 is yes and 0 is no. -1 is unknown: the host
+        offers no file lock for agents."""
         self._single.labels(self._node).set(value)
 
     def exposition(self) -> bytes:

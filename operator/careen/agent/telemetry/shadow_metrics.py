@@ -1,5 +1,5 @@
-"""The metrics of a shadow. Each scrape reads the shadow's counts at that moment, so the metrics agree with the
-report."""
+"""The metrics of `careen shadow`, which compares kube-scheduler's bindings with scheduler_core's. Each scrape reads the
+counts at that moment, so the metrics agree with the report."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from scheduler_core.values import Value
 
 
 class Traffic(Value, kw_only=True):
-    """What the shadow has received from the API server so far, and what it keeps in memory now."""
+    """What `careen shadow` has received from the API server so far, and what it keeps in memory now."""
 
     events: int
     bytes: int
     lists: int
     troubled: int
-    """Kinds that cannot be followed at the moment."""
+    """How many kinds of objects cannot be watched at the moment."""
     waiting: int
-    """Landings that have not been compared yet."""
+    """How many bound pods have not been compared yet."""
     nodes: int
     pods: int
 
 
 class ShadowMetrics(Collector):
-    """The metrics of one shadow."""
+    """The metrics of one `careen shadow` process."""
 
     def __init__(self, tally: RunCounts, traffic: Callable[[], Traffic]) -> None:
         self._tally = tally
@@ -79,14 +79,16 @@ class ShadowMetrics(Collector):
 
     def _of_traffic(self) -> Iterator[Metric]:
         traffic = self._traffic()
-        yield CounterMetricFamily("careen_shadow_events", "Events of watches.", value=traffic.events)
-        yield CounterMetricFamily("careen_shadow_event_bytes", "Bytes of the events of watches.", value=traffic.bytes)
-        yield CounterMetricFamily("careen_shadow_lists", "Lists of whole kinds.", value=traffic.lists)
+        yield CounterMetricFamily("careen_shadow_events", "Watch events received.", value=traffic.events)
+        yield CounterMetricFamily("careen_shadow_event_bytes", "Bytes received in watch events.", value=traffic.bytes)
+        yield CounterMetricFamily("careen_shadow_lists", "Complete lists of one kind of object.", value=traffic.lists)
         yield GaugeMetricFamily(
-            "careen_shadow_troubled_kinds", "Kinds that cannot be followed at the moment.", value=traffic.troubled
+            "careen_shadow_troubled_kinds",
+            "Kinds of objects that cannot be watched at the moment.",
+            value=traffic.troubled,
         )
         yield GaugeMetricFamily(
-            "careen_shadow_waiting", "Landings that have not been compared yet.", value=traffic.waiting
+            "careen_shadow_waiting", "Bound pods that have not been compared yet.", value=traffic.waiting
         )
         yield GaugeMetricFamily("careen_shadow_nodes", "Nodes in memory.", value=traffic.nodes)
         yield GaugeMetricFamily("careen_shadow_pods_in_memory", "Pods in memory.", value=traffic.pods)

@@ -1,6 +1,6 @@
-"""Decides when to report a node that gates have held back for too long.
+"""Decides when to report a node whose reboot the gates (the checks before a reboot) have refused for too long.
 
-The times of the reports are counted from the start of the refusal, so a restarted process continues them. Before a
+The reports are due at fixed times after the start of the refusal, so a restarted process sends none twice. Before a
 report an agent posts an Event, so that two processes or agents do not send the same report.
 """
 
@@ -37,7 +37,7 @@ _FRESH = timedelta(minutes=45)
 
 
 class HeldBack(Value, kw_only=True):
-    """A report that is due."""
+    """A report that is due now: the gates have refused the node's reboot for too long."""
 
     message: Notify
     refusal: Refusal
@@ -71,12 +71,12 @@ def due(
     )
 
 
-def is_told_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
-    """Whether the agent of another waiting node has sent this report within the last week. That is so if the same
-    refusal has held the other node back for much longer.
+def is_reported_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
+    """Whether the agent of another waiting node has sent this report within the last week. That is so if the same gate
+    began much earlier to refuse that node's reboot for the same cluster-wide reason.
 
-    An Event prevents a repetition for an hour only, and each node has begun to wait at another time. A node that is not
-    ready does not count, because its agent may be dead and its refusals may be old.
+    The report's Event prevents a second report for an hour only. Other nodes may begin to wait later than that. A node
+    that is not ready does not count, because its agent may be dead and its refusals may be old.
     """
     ours = found.refusal
     return any(

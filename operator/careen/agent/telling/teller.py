@@ -1,5 +1,5 @@
-"""Reports a node that gates hold back, and reads the figures of a roll-out for its message. Of many agents with the
-same report only one sends it."""
+"""Reports a node whose reboot the gates refuse for too long, and reads the figures of a roll-out for the message about
+its end. If many agents have the same report, only one sends it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from careen.agent.messages import Messenger
-from careen.agent.telling.held_back import HeldBack, due, is_told_by_another
+from careen.agent.telling.held_back import HeldBack, due, is_reported_by_another
 from careen.cluster.events import Subject, is_first
 from careen.cluster.nodes import list_nodes
 from careen.cluster.wire.api import ClusterApi
@@ -36,7 +36,8 @@ async def figures_of_rollout(api: ClusterApi) -> Figures | None:
 
 
 class Teller:
-    """Reports a node that gates hold back, from the refusals of each turn."""
+    """Reports a node whose reboot the gates refuse for too long. The refusals come from each round of the agent's
+    loop."""
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class Teller:
         self._told = ""
 
     def look(self, turned: Turned) -> None:
-        """Called after each turn. Sends a report if one is due, and no request otherwise."""
+        """Called after each round of the agent's loop. Sends a report if one is due, and no request otherwise."""
         settings, seen = self._settings(), turned.observation
         node = seen.node
         if not isinstance(node, NodeView) or not self._messages.is_wanted(Occasion.BLOCKED):
@@ -63,7 +64,7 @@ class Teller:
         )
         if found is not None and found.once != self._told:
             self._told = found.once
-            self._in_background(self._tell_if_first(found, self._subject(found, node, seen), node.name))
+            self._in_background(self._report_if_first(found, self._subject(found, node, seen), node.name))
 
     def _subject(self, found: HeldBack, node: NodeView, seen: Observation) -> Subject:
         """Returns the object that the Event is about: the Node, or the lock's DaemonSet if the gate refuses every
@@ -79,19 +80,19 @@ class Teller:
             api_version="apps/v1",
         )
 
-    async def _tell_if_first(self, found: HeldBack, subject: Subject, node: str) -> None:
+    async def _report_if_first(self, found: HeldBack, subject: Subject, node: str) -> None:
         sentence = found.message.sentence
         if not await is_first(self._api, subject, reason="HeldBack", sentence=sentence, host=node, once=found.once):
             return
-        if not found.is_cluster_wide or not await self._is_told_by_another(found):
+        if not found.is_cluster_wide or not await self._is_reported_by_another(found):
             self._messages.tell(found.message)
 
-    async def _is_told_by_another(self, found: HeldBack) -> bool:
+    async def _is_reported_by_another(self, found: HeldBack) -> bool:
         """Whether another agent has sent this report, according to a list of the waiting Nodes. If the list request
-        fails, the answer is no, because a second report is better than none."""
+        fails, returns False, because a second report is better than none."""
         try:
             waiting = await list_nodes(self._api, reboot_label=("ready", "required"))
         except ClusterError as error:
             _LOG.info("the agent cannot tell whether another agent has sent this report: %s", error)
             return False
-        return is_told_by_another(found, waiting)
+        return is_reported_by_another(found, waiting)

@@ -22,7 +22,7 @@ from careen.settings.tree import SETTINGS, Settings, variable
 from scheduler_core.values import Value
 
 ANY_NODE = "each-nodes-own"
-"""A placeholder for values that the downward API sets in each pod."""
+"""A placeholder for values that the downward API sets differently in each pod."""
 
 
 class Launch(Value, kw_only=True):

@@ -1,5 +1,5 @@
-"""Shows the progress of a long command: a bar on a terminal, occasional lines elsewhere. It is printed to standard
-error, so that standard output has only the result."""
+"""Shows the progress of a long command on standard error: a bar on a terminal, occasional lines elsewhere. Standard
+output has only the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECONDS_PER_LINE = 10.0
 
 
 @contextmanager
-def told(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Callable[[int], None]]:
+def progress(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Callable[[int], None]]:
     """Yields a function that shows the number of finished nodes. The caller may call it as often as it likes."""
     from rich.console import Console
 

@@ -32,7 +32,7 @@ async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
         if before is not None and before.wish is not wish.wish:
             raise BadInput(f"{name}: {sentence(before)} already; run {_way_out(before, name)} first")
         if before is not None:
-            say(f"{name}: {sentence(before)} already. The new one replaces it.")
+            say(f"{name}: {sentence(before)} already. The new request replaces the old one.")
         return {keys.REQUEST: to_annotation(wish)}
 
     return await annotate_node(cluster, name, wish.wish.value, change)
@@ -48,7 +48,7 @@ async def withdraw(cluster: Cluster, name: str, wish: Wish) -> bool:
     def change(seen: NodeView) -> dict[str, str | None]:
         standing = request_of(seen)
         if standing is not None and standing.wish is not wish:
-            raise BadInput(f"{name}: {sentence(standing)}; {_way_out(standing, name)} ends that")
+            raise BadInput(f"{name}: {sentence(standing)}; {_way_out(standing, name)} ends this request")
         return {keys.REQUEST: None}
 
     await annotate_node(cluster, name, f"end {wish}", change)
@@ -67,10 +67,10 @@ async def wait_for(cluster: Cluster, name: str, is_reached: Callable[[NodeView],
     """
     told = ""
     while True:
-        seen = await _look(cluster, name)
+        seen = await _read_node(cluster, name)
         if isinstance(seen, Gone):
             raise click.ClickException(f"the Node {name} was deleted")
-        now = _told(seen) if seen is not None else "the API server does not answer; waiting for it"
+        now = _state(seen) if seen is not None else "the API server does not answer; waiting for it"
         if now != told:
             say(now)
         told = now
@@ -81,7 +81,7 @@ async def wait_for(cluster: Cluster, name: str, is_reached: Callable[[NodeView],
         await cluster.clock.sleep(LOOK_SECONDS)
 
 
-async def _look(cluster: Cluster, name: str) -> NodeView | Gone | None:
+async def _read_node(cluster: Cluster, name: str) -> NodeView | Gone | None:
     try:
         return await read_node(cluster.api, name)
     except (Forbidden, Unauthorized):
@@ -90,7 +90,7 @@ async def _look(cluster: Cluster, name: str) -> NodeView | Gone | None:
         return None
 
 
-def _told(node: NodeView) -> str:
+def _state(node: NodeView) -> str:
     reason = node.annotations.get(keys.REASON, "")
     return f"{node.name} is {phase_of(node)}{f': {reason}' if reason else ''}"
 

@@ -24,7 +24,7 @@ def given_configuration(path: Path | None) -> Configuration | None:
 
 def agents_configuration(agents: Agents) -> Configuration | None:
     """Parses the agents' scheduler configuration; None if it is not known. Raises `BadInput` if it cannot be used."""
-    where = "the scheduler configuration of the agents (--scheduler-config takes another)"
+    where = "the scheduler configuration of the agents (give another with --scheduler-config)"
     # It comes from the ConfigMap, so it must not name files of this computer.
     return _configuration(agents.scheduler_config, where, may_name_files=False)
 

@@ -16,7 +16,8 @@ from scheduler_core.cache.events import Sync
 
 
 class Audience(Protocol):
-    """Receives calls right before and after each event changes the cache, and before each list."""
+    """Is called right before and right after a watch event changes the cache, and before a list replaces the objects of
+    a kind."""
 
     def before(self, kind: str, line: bytes) -> None:
         """Called before an event of a watch changes the cache."""
@@ -46,7 +47,7 @@ class ClusterFeed:
     ) -> None:
         self.cache = cache
         self.troubles: dict[str, ClusterError] = {}
-        """By kind: why this kind cannot be followed at the moment."""
+        """Why a kind of object cannot be watched at the moment, by kind."""
         self.events = 0
         self.bytes = 0
         self.lists = 0
@@ -59,22 +60,22 @@ class ClusterFeed:
         self._reflectors = [Reflector(source, api, streams, self, chance=chance) for source in sources]
 
     async def run(self) -> None:
-        """Follows every kind until it is cancelled."""
+        """Follows every kind of object until the task is cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
 
     @property
     def missing(self) -> frozenset[str]:
-        """The kinds that have not been listed yet."""
+        """The kinds of objects that have not been listed yet."""
         return frozenset(self._missing)
 
     async def complete(self) -> None:
-        """Returns as soon as every kind has been listed."""
+        """Returns as soon as every kind of object has been listed."""
         await self._is_complete.wait()
 
     async def news(self) -> None:
-        """Returns after the next event, list or error of any kind."""
+        """Returns after the next watch event, list or error of any kind of object."""
         self._has_news.clear()
         await self._has_news.wait()
 
@@ -113,7 +114,7 @@ class ClusterFeed:
 
 
 def _from(pages: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """Yields the pages to a thread, while the event loop reads them."""
+    """Yields the pages to a thread, which parses them while the event loop reads the next page."""
     while (page := asyncio.run_coroutine_threadsafe(_next(pages), loop).result()) is not None:
         yield page
 

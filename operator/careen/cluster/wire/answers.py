@@ -1,9 +1,10 @@
-"""Checks that a 2xx answer contains the requested object or list.
+"""Checks that a 2xx response contains the requested object or list.
 
 A proxy before the API server may answer 200 with `{}`, a `Status`, `{"items": null}` or a login page in JSON. Decoded
-without a check, that would be a Node without taints, a node without pods, or a lock without claims. The path of a
-request determines what its answer must be. Every other answer raises `UnreadableAnswer`. A read is then repeated; after
-a write, a read shows whether the write landed.
+without a check, such a response would look like a Node without taints, a node without pods, or a lock without claims.
+
+The path of a request determines what the response must contain. Every other response raises `UnreadableAnswer`. After
+that error a read is repeated; after a write, a read shows whether the server applied the write.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ KINDS = {
     "storageclasses": "StorageClass",
     "volumeattachments": "VolumeAttachment",
 }
-"""All kinds that careen requests. For any other kind, an answer could not be distinguished from a proxy's page."""
+"""All kinds of objects that careen requests. For any other kind, a response could not be distinguished from a proxy's
+page."""
 
 
 class RequestedObject(Value):
@@ -119,15 +121,15 @@ def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
 
 
 def the_review(body: bytes, path: str, kind: type[T], what: str) -> T:
-    """Decodes the answer to a review. A review is no object of the cluster, so it has no name and no version to
-    check."""
+    """Decodes the response to a review, such as a SelfSubjectAccessReview. A review is not stored in the cluster, so it
+    has no name and no version to check."""
     asked = asked_for(path)
     _same_kind(decoded(body, _Kind, what), asked.kind, asked, what)
     return decoded(body, kind, what)
 
 
 def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
-    """Checks a page of a list. Returns the token that continues the list after this page; empty for the last page.
+    """Checks a page of a list. Returns the continue token for the next page, or an empty text after the last page.
     `after` is the token with which this page was requested."""
     asked, head = asked_for(path), decoded(body, _List, what)
     _same_kind(head, f"{asked.kind}List", asked, what)
@@ -141,8 +143,8 @@ def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
 
 
 def is_evicted(body: bytes, what: str) -> None:
-    """Accepts the server's answer to an eviction that it has carried out. That is a Status, like the answer to a
-    created object (registry/core/pod/storage/eviction.go). Raises `UnreadableAnswer` for any other answer."""
+    """Accepts the server's response to an eviction that it has carried out: a Status, as after the creation of an
+    object (registry/core/pod/storage/eviction.go). Raises `UnreadableAnswer` for any other response."""
     said = decoded(body, _Success, what)
     if said.kind != "Status" or said.status != "Success" or said.code not in (None, 0, 201):
         raise UnreadableAnswer(
@@ -151,7 +153,7 @@ def is_evicted(body: bytes, what: str) -> None:
 
 
 def decoded(body: bytes, kind: type[T], what: str) -> T:
-    """Returns `body` as a `kind`. Raises `UnreadableAnswer` for a proxy's page, and for an answer with a missing field
+    """Returns `body` as a `kind`. Raises `UnreadableAnswer` for a proxy's page, and for a response with a missing field
     or a field of the wrong type."""
     try:
         return msgspec.json.decode(body, type=kind)
@@ -170,10 +172,10 @@ _LISTS: dict[type[Any], type[Any]] = {}
 
 
 def refuse_others(others: Iterable[str], what: str) -> None:
-    """Raises UnreadableAnswer if there are items that the request's selector excludes, because they may belong to
-    another owner."""
+    """Raises UnreadableAnswer if the response contains items that the request's selector excludes. A proxy may have
+    dropped the selector."""
     if other := next(iter(others), None):
-        raise UnreadableAnswer(f"{what}: the answer has {other}, which was not asked for")
+        raise UnreadableAnswer(f"{what}: the answer has {other}, which the request does not select")
 
 
 def _same_kind(head: _Object | _Kind | _List, kind: str, asked: RequestedObject, what: str) -> None:

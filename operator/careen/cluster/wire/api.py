@@ -1,8 +1,8 @@
 """Sends requests to the API server, with JSON bodies, and retries them if that is safe.
 
-A read is retried after every error that may be temporary, including an answer about another object (`answers.py`). A
-write is retried only if it certainly had no effect. The caller handles an unclear write (`nodes.py`, `lock_store.py`),
-because it knows the content.
+A read is retried after every error that may be temporary, including a response with another object than the requested
+one (`answers.py`). A write is retried only if it certainly had no effect. After a write whose outcome is unknown, the
+caller decides (`nodes.py`, `lock_store.py`), because it knows the content.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ class ClusterApi:
         self.transport = transport
         self.clock = clock
         self.clock_skew_seconds: float | None = None
-        """The local clock minus the server's, by the last answer with a Date header; accurate to about a second."""
+        """The local clock minus the server's, by the last response with a Date header; accurate to about a second."""
         self.withheld: Callable[[Request], str] = lambda _: ""
-        """Returns why a request is not sent (its answer is known to be 403); empty for a request that is sent."""
+        """Returns why a request is not sent, because the response would be 403. Returns an empty text for a request
+        that is to be sent."""
         self._chance = chance
         self._observer = observer
 
@@ -68,13 +69,13 @@ class ClusterApi:
         return await self._read(request, lambda body: the_object(body, path, kind, f"GET {path}"))
 
     async def get_plain(self, path: str, kind: type[T]) -> T:
-        """Reads the answer at a `path` that is not a resource, such as `/version`. `kind` defines the required
+        """Reads the response at a `path` that is not a resource, such as `/version`. `kind` defines the required
         fields."""
         return await self._read(Request(method="GET", path=path), lambda body: decoded(body, kind, f"GET {path}"))
 
     async def ask(self, request: Request) -> Response:
         """Reads a path that is not an object, and returns the response whatever its status. Sends the request once,
-        because an error status is an answer too. Raises `NotSent` or `Unclear`."""
+        because the caller also uses a response with an error status. Raises `NotSent` or `Unclear`."""
         try:
             response = await self.transport.send(request)
         except ClusterError:
@@ -143,10 +144,11 @@ class ClusterApi:
         timeout_seconds: float = 15.0,
         wait_when_busy: bool = True,
     ) -> Response:
-        """Sends one write. Sends it again only after `NotSent` and, with `wait_when_busy`, after 429. It is never sent
-        again after a lost answer.
+        """Sends one write. Sends it again only after `NotSent` and, with `wait_when_busy`, after 429. The write is
+        never sent again after a lost response.
 
-        Raises `Refused` (nothing changed), or `Unclear` or `ServerFailed` (the write may have landed: read again).
+        Raises `Refused` (nothing changed), or `Unclear` or `ServerFailed` (the server may have applied the write: read
+        again).
         """
         request = Request(
             method=method,

@@ -1,7 +1,7 @@
 """The real transport: it sends requests through the Kubernetes client's connection pool.
 
 It uses only the client's configuration (in-cluster files, kubeconfig) and its pool of connections. The pool's retries
-are off, because they resend a PUT whose answer was lost, and that causes a false conflict on the lock. The client's
+are off, because they resend a PUT whose response was lost, and that causes a false conflict on the lock. The client's
 typed models are never loaded.
 """
 
@@ -28,7 +28,7 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import KubeConfigMerger, load_kube_config
 
 from careen.cluster.wire.errors import NotSent, Unclear
-from careen.cluster.wire.network_errors import told, was_surely_not_sent
+from careen.cluster.wire.network_errors import description, was_surely_not_sent
 from careen.cluster.wire.transport import Request, Response
 from scheduler_core.values import Value
 
@@ -139,16 +139,16 @@ def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
     """Returns what is wrong with the kubeconfig, in words. The library's own errors are misleading: it passes Python's
     errors through, and calls a missing file invalid."""
     if isinstance(error, (AttributeError, KeyError, TypeError, RecursionError)):
-        return "it is not written as a kubeconfig"
+        return "the file is not a valid kubeconfig"
     # KUBECONFIG may name several files, of which some may be missing.
     if kubeconfig is not None and os.pathsep not in str(kubeconfig) and not kubeconfig.exists():
-        return "there is no such file"
+        return "the file does not exist"
     return " ".join(str(error).split())
 
 
 class Turnstile:
-    """Decides between the thread that sends a request and the caller that abandons it: only the first of the two
-    continues. Thread-safe."""
+    """Decides between the thread that is about to send a request and the caller that gives up waiting for a thread:
+    only the first of the two that calls `pass_once` continues. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -179,11 +179,11 @@ class ClientTransport:
         return response
 
     def open(self, request: Request) -> OpenAnswer:
-        """Sends the request and returns its answer, with any status, as soon as the headers have arrived. The caller
-        reads the body and closes the answer. Raises the same errors as `send`.
+        """Sends the request and returns the response, with any status, as soon as the headers have arrived. The caller
+        reads the body and closes the response. Raises the same errors as `send`.
 
-        It is for watches. It blocks, so each call needs a thread of its own, and `timeout_seconds` is the longest
-        silence.
+        The method is for watches. It blocks, so each call needs a thread of its own. The request's `timeout_seconds`
+        limits how long the server may send nothing.
         """
         answer = self._begin(self._rest, request, is_read=False)
         if answer.status == 401 and self._reload():
@@ -192,8 +192,8 @@ class ClientTransport:
         return OpenAnswer(answer, f"{request.method} {request.path}", self.server)
 
     def credentials(self) -> Credentials:
-        """Returns what kopf needs to open its own connections. Reads the credentials again each time, because tokens
-        are rotated."""
+        """Returns the address and the credentials with which kopf opens its own connections. Reads the credentials
+        again each time, because tokens are rotated."""
         configuration = self._load()
         return Credentials(
             server=configuration.host,
@@ -205,7 +205,7 @@ class ClientTransport:
         )
 
     def close(self) -> None:
-        """Closes connections and threads without waiting for outstanding answers."""
+        """Closes connections and threads without waiting for outstanding responses."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._rest.close()
 
@@ -218,7 +218,7 @@ class ClientTransport:
 
         def work() -> Response:
             if not turn.pass_once():
-                raise NotSent(f"{what}: given up before it was sent")
+                raise NotSent(f"{what}: the caller gave up before the request was sent")
             loop.call_soon_threadsafe(begun.set)
             return self._exchange(rest, request)
 
@@ -242,7 +242,7 @@ class ClientTransport:
             # urllib3's deadline applies to each read: a server that sends a byte at a time would never exceed it.
             return await _within(CONNECT_SECONDS + 2 * request.timeout_seconds, call)
         except TimeoutError as error:
-            raise Unclear(f"{what}: no full answer within {2 * request.timeout_seconds:.0f} s") from error
+            raise Unclear(f"{what}: no complete answer within {2 * request.timeout_seconds:.0f} s") from error
 
     def _exchange(self, rest: RESTClientObject, request: Request) -> Response:
         answer = self._begin(rest, request, is_read=True)
@@ -264,7 +264,7 @@ class ClientTransport:
                 preload_content=is_read,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            what = f"{request.method} {request.path}: {told(error, rest.configuration.host)}"
+            what = f"{request.method} {request.path}: {description(error, rest.configuration.host)}"
             raise (NotSent if was_surely_not_sent(error) else Unclear)(what) from error
 
     def _headers(self, configuration: Configuration, request: Request) -> Mapping[str, str]:
@@ -288,7 +288,7 @@ class ClientTransport:
 
 
 class OpenAnswer:
-    """An answer whose body is read while it arrives."""
+    """A response of the API server whose body is read while it arrives."""
 
     def __init__(self, answer: urllib3.BaseHTTPResponse, what: str, server: str) -> None:
         self.status = answer.status
@@ -303,7 +303,7 @@ class OpenAnswer:
         try:
             return self._answer.read1(most, decode_content=True)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            raise Unclear(f"{self._what}: {told(error, self._server)}") from error
+            raise Unclear(f"{self._what}: {description(error, self._server)}") from error
 
     def give_up(self) -> None:
         """Ends a `read` that runs in another thread."""
@@ -312,7 +312,7 @@ class OpenAnswer:
             self._answer.shutdown()
 
     def close(self) -> None:
-        """Closes the connection, even if the answer has not ended."""
+        """Closes the connection, even if the response has not ended."""
         self._answer.close()
 
 

@@ -1,7 +1,8 @@
-"""Makes the agent load less of its libraries. `make bench-tricks` writes what each measure saves to
-bench/agent/tricks.md; `make bench-agent` measures the memory that is still used.
+"""Makes the agent load only the parts of its libraries that it uses. `make bench-tricks` writes to
+bench/agent/tricks.md how much memory each of these tricks saves. `make bench-agent` measures the memory that is still
+used.
 
-The agent, its forecast child and the commands for people apply the measures before they import `cluster/wire/client.py`
+The agent, its forecast child and the commands for people apply the tricks before they import `cluster/wire/client.py`
 or kopf. A command loads the whole client if its kubeconfig may need the OAuth flows.
 """
 
@@ -48,21 +49,22 @@ TRICKS = {
     "no-web-server": "kopf comes without aiohttp's web server, which only its probes and webhooks use",
     "no-system-certificates": "aiohttp loads no system certificates at import; kopf always passes the cluster's",
     "no-multipart": "aiohttp comes without multipart bodies, which an API server never gets",
-    "no-tracing": "aiohttp comes without the hooks of its tracing, sixteen classes of attrs",
+    "no-tracing": "aiohttp comes without its tracing, which has sixteen attrs classes",
     "no-webhooks": "kopf comes without the servers of its webhooks",
-    "no-missing-path": "looking up a version treats a missing path as a zip file and loads zipfile",
+    "no-missing-path": "sys.path gets no missing paths, which a version lookup would open as zip files with zipfile",
     "no-multiprocessing": "the client comes without multiprocessing: `os` has the number of processors too",
     "no-wsgi": "prometheus_client comes without wsgiref; the agent serves its metrics itself",
     **{f"on-use:{name}": f"`{name}` is loaded when something uses it" for name in ON_USE},
 }
-"""The name and the effect of each measure. `bench.agent.tricks` switches them off one at a time."""
+"""The name and the effect of each memory-saving trick. `bench.agent.tricks` switches them off one at a time."""
 
 switched_off: set[str] = set()
 
 
 @contextmanager
 def lean_start() -> Iterator[None]:
-    """Keeps imports lean while this context is open. It must be opened before the agent's command is imported."""
+    """Until this context ends, the garbage collector is off. From now on, modules that the agent rarely uses load only
+    when something uses them. The process opens this context before it imports the agent's command."""
     _load_on_use()
     with without_collections():
         yield

@@ -1,6 +1,7 @@
 """Describes network errors in sentences about the server, without the client library's names and objects.
 
-The error's class in `errors.py` shows whether the request may have landed; this file provides only the sentence.
+The error's class in `errors.py` shows whether the server may have received the request; this file provides only the
+sentence.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _OF_FILES = (errno.EACCES, errno.EISDIR, errno.ENOENT, errno.ENOTDIR)
 _LOGIN = re.compile(r"(?<=://)[^/?#]*@")
 
 
-def told(error: BaseException, server: str) -> str:
+def description(error: BaseException, server: str) -> str:
     """Returns what went wrong with a request to this server, such as `https://10.0.0.1:6443 refused the connection`."""
     server = _LOGIN.sub("", server)
     if any(isinstance(each, exceptions.ProxyError) for each in _chain(error)):
@@ -38,8 +39,8 @@ def told(error: BaseException, server: str) -> str:
 
 
 def is_network_error(error: BaseException) -> bool:
-    """Whether the error came from the connection. The errors of requests are OSErrors, and urllib3 has errors of its
-    own."""
+    """Whether the connection raised the error: an OSError (those of requests are OSErrors, too) or an error of
+    urllib3."""
     return isinstance(error, OSError | exceptions.HTTPError)
 
 
@@ -55,8 +56,8 @@ def was_surely_not_sent(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    """Returns the sentence for the error of the system or of TLS that caused this error. If there is none, returns the
-    sentence for the library's own error."""
+    """Returns a sentence about the cause of this error. Prefers the errors of the system and of TLS to those of the
+    library."""
     chain = _chain(error)
     if words := _of_a_file(chain):
         return words
@@ -65,8 +66,8 @@ def _cause(error: BaseException) -> str:
 
 
 def _of_a_file(chain: list[BaseException]) -> str:
-    """The errors of a connection that cannot be opened come as NewConnectionError. The same errors without it are about
-    the files of the certificates, which are read again for each connection."""
+    """Returns a sentence if a certificate file cannot be read, otherwise an empty text. A failed connection raises the
+    same OSErrors, but as a NewConnectionError."""
     if any(isinstance(each, exceptions.NewConnectionError) for each in chain):
         return ""
     numbers = [each.errno for each in chain if isinstance(each, OSError) and not isinstance(each, ssl.SSLError)]
@@ -75,7 +76,7 @@ def _of_a_file(chain: list[BaseException]) -> str:
 
 
 def _of_the_proxy(chain: list[BaseException]) -> str:
-    """Returns the status of a proxy that opens no tunnel, because http.client reports it only in the text of an
+    """Returns the status with which the proxy refused to open a tunnel. http.client reports it only in the text of an
     OSError."""
     statuses = (re.search(r"Tunnel connection failed: (.+)", str(each)) for each in chain if type(each) is OSError)
     return next((f"refused to connect: {found[1]}" for found in statuses if found), "")

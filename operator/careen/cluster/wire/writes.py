@@ -1,8 +1,10 @@
-"""Makes one guarded write and returns its outcome: landed, stale after a conflict, rejected, or still unclear.
+"""Makes one guarded write and returns its outcome: landed (the change is in the object), stale after a conflict,
+rejected, or still unclear.
 
-A guarded write carries the resourceVersion that was read. If its answer is lost, the write may still land, so the
-object is read again. If the change is not in the object, the write is sent once more *with the version just read*. The
-second write changes the object too, so whichever of the two lands first turns the other into a conflict.
+A guarded write carries the resourceVersion that was read. If its response is lost, the server may still apply the
+write, so the object is read again. If the change is not in the object, the write is sent once more *with the version
+just read*. The second write changes the object too, so whichever of the two lands first turns the other into a
+conflict.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _ATTEMPTS = 3
 
 
 class Landed(Value, Generic[T]):
-    """The change is in the object. `seen` is the object from the answer or from a later consistent read."""
+    """The change is in the object. `seen` is the object from the server's response or from a later consistent read."""
 
     seen: T
 
@@ -54,10 +56,10 @@ async def write_guarded(
     read: Callable[[], Awaitable[tuple[str, T]]],
     stands: Callable[[T], bool],
 ) -> Written[T]:
-    """Writes with `version`. After a lost answer it reads the object until the outcome is known, a few times at most.
+    """Writes with `version`. After a lost response it reads the object until the outcome is known, a few times at most.
 
     `write(version)` sends the change, `read()` returns the current version and object, and `stands(object)` returns
-    whether the change is in the object. A conflict after a lost answer may be caused by the lost write itself, so in
+    whether the change is in the object. A conflict after a lost response may be caused by the first write itself, so in
     that case the object shows the outcome.
     """
     lost_before = False
@@ -76,18 +78,18 @@ async def write_guarded(
         try:
             now_at, seen = await read()
         except ClusterError as error:
-            return StillUnclear(f"{why}; and reading again failed: {error}")
+            return StillUnclear(f"{why}; then the object could not be read again: {error}")
         if stands(seen):
             return Landed(seen)
         if now_at != version:
             # Another writer changed the object, and the change is not in it: the lost write can only conflict from now
             # on.
             return Stale(why)
-    return StillUnclear(f"{why}; after {_ATTEMPTS} attempts")
+    return StillUnclear(f"{why}; after {_ATTEMPTS} attempts it is still unknown whether the write landed")
 
 
 def _ended(error: ClusterError, *, lost_before: bool) -> Stale | Rejected | StillUnclear | None:
-    """Returns the outcome of a failed write. Returns None if only a read of the object can show it."""
+    """Returns the outcome of a failed write. Returns None if only a read of the object can show the outcome."""
     if error.may_have_landed:
         return None
     if isinstance(error, Conflict | NotFound):

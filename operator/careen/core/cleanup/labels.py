@@ -1,6 +1,7 @@
-"""Finds the values that labels had before --post-reboot-node-labels changed them. The report of a reboot keeps these
-values, so that a cleanup can restore them. The API server's managed fields are not enough: they also name careen for a
-label whose earlier value careen has restored."""
+"""Finds the values that labels had before --post-reboot-node-labels changed them. The Node's report of its last reboot
+(annotation `careen.dev/last-reboot`) keeps these values, so that a cleanup can restore them. The API server's managed
+fields are not enough to find labels to restore: they also name careen for a label whose earlier value careen has
+restored."""
 
 from __future__ import annotations
 
@@ -24,15 +25,16 @@ class Changed(Value, kw_only=True):
 
 
 def changed_by_reboots(node: NodeView) -> dict[str, Changed]:
-    """Return the changed labels in the report of the last reboot; empty if the report cannot be read."""
+    """Return the labels that reboots changed, according to the Node's report of its last reboot; empty if the report
+    cannot be read."""
     told = object_of(node.annotations.get(keys.LAST_REBOOT)).get("labels")
     rows = told.items() if isinstance(told, dict) else ()
     return {key: change for key, row in rows if (change := _changed(row))}
 
 
-def told_of_this_reboot(node: NodeView, progress: Progress, policy: Policy) -> dict[str, dict[str, str | None]]:
-    """Return the changed labels for the report of the reboot that ends now. The original value of a label is the value
-    from before the first reboot that changed it."""
+def labels_to_report(node: NodeView, progress: Progress, policy: Policy) -> dict[str, dict[str, str | None]]:
+    """Return the labels that reboots changed, for the report of the reboot that ends now. Each has its value from
+    before the first reboot that changed it, and the value that careen set."""
     changes = changed_by_reboots(node)
     before = {**node.labels, **progress.prior_labels}
     for key, value in policy.post_reboot_labels.items():
@@ -41,8 +43,8 @@ def told_of_this_reboot(node: NodeView, progress: Progress, policy: Policy) -> d
 
 
 def original(value: str | None, earlier: Changed | None) -> str | None:
-    """Return the label's original value. If the `earlier` reboot set `value`, that is the value from before that
-    reboot. Otherwise it is `value`."""
+    """Return the value of a label from before the reboots. `value` is the label's value from before the latest reboot.
+    If an earlier reboot set that value, as `earlier` says, return the value from before that earlier reboot instead."""
     return earlier.was if earlier is not None and value == earlier.to else value
 
 

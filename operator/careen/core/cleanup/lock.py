@@ -1,4 +1,5 @@
-"""Finds the marks that careen left in the lock, and computes the lock's content without them."""
+"""Finds the marks that careen left in the lock (claims, a pause, the line of waiting nodes), and computes the lock's
+content without them."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ class LockLeftovers(Value, kw_only=True):
 
 
 def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = ()) -> LockLeftovers:
-    """Sort the marks in the lock. The cleanup removes careen's claims and the line of waiting nodes. It removes a pause
-    if the DaemonSet has no pod left that obeys the pause.
+    """Sort the marks in the lock into those to remove and those that stay. The cleanup removes careen's claims and the
+    line of waiting nodes. The cleanup removes a pause if the DaemonSet has no pod left that obeys the pause.
 
     The claims of the nodes in `keep` stay, because those Nodes could not be cleaned and their claims point to them.
     """
@@ -57,11 +58,11 @@ def _of_entry(entry: Entry, extent: Extent, keep: Collection[str]) -> CleanupMar
 
 def _stays_because(entry: Entry, extent: Extent, keep: Collection[str]) -> str:
     if entry.node in keep:
-        return "its Node was not cleaned, and the claim points to it"
+        return "the claim points to a Node that was not cleaned"
     if entry.unread and not extent.with_unknown:
-        return "it cannot be read in full; --unknown removes it"
+        return "the claim cannot be read in full; --unknown removes it"
     if not entry.unread and not entry.id and not extent.with_kureds:
-        return "it is kured's; --kured removes it"
+        return "the claim is kured's; --kured removes it"
     return ""
 
 
@@ -78,4 +79,4 @@ def _pause(content: LockContent, extent: Extent) -> tuple[CleanupMark, ...]:
     mark = CleanupMark(kind=Kind.PAUSE, now=content.pause_reason, afterwards="lifted")
     if not extent.pods:
         return (mark,)
-    return (replace(mark, afterwards="", because="pods of the DaemonSet obey it; `careen lock resume` lifts it"),)
+    return (replace(mark, afterwards="", because="pods of the DaemonSet obey the pause; `careen lock resume` ends it"),)

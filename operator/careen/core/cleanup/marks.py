@@ -14,13 +14,13 @@ from scheduler_core.values import Value
 LABELS = (keys.REBOOT_LABEL,)
 
 RECORDS = (*keys.OF_A_NEED, keys.LAST_REBOOT, keys.HISTORY)
-"""Annotations that a node's own agent writes on its Node."""
+"""Keys of annotations that only the agent of a node writes on its Node."""
 
 WORDS = (keys.HOLD, keys.REBOOT_NOW, keys.REQUEST, keys.RETRY)
-"""Annotations that a person sets on a Node, with careen's commands or without."""
+"""Keys of annotations that a person sets on a Node, with careen's commands or without."""
 
 KUREDS = (keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT)
-"""Annotations that kured writes on a Node. careen writes them too with --annotate-nodes."""
+"""Keys of annotations that kured writes on a Node. careen writes them too with --annotate-nodes."""
 
 TAINTS = (keys.DEFAULT_TAINT_KEY,)
 
@@ -53,10 +53,11 @@ class CleanupMark(Value, kw_only=True):
 
 
 class Extent(Value, kw_only=True):
-    """How far a cleanup goes. A person chooses the first three fields; the others come from the cluster."""
+    """How far a cleanup goes. A person who runs `careen cleanup` chooses the first three fields; the command reads the
+    others from the cluster."""
 
     with_kureds: bool = False
-    """Whether the cleanup also removes kured's leftovers: its annotations, its claims and their cordons."""
+    """Whether the cleanup also removes kured's leftovers: annotations, claims, and the cordons of these claims."""
     with_unknown: bool = False
     """Whether the cleanup also removes unreadable claims, and keys of careen's domain that this release does not
     write."""
@@ -65,6 +66,8 @@ class Extent(Value, kw_only=True):
     policy: Policy | None = None
     """The agents' policy; None if it can no longer be read."""
     agents: int = 0
-    """How many agents run. While they run, a hold stays, because they obey it."""
+    """How many agents run. While agents run, a hold (an annotation by which a person keeps a node from rebooting) stays
+    on its Node, because the agents obey holds."""
     pods: int = 0
-    """How many pods the DaemonSet has, careen's or kured's. While it has pods, a pause stays, because they obey it."""
+    """How many pods the DaemonSet has, careen's or kured's. While there are pods, a pause of the lock stays, because
+    the pods obey the pause."""

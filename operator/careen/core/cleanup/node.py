@@ -1,7 +1,7 @@
 """Finds the marks that careen left on one Node, and builds the patch that removes those that are provably careen's.
 
-The proof is the record, the key's name, or the author of a field in `metadata.managedFields`. Marks without a proof
-stay and are reported."""
+The proof is careen's record on the Node, the name of the mark's key, or the author of a field in
+`metadata.managedFields`. Marks without a proof stay and are reported."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from careen.core.own_taint import without
 from scheduler_core.values import Value
 
 _REMOVED = "removed"
-_IS_OBEYED = "agents run and obey it; the cleanup removes it once they are gone"
+_IS_OBEYED = "running agents obey this annotation; the cleanup removes it when no agent runs"
 
 
 class NodeLeftovers(Value, kw_only=True):
     """What a cleanup finds on a Node: the marks to remove, and the marks that stay although they look like careen's.
-    `rebooting` says why the Node may be rebooting; it is empty if the Node is not."""
+    `rebooting` says why the host may be rebooting; it is empty if the host is not rebooting."""
 
     node: NodeView
     goes: tuple[CleanupMark, ...] = ()
@@ -37,11 +37,12 @@ class NodeLeftovers(Value, kw_only=True):
     labels: Mapping[str, str | None] = field(default_factory=dict)
     """The new values of the labels that change."""
     annotations: Mapping[str, str | None] = field(default_factory=dict)
-    """The annotations that get their earlier values. The patch removes all other annotations in `goes`."""
+    """The annotations that get their earlier values back. The patch removes all other annotations that `goes` lists."""
 
     @property
     def patch(self) -> PatchNode | None:
-        """Return one patch with all removals, guarded by the resourceVersion that was read; None without removals."""
+        """Return one patch with all removals, guarded by the resourceVersion that was read; None if there is nothing to
+        remove."""
         if not self.goes:
             return None
         return PatchNode(
@@ -82,10 +83,10 @@ def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) ->
 
 
 def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Entry | None) -> str:
-    """Return why the host may be rebooting: its reboot was announced, and the kubelet reports no new boot. Return an
-    empty text if the host is not rebooting."""
+    """Return why the host may be rebooting: the Node's record says that a reboot follows, and the kubelet reports no
+    new boot. Return an empty text if the host is not rebooting."""
     if isinstance(record, UnreadableProgress):
-        return f"{record.why}, so it may be rebooting"
+        return f"{record.why}, so the node may be rebooting"
     if record.phase:
         is_asked = record.phase == Phase.REBOOTING or (
             record.phase == Phase.FAILED and record.announced is not None and not record.is_giving_back
@@ -95,15 +96,16 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
         is_asked = node.annotations.get(keys.PHASE) == Phase.REBOOTING and node.unschedulable
         boot = entry.boot if entry else ""
     is_back = bool(boot and node.boot_id and node.boot_id != boot_id_of(boot))
-    return "its reboot was announced, and it has not come back" if is_asked and not is_back else ""
+    return "the node's reboot was announced, and the node has not come back" if is_asked and not is_back else ""
 
 
 # ---- taint and cordon ----
 
 
 def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[CleanupMark]:
-    """Yield the soft taints that are careen's (by record, name or managed fields) and those that a person named: the
-    cleanup removes them. Also yield the other taints of careen's domain, which stay."""
+    """Yield the taints to remove: soft taints that careen set according to the Node's record, the taint's key or the
+    managed fields, and soft taints whose keys a person named. Also yield the taints that stay although their keys are
+    in careen's domain."""
     proven = _proven_taint(node, extent)
     for taint in node.taints:
         mark = CleanupMark(kind=Kind.TAINT, name=taint.key, now=f"{taint.value or ''}:{taint.effect}".removeprefix(":"))
@@ -112,7 +114,9 @@ def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[Cleanu
         if is_soft and is_ours:
             yield _going(mark)
         elif taint.key.startswith(keys.PREFIX):
-            yield _staying(mark, "it has another effect or value than careen's" if not _is_plain(taint) else _UNKNOWN)
+            yield _staying(
+                mark, "careen's taints have another effect, and no value" if not _is_plain(taint) else _UNKNOWN
+            )
 
 
 def _is_plain(taint: Taint) -> bool:
@@ -143,12 +147,13 @@ def _cordon(node: NodeView, record: Progress, extent: Extent, entry: Entry | Non
     if _is_cordon_ours(node, record, entry) or (extent.with_kureds and _is_cordon_kureds(entry)):
         yield _going(mark, "lifted")
     elif entry or record.phase:
-        yield _staying(mark, f"it was cordoned by {foreign_author(node)}")
+        yield _staying(mark, f"the node was cordoned by {foreign_author(node)}")
 
 
 def _is_cordon_ours(node: NodeView, record: Progress, entry: Entry | None) -> bool:
-    """Whether careen set the cordon. The managed fields decide if the API server reports them, because a person may
-    have cordoned the node after the record was written. Without managed fields the record or the lock decides."""
+    """Whether careen set the cordon. The managed fields decide, because a person may have cordoned the node after the
+    record was written. If the API server reports no managed fields, the record on the Node or the claim in the lock
+    decides."""
     if node.cordoned_by:
         return is_cordon_proven(node)
     is_at_work = node.labels.get(keys.REBOOT_LABEL) == "in-progress"
@@ -157,7 +162,7 @@ def _is_cordon_ours(node: NodeView, record: Progress, entry: Entry | None) -> bo
 
 
 def _is_cordon_kureds(entry: Entry | None) -> bool:
-    """Whether kured would remove the cordon: kured does that if the node was not cordoned when kured took the lock."""
+    """Whether kured would remove the cordon, because the node was not cordoned when kured took the lock."""
     return entry is not None and not entry.id and not entry.unread and not entry.cordoned
 
 
@@ -183,8 +188,8 @@ def _labels(signed: SignedNode, record: Progress, extent: Extent) -> dict[str, s
 
 
 def _is_as_careen_set_it(signed: SignedNode, key: str, extent: Extent) -> bool:
-    """Whether the label still has the value that careen set. The values of --pre-reboot-node-labels and the managed
-    fields decide."""
+    """Whether the label still has the value that careen set, judged by the values of --pre-reboot-node-labels and by
+    the managed fields."""
     ours = extent.policy.pre_reboot_labels if extent.policy else {}
     authors = signed.labels_by.get(key)
     return (key not in ours or signed.node.labels.get(key) == ours[key]) and _may_be_alone(authors)
@@ -199,7 +204,7 @@ def _of_labels(signed: SignedNode, wanted: Mapping[str, str | None], extent: Ext
         if key in wanted:
             yield _going(mark, _REMOVED if wanted[key] is None else f"put back: {wanted[key]}")
         elif key in configured and configured[key] == now[key]:
-            yield _staying(mark, f"a setting names it, and nothing proves that careen set it; --key {key} removes it")
+            yield _staying(mark, f"a setting names this label, but it may not be careen's; --key {key} removes it")
         elif key.startswith(keys.PREFIX):
             yield _staying(mark, _UNKNOWN)
 
@@ -224,15 +229,16 @@ def _annotations(signed: SignedNode, extent: Extent) -> Iterator[CleanupMark]:
 
 
 def _may_take_kureds(signed: SignedNode, key: str, extent: Extent) -> bool:
-    """Whether the cleanup may remove kured's annotation, because a person asked for that or because careen wrote the
-    annotation. The managed fields show who wrote it. Without managed fields the agents' settings decide."""
+    """Whether the cleanup may remove an annotation with a key of kured's, because a person asked for that or because
+    careen wrote the annotation. The managed fields show who wrote it. Without managed fields the agents' settings
+    decide."""
     authors = signed.annotations_by.get(key)
     is_configured = extent.policy is not None and extent.policy.annotate_nodes
     return extent.with_kureds or _is_alone(authors) or (authors is None and is_configured)
 
 
-_KUREDS_OWN = "nothing proves that careen wrote it; --kured removes what kured left"
-_UNKNOWN = "this release does not write it; --unknown removes what other releases left"
+_KUREDS_OWN = "nothing proves that careen wrote this annotation; --kured removes kured's annotations"
+_UNKNOWN = "this release does not write this key; --unknown removes keys of other releases"
 
 
 def _is_alone(authors: tuple[str, ...] | None) -> bool:

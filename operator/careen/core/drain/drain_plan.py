@@ -1,5 +1,5 @@
-"""Decides which pods a drain evicts, which pods stay and why, and which evictions to request now. The rules are
-kubectl's filters (pkg/drain/filters.go), except for finished pods.
+"""Decides which pods a drain evicts, which pods stay and why, and which evictions to request now. The rules are the
+filters of `kubectl drain` (pkg/drain/filters.go), except for finished pods.
 
 Finished pods stay, because a reboot does not harm them. kubectl deletes them, because the nodes that it drains may
 never come back.
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from careen.core.actions import EvictPod
-from careen.core.drain import drain_looks
-from careen.core.facts.memory import JUDGED, EvictAnswer, Memory
+from careen.core.drain import drain_pauses
+from careen.core.facts.memory import ENDS_EVICTION, JUDGED, EvictAnswer, Memory
 from careen.core.facts.observation import PodView
 from careen.core.facts.policy import BoundPods, DrainPolicy
 from scheduler_core.model.pod import Pod
@@ -32,19 +32,19 @@ class DrainPlan(Value, kw_only=True):
     now: tuple[PodView, ...]  # to evict now
     later: tuple[PodView, ...]  # refused a moment ago; to evict when their back-off ends
     look_again_seconds: float  # if it evicts pods now: provided that all of them terminate
-    comers: frozenset[str] = frozenset()  # UIDs of pods to evict that were created after the cordon
+    new_pods: frozenset[str] = frozenset()  # UIDs of pods to evict that were created after the cordon
     returning: tuple[
         PodView, ...
     ] = ()  # part of `staying`: created after the cordon, and created again after each eviction
 
     @property
     def is_done(self) -> bool:
-        """Whether no pod is left to evict or to wait for."""
+        """Whether the drain has no pod left to evict, and no terminating pod left to wait for."""
         return not (self.ending or self.now or self.later)
 
     @property
     def left(self) -> tuple[PodView, ...]:
-        """The pods that the drain still has to evict or wait for."""
+        """The pods that the drain has yet to evict, or whose end it waits for."""
         return (*self.now, *self.later, *self.ending)
 
 
@@ -59,19 +59,19 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
     if policy.selector is not None and not policy.selector.matches(pod.labels):
         return "--drain-pod-selector does not select it"
     if policy.bound_pods is BoundPods.STAY and pod.owner_kind and pod.came_bound:
-        return "its owner bound it to this node, and --pods-bound-to-node=stay leaves it"
+        return "its owner bound it to this node, and --pods-bound-to-node=stay lets it stay"
     return ""
 
 
 def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """Return the pods to evict for which no scheduler is known to have chosen the node. Their controller may create
-    them again on this very node."""
+    """Return the pods to evict that no scheduler placed on the node, as far as is known. A controller may have bound
+    such a pod to this very node itself, and may do the same with its replacement."""
     return tuple(pod for pod in to_evict(pods, policy) if pod.owner_kind and pod.came_bound is not False)
 
 
 def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
-    """Return the rule of `why_it_stays` in the form that the simulation uses, so that a forecast moves the same pods as
-    the drain."""
+    """Return the rule of `why_it_stays` in the form that the simulation of a drain uses, so that a forecast moves the
+    same pods as the drain."""
     if policy.selector is None:
         return moves_all  # the simulation itself knows the pods that belong to a node
 
@@ -105,8 +105,8 @@ def plan(
     now: datetime,
     cordoned_at: datetime | None = None,
 ) -> DrainPlan:
-    """Return what the drain does with each pod, in the order that a forecast assumes: pods of StatefulSets last, lower
-    priorities first, then by name.
+    """Return what the drain does with each pod. Pods to evict come in the order that a forecast assumes: pods of
+    StatefulSets last, lower priorities first, then by name.
 
     A StatefulSet creates the replacement only when the old pod is gone, at an instant that no forecast can know. If its
     pods are evicted last, their replacements come after all others."""
@@ -116,9 +116,9 @@ def plan(
     due: list[PodView] = []
     later: list[PodView] = []
     in_order = sorted(pods, key=_order)
-    came = frozenset(pod.uid for pod in in_order if came_after(pod, cordoned_at))
+    came = frozenset(pod.uid for pod in in_order if is_created_after(pod, cordoned_at))
     returning = tuple(
-        pod for pod in in_order if pod.uid in came and not why_it_stays(pod, policy) and _comes_for_ever(pod, memory)
+        pod for pod in in_order if pod.uid in came and not why_it_stays(pod, policy) and _always_returns(pod, memory)
     )
     for pod in in_order:
         if why_it_stays(pod, policy) or pod in returning:
@@ -127,21 +127,21 @@ def plan(
             skip = policy.skip_wait_for_delete_seconds
             is_over = skip > 0 and (now - pod.deletion_timestamp).total_seconds() > skip
             (given_up if is_over else ending).append(pod)
-        elif _not_before(pod, memory, is_comer=pod.uid in came) > uptime:
+        elif _not_before(pod, memory, is_new=pod.uid in came) > uptime:
             later.append(pod)
         else:
             due.append(pod)
-    pauses = [_not_before(pod, memory, is_comer=pod.uid in came) - uptime for pod in later]
+    pauses = [_not_before(pod, memory, is_new=pod.uid in came) - uptime for pod in later]
     return DrainPlan(
         staying=tuple(staying),
         ending=tuple(ending),
         given_up=tuple(given_up),
         now=tuple(due),
         later=tuple(later),
-        look_again_seconds=drain_looks.AFTER_EVICTION_SECONDS
+        look_again_seconds=drain_pauses.AFTER_EVICTION_SECONDS
         if due
-        else drain_looks.without_eviction(ending, pauses, now),
-        comers=came.intersection(pod.uid for pod in (*due, *later)),
+        else drain_pauses.without_eviction(ending, pauses, now),
+        new_pods=came.intersection(pod.uid for pod in (*due, *later)),
         returning=returning,
     )
 
@@ -150,7 +150,7 @@ def _order(pod: PodView) -> tuple[bool, int, str, str, str]:
     return (pod.owner_kind == "StatefulSet", pod.priority, pod.namespace, pod.name, pod.uid)
 
 
-def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
+def is_created_after(pod: PodView, cordoned_at: datetime | None) -> bool:
     """Whether the pod was created after the cordon. Such a pod tolerates cordons, or the scheduler did not know of the
     cordon yet."""
     return (
@@ -160,29 +160,32 @@ def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
     )
 
 
-def _comes_for_ever(pod: PodView, memory: Memory) -> bool:
-    """Whether a pod that was created after the cordon would come back after each eviction. It would if it tolerates the
-    cordon, if its owner binds it to this node, or if many rounds of evictions have not stopped its owner."""
-    coming = memory.drain.comers.get(owner_of(pod))
+def _always_returns(pod: PodView, memory: Memory) -> bool:
+    """Whether a pod that was created after the cordon would come back after each eviction. That is so if the pod
+    tolerates the cordon, if the pod's owner binds it to this node, or if the owner has created new pods here through
+    many rounds of evictions."""
+    coming = memory.drain.new_pods.get(owner_of(pod))
     if not pod.owner_kind or pod.is_terminating:  # the drain waits for a terminating pod; its successor then stays
         return False
     return pod.tolerates_cordon or bool(pod.came_bound) or (coming is not None and coming.rounds >= MOST_ROUNDS)
 
 
 def owner_of(pod: PodView) -> str:
-    """Return the UID by which evictions of returning pods are counted: the UID of the pod's controller, or of the pod
-    if it has no controller."""
+    """Return the UID by which the agent counts evictions of pods that come back to a cordoned node: the UID of the
+    pod's controller, or of the pod if it has no controller."""
     return pod.owner_uid or pod.uid
 
 
-def owners_of_comers(plan: DrainPlan) -> frozenset[str]:
-    """Return the owners of the pods that were created after the cordon and that the plan evicts now."""
-    return frozenset(owner_of(pod) for pod in plan.now if pod.uid in plan.comers)
+def owners_of_new_pods(plan: DrainPlan) -> frozenset[str]:
+    """Return the UIDs (see `owner_of`) of the owners of the pods that were created after the cordon and that the plan
+    evicts now."""
+    return frozenset(owner_of(pod) for pod in plan.now if pod.uid in plan.new_pods)
 
 
-def _not_before(pod: PodView, memory: Memory, *, is_comer: bool) -> float:
-    """Return the uptime of the pod's next allowed eviction. Return 0 if the pod has no back-off."""
-    asked, coming = memory.drain.evictions.get(pod.uid), memory.drain.comers.get(owner_of(pod)) if is_comer else None
+def _not_before(pod: PodView, memory: Memory, *, is_new: bool) -> float:
+    """Return the host's uptime from which the agent may request the pod's eviction again. Return 0 if the pod has no
+    back-off."""
+    asked, coming = memory.drain.evictions.get(pod.uid), memory.drain.new_pods.get(owner_of(pod)) if is_new else None
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
 
@@ -191,22 +194,23 @@ _CLOCK_SECONDS = 2.0  # the instant of the cordon comes from our clock, correcte
 
 
 def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
-    """Return the evictions to request now."""
+    """Return the evictions that the plan requests now."""
     return tuple(
         EvictPod(
             namespace=pod.namespace,
             name=pod.name,
             uid=pod.uid,
             grace_seconds=policy.grace_seconds,
-            comer_of=owner_of(pod) if pod.uid in plan.comers else "",
+            new_pod_owner=owner_of(pod) if pod.uid in plan.new_pods else "",
         )
         for pod in plan.now
     )
 
 
 def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether --force-reboot may reboot the node although pods are left: the API server has judged enough evictions of
-    each pod, and no budget forbids the reboot. An eviction counts only if the API server certainly judged it."""
+    """Whether --force-reboot may reboot the node although pods are left. The API server must have decided enough
+    evictions of each pod, and no budget may forbid the reboot. An eviction request without a clear response of the API
+    server does not count."""
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
@@ -219,40 +223,41 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether more attempts cannot help --force-reboot. That is so if, for each pod, the API server has judged enough
-    evictions or seems never to judge one."""
+    """Whether more eviction requests would change nothing for --force-reboot: for each pod, the API server has decided
+    as many requests as the setting requires, or seems never to decide one."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """Return how often the API server judged the pod's eviction. For a pod that was created after the cordon, rounds in
-    which the API server judged another pod of the same owner count too."""
+    """Return how many of the agent's requests to evict the pod the API server decided, by accepting or by refusing. For
+    a pod that was created after the cordon, rounds in which the API server decided the eviction of another pod of the
+    same owner count too."""
     asked = memory.drain.evictions.get(pod.uid)
-    coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
+    coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)
 
 
 def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> bool:
-    """Whether the API server seems never to judge the pod's evictions: at least `enough` requests got no judgement, the
-    last request among them."""
+    """Whether the API server seems never to decide the pod's evictions: at least `enough` requests got no decision,
+    among them the last one."""
     asked = memory.drain.evictions.get(pod.uid)
-    coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
+    coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
     if coming is not None and coming.rounds - coming.judgements >= enough:
         return True
     return asked is not None and asked.unjudged >= enough and asked.answer not in JUDGED
 
 
 def describe(plan: DrainPlan, memory: Memory) -> str:
-    """Return a text about the pods that the drain waits for: the first few by name, each with its refusal if it has
-    one."""
+    """Return a text about the pods that the drain waits for: the first few by name, each with the API server's refusal
+    to evict it if there is one."""
     return first_few([_describe(pod, memory) for pod in plan.left])
 
 
 def describe_returning(plan: DrainPlan) -> str:
-    """Return a clause about the returning pods that are still on the node, for the sentence of the reboot. Return an
-    empty text if there are none."""
+    """Return a clause about the pods that the drain leaves on the node because they come back after each eviction. The
+    sentence that reports the reboot contains the clause. Return an empty text if there are no such pods."""
     names = first_few([pod.title for pod in plan.returning])
     return f" (left here, because it comes back whenever it is evicted: {names})" if names else ""
 
@@ -261,6 +266,6 @@ def _describe(pod: PodView, memory: Memory) -> str:
     if pod.is_terminating:
         return f"{pod.title} (terminating)"
     asked = memory.drain.evictions.get(pod.uid)
-    if asked is None or asked.answer in {EvictAnswer.ACCEPTED, EvictAnswer.GONE}:
+    if asked is None or asked.answer in ENDS_EVICTION:
         return pod.title
     return f"{pod.title} ({asked.detail or asked.answer.value}, asked {asked.attempts} times)"

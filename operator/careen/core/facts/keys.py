@@ -22,6 +22,7 @@ FORECAST = "careen.dev/forecast"  # short JSON: counts, landing nodes, at
 PREPARED = "careen.dev/prepared"  # one sentence: whether the node could use what it had prepared; for reading
 AND_OTHERS = "…"  # in the forecast, after a pod's nodes: others are possible
 MOVES = "careen.dev/moves"  # how many pods a drain would evict, by the last count
+MOVES_IN_ZONE = "careen.dev/moves-in-zone"  # how many of these must stay in the zone; without it: none
 SET_ANNOTATIONS = "careen.dev/set-annotations"  # JSON: earlier values of the autoscalers' annotations that careen set
 READY_SINCE = (
     "careen.dev/ready-since"  # RFC 3339: since when the label is ready; a restarted agent goes on waiting from there
@@ -83,7 +84,8 @@ OF_A_NEED = (
     FORECAST,
     PREPARED,
     MOVES,
+    MOVES_IN_ZONE,
     READY_SINCE,
     SET_ANNOTATIONS,
 )
-"""Annotations that an agent writes while its node wants a reboot."""
+"""Keys of annotations that an agent writes while its node needs a reboot."""

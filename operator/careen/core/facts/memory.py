@@ -1,8 +1,9 @@
-"""What one agent process remembers from turn to turn. The memory is lost with the process, so nothing may depend on it.
-Facts that must survive a restart or the reboot are in `progress.py`.
+"""What one agent process remembers from turn to turn, that is, from one round of its loop (observe, decide, apply) to
+the next. The memory is lost with the process, so careen must stay correct without it. Facts that must survive a restart
+or the reboot are in `progress.py`.
 
-A decision carries the next memory. The shell stores it *before* it applies the first action, then adds the answers of
-the actions with the functions below. One part, `told`, the shell stores only after it has sent the Event or message.
+A decision carries the next memory. The agent stores it *before* it applies the first action, then adds the results of
+the actions with the functions below. The agent stores the field `reported` only after it has sent the Event or message.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ EVICTION_LAST_BACKOFF_SECONDS = 60.0  # kured's drain retries without a pause, a
 
 
 class EvictAnswer(StrEnum):
-    """The API server's answer to an eviction request."""
+    """How the API server responded to an eviction request."""
 
     ACCEPTED = "accepted"  # the pod terminates, or is already gone
     GONE = "gone"  # 404, or 409 because another pod has the name now: there is nothing to evict
@@ -37,13 +38,17 @@ class EvictAnswer(StrEnum):
 
 
 JUDGED = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.BUDGET, EvictAnswer.DENIED})
-"""Answers that prove that the API server received the eviction and decided about it. Only these count towards
---force-reboot. A lost answer proves nothing, and a node whose evictions the server never judged was not drained,
-whatever the cause."""
+"""The API server's responses to an eviction request which prove that the server decided about the eviction. Only these
+count towards --force-reboot, because a request without a response may never have reached the server."""
+
+ENDS_EVICTION = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.GONE})
+"""The API server's responses to an eviction request after which the pod needs no further eviction: the pod terminates,
+or does not exist any more."""
 
 
 class RebootOutcome(StrEnum):
-    """What became of the last announced reboot, as far as this process knows."""
+    """What became of the last reboot that this process announced (recorded on the Node before it asks the host), as far
+    as it knows."""
 
     NOT_ASKED = "not-asked"  # this process announced it and certainly has not asked the host
     ACCEPTED = "accepted"  # the command exited with 0, or the signal was delivered
@@ -52,7 +57,8 @@ class RebootOutcome(StrEnum):
 
 
 class EvictionMemory(Value, kw_only=True):
-    """How often the agent requested this pod's eviction. Before the uptime `not_before` it sends no further request."""
+    """How often the agent requested one pod's eviction, and the last response of the API server. While the host's
+    uptime is less than `not_before`, the agent does not request the eviction again."""
 
     attempts: int
     not_before: float
@@ -63,18 +69,19 @@ class EvictionMemory(Value, kw_only=True):
 
     @property
     def judgements(self) -> int:
-        """How many of the eviction requests the API server judged."""
+        """How many of the pod's eviction requests the API server decided."""
         return self.attempts - self.unjudged
 
     @property
     def judgement(self) -> EvictAnswer | None:
-        """The API server's last judgement; None if it judged no request."""
+        """The last response of the API server by which it decided about this pod's eviction (JUDGED); None if there is
+        none."""
         return self.answer if self.answer in JUDGED else self.judged_before
 
 
-class ComerMemory(Value, kw_only=True):
-    """How often the agent evicted pods of one owner that were created after the cordon. Before the uptime `not_before`
-    it begins no further round."""
+class NewPodsMemory(Value, kw_only=True):
+    """How often the agent evicted pods of one owner that were created after the cordon. While the host's uptime is less
+    than `not_before`, the agent evicts no further pods of that owner."""
 
     rounds: int
     not_before: float
@@ -82,8 +89,9 @@ class ComerMemory(Value, kw_only=True):
 
 
 class RebootMemory(Value, kw_only=True):
-    """The outcome of this process's last announcement. `by` is the id of that announcement. The record may contain a
-    later announcement of another process instead."""
+    """What became of the last reboot that this process announced, that is, recorded on the Node before it asked the
+    host. `by` is the random id of that announcement. The Node's record may meanwhile contain a later announcement by
+    another process."""
 
     claim: str
     announcement: int
@@ -93,13 +101,14 @@ class RebootMemory(Value, kw_only=True):
 
     @property
     def may_be_under_way(self) -> bool:
-        """Whether this process asked the host to reboot and has no proof that the host refused."""
+        """Whether the reboot may be under way: this process asked the host to reboot and has no proof that the host
+        refused."""
         return self.outcome in {RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR}
 
 
 class StrangerMemory(Value, kw_only=True):
-    """An announcement by another process of this node's agent. `since` is the uptime since which the announcement has
-    not changed."""
+    """The announcement by another process of this node's agent, that is, its record on the Node that a reboot follows.
+    `since` is the host's uptime since which this process has seen the announcement unchanged."""
 
     by: str
     announcement: int
@@ -107,17 +116,17 @@ class StrangerMemory(Value, kw_only=True):
 
 
 class ClaimMemory(Value, kw_only=True):
-    """The claim in the Node's record when the agent last read it, and whether any process had announced a reboot under
-    this claim."""
+    """The claim in the Node's record when the agent last read the Node, and whether the record then said that a reboot
+    follows under this claim."""
 
     claim: str
     is_announced: bool
 
 
 class Prepared(Value, kw_only=True):
-    """What the next node in line prepares while the holder's workloads settle: a forecast, dry-run evictions, and the
-    facts behind them. The preparation is valid for a few seconds, and only while those facts do not change; see
-    `preparing.py`."""
+    """What the agent of the next waiting node prepares before that node may begin its drain, while another node still
+    holds a claim because its workloads settle: a forecast, dry-run evictions, and the facts behind them. The
+    preparation is valid for a few seconds, and only while those facts do not change; see `preparing.py`."""
 
     at: float  # uptime of the first question
     times: int  # how often in a row, for the same holders
@@ -131,14 +140,14 @@ class Prepared(Value, kw_only=True):
 
 
 class Drain(Value, kw_only=True):
-    """The API server's answers to the eviction requests of this drain."""
+    """The eviction requests of this drain, and the API server's responses to them."""
 
     evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)  # by pod UID
-    comers: Mapping[str, ComerMemory] = field(default_factory=dict)  # by owner UID: pods created after the cordon
+    new_pods: Mapping[str, NewPodsMemory] = field(default_factory=dict)  # by owner UID: pods created after the cordon
 
 
 class LineWatch(Value, kw_only=True):
-    """What this process has seen of the line of waiting nodes."""
+    """What this process has seen of the line of waiting nodes, which the lock contains."""
 
     key: str = ""  # the hand-over that this process watches: its names and the instant of its write
     since: float = 0.0  # since when the lock has a free slot under that hand-over
@@ -146,7 +155,8 @@ class LineWatch(Value, kw_only=True):
 
 
 class Costly(Value, kw_only=True):
-    """The last refusal of a costly gate."""
+    """The last refusal of a costly gate, such as the forecast. Only the next node in the line of waiting nodes asks
+    costly gates."""
 
     not_before: float = 0.0  # the uptime of the next allowed question to costly gates
     refusals: int = 0  # how often in a row
@@ -155,7 +165,8 @@ class Costly(Value, kw_only=True):
 
 
 class Claiming(Value, kw_only=True):
-    """The facts that led this node to take its claim."""
+    """What this process remembers in the phase Claiming: the forecast and the nodes with claims at the moment when this
+    node took its claim, and other nodes that are taking claims too."""
 
     forecast: Forecast | None = None  # the forecast behind the claim; the node asks for another when it is old
     at: float = 0.0  # when the node took the claim
@@ -163,8 +174,8 @@ class Claiming(Value, kw_only=True):
     claimers: Mapping[str, float] = field(default_factory=dict)  # by node/resourceVersion: first seen beside us
 
 
-class Behind(Value, kw_only=True):
-    """What this process knows about the holders of claims, and when it checks them again."""
+class HolderCheck(Value, kw_only=True):
+    """What this process knows about the nodes with claims in the lock, and when it checks them again."""
 
     at: float = 0.0  # the uptime of the next look at the holders
     ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node
@@ -173,21 +184,22 @@ class Behind(Value, kw_only=True):
 
 
 class Crowd(Value, kw_only=True):
-    """How many nodes may wait, as this node counted them. The node counts only while no holder does."""
+    """How many nodes may be waiting for their reboots, as this node's agent counted them. It counts only while no node
+    that takes or releases a claim does."""
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then
 
 
 class Patience(Value, kw_only=True):
-    """The gates that lack a required fact, and since when; see `patience.py`."""
+    """The gates that cannot decide because a required fact is unknown, and since when; see `patience.py`."""
 
     since: float | None = None
     gates: frozenset[str] = frozenset()  # the gates that lacked a fact
     claim: str = ""  # the claim under which this process has ended a turn
 
 
-class Told(Value, kw_only=True):
+class Reported(Value, kw_only=True):
     """What the agent last reported to people, and when."""
 
     code: str = ""  # the reason code of the last Event: there is one Event for each change of code
@@ -195,7 +207,8 @@ class Told(Value, kw_only=True):
 
 
 class Memory(Value, kw_only=True):
-    """What one agent process remembers from turn to turn. Instants are in seconds of host uptime."""
+    """What one agent process remembers from one round of its loop to the next. Instants are in seconds of host
+    uptime."""
 
     node_uid: str = ""  # another UID begins a new memory
     is_reconciled: bool = False  # this process has compared lock and Node since its start
@@ -211,10 +224,10 @@ class Memory(Value, kw_only=True):
     costly: Costly = Costly()
     claiming: Claiming = Claiming()
     drain: Drain = Drain()
-    behind: Behind = Behind()
+    holder_check: HolderCheck = HolderCheck()
     crowd: Crowd = Crowd()
     patience: Patience = Patience()
-    told: Told = Told()
+    reported: Reported = Reported()
 
 
 LIVES: Mapping[str, frozenset[Phase]] = {
@@ -226,29 +239,32 @@ LIVES: Mapping[str, frozenset[Phase]] = {
     "drain": frozenset({Phase.DRAINING, Phase.REBOOTING}),
     "stranger": frozenset({Phase.REBOOTING}),
 }
-"""The phases in which each part of the memory is valid. A part that is not listed is valid in every phase."""
+"""The phases in which each field of the memory is valid. A field that is not listed is valid in every phase."""
 
 _EMPTY = Memory()
 
 
 def in_phase(memory: Memory, phase: Phase) -> Memory:
-    """Return the memory for a node in this phase. The parts that only other phases use are empty."""
+    """Return the memory for a node in this phase. Fields that only other phases use are set to their defaults."""
     left = {name: getattr(_EMPTY, name) for name, phases in LIVES.items() if phase not in phases}
     return replace_value(memory, **left)
 
 
-def not_yet_said(decided: Memory, before: Memory) -> Memory:
-    """Return the memory to store before the shell applies a decision. Its `told` stays as it was before the turn,
-    because the shell has not reported the decision yet. For another Node `told` is empty."""
+def before_report(decided: Memory, before: Memory) -> Memory:
+    """Return the memory to store before the agent applies a decision. The field `reported` keeps its value from
+    `before`, because the agent has not reported the decision yet. If the memory in `before` belongs to another Node,
+    the field is empty."""
     if decided.node_uid != before.node_uid:
-        return replace(decided, told=Told())
-    return replace(decided, told=before.told)
+        return replace(decided, reported=Reported())
+    return replace(decided, reported=before.reported)
 
 
-def having_said(memory: Memory, decided: Memory, *, is_node_told: bool) -> Memory:
+def after_report(memory: Memory, decided: Memory, *, is_node_patched: bool) -> Memory:
     """Return the memory to store after the decision's Event was posted, or at once if the decision has no Event.
-    `is_node_told` says whether the decision's patch has landed too."""
-    return replace(memory, told=Told(code=decided.told.code, at=(decided if is_node_told else memory).told.at))
+    `is_node_patched` says whether the decision's patch of the Node has succeeded too."""
+    return replace(
+        memory, reported=Reported(code=decided.reported.code, at=(decided if is_node_patched else memory).reported.at)
+    )
 
 
 def after_eviction(
@@ -260,13 +276,13 @@ def after_eviction(
     jitter: float,
     detail: str = "",
     retry_after_seconds: float = 0.0,
-    comer_of: str = "",
+    new_pod_owner: str = "",
 ) -> Memory:
     """Return the memory after one eviction request. The pause before the pod's next request grows exponentially. It
     grows more slowly if a budget refused the eviction, and is never shorter than Retry-After.
 
-    `jitter` in [0, 1) makes the pause up to a quarter shorter or longer, so that agents which the same budget refused
-    do not all retry at once. `comer_of`: see `EvictPod`.
+    `jitter` in [0, 1) makes the pause up to a quarter shorter or longer, so that agents whose evictions the same budget
+    refused do not all retry at once. `new_pod_owner` is the field of `EvictPod`.
     """
     before, is_judged = memory.drain.evictions.get(pod_uid), answer in JUDGED
     attempts = (before.attempts if before else 0) + 1
@@ -279,28 +295,28 @@ def after_eviction(
         unjudged=(before.unjudged if before else 0) + (not is_judged),
         judged_before=before.judgement if before else None,
     )
-    comers = _judged_comer(memory.drain.comers, comer_of) if is_judged else memory.drain.comers
-    return replace(memory, drain=Drain(evictions={**memory.drain.evictions, pod_uid: seen}, comers=comers))
+    new_pods = _with_decided_round(memory.drain.new_pods, new_pod_owner) if is_judged else memory.drain.new_pods
+    return replace(memory, drain=Drain(evictions={**memory.drain.evictions, pod_uid: seen}, new_pods=new_pods))
 
 
-def _judged_comer(comers: Mapping[str, ComerMemory], owner: str) -> Mapping[str, ComerMemory]:
-    """Count one round in which the API server judged an eviction of this owner's pods. Several pods of one round count
-    once."""
-    seen = comers.get(owner)
+def _with_decided_round(new_pods: Mapping[str, NewPodsMemory], owner: str) -> Mapping[str, NewPodsMemory]:
+    """Return the counts with one more round of evictions in which the API server decided about a pod of this owner.
+    Several pods of one round count once."""
+    seen = new_pods.get(owner)
     if seen is None:
-        return comers
-    return {**comers, owner: replace(seen, judgements=min(seen.rounds, seen.judgements + 1))}
+        return new_pods
+    return {**new_pods, owner: replace(seen, judgements=min(seen.rounds, seen.judgements + 1))}
 
 
-def after_evicting_comers(memory: Memory, owners: Iterable[str], *, uptime: float, jitter: float) -> Memory:
+def after_evicting_new_pods(memory: Memory, owners: Iterable[str], *, uptime: float, jitter: float) -> Memory:
     """Return the memory after a round of evictions of pods that were created after the cordon. The pause before the
     next round of the same owner grows exponentially."""
-    seen = dict(memory.drain.comers)
+    seen = dict(memory.drain.new_pods)
     for owner in owners:
         rounds = (seen[owner].rounds if owner in seen else 0) + 1
         judgements = seen[owner].judgements if owner in seen else 0
-        seen[owner] = ComerMemory(rounds=rounds, not_before=uptime + _pause(rounds, jitter), judgements=judgements)
-    return replace(memory, drain=replace(memory.drain, comers=seen))
+        seen[owner] = NewPodsMemory(rounds=rounds, not_before=uptime + _pause(rounds, jitter), judgements=judgements)
+    return replace(memory, drain=replace(memory.drain, new_pods=seen))
 
 
 def _pause_after(answer: EvictAnswer, attempts: int, jitter: float) -> float:
@@ -317,12 +333,12 @@ def _pause(
 
 
 def before_reboot_asked(memory: Memory) -> Memory:
-    """Return the memory for the moment just before the shell asks the host to reboot. It says that the host may have
-    been asked."""
+    """Return the memory for the moment just before the agent asks the host to reboot. The memory then says that the
+    host may have been asked."""
     return after_reboot_asked(memory, RebootOutcome.UNCLEAR, "the host was asked and has not answered yet")
 
 
 def after_reboot_asked(memory: Memory, outcome: RebootOutcome, detail: str = "") -> Memory:
-    """Return the memory with the host's answer to the reboot request."""
+    """Return the memory with the result of the reboot command."""
     assert memory.reboot is not None, "the host must not be asked for a reboot before the announcement"
     return replace(memory, reboot=replace(memory.reboot, outcome=outcome, detail=detail))

@@ -1,8 +1,9 @@
 """Everything an agent knows at one instant, as immutable values.
 
-Two values say that a fact is not known, each with its reason: `Unknown` (the shell asked and got no usable answer) and
-`NotAsked`. Neither of them means no. `uptime` is in seconds of the host's clock since its boot: it continues across
-restarts of the agent and starts again with each boot.
+Two values say that a fact is not known, each with its reason: `Unknown` (the agent tried to read the fact without a
+usable result) and `NotAsked` (it has not tried). Neither of them means no. The field `uptime` of an observation has the
+seconds since the host's boot, by the host's clock: it continues across restarts of the agent and starts again with each
+boot.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from msgspec.structs import force_setattr
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.phases import Evidence
-from careen.core.facts.progress import OwnerHealth, Progress, UnreadableProgress, believed, from_annotation
+from careen.core.facts.progress import OwnerHealth, Progress, UnreadableProgress, consistent, from_annotation
 from careen.core.lock import content as lock
 from careen.core.lock.content import Garbage, LockContent
 from scheduler_core.simulation.forecast import Forecast
@@ -27,17 +28,18 @@ from scheduler_core.values import Value
 
 
 class Unknown(Value):
-    """A fact for which the shell asked but got no usable answer. `why` is a sentence for people."""
+    """A fact that the agent tried to read without a usable result. `why` is a sentence for people."""
 
     why: str
 
 
 class NotAsked(Value):
-    """A fact for which the shell has not asked in this turn. A decision that needs the fact lists it in `wants`."""
+    """A fact that the agent has not tried to read in this round of its loop. A decision that needs the fact lists it in
+    `wants`; the agent then reads it and decides again."""
 
     @property
     def why(self) -> str:
-        """Return why the fact is not known, as a sentence for people."""
+        """The sentence for people that says why the fact is not known."""
         return "not asked in this turn"
 
 
@@ -88,9 +90,9 @@ class NodeView(Value, kw_only=True):
 
     @property
     def record(self) -> Progress | UnreadableProgress:
-        """The Node's record, or why this release cannot have written it. Agents use this value for other nodes too,
-        because a record that the node's own agent rejects proves nothing to them."""
-        return believed(self.written)
+        """careen's record on the Node (`progress.py`), or the reason why this release cannot have written it. Agents
+        use this value for other nodes too: a record proves nothing if the node's own agent cannot use it."""
+        return consistent(self.written)
 
     @property
     def readiness_taints(self) -> tuple[str, ...]:
@@ -104,7 +106,8 @@ class NodeView(Value, kw_only=True):
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether the Node has a control-plane label. The label from before Kubernetes 1.24 counts too."""
+        """Whether the Node has a control-plane label. The label `node-role.kubernetes.io/master` from before Kubernetes
+        1.24 counts too."""
         return keys.CONTROL_PLANE in self.labels or keys.MASTER in self.labels
 
 
@@ -125,7 +128,7 @@ class NeedAnswer(StrEnum):
 
 
 class Wish(StrEnum):
-    """What a person can request of a node."""
+    """What a person can request for a node with the annotation `careen.dev/request`."""
 
     REBOOT = "reboot"
     DRAIN = "drain"  # and stay drained until a person hands the node back
@@ -133,7 +136,7 @@ class Wish(StrEnum):
 
 
 class PersonRequest(Value, kw_only=True):
-    """A person's request for this node; see `core/people/asked.py`."""
+    """A person's request for this node, from the annotation `careen.dev/request`; see `core/people/asked.py`."""
 
     wish: Wish
     reason: str = ""
@@ -144,8 +147,8 @@ class PersonRequest(Value, kw_only=True):
 
 
 class Need(Value, kw_only=True):
-    """Whether the host needs a reboot. `detail` says which facts decided, or why the answer is unknown. If `request` is
-    set, a person asks for the reboot, and the host's answer does not matter."""
+    """Whether the host needs a reboot. `detail` says which facts decided, or why the need is unknown. If `request` is
+    set, a person asks for the drain, and it does not matter what the host says."""
 
     answer: NeedAnswer
     detail: str = ""
@@ -154,16 +157,16 @@ class Need(Value, kw_only=True):
 
 
 class SelfTest(Value, kw_only=True):
-    """The self-test's objections to a reboot, found before the host is asked. Without an objection its sentence is
-    empty."""
+    """The result of the self-test, which looks for obstacles to a reboot before the agent asks the host to reboot. A
+    field is empty if the test found nothing."""
 
     obstacle: str = ""  # why the host certainly would not reboot
     warning: str = ""  # what a reboot would lose although it succeeds
 
 
 class LockReading(Value, kw_only=True):
-    """The lock from one consistent read of the DaemonSet, already parsed. `text` is the annotation's value; None if the
-    DaemonSet has no such annotation."""
+    """The lock from one consistent read of careen's DaemonSet, already parsed. `text` is the value of the lock
+    annotation; None if the DaemonSet has no such annotation."""
 
     content: LockContent | Garbage
     text: str | None
@@ -175,12 +178,14 @@ class LockReading(Value, kw_only=True):
 
     @classmethod
     def of(cls, text: str | None, **others: Any) -> LockReading:
-        """Return the reading of a lock annotation with this text. `others` are values for the other fields."""
+        """Return a LockReading with the parsed text of a lock annotation. `others` are the values of the other fields
+        of the LockReading."""
         return cls(content=lock.parse(text), text=text, **others)
 
     @property
     def object_id(self) -> str:
-        """The identity of the lock. It changes if the DaemonSet is recreated or the annotation's key changes."""
+        """The identity of the lock. The identity changes if the DaemonSet is recreated or the annotation's key
+        changes."""
         return f"{self.daemonset_uid}/{self.annotation}"
 
 
@@ -194,8 +199,8 @@ class Fleet(Value, kw_only=True):
 
 
 class Holders(Value, kw_only=True):
-    """The Nodes that the lock names, read after the lock. `nodes` are those that exist, `absent` the names without a
-    Node."""
+    """The Nodes of the claims in the lock, read after the lock. `nodes` are those that exist; `absent` are names of the
+    lock for which there is no Node."""
 
     nodes: tuple[NodeView, ...] = ()
     absent: frozenset[str] = frozenset()
@@ -230,6 +235,7 @@ class PodView(Value, kw_only=True):
     deletion_grace_seconds: float | None = None
     created_at: datetime | None = None  # by the API server's clock, cut to the second
     tolerates_cordon: bool = False  # the scheduler puts it on a cordoned node as well
+    spreads_over_zones: bool = False  # by a required rule, so its replacement stays in the zone
     came_bound: bool | None = None  # created with its node's name, so no scheduler placed it; None: unknown
 
     @property
@@ -252,7 +258,8 @@ class Alert(Value, kw_only=True):
 
 
 class Sample(Value, kw_only=True):
-    """One sample of the answer to a health query. Its age is by the clock of the server that answered."""
+    """One sample of the result of a health query. The sample's age is by the clock of the server that answered the
+    query."""
 
     value: float
     age_seconds: float
@@ -261,7 +268,7 @@ class Sample(Value, kw_only=True):
 
 
 class Evictable(StrEnum):
-    """The answer to a dry-run eviction."""
+    """Whether the API server would evict a pod now, by its response to a dry-run eviction."""
 
     ALLOWED = "allowed"
     BUDGET = "budget"  # 429 from a disruption budget
@@ -272,22 +279,23 @@ class Evictable(StrEnum):
 
 
 class DryRunAnswer(Value, kw_only=True):
-    """The answer to the dry-run eviction of one pod."""
+    """The API server's response to the dry-run eviction of one pod."""
 
     answer: Evictable
     detail: str = ""
 
 
 class Chance(Value, kw_only=True):
-    """Randomness for one turn, drawn by the shell: a unique claim id and a number in [0, 1)."""
+    """The random values of one round of the agent's loop: a unique id (for a claim, for example) and a number that is
+    at least 0 and less than 1."""
 
     claim_id: str
     jitter: float
 
 
 class Observation(Value, kw_only=True):
-    """The facts of this turn. The shell always sets the fields without a default. The others are `NOT_ASKED` until a
-    decision wants them."""
+    """The facts that the agent has in this round of its loop. The fields without a default are always set. The others
+    keep their defaults, mostly `NOT_ASKED`, until a decision wants them."""
 
     now: datetime  # aware; for windows, holds and texts for people, never for deadlines
     uptime: float  # seconds since the host booted
@@ -316,11 +324,11 @@ class Observation(Value, kw_only=True):
     owners: Asked[tuple[OwnerHealth, ...]] = NOT_ASKED
 
     def lacks(self, evidence: Evidence) -> bool:
-        """Whether the shell has not asked for this evidence yet."""
+        """Whether the agent has yet to read this kind of fact in this round of its loop."""
         return isinstance(getattr(self, _FIELD[evidence]), NotAsked)
 
     def knows(self, evidence: Evidence) -> bool:
-        """Whether the shell asked for this evidence and got a usable answer."""
+        """Whether the agent read this kind of fact with a usable result."""
         return not isinstance(getattr(self, _FIELD[evidence]), NotAsked | Unknown)
 
 

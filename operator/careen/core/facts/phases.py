@@ -1,7 +1,8 @@
-"""The phases of a node, the moves between them, and the evidence that each phase needs.
+"""The phases of a node, the allowed changes of phase, and the evidence (the kinds of facts) that a decision in each
+phase needs.
 
-These tables list every change of phase; `docs/phases.md` is generated from them. The decisions of each phase are in
-`steps/`."""
+The tables PHASES and MOVES list every phase and every change of phase; `docs/phases.md` is generated from them. The
+decisions of each phase are in `steps/`."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ class Phase(StrEnum):
 
 
 class Evidence(StrEnum):
-    """One kind of fact about the world. The shell asks for it only if the phase or the decision wants it.
+    """One kind of fact about the world. The agent reads the fact only if the node's phase or the decision needs it.
 
-    The comments give the cost of each kind, and how consistent its read has to be.
+    The comment beside each kind gives the cost of its read, and how consistent that read has to be.
     """
 
     NODE = "node"  # one GET of the own Node, consistent
@@ -55,8 +56,8 @@ class Evidence(StrEnum):
 
 
 class PhaseRow(Value, kw_only=True):
-    """A row of the phase table: what has happened to the node, the evidence that every turn needs, and how old the
-    reading of the Node may be."""
+    """A row of the table of phases: what has happened to a node in the phase, the facts that every round of its agent's
+    loop reads, and how old the agent's copy of the Node may be."""
 
     phase: Phase
     has_happened: str
@@ -134,14 +135,13 @@ ROW: dict[Phase, PhaseRow] = {row.phase: row for row in PHASES}
 # Every allowed move with the reason for it. Staying is always allowed and not listed.
 MOVES: dict[tuple[Phase, Phase], str] = {
     (Phase.IDLE, Phase.WAITING): "the host needs a reboot: the agent writes taint, label and refusals at once",
-    (Phase.WAITING, Phase.IDLE): "the need is gone, or an autoscaler removes the node: the agent removes careen's "
-    "marks",
+    (Phase.WAITING, Phase.IDLE): "the need ended, or an autoscaler removes the node: the agent removes careen's marks",
     (Phase.WAITING, Phase.CLAIMING): "the gates pass and this node is next in line: its agent writes a claim id on "
     "the Node",
     (
         Phase.CLAIMING,
         Phase.WAITING,
-    ): "too many claims, a refusal on fresh data, or the need is gone: the agent removes the claim from the lock, "
+    ): "too many claims, a refusal on fresh data, or the end of the need: the agent removes the claim from the lock, "
     "then from the Node",
     (
         Phase.CLAIMING,
@@ -163,12 +163,12 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.MAINTENANCE,
         Phase.FAILED,
-    ): "the node was handed back, and it is not Ready within --verify-timeout: the agent keeps the claim, so the "
+    ): "the maintenance ended, and the node is not Ready within --verify-timeout: the agent keeps the claim, so the "
     "roll-out halts",
     (
         Phase.DRAINING,
         Phase.WAITING,
-    ): "the need is gone, or a hold, a pause, an uncordon, an autoscaler or a late refusal stops the drain: the "
+    ): "a hold, a pause, an uncordon, an autoscaler, a late refusal or the end of the need stops the drain: the "
     "agent undoes the drain, then releases the claim",
     (
         Phase.DRAINING,
@@ -178,7 +178,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.REBOOTING,
         Phase.WAITING,
-    ): "a hold, or the need was gone before the host was asked: the agent undoes the drain, then releases the claim",
+    ): "a hold, or the end of the need before the host was asked: the agent undoes the drain, then releases the claim",
     (
         Phase.REBOOTING,
         Phase.FAILED,
@@ -208,13 +208,13 @@ MOVES: dict[tuple[Phase, Phase], str] = {
         Phase.FAILED,
     ): "the displaced workloads are not healthy in time, or the node is in a reboot loop: the agent keeps the claim, "
     "so the roll-out halts",
-    (Phase.FAILED, Phase.IDLE): "the node holds no claim and the need is gone",
+    (Phase.FAILED, Phase.IDLE): "the node holds no claim and the need ended",
     (Phase.FAILED, Phase.WAITING): "the back-off is over, or a person asked for a retry",
     (Phase.FAILED, Phase.VERIFYING): "the host runs a new boot, or a person asked for a retry on the new boot",
     (
         Phase.FAILED,
         Phase.SETTLING,
-    ): "the displaced workloads became healthy after all, or a node that was handed back became Ready",
+    ): "the displaced workloads became healthy after all, or a node became Ready after its maintenance",
     # The host runs a new boot while the node holds a claim; possible in every phase.
     (
         Phase.IDLE,
@@ -237,9 +237,9 @@ MOVES: dict[tuple[Phase, Phase], str] = {
 }
 
 WORKING = frozenset({Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING})
-"""The phases in which careen has taken the node down."""
+"""The phases in which careen has taken the node out of service."""
 
 
 def is_allowed(before: Phase, after: Phase) -> bool:
-    """Whether the table lists this move, or the phase stays the same."""
+    """Whether the table MOVES lists this change of phase, or the phase stays the same."""
     return before == after or (before, after) in MOVES

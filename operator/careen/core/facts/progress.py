@@ -1,8 +1,9 @@
-"""The record of a node: versioned JSON in one annotation of the Node. It must survive the agent and the reboot. Only
-the node's own agent writes it.
+"""The record of a node: versioned JSON in one annotation of the Node, in which the agent keeps how far its claim, drain
+and reboot have come. The record must survive the agent's process and the reboot. Only the node's own agent writes the
+record.
 
 The types of the fields define what the annotation may hold. A value of another type or an unknown field makes the
-record unreadable. If a newer release wrote the record, the agent changes nothing and reports that.
+record unreadable. If a newer release of careen wrote the record, the agent changes nothing and reports that.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Generation = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 SOFT_REBOOTS = "+soft-reboots="
-"""Separates a boot id from the number of soft reboots since that boot (--reboot-proof=soft-reboots)."""
+"""The text between a boot id and the number of soft reboots since that boot (--reboot-proof=soft-reboots)."""
 
 
 def boot_id_of(boot: str) -> str:
@@ -44,23 +45,24 @@ def is_same_boot(one: str, other: str) -> bool:
 
 
 class Mark(Value, kw_only=True):
-    """An instant on the host's own clock: seconds since the start of the boot with the id `boot`."""
+    """An instant on the host's own clock: `uptime` is in seconds since the host's boot, whose id is `boot`."""
 
     boot: str
     uptime: Uptime
 
 
 class Announcement(Mark, kw_only=True, rename={"is_asked": "asked"}):
-    """The instant at which a process announced the reboot, the id of the announcement, and whether a process has asked
-    the host. A release that knows only marks reads an announcement as a mark."""
+    """What an agent process records right before it asks the host to reboot: the instant, a random id, and later
+    whether a process has asked the host. An older release of careen, which knows only `Mark`, reads an announcement as
+    a `Mark`."""
 
     by: str = ""  # a random id: only the process that drew it may ask the host
     is_asked: bool = False  # a process of this node has recorded that it asked the host
 
 
 class OwnerHealth(Value, kw_only=True):
-    """A controller that owns displaced pods: how many replicas it wants and how many are ready. A controller that no
-    longer exists has no row."""
+    """The health of a controller that owns pods which the drain evicts, or of a DaemonSet with a pod on the node: how
+    many replicas it wants and how many are ready. A controller that no longer exists is left out."""
 
     kind: str
     namespace: str
@@ -78,7 +80,8 @@ class OwnerHealth(Value, kw_only=True):
 
 
 class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unknown_fields=True):
-    """The fields of the record. An empty string or None means that the field's event has not happened yet."""
+    """The fields of the record on the Node. An empty string or None means that the event of the field has not happened
+    yet."""
 
     phase: str = ""  # a phase's value; empty: Idle
 
@@ -128,7 +131,7 @@ _EMPTY = Progress()
 
 
 class UnreadableProgress(Value):
-    """The annotation exists but cannot be understood; `why` is a sentence."""
+    """The annotation with the record exists on the Node but cannot be understood; `why` is a sentence."""
 
     why: str
 
@@ -144,7 +147,8 @@ def to_annotation(progress: Progress) -> str:
 
 
 def from_annotation(text: str | None) -> Progress | UnreadableProgress:
-    """Return the record in the annotation; an empty record if there is no annotation."""
+    """Return the record that the annotation's text contains, or why it cannot be understood; an empty record if there
+    is no annotation."""
     if text is None:
         return _EMPTY
     record = json_of(text)
@@ -163,9 +167,9 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
         )
 
 
-def believed(written: Progress | UnreadableProgress) -> Progress | UnreadableProgress:
-    """Return the record. If it contradicts itself in a way that this release never writes, return
-    UnreadableProgress."""
+def consistent(written: Progress | UnreadableProgress) -> Progress | UnreadableProgress:
+    """Return the record, or UnreadableProgress if its fields contradict each other in a way that this release never
+    writes."""
     why = "" if isinstance(written, UnreadableProgress) else _contradiction(written)
     return UnreadableProgress(why) if why else written
 
@@ -174,12 +178,13 @@ _PHASES = frozenset(Phase)
 
 
 def is_phase(text: str) -> bool:
-    """Whether the text is the name of a phase of this release, or empty: a new record has no phase yet."""
+    """Whether the text is the name of a phase that this release knows, or is empty, because a new record has no phase
+    yet."""
     return not text or text in _PHASES
 
 
 def phase_of(progress: Progress) -> Phase:
-    """Return the recorded phase; Idle if none is recorded."""
+    """Return the node's phase that the record names; Idle if it names none."""
     return Phase(progress.phase) if progress.phase else Phase.IDLE
 
 
@@ -189,14 +194,14 @@ _UNDER_CLAIM = frozenset(
 
 
 def _contradiction(progress: Progress) -> str:
-    """Return why careen cannot have written this record; empty if it can."""
+    """Return why this release cannot have written the record. Return an empty text if the record may be its own."""
     if not is_phase(progress.phase):
         return (
             f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"
         )
     phase = phase_of(progress)
     if bool(progress.claim) is not bool(progress.boot_left):
-        return "the annotation careen.dev/progress names only one of the two: a claim, and the boot that it ends"
+        return "the annotation careen.dev/progress must have both a claim and the boot that the claim ends, or neither"
     if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):
         return f"the annotation careen.dev/progress says {phase} without a claim"
     if (phase is Phase.IDLE and progress.claim) or (
@@ -223,8 +228,8 @@ _OWNER_COLUMNS = ("kind", "namespace", "name", "uid", "generation", "replicas", 
 
 
 def _with_named_columns(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with its owners as objects. The annotation stores each owner as a row of values without names,
-    to keep the text short."""
+    """Return the record's JSON with each entry of `owners` as an object. The annotation stores each entry as a row of
+    values without names, to keep the text short."""
     if "owners" not in record:
         return record
     return {**record, "owners": [dict(zip(_OWNER_COLUMNS, row, strict=True)) for row in record["owners"]]}

@@ -1,7 +1,7 @@
 """Every reason code that people see in events, logs, metrics, annotations and commands, with its meaning and remedy.
 
-`docs/reasons.md` is generated from these texts. They explain a code in general; the sentence of a decision lists
-the pods and nodes."""
+`docs/reasons.md` is generated from these texts. The texts explain a code in general; the sentence of an agent's
+decision names the pods and nodes concerned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduler_core.values import Value
 
 
 class Code(StrEnum):
-    """The name of a reason. The values are stored in annotations and metrics: never rename one."""
+    """The code of a reason. The values are stored in annotations and metrics: never rename one."""
 
     # Where the node is on its way.
     NO_NEED = "no-need"
@@ -419,7 +419,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.NEVER_READY: ReasonText(
-        "The node rebooted or was handed back, but did not become ready in time; the roll-out halts.",
+        "The node rebooted or ended its maintenance, but did not become ready in time; the roll-out halts.",
         "Look at the kubelet and the DaemonSet pods, then `careen retry NODE`.",
         is_warning=True,
     ),

@@ -1,5 +1,5 @@
-"""Refuses while a pod that forbids interruption runs on this node. --blocking-pod-selector selects such pods, and so do
-the entries of --blocking-pods with the scope `node`."""
+"""This gate refuses to let the node begin its drain or its reboot while a pod that must not be interrupted runs on the
+node. --blocking-pod-selector selects such pods, and so do the entries of --blocking-pods with the scope `node`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for this node's pods if a selector of blocking pods is configured."""
+    """Return the facts that the gate needs: this node's pods, if a selector of blocking pods is configured."""
     return frozenset({Evidence.PODS}) if _rules(policy) else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if a running pod of this node matches one of the selectors."""
+    """Return a refusal if a running pod of this node matches one of the selectors of blocking pods."""
     rules = _rules(situation.policy)
     if not rules:
         return None
@@ -40,7 +40,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     return Refusal(
         gate=GATE.name,
         code=Code.BLOCKING_POD,
-        sentence=f"{first_few(list(titles.values()), 1)} matches {told(blocking[0][1])}",
+        sentence=f"{first_few(list(titles.values()), 1)} matches {described(blocking[0][1])}",
         longest_seconds=shortest(rule for _, rule in blocking),
     )
 
@@ -50,13 +50,15 @@ def _rules(policy: Policy) -> tuple[BlockingPods, ...]:
     return (*kureds, *(each for each in policy.blocking_pods if each.scope is BlockingScope.NODE))
 
 
-def told(rule: BlockingPods) -> str:
-    """Return the entry for a sentence: `app=db`, or `app=db (backup)` with the entry's name."""
+def described(rule: BlockingPods) -> str:
+    """Return an entry of --blocking-pods as words in a sentence: `app=db`, or `app=db (backup)` with the entry's
+    name."""
     return f"{rule.selector.text} ({rule.name})" if rule.name else rule.selector.text
 
 
 def shortest(rules: Iterable[BlockingPods]) -> float:
-    """Return the shortest time after which one of these entries fires an alert; 0 if no entry does."""
+    """Return the shortest time in seconds after which a refusal because of one of these entries fires an alert; 0 if
+    none of them does."""
     return min((rule.longest_seconds for rule in rules if rule.longest_seconds), default=0.0)
 
 
@@ -66,5 +68,5 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.CHEAP,
     needs=needs,
-    foresight=Unforeseen("pods that match --blocking-pod-selector or --blocking-pods on their own node"),
+    foresight=Unforeseen("pods that block the reboot of their node (--blocking-pod-selector, --blocking-pods)"),
 )

@@ -1,7 +1,8 @@
-"""Refuses while a pod forbids reboots beyond its own node: of its node's group, or of every node (--blocking-pods).
+"""This gate refuses to let the node begin its drain or its reboot while a pod forbids the reboots of the node's group
+or of every node (--blocking-pods).
 
-A pod without a node, or on a Node that no longer exists, forbids reboots with the scope `cluster`, but not with the
-scope `group`.
+A pod may have no node, or a node whose Node object no longer exists. Such a pod forbids reboots if an entry of
+--blocking-pods with the scope `cluster` selects it, but not if only an entry with the scope `group` does.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from careen.core.facts.observation import Fleet, NotAsked, PlacedPod, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BlockingPods, BlockingScope, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.blocking_pods import shortest, told
+from careen.core.gates.blocking_pods import described, shortest
 from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """Ask the shell for the pods that --blocking-pods selects beyond this node. Also ask for every Node if an entry has
-    the scope `group`."""
+    """Return the facts that the gate needs: the pods that entries of --blocking-pods with the scope `group` or
+    `cluster` select, and every Node if an entry has the scope `group`."""
     scopes = {each.scope for each in policy.blocking_pods}
     if not scopes - {BlockingScope.NODE}:
         return frozenset()
@@ -27,8 +28,8 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse for the first entry of --blocking-pods that selects a blocking pod. Name the first of its blocking
-    pods."""
+    """Return a refusal for the first entry of --blocking-pods that selects a pod which forbids this node's reboot. The
+    refusal names the first such pod of the entry."""
     if not needs(situation.policy):
         return None
     pods = situation.seen.blockers
@@ -57,7 +58,7 @@ def _refusal(rule: BlockingPods, pods: tuple[PlacedPod, ...], situation: Situati
     return Refusal(
         gate=GATE.name,
         code=Code.BLOCKING_POD,
-        sentence=f"{first_few(titles, 1)} matches {told(rule)}{where}",
+        sentence=f"{first_few(titles, 1)} matches {described(rule)}{where}",
         is_of_cluster=not is_group,
         longest_seconds=shortest([rule]),
     )
@@ -68,8 +69,8 @@ def _by_name(pod: PlacedPod) -> tuple[str, str]:
 
 
 def _members(rule: BlockingPods, situation: Situation) -> frozenset[str] | Refusal:
-    """Return the nodes of this node's group, or a refusal if they are unknown. A node without the group's label is
-    alone in its group."""
+    """Return the names of the nodes in this node's group, or a refusal if they are unknown. A node without the group's
+    label is alone in its group."""
     own, fleet = situation.node, situation.seen.fleet
     value = own.labels.get(rule.group)
     if value is None:
@@ -91,5 +92,5 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.COSTLY,
     needs=needs,
-    foresight=Unforeseen("pods that match --blocking-pods for a group or the cluster"),
+    foresight=Unforeseen("pods that block the reboots of a group or of the cluster (--blocking-pods)"),
 )

@@ -1,9 +1,9 @@
-"""Refuses while an annotation `careen.dev/gate.NAME` is on the Node. On the lock's DaemonSet the annotation refuses
-every node.
+"""This gate refuses to let the node begin its drain or its reboot while an annotation `careen.dev/gate.NAME` is on the
+Node. If the annotation is on careen's DaemonSet, the gate refuses for every node.
 
 Other programs set the annotation before work that a reboot would interrupt (a backup, a migration, a failover) and
 remove it afterwards. Its value is the reason. Each annotation has its own name, so several programs can set one at the
-same time, while a node can have only one hold.
+same time, while a node can have only one hold (the annotation by which a person keeps the node from rebooting).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothi
 from careen.core.situation import Situation
 
 _LONGEST_REASON = 100
-_MOST_TOLD = 6
+_MOST_REASONS = 6
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse if there are gate annotations. Name all of them, first those of the Node."""
+    """Return a refusal if there are gate annotations. The refusal names all of them, first those of the Node."""
     reading = situation.seen.lock
     return refusal_of(situation.node, reading.gates if isinstance(reading, LockReading) else {})
 
@@ -31,21 +31,21 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 def refusal_of(node: NodeView, of_cluster: Mapping[str, str]) -> Refusal | None:
     """Return the refusal for the gate annotations of the Node and of the DaemonSet (`of_cluster`). Return None if there
     are none."""
-    told = [*_told(gates_among(node.annotations), ""), *_told(of_cluster, " for the cluster")]
-    if not told:
+    gates = [*_described(gates_among(node.annotations), ""), *_described(of_cluster, " for the cluster")]
+    if not gates:
         return None
-    names = [name for name, _ in told[_MOST_TOLD:]]
+    names = [name for name, _ in gates[_MOST_REASONS:]]
     more = f"; and {', '.join(names)}" if names else ""
-    sentence = f"{'; '.join(f'{name}{reason}' for name, reason in told[:_MOST_TOLD])}{more}"
+    sentence = f"{'; '.join(f'{name}{reason}' for name, reason in gates[:_MOST_REASONS])}{more}"
     return Refusal(gate=GATE.name, code=Code.GATE_ANNOTATION, sentence=sentence)
 
 
 def gates_among(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the annotations that are gates. Their keys are not shortened."""
+    """Return those of the annotations whose keys are `careen.dev/gate.NAME`, with their whole keys."""
     return {key: value for key, value in annotations.items() if key.startswith(keys.GATE_PREFIX)}
 
 
-def _told(gates: Mapping[str, str], where: str) -> list[tuple[str, str]]:
+def _described(gates: Mapping[str, str], where: str) -> list[tuple[str, str]]:
     """Return the name and the reason of each gate annotation, sorted by name."""
     return [
         (

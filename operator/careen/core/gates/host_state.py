@@ -1,5 +1,5 @@
-"""Refuses while it is unknown whether the host needs a reboot or which boot it runs, while its clock is wrong, and
-while a package manager works."""
+"""This gate refuses to let the node begin its drain or its reboot while it is unknown whether the host needs a reboot
+or which boot the host runs, while the host's clock is wrong, and while a package manager works on the host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Refuse for the first of these facts that forbids a reboot. An unknown fact forbids it too."""
+    """Return a refusal for the first fact about the host that forbids a reboot. An unknown fact forbids a reboot
+    too."""
     seen = situation.seen
     if seen.need.answer is NeedAnswer.UNKNOWN:
         return _no(Code.NEED_UNKNOWN, f"cannot tell whether the host asks for a reboot: {seen.need.detail}")
@@ -43,5 +44,5 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.CHEAP,
     needs=nothing,
-    foresight=Unforeseen("hosts that cannot be read and package managers at work"),
+    foresight=Unforeseen("unreadable hosts and running package managers"),
 )

@@ -1,14 +1,13 @@
-"""The content of the lock (claims, pause, the line of waiting nodes): parses it, renders it, and computes the next
-content.
+"""Parses, renders and changes the content of the lock: claims, pause, the line of waiting nodes.
 
 The lock is JSON in an annotation of the DaemonSet. `parse` reads both of kured's forms: a single owner at the top
 level, or `maxOwners` and `locks` (pkg/daemonsetlock/daemonsetlock.go at kured 1.17 to 1.23). `render` writes both at
-once, so that a kured of either form sees the lock as held. No claim ever expires. `ghosts.py` proves that an entry has
-no holder.
+once, so that a kured that reads either form sees the lock as held. No claim ever expires. `ghosts.py` proves that a
+claim has no holder (a node that still works under the claim).
 
-Anyone may have written the lock. An entry that cannot be read in full is still a claim. It counts towards the limit and
-is written back unchanged. Only a person or its own holder replaces it. The lock is `Garbage` only if it cannot be read
-as a whole.
+Anyone may have written the lock. An entry that cannot be read in full is still a claim. Such an entry counts towards
+the limit and is written back unchanged. Only a person or the node that holds the claim replaces the entry. The lock is
+`Garbage` only if it cannot be read as a whole.
 """
 
 from __future__ import annotations
@@ -29,16 +28,18 @@ from scheduler_core.values import Value, replace_value
 _UNREADABLE = "unreadable entry"
 """The node name in an entry whose real node name cannot be read. It contains a space, so no Node can have this name."""
 MANUAL = "manual"
-"""The owner that kured documents for a lock held by hand. careen reads it as a pause in both of kured's forms."""
+"""The owner that kured documents for a lock held by hand. careen reads this owner as a pause in both of kured's forms
+of the lock."""
 
 _MOST_NODES = 100_000
-"""More nodes than any cluster has. This bounds the recorded number of waiting nodes, from which pauses are computed."""
+"""More nodes than any cluster has. The number of waiting nodes that the lock records is at most this, because the
+agents compute pauses from it."""
 _MOST_CLAIMS = 1000
-"""The greatest limit that the lock records, and the most rows that fill a paused lock: each row takes about a hundred
-bytes of the 256 KiB that an object's annotations may have."""
+"""The greatest number of claims that the lock records as its limit, and the most rows that fill the list `locks` of a
+paused lock: each row takes about a hundred bytes of the 256 KiB that an object's annotations may have."""
 _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
-"""The TTL of a lock that names waiting nodes but has no holder; kured too leaves such a lock behind (`locks: []`).
-Without a TTL a kured that takes over would wait for ever for the empty owner."""
+"""The TTL of a lock that names waiting nodes but contains no claim; kured too leaves a lock without an owner (`locks:
+[]`). Without the TTL, a kured that is installed later would wait for ever for the empty owner."""
 
 _NodeName = Annotated[
     str, Meta(pattern=r"\A(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
@@ -51,14 +52,15 @@ _Instant = Annotated[str, Meta(max_length=40)]  # more letters than any instant 
 
 
 class Overdue(Value, kw_only=True):
-    """A mark on a claim whose holder takes longer than usual. The agents of other nodes set it; see `overdue.py`."""
+    """A mark on a claim in the lock: the node that holds the claim takes longer than usual. The agents of other nodes
+    set the mark; see `overdue.py`."""
 
     phase: _Phase  # the phase of the holder's Node; empty: the Node does not exist or has another UID
     since: _Instant  # RFC 3339
 
     @property
     def is_gone(self) -> bool:
-        """Whether the mark says that the holder's Node no longer exists."""
+        """Whether the mark says that the Node of the claim no longer exists, or was recreated with another UID."""
         return not self.phase
 
 
@@ -83,8 +85,8 @@ class Entry(Value, kw_only=True):
 
     @property
     def is_nameless(self) -> bool:
-        """Whether the node's name cannot be read either. Then `node` is a made-up name with a number, and there is no
-        Node to check."""
+        """Whether the name of the claim's node cannot be read. Then `node` is a made-up name with a number, and there
+        is no Node to check."""
         return self.node.startswith(_UNREADABLE)
 
 
@@ -100,17 +102,17 @@ class LockContent(Value, kw_only=True):
 
     @property
     def holders(self) -> tuple[str, ...]:
-        """The names of the holders, each once, in the order of their claims."""
+        """The names of the nodes that hold claims, each once, in the order of their claims."""
         return tuple(dict.fromkeys(entry.node for entry in self.entries))
 
     @property
     def failed(self) -> tuple[Entry, ...]:
-        """The claims that nodes kept after a failure. Each such claim halts the roll-out."""
+        """The claims that nodes kept after a failure. While there is such a claim, no further node takes one."""
         return tuple(entry for entry in self.entries if entry.failed)
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The holders whose names can be read."""
+        """The names of the nodes that hold claims, except names that cannot be read."""
         return tuple(dict.fromkeys(entry.node for entry in self.entries if not entry.is_nameless))
 
     def with_line(self, line: Line) -> LockContent:
@@ -122,13 +124,14 @@ class LockContent(Value, kw_only=True):
         return next((each for each in self.entries if each.node == node and each.id == claim), None)
 
     def entries_of(self, node: str) -> tuple[Entry, ...]:
-        """Return every entry of one node. A node has several entries only after a person edited the lock."""
+        """Return every entry of one node in the lock. A node has several entries only after a person edited the
+        lock."""
         return tuple(each for each in self.entries if each.node == node)
 
 
 class Garbage(Value):
-    """A lock whose content cannot be understood. It may have held claims, so no node may start, and the agents report
-    the unreadable lock."""
+    """A lock whose content cannot be understood. The lock may have held claims, so no node may begin its drain, and the
+    agents report the unreadable lock."""
 
     why: str
 
@@ -149,8 +152,8 @@ def parse(content: str | None) -> LockContent | Garbage:
 
 
 def render(content: LockContent) -> str | None:
-    """Return the annotation's text. Return None (no annotation) for a lock without claims, pause, named nodes and
-    `released_at`."""
+    """Return the lock annotation's text for this content. Return None (no annotation) for a lock without claims, pause,
+    named nodes and `released_at`."""
     if not content.entries and not content.is_paused and not content.line.names and not content.released_at:
         return None
     first = content.entries[0] if content.entries else None
@@ -186,30 +189,32 @@ def _line_record(line: Line) -> dict[str, Any]:
 
 
 def limit(content: LockContent, concurrency: int) -> int:
-    """Return how many nodes may hold a claim now: the concurrency, or a smaller limit that one of the entries
-    records."""
+    """Return how many nodes may hold a claim now: the concurrency, or a smaller limit that is recorded in one of the
+    claims."""
     recorded = [entry.limit or content.max_owners or 1 for entry in content.entries]
     return min([concurrency, *recorded])
 
 
 def free_slots(content: LockContent, concurrency: int) -> int:
-    """Return how many more nodes may take a claim now; 0 during a pause or a halt."""
+    """Return how many more nodes may take a claim now; 0 while the lock is paused or contains the claim of a failed
+    node."""
     return 0 if content.is_paused or content.failed else slots_beside_holders(content, concurrency)
 
 
 def slots_beside_holders(content: LockContent, concurrency: int) -> int:
-    """Return how many more nodes may take a claim. A pause or a halt makes no difference here."""
+    """Return how many more nodes could take a claim, even while the lock is paused or contains the claim of a failed
+    node."""
     return max(0, limit(content, concurrency) - len(content.holders))
 
 
 def zones_at_work(content: LockContent) -> frozenset[str | None]:
-    """Return the zones of the holders. None stands for an unknown zone."""
+    """Return the zones of the nodes that hold claims. None in the set stands for an unknown zone."""
     return frozenset(entry.zone for entry in content.entries)
 
 
 def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bool = False) -> LockContent | None:
-    """Return the content with one more claim. Return None if the lock is paused, halted or full. With `in_one_zone`,
-    also return None if a holder is in another or an unknown zone.
+    """Return the content with one more claim. Return None if the lock is paused, contains the claim of a failed node,
+    or is full. With `in_one_zone`, also return None if a node with a claim is in another or an unknown zone.
 
     The new entry replaces older entries of the same node.
     """
@@ -226,8 +231,8 @@ def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bo
 
 
 def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockContent:
-    """Return the content to which the missing claim of a working holder was added again. This is allowed beyond the
-    limit and during a pause, because the node *is* down."""
+    """Return the content with `entry` added again: the claim of a node that is down for careen, which was missing in
+    the lock. Adding it is allowed beyond the limit and during a pause, because the node *is* down."""
     others = _without_node(content, entry.node)
     return replace(
         others,
@@ -237,7 +242,7 @@ def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockConten
 
 
 def mark_due(content: LockContent, node: str, claim: str, due: str) -> LockContent:
-    """Return the content in which this claim shows when its holder expects to release it."""
+    """Return the content in which this claim has the instant `due`, at which its node expects to release it."""
     return _with(
         content,
         tuple(replace(each, due=due) if each.node == node and each.id == claim else each for each in content.entries),
@@ -246,7 +251,7 @@ def mark_due(content: LockContent, node: str, claim: str, due: str) -> LockConte
 
 def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockContent:
     """Return the content in which this claim is marked as kept after a failure. The mark stays until the node releases
-    the claim, even during another try."""
+    the claim, even while the agent tries again."""
     return _with(
         content,
         tuple(
@@ -257,8 +262,8 @@ def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockC
 
 
 def remove(content: LockContent, node: str, claim: str) -> LockContent:
-    """Return the content without the entry of this node with this claim id. An empty id means the node's kured entry,
-    which has no id."""
+    """Return the content without the entry of this node with this claim id. An empty id means the entry that kured
+    wrote for the node, because such an entry has no id."""
     return _with(content, tuple(each for each in content.entries if not (each.node == node and each.id == claim)))
 
 
@@ -273,13 +278,13 @@ def release_by_hand(content: LockContent, node: str) -> LockContent:
 
 
 def released(content: LockContent, at: str) -> LockContent:
-    """Return the content in which `at` is the last time that a rebooted node released its claim."""
+    """Return the content that says that a node last released its claim after a reboot at the instant `at`."""
     return replace(content, released_at=at)
 
 
 def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
-    """Return the paused content: no node may start, and the claims stay. The pause fills the lock up to `concurrency`
-    rows. So a kured that allows several owners finds no free row."""
+    """Return the content of the paused lock: no node may begin its drain, and the claims stay. The rendered lock is
+    filled up to `concurrency` rows, so a kured that allows several owners finds no free row."""
     return replace(content, is_paused=True, pause_reason=short(reason), max_owners=max(content.max_owners, concurrency))
 
 
@@ -289,7 +294,7 @@ def resume(content: LockContent) -> LockContent:
 
 
 def confirms(content: LockContent | Garbage, node: str, claim: str) -> bool:
-    """Whether the lock holds the claim and is not paused. This is the last check before a reboot."""
+    """Whether the lock contains the node's claim and is not paused. This is the last check before a reboot."""
     return isinstance(content, LockContent) and not content.is_paused and content.entry(node, claim) is not None
 
 
@@ -305,7 +310,8 @@ def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
 
 
 class _Head(Value, kw_only=True, rename="camel"):
-    """The fields that the whole lock depends on. If one of them has another type, the lock is garbage."""
+    """The fields of the lock's JSON that concern the lock as a whole and are not optional. If one of them has another
+    type than here, the lock is `Garbage`."""
 
     locks: tuple[Any, ...] = ()  # Go writes an empty list as null
     node: str = field(default="", name="nodeID")
@@ -319,7 +325,8 @@ class _Head(Value, kw_only=True, rename="camel"):
 
 
 class _Claim(Value, kw_only=True):
-    """The fields that a claim depends on. If one of them has another type, the entry is unreadable."""
+    """The fields of an entry of the lock without which its claim cannot be understood. If one of them has another type
+    than here, the entry is unreadable."""
 
     node: _NodeName = field(default="", name="nodeID")
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -335,7 +342,7 @@ class _Claim(Value, kw_only=True):
 
 
 class _Notes(Value, kw_only=True, rename="camel"):
-    """The fields that nothing depends on. A field with a value of another type counts as absent."""
+    """The optional fields of the lock's JSON. A field with a value of another type than here counts as absent."""
 
     due: _Instant = ""
     overdue: Overdue | None = None
@@ -373,20 +380,21 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """Return the entry of the owner at the top level. The fields of the lock itself are left out, because an unreadable
-    entry is written back as a whole and must not contain the whole lock."""
+    """Return the entry of the single owner that kured's JSON names at its top level. The fields of the lock itself are
+    left out: if the entry is unreadable, careen writes all fields of the entry back, and these must not contain the
+    whole lock."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 
 def _numbered(entries: list[Entry]) -> list[Entry]:
-    """Return the entries. Entries without a readable node name get the names `unreadable entry 1`, `unreadable entry
-    2`, …"""
+    """Return the same entries, but those without a readable node name get the names `unreadable entry 1`, `unreadable
+    entry 2`, …"""
     numbers = itertools.count(1)
     return [replace(entry, node=f"{_UNREADABLE} {next(numbers)}") if entry.is_nameless else entry for entry in entries]
 
 
 def _entry(row: Any) -> Entry:
-    """Return an entry with the readable fields of the row. The other fields get their defaults."""
+    """Return an entry with the readable fields of a row of the list `locks`. The other fields get their defaults."""
     claim, unreadable = fields_of(row, _Claim)
     notes, _ = fields_of(row, _Notes)
     return Entry(

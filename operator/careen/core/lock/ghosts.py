@@ -1,14 +1,15 @@
-"""Proves that claims in the lock have no holder (ghosts). Elapsed time alone is no proof, and neither is a silent node.
+"""Finds the ghosts among the claims in the lock: claims under which provably no node works any more. That much time has
+passed proves nothing, and neither does a node that does not respond.
 
-The proof is a consistent read of the holder's Node after the read of the lock. An agent writes a claim id on its Node
-before it adds the entry to the lock, and removes the entry before it removes the id from the Node. So an entry whose
-Node does not carry its id has no holder.
+The proof is a consistent read of the claim's Node after the read of the lock. An agent writes a claim id on its Node
+before it adds the entry to the lock, and removes the entry before it removes the id from the Node. So an entry is a
+ghost if its Node does not carry the id of the entry.
 
 Three cases prove nothing at first, because the host may be in the middle of its reboot: a Node that is gone, a Node
-that was recreated, and a Node that lost its record under careen's cordon. They become proof when they last longer than
-the reboot deadline. Each agent measures that time on its own clock. For a Node that is gone, the first agent that
-notices also marks the entry in the lock, by the API server's clock, so that the measurement survives the agent's
-process. The time before the claim never counts.
+that was recreated, and a Node that lost its record under careen's cordon. Such a case becomes a proof when it lasts
+longer than the reboot deadline. Each agent measures that time on the clock of its host. For a Node that is gone, the
+first agent that notices also writes the instant into the claim in the lock, by the API server's clock, so that the
+measurement survives the agent's process. Time before the claim was taken never counts.
 """
 
 from __future__ import annotations
@@ -25,29 +26,31 @@ from scheduler_core.values import Value
 
 
 class GhostWatch(Value, kw_only=True):
-    """The entries that are proven ghosts now, and the suspected entries. `since` has the uptime since which each
-    suspected entry has lacked its Node or its record."""
+    """The claims in the lock that are proven ghosts (claims without a holder) now, and the suspected ones. For each
+    suspected claim `since` has the uptime of this host since which the claim's Node, or the record on it, has been
+    missing."""
 
     proven: tuple[Entry, ...]
     since: Mapping[str, float]
 
 
 def watch_key(entry: Entry) -> str:
-    """Return the key of an entry in `GhostWatch.since`."""
+    """Return the key that an entry has in the mapping `GhostWatch.since`."""
     return f"{entry.node}/{entry.id}"
 
 
 def watch_on(situation: Situation, content: LockContent, holders: Holders) -> GhostWatch:
-    """Return the watch of this turn. It continues the watch of the turn before and uses the marks in the lock."""
-    uptime, before = situation.seen.uptime, situation.memory.behind.ghosts
+    """Return which claims are ghosts (claims without a holder) or suspected in this round of the agent's loop. The
+    times of the round before go on, and so do the times that other agents wrote into the lock."""
+    uptime, before = situation.seen.uptime, situation.memory.holder_check.ghosts
     since = {key: min(at, before.get(key, at)) for key, at in _marked(situation, content).items()}
     deadline = situation.policy.absence_seconds
     return watch(content, holders, {**before, **since}, uptime=uptime, deadline_seconds=deadline)
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
-    """Return the uptime since which each marked claim has lacked its Node. Return nothing while the agent does not know
-    how far its clock differs from the API server's."""
+    """Return the uptime of this host since which the Node of each claim that is marked so in the lock has been missing.
+    Return nothing while the agent does not know how far its clock differs from the API server's."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return {}
     found: dict[str, float] = {}
@@ -64,7 +67,8 @@ def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
 def watch(
     content: LockContent, holders: Holders, since: Mapping[str, float], *, uptime: float, deadline_seconds: float
 ) -> GhostWatch:
-    """Check every entry whose Node was read or does not exist. Leave out entries whose Node was not read."""
+    """Return the ghosts and the suspected claims among the entries whose Nodes were read or do not exist. Leave out
+    entries whose Nodes were not read. `since` is from the last check."""
     nodes = {node.name: node for node in holders.nodes}
     proven: list[Entry] = []
     watched: dict[str, float] = {}

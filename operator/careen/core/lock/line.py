@@ -1,5 +1,5 @@
 """The line of waiting nodes in the lock: the nodes that come next, when they were named, and the nodes that were passed
-over because they did not start.
+over because they did not take a claim in time.
 
 `order.py` decides which nodes are in the line, and in which order.
 """
@@ -12,12 +12,13 @@ from dataclasses import replace
 from scheduler_core.values import Value
 
 _MOST_NAMES = 256
-"""The most names in a line, and the most names passed over: 256 of the longest names take 64 KiB."""
+"""The most names of waiting nodes in the line, and the most names of nodes passed over: 256 of the longest names take
+64 KiB."""
 
 
 class Line(Value, kw_only=True):
-    """The line of waiting nodes, as the last hand-over wrote it. A field has its default if no node is named or its
-    value is unknown."""
+    """The line of waiting nodes in the lock, mostly as the agent wrote it that last released or took a claim. A field
+    has its default if the line names no node, or if the value is unknown."""
 
     names: tuple[str, ...] = ()  # the nodes that come next, in order
     at: str = ""  # RFC 3339: when they were named
@@ -26,13 +27,15 @@ class Line(Value, kw_only=True):
     passed: tuple[str, ...] = ()  # named nodes that did not start; the order puts them last until they are ready again
 
     def naming(self, names: tuple[str, ...], *, at: str, waiting: int, abreast: int | None = None) -> Line:
-        """Return the line that names these nodes, in this order. The nodes passed over stay the same."""
+        """Return the line of waiting nodes with these names, in this order. The list of nodes passed over stays the
+        same."""
         if not names:
             return Line(waiting=waiting, passed=self.passed)
         return replace(self, names=names[:_MOST_NAMES], at=at, waiting=waiting, abreast=abreast)
 
     def without(self, node: str) -> Line:
-        """Return the line without this name. The time of the hand-over stays the same for the other names."""
+        """Return the line of waiting nodes without this name. The instant `at` stays the same, because the other nodes
+        were named then."""
         if node not in self.names:
             return self
         is_abreast = self.abreast and self.names.index(node) < self.abreast
@@ -44,7 +47,7 @@ class Line(Value, kw_only=True):
         )
 
     def keeping(self, waiting: Collection[str]) -> Line:
-        """Return the line without the names of nodes that no longer wait."""
+        """Return the line of waiting nodes without the names that are not in `waiting`."""
         line = self
         for name in self.names:
             if name not in waiting:
@@ -52,15 +55,15 @@ class Line(Value, kw_only=True):
         return line
 
     def one_fewer(self) -> Line:
-        """Return the line that counts one waiting node fewer."""
+        """Return the line in which the number of waiting nodes is one smaller."""
         return replace(self, waiting=max(0, self.waiting - 1))
 
     def passing_over(self, names: Collection[str]) -> Line:
-        """Return the line in which these nodes count as passed over too. If there are too many names, the older ones
-        are dropped."""
+        """Return the line in which these nodes count as passed over too, because they were named and did not take a
+        claim in time. If there are too many names of nodes passed over, the older ones are dropped."""
         before = [name for name in self.passed if name not in names]
         return replace(self, passed=tuple(sorted([*names, *before][:_MOST_NAMES])))
 
     def showing(self, node: str) -> Line:
-        """Return the line in which this node no longer counts as passed over."""
+        """Return the line in which this node no longer counts as passed over, because it is ready again."""
         return replace(self, passed=tuple(name for name in self.passed if name != node))

@@ -1,9 +1,10 @@
 """The order of the waiting nodes, which of them may start now, and how long the others may sleep.
 
 In the default order the oldest need comes first. Among needs of the same hour the node with the fewest pods comes
-first. Zones are finished one after another. Control-plane nodes come last and one at a time. `--order` selects another
-order. A node that releases or takes a claim lists the waiting nodes once and writes the next names into the lock, so
-that the other nodes rarely need to read.
+first, and in each later zone the node with the fewest pods that must stay in the zone. Zones are finished one after
+another. Control-plane nodes come last and one at a time. `--order` selects another order. A node that releases or takes
+a claim lists the waiting nodes once and writes the next names into the lock, so that the other nodes rarely need to
+read.
 """
 
 from __future__ import annotations
@@ -69,13 +70,22 @@ def groups(node: NodeView, policy: Policy) -> dict[str, int]:
 def moves(node: NodeView) -> int:
     """Return how many pods a drain of the node would evict, by the Node's own annotation. Without a readable number,
     return a huge number."""
-    text = node.annotations.get(keys.MOVES, "")
-    return (
-        int(text) if text.isdecimal() and len(text) < len(str(_MORE_THAN_ANY)) else _MORE_THAN_ANY
-    )  # anyone may have written it
+    return _number(node, keys.MOVES, otherwise=_MORE_THAN_ANY)
 
 
-def hand_on(
+def moves_in_zone(node: NodeView) -> int:
+    """Return how many of these pods must stay in the node's zone, by the Node's own annotation. Without a readable
+    number, return 0; without a readable number of pods, a huge number."""
+    pods = moves(node)
+    return pods if pods == _MORE_THAN_ANY else min(pods, _number(node, keys.MOVES_IN_ZONE, otherwise=0))
+
+
+def _number(node: NodeView, key: str, *, otherwise: int) -> int:
+    text = node.annotations.get(key, "")  # anyone may have written it
+    return int(text) if text.isdecimal() and len(text) < len(str(_MORE_THAN_ANY)) else otherwise
+
+
+def name_next(
     content: LockContent,
     waiters: Sequence[NodeView],
     policy: Policy,
@@ -105,17 +115,18 @@ def next_nodes(
 ) -> list[NodeView]:
     """Return the next ready nodes, in order.
 
-    Nodes that the line already names keep their places where the order allows it. With --order=fewest-moves, `moves_of`
-    returns the number of pods that a node moves. With the other orders, that number is the one that each node wrote
-    when it became ready, and the nodes of `zone` (the zone of the working nodes) come first. Nodes whose groups have
-    room beside the holders and the earlier names come before the others.
+    A node that the line already names keeps its place where the order allows it. A node comes first if its groups have
+    room for it beside the holders and the nodes before it. `zone` is the zone of the working nodes: its nodes come
+    first, except with --order=fewest-moves. Without `zone`, holders and named nodes a roll-out begins, and the zone
+    comes first in which that costs least. --order=fewest-moves counts the pods with `moves_of`; the other orders use
+    the counts that each node wrote when it became ready.
     """
     not_in_line = {*content.holders, leave_out}
     still_waiting = [node for node in waiters if node.name not in not_in_line]
     candidates = [node for node in still_waiting if node.labels.get(keys.REBOOT_LABEL) == READY]
     match policy.order:
         case Order.OLDEST:
-            key = _by_need(still_waiting, content, zone)
+            key = _by_need(still_waiting, content, zone, candidates)
         case Order.ZONE:
             key = _by_zone(still_waiting, content, zone, candidates)
         case Order.FEWEST_MOVES:
@@ -124,18 +135,23 @@ def next_nodes(
 
 
 def line_length(content: LockContent, policy: Policy) -> int:
-    """Return how many nodes the line names: one for every free slot, and a few more, which so learn early that they are
-    next."""
+    """Return how many nodes the line names: one for every free slot, and a few more, so that these learn early that
+    they are next."""
     return max(1, slots_beside_holders(content, policy.concurrency)) + SPARE_NAMES
 
 
 _Key = Callable[[NodeView], tuple[bool | int | str, ...]]
-_Alike = tuple[str, int, str, str]
+Alike = tuple[str, int, int, str, str]
+_Rank = tuple[bool, str, int, int]
 
 
-def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None) -> _Key:
+def _by_need(
+    waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
+) -> _Key:
     alike = {node.name: among_alike(node) for node in waiters}
     rank = _ranks(waiters, alike)
+    if zone is None:
+        zone = _zone_at_work(content, candidates, alike)
     return lambda node: (
         _may_not_come(node, content),
         _place(node, content),
@@ -143,39 +159,34 @@ def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None
         node.zone != zone,
         *rank[node.zone],
         node.zone,
-        *alike[node.name],
+        *(alike[node.name] if node.zone == zone else in_later_zone(alike[node.name])),
     )
 
 
 def _by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
-    """Return the sort key of --order=zone. It compares the zone of the working nodes before the place in the line.
-    Otherwise a node of that zone that becomes ready late would wait until all other zones are done."""
+    """Return the sort key of --order=zone. The nodes of the working zone come first, even before nodes that the line
+    already names. Otherwise a node of that zone that becomes ready late would wait until all other zones are done."""
     alike = {node.name: among_alike(node) for node in waiters}
     rank = _ranks(waiters, alike)
-    first = min(
-        (node for node in candidates if node.name in content.line.names),
-        key=lambda node: content.line.names.index(node.name),
-        default=None,
-    )
-    at_work = (
-        content.entries[0].zone if content.entries else zone if zone is not None else first.zone if first else None
-    )
+    if content.entries or zone is None:
+        zone = _zone_at_work(content, candidates, alike)
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
-        node.zone != at_work,
+        node.zone != zone,
         _place(node, content),
         *rank[node.zone],
         node.zone,
-        *alike[node.name],
+        *(alike[node.name] if node.zone == zone else in_later_zone(alike[node.name])),
     )
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """Return the sort key of --order=fewest-moves, which compares the numbers of pods to move. A named node stays in
-    the line, so that it sees its name in time after a long pause. Its place may change, because pods come and go."""
+    """Return the sort key of --order=fewest-moves, which compares how many pods each node moves. Named nodes stay in
+    the line, because they may sleep long before they see their names. Their order may change, because pods come and go.
+    """
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -194,26 +205,63 @@ def _place(node: NodeView, content: LockContent) -> int:
     return content.line.names.index(node.name) if node.name in content.line.names else len(content.line.names)
 
 
-def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, _Alike]) -> dict[str, tuple[bool, str, int]]:
+def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, Alike]) -> dict[str, _Rank]:
     """Return the rank of each zone, which is the rank of the zone's first waiting node, ready or not."""
-    ranks: dict[str, tuple[bool, str, int]] = {}
+    ranks: dict[str, _Rank] = {}
     for node in waiters:
-        hour, pods, *_ = alike[node.name]
-        mine = (node.is_control_plane, hour, pods)
+        hour, in_zone, pods, *_ = in_later_zone(alike[node.name])
+        mine = (node.is_control_plane, hour, in_zone, pods)
         ranks[node.zone] = min(ranks.get(node.zone, mine), mine)
     return ranks
 
 
-def among_alike(node: NodeView) -> _Alike:
-    """Return the sort key of nodes that are equal in everything else: hour of the need, number of pods, exact instant
-    of the need, name.
+def _zone_at_work(content: LockContent, candidates: Sequence[NodeView], alike: Mapping[str, Alike]) -> str | None:
+    """Return the zone whose nodes come first: the zone of the oldest claim, otherwise that of the first named node,
+    otherwise the zone in which a roll-out begins."""
+    if content.entries:
+        return content.entries[0].zone
+    named = [node for node in candidates if node.name in content.line.names]
+    first = min(named, key=lambda node: _place(node, content), default=None)
+    return first.zone if first else _first_zone(content, candidates, alike)
+
+
+def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Mapping[str, Alike]) -> str | None:
+    """Return the zone in which a roll-out begins: that of the node whose drain costs least. Only nodes that can begin
+    now count. Return None if there are no candidates.
+
+    All pods of the first node move twice. But if its zone comes later, those pods of the zone's first node that must
+    stay in the zone move twice as well. These are subtracted.
+    """
+    able = [node for node in candidates if not _may_not_come(node, content)] or candidates
+    ranks = _ranks(able, alike)
+
+    def key(node: NodeView) -> tuple[bool | int | str, ...]:
+        hour, pods, *_ = alike[node.name]
+        *_, saved, _ = ranks[node.zone]
+        cost = pods if pods == _MORE_THAN_ANY else pods - saved
+        return node.is_control_plane, hour, cost, pods, node.zone
+
+    first = min(able, key=key, default=None)
+    return first.zone if first else None
+
+
+def among_alike(node: NodeView) -> Alike:
+    """Return the sort key of nodes that are equal in everything else: hour of the need, number of pods, number of those
+    that must stay in the zone, exact instant of the need, name.
 
     Needs of the same hour of the UTC clock count as equally old, because it matters little which host noticed its need
     first. The number of pods matters more. The first drain of a roll-out, and of each zone, can only move pods to nodes
     that have yet to reboot. So these pods move twice.
     """
     since = need_since(node)
-    return since[: len("2026-01-05T10")], moves(node), since, node.name
+    return since[: len("2026-01-05T10")], moves(node), moves_in_zone(node), since, node.name
+
+
+def in_later_zone(alike: Alike) -> Alike:
+    """Return the sort key of such a node if its zone begins when another zone is done. Then the nodes that are done
+    take all pods that may leave the zone. So the number of pods that must stay comes before the number of all pods."""
+    hour, pods, in_zone, since, name = alike
+    return hour, in_zone, pods, since, name
 
 
 _NEVER = "9999"
@@ -269,8 +317,8 @@ class Clearance(Value, kw_only=True):
 
 
 def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Clearance:
-    """Return whether the node `name` may start. The names in the lock decide, and how long this process has seen a free
-    slot."""
+    """Return whether the node `name` may start. That depends on the names in the lock, and on how long this process has
+    seen a free slot."""
     free = free_slots(content, policy.concurrency)
     if free == 0:
         return Clearance(is_allowed=False, asks_waiters=False, places=0, memory=unwatched(memory))
@@ -288,7 +336,8 @@ def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, up
 
 
 def unwatched(memory: Memory) -> Memory:
-    """Return the memory that watches no hand-over, so that the next watch starts from zero."""
+    """Return the memory of a node that is not waiting for a free slot. When it waits again, it measures anew how long a
+    slot has been free."""
     return replace(memory, line=replace(memory.line, key="", since=0.0))
 
 
@@ -300,21 +349,22 @@ def gather_seconds(agents: int | None) -> float:
     return GATHER_SECONDS + taint_spread.longest_seconds(agents)
 
 
-def gather_look_seconds(agents: int | None) -> float:
+def gather_pause_seconds(agents: int | None) -> float:
     """Return the pause of a node that waits for other nodes to become ready. After the pause it checks again whether
     one of them has started."""
     return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
 
 
 def hand_over_key(content: LockContent) -> str:
-    """Return the key of the present hand-over. When the key changes, a waiting node starts to measure anew how long a
-    slot has been free."""
+    """Return a text that changes when the line or the holders change. A waiting node then measures anew how long a slot
+    has been free."""
     return f"{content.line.at} {' '.join(content.line.names)} {' '.join(content.holders)}"
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """Return how many nodes of the line may start right after the hand-over, and how many may start by now. With
-    --order=zone no node of another zone may start while a node holds a claim, however long that takes."""
+    """Return how many nodes of the line may start at first, and how many may start now that named nodes have had
+    `minutes` without a start. With --order=zone no node of another zone may start while a node holds a claim, however
+    long that takes."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -324,9 +374,9 @@ def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tu
 
 
 def how_many_wait(content: LockContent | None, agents: int | None, now: datetime) -> int:
-    """Return how many nodes may be waiting. While the last hand-over is recent, its count is used. Later the number of
-    nodes with an agent is used, because more may have begun to wait. While the lock is paused or gates refuse every
-    node, there are no hand-overs and so no counts.
+    """Return how many nodes may be waiting. An agent that releases or takes a claim counts them. While that count is
+    recent, return it. Later return the number of nodes with an agent, because more nodes may have begun to wait. While
+    the lock is paused or gates refuse every node, no agent counts.
 
     `content` is None if the lock cannot be read. `agents` is the number of nodes that should run an agent, if known.
     """
@@ -360,7 +410,7 @@ def look_again_seconds(
     reboots.
     """
     if now is not None and content.holders and content.line.names[:1] == (name,):
-        return min(_first_look_seconds(entry, now) for entry in content.entries)
+        return min(_first_pause_seconds(entry, now) for entry in content.entries)
     if name in content.line.names:
         at_once = lock.limit(content, policy.concurrency)
         places_to_go = content.line.names.index(name) + 1 - at_once
@@ -372,7 +422,7 @@ def look_again_seconds(
     )
 
 
-def _first_look_seconds(holder: Entry, now: datetime) -> float:
+def _first_pause_seconds(holder: Entry, now: datetime) -> float:
     """Return the pause of the first node in line. The pause is long until the holder can release its claim, then short.
     Later it grows with the time that has passed. An instant that is unreadable or from another clock gives the longest
     pause."""

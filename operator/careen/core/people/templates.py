@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 
 FIELDS = ("node", "cluster", "reason", "duration", "forecast")
-"""The fields that every template may use."""
+"""The names of the fields that every template of a message may use."""
 
 FIGURES = ("nodes", "pods", "failures")
-"""Further fields, for the message about a finished roll-out only."""
+"""The names of further fields that only the template of the message about a finished roll-out may use."""
 
 # All other text in braces stays as it is: kured's templates may hold JSON.
 _PART = re.compile(r"%%|%s|\{\{[A-Za-z_][A-Za-z0-9_-]*\}\}|\{[A-Za-z_][A-Za-z0-9_-]*\}")
@@ -23,9 +23,9 @@ def fields_of(template: str) -> tuple[str, ...]:
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """Return the template with the values filled in. It is read once from left to right, as in Go: `%s` is the node,
-    `%%` a percent sign, `{{name}}` a literal `{name}`. A name without a value stays as it is, and so do braces inside
-    values."""
+    """Return the template with the values filled in. The template is read once from left to right, as in Go: `%s` is
+    the node's name, `%%` a percent sign, `{{name}}` a literal `{name}`. A name without a value stays as it is, and so
+    do braces inside values."""
 
     def value(found: re.Match[str]) -> str:
         part = found[0]

@@ -1,9 +1,9 @@
-"""Claiming: the Node carries the claim id. The agent adds the claim to the lock, asks every gate again on fresh data,
-and cordons the node.
+"""Decides for a node in the phase Claiming: the Node carries the claim id. The agent adds the claim to the lock, asks
+every gate (condition for a reboot) again on fresh data, and cordons the node.
 
 Two nodes with claims in different lock objects (the DaemonSet was recreated, or the key changed) must never both
 cordon. Each node lists the Nodes after it wrote the claim id on its own Node, so at least one of the two sees the
-other. A node that sees the other node's claim steps back to Waiting.
+other. A node that sees the other node's claim goes back to the phase Waiting.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _PASSING = frozenset(
 
 
 def decide(situation: Situation) -> Decision:
-    """Add the claim to the lock, or cordon the node, or step back to Waiting."""
+    """Return the decision to add the claim to the lock, to cordon the node, or to go back to the phase Waiting."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _back(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     if leaving := autoscalers.left_alone(situation.node):
@@ -75,9 +75,9 @@ def decide(situation: Situation) -> Decision:
             situation, refused[0].code, refused[0].sentence, refused, label="required"
         )
     content = situation.lock
-    assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
+    assert isinstance(content, LockContent), "the gate `hold` must refuse a lock that cannot be read"
     if situation.reading.object_id != situation.progress.lock:
-        return _back(situation, Code.SURPLUS, "this is not the lock for which the claim was made")
+        return _back(situation, Code.SURPLUS, "the claim was made for another lock")
     if situation.own_entry is None:
         return _enter(situation, content)
     if (left := _delay_left(situation)) > 0:
@@ -90,14 +90,14 @@ def decide(situation: Situation) -> Decision:
 
 
 def _enter(situation: Situation, content: LockContent) -> Decision:
-    """Add the entry to the lock, and name the nodes that come after this node, because named nodes read the lock
-    often."""
+    """Return the decision to add this node's claim to the lock. The same write names the waiting nodes that come after
+    this node, because named nodes read the lock often."""
     is_by_zone = situation.policy.order is Order.ZONE
     added = lock.add(
         content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone
     )
     if added is None:
-        return _back(situation, Code.LIMIT_REACHED, f"{', '.join(content.holders)} came first")
+        return _back(situation, Code.LIMIT_REACHED, f"{', '.join(content.holders)} took the free claims first")
     is_line_whole = _is_line_whole(situation, content)
     if not is_line_whole and situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
@@ -105,7 +105,7 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
     added = added.with_line(line.one_fewer() if is_line_whole else line)
     waiters = situation.seen.waiters
     if not is_line_whole and isinstance(waiters, tuple):
-        added = order.hand_on(
+        added = order.name_next(
             added,
             waiters,
             situation.policy,
@@ -121,7 +121,8 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
 
 
 def _is_line_whole(situation: Situation, content: LockContent) -> bool:
-    """Whether the line names all waiting nodes and is recent. Then the node need not list the waiting nodes again."""
+    """Whether the line of waiting nodes in the lock names all of them and is recent. Then the agent need not list the
+    waiting nodes again."""
     named_at = from_rfc3339(content.line.at)
     age = (situation.seen.now - named_at).total_seconds() if named_at is not None else -1.0
     are_named = situation.node.name in content.line.names and content.line.waiting <= len(content.line.names)
@@ -129,8 +130,9 @@ def _is_line_whole(situation: Situation, content: LockContent) -> bool:
 
 
 def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
-    """Keep the claim and ask again after a missing answer. Return None if the fact stays unknown or the refusal is of
-    another kind: the caller then steps back."""
+    """Return the decision to keep the claim and ask the gate again, if the gate refuses only because a fact is unknown.
+    Return None if the fact stays unknown for too long or the gate refuses for another reason: the caller then takes the
+    node back to the phase Waiting."""
     if refused.code not in _PASSING:
         return None
     if situation.seen.uptime - patience.began(situation) >= _UNKNOWN_PATIENCE_SECONDS:
@@ -148,7 +150,8 @@ def _delay_left(situation: Situation) -> float:
 
 
 def _ask_everything(situation: Situation) -> Decision:
-    """Ask the costly gates, then read the nodes and the lock again, then cordon the node."""
+    """Return the decision after the costly gates, asked in order: to read what is missing, to go back to the phase
+    Waiting, or at last to cordon the node, after another read of the Nodes and the lock."""
     if preparing.lacking(situation):
         return want(situation, *_LAST, Evidence.PODS, Evidence.DISRUPTIONS)
     situation = _with_fresh_forecast(preparing.used(situation))
@@ -178,8 +181,8 @@ def _ask_everything(situation: Situation) -> Decision:
 
 
 def _with_fresh_forecast(situation: Situation) -> Situation:
-    """Return the situation with the forecast on which this node took its claim. The node reuses that forecast only
-    while it is a few seconds old and the same nodes hold claims."""
+    """Return the situation with the forecast that the agent made before the node took its claim. The agent reuses that
+    forecast only while it is a few seconds old and the same nodes hold claims; otherwise the situation is unchanged."""
     taken, content = situation.memory.claiming, situation.lock
     if taken.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
         return situation
@@ -194,8 +197,9 @@ def _is_old(situation: Situation, fleet: Fleet) -> bool:
 
 
 def _others_first(situation: Situation) -> Decision | None:
-    """Step back if more nodes work than the limit allows. Wait a little if another node is in Claiming but not in this
-    lock."""
+    """Return the decision to go back to the phase Waiting if more nodes are down for careen or hold claims than the
+    limit allows, or to wait a little if another node is in the phase Claiming but has no claim in this lock. Return
+    None otherwise."""
     peers, content = situation.seen.peers, situation.lock
     assert isinstance(content, LockContent)
     if not isinstance(peers, tuple):
@@ -209,7 +213,7 @@ def _others_first(situation: Situation) -> Decision | None:
         return _back(
             situation,
             Code.SURPLUS,
-            f"{', '.join(working) or ', '.join(content.holders)} work under claims beyond the limit",
+            f"with {', '.join(working) or ', '.join(content.holders)}, more nodes hold claims than the limit allows",
         )
     claiming = [node for node in others if not budgets.works(node) and _claims(node)]
     return _wait_for(situation, claiming) if claiming else None
@@ -221,8 +225,9 @@ def _claims(node: NodeView) -> bool:
 
 
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
-    """Step back if one of these nodes claims in another lock, because it may be about to cordon. Wait for a node that
-    claims in this lock: it will see that its entry is missing and step back itself."""
+    """Return the decision to go back to the phase Waiting if one of these nodes takes a claim in another lock object,
+    because it may be about to cordon. For a node that takes a claim in this lock, return the decision to wait: its
+    agent will see that the claim is not in the lock and go back itself. Return None if that has taken too long."""
     names = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:
@@ -240,14 +245,15 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
         return None
     return stay(
         situation.with_memory(replace(situation.memory, claiming=replace(situation.memory.claiming, claimers=seen))),
-        Status(Code.TAKING_CLAIM, f"waits until {names} steps back from the lock", is_silent=True),
+        Status(Code.TAKING_CLAIM, f"the node waits until {names} gives up its claim", is_silent=True),
         Stay(look=1.0),
     )
 
 
 def _cordon(situation: Situation, fleet: Fleet) -> Decision:
-    """Cordon the node. The same patch records everything that an undo has to restore, so there is never a cordon
-    without a record. A cordon that an earlier claim of this node left behind counts as careen's."""
+    """Return the decision to cordon the node. The same patch records everything that has to be restored if the drain is
+    undone, so there is never a cordon without a record. A cordon that an earlier claim of this node left behind counts
+    as careen's."""
     policy, node, pods = situation.policy, situation.node, situation.seen.pods
     is_foreign = cordons.is_foreign(node)
     leaving = drain_plan.to_evict(pods, policy.drain) if isinstance(pods, tuple) else ()
@@ -292,7 +298,8 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
 def _back(
     situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = (), *, label: str = order.READY
 ) -> Decision:
-    """Step back to Waiting: remove the claim from the lock, then from the Node. The first patch changes the Node's
+    """Return the decision to go back to the phase Waiting: to mark the claim on the Node for release, then to remove it
+    from the lock and, in a later round of the agent's loop, from the Node. The first patch changes the Node's
     resourceVersion, so a cordon patch that is still under way gets a conflict."""
     is_asked_again_soon = not refused or label != order.READY
     pause = (

@@ -1,5 +1,5 @@
-"""Draining: evicts pods until the node is empty. Undoes the drain if a person, a gate or the host no longer wants
-it."""
+"""Decides for a node in the phase Draining: the agent evicts pods until the node is empty. The agent undoes the drain
+if a person or a gate forbids it, or if the host no longer asks for a reboot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import drain_plan
 from careen.core.drain.drain_plan import DrainPlan
-from careen.core.facts.memory import Memory, after_evicting_comers
+from careen.core.facts.memory import Memory, after_evicting_new_pods
 from careen.core.facts.observation import NeedAnswer, NotAsked, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
@@ -26,12 +26,13 @@ LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision:
-    """Undo the drain, or evict more pods, or go on to the reboot."""
+    """Return the decision to undo the drain, to evict more pods, or to go on to the reboot or the maintenance."""
     return _called_off(situation) or working.put_back(situation) or _unknown(situation) or _drain(situation)
 
 
 def _called_off(situation: Situation) -> Decision | None:
-    """Undo the drain at once if a person, a gate or the host calls it off. Return None otherwise."""
+    """Return the decision to undo the drain at once, if a person, a gate, an autoscaler or the host calls it off.
+    Return None otherwise."""
     if (found := late_gates.called_off(situation)) is not None:
         return found
     refused = hold.ask(situation, When.BEFORE_REBOOT)
@@ -49,8 +50,8 @@ def _called_off(situation: Situation) -> Decision | None:
 
 
 def _unknown(situation: Situation) -> Decision | None:
-    """If a required fact is unknown, stop evicting. Undo the drain if the fact stays unknown for too long. Return None
-    if all required facts are known."""
+    """If a required fact is unknown, return the decision to evict no further pods, or to undo the drain if the fact
+    stays unknown for too long. Return None if all required facts are known."""
     pods = situation.seen.pods
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is None and (situation.seen.need.answer is NeedAnswer.UNKNOWN or not situation.boot):
@@ -91,10 +92,10 @@ def _drain(situation: Situation) -> Decision:
 
 def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
     policy, seen = situation.policy.drain, situation.seen
-    coming = drain_plan.owners_of_comers(plan)
+    coming = drain_plan.owners_of_new_pods(plan)
     return stay(
         situation.with_memory(
-            after_evicting_comers(situation.memory, coming, uptime=seen.uptime, jitter=seen.chance.jitter)
+            after_evicting_new_pods(situation.memory, coming, uptime=seen.uptime, jitter=seen.chance.jitter)
         ),
         Status(Code.DRAINING, sentence),
         Stay(
@@ -105,8 +106,8 @@ def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
 
 
 def _forget_gone(situation: Situation) -> Memory:
-    """Return the memory without the back-offs of pods that have left the node. A new pod with the same name has another
-    UID, so it starts without a back-off."""
+    """Return the memory without the eviction requests and back-offs of pods that have left the node. A new pod with the
+    same name has another UID, so it starts without a back-off."""
     pods = situation.seen.pods
     here = {pod.uid for pod in pods} if isinstance(pods, tuple) else set()
     return replace(
@@ -134,8 +135,8 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
 
 
 def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Continue after the drain, because the node is empty or --force-reboot applies: wait for --reboot-delay, ask the
-    gates again, then announce the reboot."""
+    """Return the decision for a drained node, which is empty or to which --force-reboot applies: wait for
+    --reboot-delay, ask the gates again, then go on to the reboot."""
     delay = situation.policy.reboot_delay_seconds
     if delay > 0:
         waited = situation.elapsed(situation.progress.drained)

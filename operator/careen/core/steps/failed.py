@@ -1,10 +1,10 @@
-"""Failed: decides for a node after a failure. There are two kinds of failures.
+"""Decides for a node in the phase Failed, after a failure of its drain or its reboot. There are two kinds of failures.
 
 Undone: the host certainly stays up. The agent has restored the node, releases the claim, and tries again after a
 back-off.
 
-Halted: the agent keeps the claim until a person acts or the host runs a new boot. So no other node meets the same
-failure.
+Halted: the agent keeps the claim until a person acts or the host runs a new boot. While the claim of a failed node is
+in the lock, no other node begins its drain, so none meets the same failure.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBO
 
 
 def decide(situation: Situation) -> Decision:
-    """Finish the release of the claim. Then wait for the end of the back-off, a retry, a new boot, or a person who
-    releases the claim."""
+    """Return the decision for a failed node: finish the release of a claim, put a node that is ready after all back
+    into service, or wait for the end of the back-off, a person's request to try again, or the release of the claim by a
+    person."""
     if situation.progress.is_giving_back:
         return giving_back.decide(situation)
     if _can_be_given_back(situation):
@@ -45,8 +46,8 @@ def _code(situation: Situation) -> Code:
 
 
 def _can_be_given_back(situation: Situation) -> bool:
-    """Whether a node that careen cordoned has become ready after all. The agent then puts it back into service and
-    keeps its claim."""
+    """Whether the node, which careen cordoned, has become ready after all. The agent then puts the node back into
+    service, but keeps its claim."""
     node = situation.node
     return situation.progress.is_cordoned_by_us and node.ready and node.boot_id == boot_id_of(situation.boot)
 
@@ -65,8 +66,8 @@ def _sentence(situation: Situation) -> str:
 
 
 def _halted(situation: Situation) -> Decision:
-    """Keep the claim until a person releases it or asks for a retry. For some failures the agent also goes on when the
-    cause is gone."""
+    """Return the decision for a failed node with a claim: keep the claim until a person releases it or asks for another
+    try. For some failures the agent also goes on when the cause is gone."""
     code = _code(situation)
     if working.is_released(situation):
         progress = _unlocked(situation)
@@ -103,9 +104,10 @@ def _halted(situation: Situation) -> Decision:
 
 
 def _ready_after_all(situation: Situation) -> Decision:
-    """Put the node back into service without a reboot, and let its workloads settle."""
+    """Return the decision to put the node back into service without a reboot, and to wait until the workloads whose
+    pods the drain evicted are healthy."""
     goes_on = situation.seen.need.answer is NeedAnswer.YES
-    record, change = working.handed_back(situation, NodeChange(), keeps_taint=goes_on)
+    record, change = working.back_in_service(situation, NodeChange(), keeps_taint=goes_on)
     return move(
         situation,
         Status(Code.SETTLING, "the node became ready after all"),
@@ -119,7 +121,7 @@ def _still_runs_boot_left(situation: Situation) -> bool:
 
 
 def _unlocked(situation: Situation) -> Progress:
-    """Return the record without the claim. It keeps the fields that are still needed to restore the node."""
+    """Return the record without the claim, but with the fields that are still needed to restore the node."""
     before = situation.progress
     return replace(
         giving_back.without_claim(before),
@@ -130,7 +132,8 @@ def _unlocked(situation: Situation) -> Progress:
 
 
 def _retry(situation: Situation, code: Code) -> Decision:
-    """Try again. On the same boot, undo everything and go to Waiting. On a new boot, verify that boot again."""
+    """Return the decision to try again at a person's request. On the same boot, or after a loop of reboots, undo
+    everything and go to the phase Waiting. On a new boot, verify that boot again."""
     if not _still_runs_boot_left(situation) and code is not Code.REBOOT_LOOP:
         return verifying.again(situation)
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
@@ -142,8 +145,8 @@ def _retry(situation: Situation, code: Code) -> Decision:
 
 
 def _released(situation: Situation) -> Decision:
-    """Decide for a failed node without a claim. Go to Idle if the need is gone, or try again after the back-off or at a
-    person's request."""
+    """Return the decision for a failed node without a claim: go to the phase Idle if the host no longer needs a reboot,
+    or try again after the back-off or at a person's request."""
     code, progress = _code(situation), situation.progress
     if progress.is_cordoned_by_us:
         return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
@@ -174,7 +177,8 @@ def is_tried_again(progress: Progress, policy: Policy) -> bool:
 
 
 def backoff_seconds(progress: Progress, policy: Policy) -> float:
-    """Return the pause before another try. It doubles with each failure in a row, up to the limit."""
+    """Return the pause in seconds before the agent tries again after a failure. The pause doubles with each failure in
+    a row, up to the limit."""
     pauses = COMMAND_PAUSES if progress.failed == Code.REBOOT_COMMAND_FAILED else 1
     return min(
         pauses * policy.failure_backoff_seconds * 2.0 ** min(max(1, progress.failures) - 1, 20),

@@ -1,5 +1,5 @@
-"""Idle: when the host asks for a reboot, the agent taints the node at once, or in a large fleet within a minute. Gates,
-windows and the lock do not delay the taint."""
+"""Decides for a node in the phase Idle: when the host asks for a reboot, the agent sets the soft taint on the node at
+once, or in a large fleet within a minute. Gates, maintenance windows and the lock do not delay the taint."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ LONE_LOCK_LOOK_SECONDS = 3600.0  # for a node that knows of no other agents
 
 
 def decide(situation: Situation) -> Decision:
-    """Taint the node if it needs a reboot. Otherwise remove what an earlier process left behind, or do nothing."""
+    """Return the decision to taint the node if it needs a reboot. Otherwise return the decision to remove marks that an
+    earlier agent process left on the Node, or to do nothing."""
     need = situation.seen.need
     leaving = autoscalers.left_alone(situation.node)
     if need.answer is NeedAnswer.YES and leaving:
@@ -69,18 +70,19 @@ def wants_reboot(situation: Situation) -> bool:
 
 
 def _leave_alone(situation: Situation, why: str) -> Decision:
-    """Keep the node out of the roll-out, because an autoscaler is removing the node."""
+    """Return the decision to stay in the phase Idle although the host asks for a reboot, because an autoscaler is
+    removing the node."""
     if _has_leftovers(situation):
         return go_home(situation, Status(Code.BEING_REMOVED, why))
     return stay(situation, Status(Code.BEING_REMOVED, why), Stay(look=LEAVING_LOOK_SECONDS))
 
 
 def _for_its_moment(situation: Situation) -> Decision | None:
-    """Wait with the taint until this node's moment, because a large fleet spreads its taints. Return None once the
-    moment has come; a small fleet does not wait. If the lock cannot be read, the fleet's size is unknown, and the node
-    does not wait either."""
+    """Return the decision to set the soft taint later, because the nodes of a large fleet set their taints one after
+    another over a minute. Return None once this node's moment has come, and in a small fleet. If the lock has never
+    been read, the fleet's size is unknown, and the result is None too."""
     memory, uptime = situation.memory, situation.seen.uptime
-    has_looked = memory.is_reconciled or memory.behind.holders_not_before > 0
+    has_looked = memory.is_reconciled or memory.holder_check.holders_not_before > 0
     if not has_looked and situation.seen.lacks(Evidence.LOCK):
         return want(
             situation, Evidence.LOCK
@@ -105,7 +107,8 @@ def _for_its_moment(situation: Situation) -> Decision | None:
 
 
 def _begin_waiting(situation: Situation) -> Decision:
-    """Write the soft taint, the label and the record in one patch."""
+    """Return the decision to move to the phase Waiting: one patch writes the soft taint, the label and the record on
+    the Node."""
     now, waited = rfc3339(situation.seen.now), 0.0
     if situation.memory.need_seen_at is not None:
         waited = situation.seen.uptime - situation.memory.need_seen_at
@@ -140,17 +143,17 @@ def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
 
 
 def tidy_line(situation: Situation) -> Decision | None:
-    """Remove nodes that do not wait from the line: this node, if its own write to leave the line did not land, and
-    nodes that no longer exist.
+    """Return the decision to remove nodes that do not wait for a reboot from the line in the lock: this node, if its
+    earlier write to leave the line failed, and for example nodes that no longer exist. Return None if there are none.
 
-    While a holder is overdue, many idle nodes read the lock. If each of them listed the waiting nodes, the cost would
-    be too high, so each removes only itself.
+    While a node with a claim is overdue, many idle nodes read the lock. If each of them listed the waiting nodes, the
+    cost would be too high, so each removes only itself.
     """
     content = situation.lock
     if wants_reboot(situation) or not isinstance(content, LockContent) or content.is_paused or not content.line.names:
         return None
     waiters: object = None
-    if not situation.memory.behind.overdue:
+    if not situation.memory.holder_check.overdue:
         if situation.seen.lacks(Evidence.WAITERS):
             return want(situation, Evidence.WAITERS)
         waiters = situation.seen.waiters
@@ -162,19 +165,22 @@ def tidy_line(situation: Situation) -> Decision | None:
     return stay(
         situation,
         Status(Code.NO_NEED, "the host does not ask for a reboot", is_silent=True),
-        Stay(look=LOOK_SECONDS, actions=(write_lock(situation, f"remove {gone} from the line: not waiting", left),)),
+        Stay(
+            look=LOOK_SECONDS,
+            actions=(write_lock(situation, f"remove nodes that do not wait from the line: {gone}", left),),
+        ),
     )
 
 
-def next_lock_look(situation: Situation) -> float:
-    """Return the uptime at which an idle node reads the lock again. Idle nodes read the lock because after the last
-    claim of a roll-out no waiting node does."""
+def next_lock_read(situation: Situation) -> float:
+    """Return the host's uptime at which the agent of an idle node reads the lock again. Idle nodes read the lock
+    because nobody else checks the last claim of a roll-out: no node waits behind it."""
     memory, content = situation.memory, situation.lock
     is_named = isinstance(content, LockContent) and situation.node.name in content.line.names
     agents = memory.agents or 1
     if is_named:
         pause = LOCK_LOOK_SECONDS
-    elif memory.behind.overdue:
+    elif memory.holder_check.overdue:
         pause = max(LOCK_LOOK_SECONDS, agents / order.LOOKS_PER_SECOND)  # in time every idle node sees the mark
     else:
         pause = max(LEAST_LOCK_LOOK_SECONDS, LOCK_LOOK_SECONDS * agents) if agents > 1 else LONE_LOCK_LOOK_SECONDS

@@ -1,6 +1,7 @@
-"""Decides for a waiting node that passes the cheap gates: its place in the line, its start, and its claim.
+"""Decides for a waiting node that no cheap gate refuses: the node's place in the line of waiting nodes, when it is
+next, and its claim.
 
-`waiting.py` decides whether a node may join the line, and `lock/order.py` decides the order.
+`waiting.py` asks the cheap gates first, and `lock/order.py` decides the order of the line.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 
 
 def ready(situation: Situation, content: LockContent) -> Decision:
-    """Decide for a node that passes the cheap gates. Only the next node in line asks the costly gates."""
+    """Return the decision for a waiting node that no cheap gate refuses. Only the next node in line asks the costly
+    gates."""
     number: dict[str, str | None] = {}
     if counting.is_due(situation, content):
         if situation.seen.lacks(Evidence.PODS):
@@ -82,8 +84,8 @@ def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Dec
 
 
 def _in_line(situation: Situation, content: LockContent) -> Decision:
-    """Decide for a node with the label ready. It starts if it is next. Otherwise it joins the line, prepares, or
-    waits."""
+    """Return the decision for a waiting node with the label `ready`. If the node is next, it asks the costly gates and
+    takes a claim. Otherwise it joins the line of waiting nodes in the lock, prepares a forecast, or waits."""
     name = situation.node.name
     start = start_of(name, content, situation.policy, situation.memory, situation.seen.uptime)
     situation = situation.with_memory(start.memory)
@@ -91,7 +93,7 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
     if gathers_for > 0 and not stored_costly(
         situation
     ):  # waiting here would replace the stored refusals, and with them the instants since when they stand
-        look = min(gathers_for, order.gather_look_seconds(start.memory.agents))
+        look = min(gathers_for, order.gather_pause_seconds(start.memory.agents))
         return _say_waiting(situation, look=look)
     if not start.is_allowed and start.asks_waiters:
         if situation.seen.lacks(Evidence.WAITERS):
@@ -102,14 +104,14 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
         return _start(situation.with_memory(replace(start.memory, line=watched)), content)
     if name not in content.line.names and len(content.line.names) < order.line_length(content, situation.policy):
         return _join_line(situation, content)
-    decision = preparing.decide(situation, content) or _say_waiting(situation, look=_line_look(situation, content))
+    decision = preparing.decide(situation, content) or _say_waiting(situation, look=_line_pause(situation, content))
     return replace(decision, starts_soon=preparing.is_near(situation, content))
 
 
 def _gathers_for(situation: Situation, start: Clearance) -> float:
-    """Return for how many seconds this node still waits before it starts a roll-out, so that other nodes can become
-    ready. The time counts from this process's first read of the lock, or from the instant on the Node at which the node
-    became ready. The wait that ends first counts."""
+    """Return for how many seconds this node still waits before it takes the first claim of a roll-out, so that other
+    nodes can become ready and be compared with it. The wait begins when this process first sees the free lock, or at
+    the instant on the Node at which the node became ready. The wait that ends first counts."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if start.gathers_for <= 0 or shown < 0:
@@ -118,30 +120,30 @@ def _gathers_for(situation: Situation, start: Clearance) -> float:
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
-    """Write the next nodes into a line with too few names, this node among them. Otherwise perhaps no node would read
-    the lock often enough after a release."""
+    """Return the decision to write the next nodes, perhaps with this node among them, into the line in the lock,
+    because it has too few names. Otherwise perhaps no node would read the lock often enough after a release."""
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     waiters = situation.seen.waiters
     shown = content.with_line(content.line.showing(situation.node.name))
     handed = shown
     if isinstance(waiters, tuple):
-        handed = order.hand_on(shown, _with_own(situation, waiters), situation.policy, at=rfc3339(situation.seen.now))
+        handed = order.name_next(shown, _with_own(situation, waiters), situation.policy, at=rfc3339(situation.seen.now))
     if (handed.line.names, handed.line.abreast, shown) == (content.line.names, content.line.abreast, content):
-        return _say_waiting(situation, look=_line_look(situation, content))
+        return _say_waiting(situation, look=_line_pause(situation, content))
     return stay(
         situation,
         Status(Code.WAITING_FOR_TURN, _WAITS, label=order.READY, is_silent=True),
         Stay(
             look=order.NEXT_LOOK_SECONDS,
-            actions=(write_lock(situation, f"{situation.node.name} fills the line", handed),),
+            actions=(write_lock(situation, f"{situation.node.name} adds waiting nodes to the line", handed),),
         ),
     )
 
 
 def _with_own(situation: Situation, waiters: tuple[NodeView, ...]) -> tuple[NodeView, ...]:
-    """Return the list of waiting nodes in which this node's own Node is up to date, because the list may be older than
-    this node's label."""
+    """Return the list of waiting nodes with the latest state of this node, because the list may be older than this
+    node's label."""
     return (*(node for node in waiters if node.name != situation.node.name), situation.node)
 
 
@@ -149,7 +151,7 @@ def _first_of_all(situation: Situation, content: LockContent, start: Clearance) 
     waiters = situation.seen.waiters
     if not isinstance(waiters, tuple):
         return start
-    line = order.hand_on(content, _with_own(situation, waiters), situation.policy, at="").line
+    line = order.name_next(content, _with_own(situation, waiters), situation.policy, at="").line
     places = start.places if line.abreast is None else min(start.places, line.abreast)
     return replace(start, is_allowed=situation.node.name in line.names[:places])
 
@@ -168,8 +170,8 @@ def _start(situation: Situation, content: LockContent) -> Decision:
 
 
 def _claim(situation: Situation) -> Decision:
-    """Write the claim id on the Node. The entry in the lock comes later, because an entry whose Node does not carry its
-    id counts as a ghost."""
+    """Return the decision to write a claim id on the Node. The agent adds the claim to the lock later, because a claim
+    in the lock counts as a ghost (without a holder) if its Node does not carry its id."""
     progress = replace(
         giving_back.without_claim(situation.progress),
         claim=situation.seen.chance.claim_id,
@@ -210,8 +212,8 @@ def _protected(situation: Situation) -> dict[str, str | None]:
 
 
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
-    """Report the refusal of a costly gate and let the next node start first. If the gate would refuse every node, this
-    node keeps its place in the line."""
+    """Return the decision to report the refusal of a costly gate and to let other nodes go first. If the gate would
+    refuse every node, this node keeps its place in the line of waiting nodes."""
     if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.line.names:
         return want(situation, Evidence.WAITERS)
     pause = costly_pause_seconds(situation)
@@ -226,12 +228,12 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
         prepared=None,
     )
     is_named = situation.node.name in content.line.names
-    handed = _kept_line(situation, content, refused) if refused.is_of_cluster else _handed_on(situation, content)
+    handed = _kept_line(situation, content, refused) if refused.is_of_cluster else _at_the_end(situation, content)
     return stay(
         situation.with_memory(memory),
         Status(Code.REFUSED, with_overdue(situation, refused.sentence), refusals=(refused,), label=order.READY),
         Stay(
-            look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_look(situation, content)),
+            look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_pause(situation, content)),
             annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
             actions=(write_lock(situation, f"{situation.node.name} cannot start: {refused.code}", handed),)
             if is_named
@@ -241,8 +243,9 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
-    """Return the lock with the same line, but with those waiting nodes first that count as down themselves. Such a node
-    may start, because a node never counts against itself."""
+    """Return the lock's content after a refusal that concerns every node: the line of waiting nodes stays, but cordoned
+    nodes come first if the limit of nodes down would not refuse them. A cordoned node counts as down for every other
+    node, but not for itself."""
     waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}
@@ -276,35 +279,38 @@ def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str
 
 
 def costly_pause_seconds(situation: Situation) -> float:
-    """Return the pause after a costly refusal, which grows with each refusal in a row. The causes of first refusals
-    often pass within seconds (a taint disappears, a replica becomes ready). The causes of repeated refusals last
-    longer."""
+    """Return the pause in seconds after the refusal of a costly gate. The pause grows with each refusal in a row. The
+    causes of first refusals often pass within seconds (a taint disappears, a replica becomes ready). The causes of
+    repeated refusals last longer."""
     pause = COSTLY_PAUSE_SECONDS * 2.0 ** min(situation.memory.costly.refusals, 10)
     return min(pause, COSTLY_PAUSE_LIMIT_SECONDS) * (0.75 + 0.5 * situation.seen.chance.jitter)
 
 
-def _handed_on(situation: Situation, content: LockContent) -> LockContent:
-    """Return the lock with this node at the end of the line."""
+def _at_the_end(situation: Situation, content: LockContent) -> LockContent:
+    """Return the lock's content with this node at the end of the line of waiting nodes."""
     name, waiters, at = situation.node.name, situation.seen.waiters, rfc3339(situation.seen.now)
     content = content.with_line(content.line.passing_over((name,)))
     if isinstance(waiters, tuple):
-        return order.hand_on(content, _with_own(situation, waiters), situation.policy, at=at, zone=situation.node.zone)
+        return order.name_next(
+            content, _with_own(situation, waiters), situation.policy, at=at, zone=situation.node.zone
+        )
     left = content.line.without(name)
     return content.with_line(left.naming((*left.names, name), at=at, waiting=left.waiting, abreast=left.abreast))
 
 
 def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...]:
-    """Return the names of the other holders. When they change, the node asks costly gates again, because the refusals
-    of these gates depend mostly on other holders."""
+    """Return the names of the other nodes with claims. When these change, the node asks costly gates again, because the
+    refusals of these gates depend mostly on which nodes hold claims."""
     return tuple(sorted(name for name in content.holders if name != situation.node.name))
 
 
 def _pausing(situation: Situation, content: LockContent) -> Decision:
-    """Show the refusal of a costly gate until the node asks that gate again."""
+    """Return the decision to wait and to keep the refusal of a costly gate on the Node until the node asks that gate
+    again."""
     kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly.gate)
     sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly.not_before - situation.seen.uptime
-    look = max(0.5, min(left, _refused_in_line_look(situation, content)))
+    look = max(0.5, min(left, _refused_in_line_pause(situation, content)))
     return stay(
         situation,
         Status(Code.REFUSED, with_overdue(situation, sentence), refusals=kept, label=order.READY),
@@ -312,14 +318,15 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
     )
 
 
-def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
-    """Return the pause until the next read of the lock. While the line has room, the next release may name this node
-    and end its refusal. So the node reads the lock as often as the last node of the line does."""
+def _refused_in_line_pause(situation: Situation, content: LockContent) -> float:
+    """Return the pause until the next read of the lock by a node that a costly gate refuses. While the line of waiting
+    nodes has room, the next node that releases its claim may name this node, and the gate may then no longer refuse. So
+    the node reads the lock as often as the last node of the line does."""
     name = situation.node.name
     has_room = len(content.line.names) < order.line_length(content, situation.policy)
     if has_room and content.holders and name not in content.line.names:
         content = content.with_line(replace(content.line, names=(*content.line.names, name)))
-    return _line_look(situation, content)
+    return _line_pause(situation, content)
 
 
 def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str, str | None] | None = None) -> Decision:
@@ -331,8 +338,8 @@ def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str,
 
 
 def _waits(situation: Situation) -> str:
-    """Return the sentence of a waiting node: it waits in line, or for overdue holders if these fill the lock. The
-    sentence changes only when a holder becomes overdue or stops being overdue."""
+    """Return the sentence of a waiting node: it waits in line, or for overdue holders (nodes with claims) if these hold
+    all claims. The sentence changes only when a holder becomes overdue or stops being overdue."""
     content, late = situation.lock, _overdue_holders(situation)
     # Compare with the limit, not with free slots: those change with each claim, and every Node would get a patch.
     if not isinstance(content, LockContent) or len(late) < lock.limit(content, situation.policy.concurrency):
@@ -341,7 +348,7 @@ def _waits(situation: Situation) -> str:
 
 
 def with_overdue(situation: Situation, sentence: str) -> str:
-    """Return the sentence with the overdue holders added, if there are any."""
+    """Return the sentence with the other nodes whose claims are marked as overdue added, if there are any."""
     late = _overdue_holders(situation)
     return f"{sentence}; overdue: {overdue.clauses(late)}" if late else sentence
 
@@ -351,7 +358,7 @@ def _overdue_holders(situation: Situation) -> tuple[Entry, ...]:
     return overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
 
 
-def _line_look(situation: Situation, content: LockContent) -> float:
+def _line_pause(situation: Situation, content: LockContent) -> float:
     if not content.line.names and not content.holders:
         return order.NEXT_LOOK_SECONDS * (
             0.75 + 0.5 * situation.seen.chance.jitter
@@ -363,9 +370,10 @@ def _line_look(situation: Situation, content: LockContent) -> float:
     )
 
 
-def refused_look(situation: Situation) -> float:
-    """Return the pause of a node that a gate refuses. It is longer if many nodes may wait. The few nodes in the line
-    keep the short pause, because they are the first to start when a person resumes the roll-out."""
+def refused_pause(situation: Situation) -> float:
+    """Return the pause in seconds before a waiting node that a cheap gate refuses decides again. The pause is longer if
+    many nodes may wait. The few nodes that the line in the lock names keep the short pause, because they are the first
+    to begin their drains when a person ends a pause of the lock."""
     content = situation.lock
     if isinstance(content, LockContent) and situation.node.name in content.line.names:
         return LOOK_SECONDS

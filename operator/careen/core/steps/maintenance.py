@@ -1,5 +1,5 @@
-"""Maintenance: the node stays drained under its claim because a person asked for that. Then the agent puts it back into
-service without a reboot, or verifies it after a reboot by hand."""
+"""Decides for a node in the phase Maintenance: the node stays drained under its claim because a person asked for that.
+Then the agent puts the node back into service without a reboot, or verifies the node after a reboot by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _BY_HAND = "another client uncordoned the node: that ends its maintenance"
 
 
 def begin(situation: Situation, request: PersonRequest) -> Decision:
-    """Enter the phase with a drained node. The agent announces no reboot and does not ask the host for one."""
+    """Return the decision to move a drained node to the phase Maintenance. The agent does not ask the host to
+    reboot."""
     return move(
         situation,
         Status(Code.MAINTENANCE, kept_sentence(situation, request)),
@@ -36,24 +37,25 @@ def begin(situation: Situation, request: PersonRequest) -> Decision:
 
 
 def decide(situation: Situation) -> Decision:
-    """Keep the node down. Put it back into service when the request ends or a person uncordons the node."""
+    """Return the decision to keep the node down, or to put it back into service when the person's request ends or a
+    person uncordons the node."""
     if (found := working.put_back(situation)) is not None:
         return found
     request = asked.kept(situation)
     if situation.progress.is_cordoned_by_us and not situation.node.unschedulable:
-        return _hand_back(situation, Code.UNCORDONED_BY_HAND, _BY_HAND, {keys.REQUEST: None})
+        return _return_to_service(situation, Code.UNCORDONED_BY_HAND, _BY_HAND, {keys.REQUEST: None})
     if request is not None:
-        return _since_handed_back(situation, Status(Code.MAINTENANCE, kept_sentence(situation, request)), None)
+        return _since_maintenance(situation, Status(Code.MAINTENANCE, kept_sentence(situation, request)), None)
     if not situation.node.ready:
         return _wait_until_ready(situation)
-    return _hand_back(
-        situation, Code.HANDED_BACK, "the node was handed back, without a reboot", asked.done_with(situation)
+    return _return_to_service(
+        situation, Code.HANDED_BACK, "the maintenance ended without a reboot", asked.done_with(situation)
     )
 
 
 def after_boot(situation: Situation) -> Decision | None:
-    """Decide on a new boot while a person keeps the node down: the claim continues. Return None if no person keeps the
-    node down, because the node then verifies the boot."""
+    """Return the decision for a node that runs a new boot while a person keeps the node down: the claim continues.
+    Return None if the agent has to verify the new boot instead, for example because no person keeps the node down."""
     if asked.kept(situation) is None:
         return None
     if situation.phase is Phase.MAINTENANCE:
@@ -81,7 +83,8 @@ def after_boot(situation: Situation) -> Decision | None:
 
 
 def kept_sentence(situation: Situation, request: PersonRequest) -> str:
-    """Return the sentence that people see during the phase. It does not change while the phase lasts."""
+    """Return the sentence that people see while a person keeps the node down. The sentence does not change until the
+    request does."""
     word = "drain" if request.wish is Wish.DRAIN else "maintenance"
     why = f": {request.reason}" if request.reason else ""
     end = f"until {rfc3339(request.until)}, or " if request.until else ""
@@ -89,29 +92,30 @@ def kept_sentence(situation: Situation, request: PersonRequest) -> str:
 
 
 def _wait_until_ready(situation: Situation) -> Decision:
-    """Keep the claim while the node becomes ready. Halt the roll-out if that takes longer than it may after a
-    reboot."""
+    """Return the decision to keep the claim while the node becomes ready after its maintenance. If that takes longer
+    than --verify-timeout, return the decision to fail and keep the claim, so that no other node begins its drain."""
     began = situation.progress.settle_started
     waited = situation.elapsed(began) or 0.0
     if waited > situation.policy.verify_timeout_seconds:
-        sentence = f"the node is not ready, {span(round(waited))} after it was handed back"
+        sentence = f"the node is not ready, {span(round(waited))} after its maintenance ended"
         return failing.halted(situation, Code.NEVER_READY, sentence, progress=situation.progress)
-    status = Status(Code.HANDED_BACK, "handed back, but the node is not ready yet")
-    return _since_handed_back(situation, status, began or situation.mark())
+    status = Status(Code.HANDED_BACK, "the maintenance ended, but the node is not ready yet")
+    return _since_maintenance(situation, status, began or situation.mark())
 
 
-def _since_handed_back(situation: Situation, status: Status, began: Mark | None) -> Decision:
-    """Stay in the phase, and record `began`, the instant since which the node waits to become ready. None means that it
-    does not wait."""
+def _since_maintenance(situation: Situation, status: Status, began: Mark | None) -> Decision:
+    """Return the decision to stay in the phase Maintenance, and to record `began`, the instant since which the agent
+    waits for the node to become ready. None means that the agent does not wait for that."""
     if situation.progress.settle_started == began:
         return stay(situation, status, Stay(look=LOOK_SECONDS))
     record = replace(situation.progress, settle_started=began)
     return move(situation, status, Transition(Phase.MAINTENANCE, record, look=LOOK_SECONDS))
 
 
-def _hand_back(situation: Situation, code: Code, sentence: str, annotations: dict[str, str | None]) -> Decision:
-    """Restore cordon and labels in one patch, and remove the taint unless the host itself needs a reboot. The node then
-    releases its claim once the displaced workloads are as healthy as before."""
+def _return_to_service(situation: Situation, code: Code, sentence: str, annotations: dict[str, str | None]) -> Decision:
+    """Return the decision to put the node back into service: one patch restores the cordon and the labels, and removes
+    the soft taint unless the host itself needs a reboot. The agent then releases the claim once the workloads whose
+    pods the drain evicted are as healthy as before."""
     goes_on = situation.seen.need.answer is NeedAnswer.YES and situation.seen.need.request is None
-    record, change = working.handed_back(situation, NodeChange(annotations=annotations), keeps_taint=goes_on)
+    record, change = working.back_in_service(situation, NodeChange(annotations=annotations), keeps_taint=goes_on)
     return move(situation, Status(code, sentence), Transition(Phase.SETTLING, record, change=change))

@@ -1,13 +1,14 @@
-"""Rebooting: the agent announces the reboot on the Node, confirms the claim in the lock, and asks the host. It also
-handles a host that does not reboot.
+"""Decides for a node in the phase Rebooting: the agent announces the reboot (records on the Node that it follows),
+confirms the claim in the lock, and asks the host to reboot. Also handles a host that does not reboot.
 
-The announcement changes the Node's resourceVersion. So a write that was decided on an older Node (an undo, for example)
-gets a conflict. If a person sets a hold that the agent has not seen, the announcement itself gets the conflict.
+The announcement changes the Node's resourceVersion. So a write that was decided on an older version of the Node (to
+undo the drain, for example) gets a conflict. If a person sets a hold (an annotation by which the node must not reboot)
+that the agent has not seen, the announcement itself gets the conflict.
 
-The announcement has a random id. Only the process that drew the id, and saw its patch land, may ask the host: a second
-agent on the same node sees that the announcement is not its own. The process that asked the host records that it asked.
-Without this record, and if the announcement does not change for a few minutes, another process of the node concludes
-that the announcing process is dead. It then announces the reboot again.
+The announcement has a random id. Only the process that drew the id, and whose patch succeeded, may ask the host: a
+second agent process on the same node sees that another process made the announcement. The process that asked the host
+records that it asked. Without this record, and if the announcement does not change for a few minutes, another process
+of the node concludes that the announcing process is dead. It then announces the reboot again.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ _CANNOT = (
 
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Announce the reboot, confirm the claim and ask the host, in this order. The turn ends at the first action that
-    may have failed. The node's alerts are silenced before these actions, so that no time passes between confirmation
-    and reboot."""
+    """Return the decision to announce the reboot (record on the Node that it follows), confirm the claim in the lock
+    and ask the host to reboot, in this order. The agent stops at the first action that may have failed. The node's
+    alerts are silenced before these actions, so that no time passes between confirmation and reboot."""
     progress, by = situation.progress, situation.seen.chance.claim_id
     number = progress.announcement + 1
     memory = replace(
@@ -67,7 +68,7 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
             first=(SilenceAlerts(),) if situation.policy.silences_alerts and number == 1 else (),
             then=(
                 ConfirmClaim(claim=progress.claim, node=name),
-                *_told(situation),
+                *_message(situation),
                 AskReboot(
                     within_seconds=situation.policy.confirm_max_age_seconds,
                     send_before=uptime + stranger_patience_seconds(situation.policy) / 5,
@@ -78,17 +79,18 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def stranger_patience_seconds(policy: Policy) -> float:
-    """Return how long this process waits for the process that announced the reboot to record that it asked the host.
+    """Return how many seconds this process waits for another process of the node's agent, which recorded that a reboot
+    follows, to record that it asked the host.
 
-    A living process asks within a fifth of this time or not at all. The remaining time is for the answer of the reboot
-    command, and for a minute to record it.
+    A living process asks within a fifth of this time or not at all. The remaining time is for the reboot command to
+    end, and for a minute to record its result.
     """
     return min(policy.reboot_command_seconds + _TELLING_SECONDS, policy.reboot_deadline_seconds / 2)
 
 
-def _told(situation: Situation) -> tuple[Notify, ...]:
-    """Return the message to people; empty if an earlier process of this node announced the reboot, because that process
-    sent the message."""
+def _message(situation: Situation) -> tuple[Notify, ...]:
+    """Return the message to people that the node reboots; empty if another process of this node's agent recorded before
+    that the reboot follows, because that process sent the message."""
     progress, name = situation.progress, situation.node.name
     is_told = progress.announcement > 0 and _own(situation) is None
     if is_told:
@@ -98,7 +100,7 @@ def _told(situation: Situation) -> tuple[Notify, ...]:
 
 
 def decide(situation: Situation) -> Decision:
-    """Decide while the host still runs the old boot."""
+    """Return the decision for a node whose record says that a reboot follows and whose host still runs the old boot."""
     own, announced = _own(situation), situation.progress.announced
     is_asked = announced is not None and announced.is_asked
     if own is not None and own.outcome is RebootOutcome.FAILED and not is_asked:
@@ -120,8 +122,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def _own(situation: Situation) -> RebootMemory | None:
-    """Return what this process remembers of the announcement on the Node. Return None if another process made that
-    announcement."""
+    """Return what this process remembers of the announcement in the Node's record, which says that a reboot follows.
+    Return None if another process made that announcement."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     is_ours = (
         seen is not None
@@ -132,14 +134,15 @@ def _own(situation: Situation) -> RebootMemory | None:
 
 
 def _has_asked(situation: Situation) -> bool:
-    """Whether this process asked the host under this claim, even if the Node now has the announcement of another
-    process."""
+    """Whether this process asked the host to reboot under this claim, even if another process has since recorded on the
+    Node that a reboot follows."""
     seen = situation.memory.reboot
     return seen is not None and seen.claim == situation.progress.claim and seen.may_be_under_way
 
 
 def _asked(situation: Situation) -> Decision:
-    """Wait for the reboot, and record that the host was asked, so that no other process of this node asks again."""
+    """Return the decision to wait for the reboot, and to record on the Node that the host was asked, so that no other
+    process of this node's agent asks again."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     detail = f": {seen.detail}" if seen is not None and seen.outcome is RebootOutcome.UNCLEAR and seen.detail else ""
     sentence = f"the host was asked to reboot{detail}"
@@ -159,8 +162,9 @@ def _is_called_off(situation: Situation) -> bool:
 
 
 def _not_asked(situation: Situation) -> Decision:
-    """Handle an announcement after which this process certainly did not ask the host, because the claim was gone or its
-    confirmation was too old. Undo the drain, or ask the gates again and announce the reboot again."""
+    """Return the decision if this process announced the reboot (recorded on the Node that it follows) but certainly did
+    not ask the host, because the claim was not in the lock any more, for example, or its confirmation was too old: undo
+    the drain, or ask the gates again and announce the reboot again."""
     if (found := late_gates.called_off(situation)) is not None:
         return found
     if not situation.node.unschedulable:
@@ -183,8 +187,8 @@ def _not_asked(situation: Situation) -> Decision:
 
 
 def _left(situation: Situation) -> str | None:
-    """Return why the node no longer counts as drained, for example because of new pods. Return an empty text if it is
-    still drained, None if this turn has not listed its pods."""
+    """Return why the node no longer counts as drained, for example because of new pods. Return an empty text if the
+    node is still drained, None if its pods have not been listed in this round of the agent's loop."""
     pods, policy = situation.seen.pods, situation.policy.drain
     if situation.progress.is_forced:
         return ""
@@ -204,8 +208,9 @@ def _left(situation: Situation) -> str | None:
 
 
 def _another_process_announced(situation: Situation) -> Decision:
-    """Handle the announcement of another process: the agent was restarted on the same boot, or a second agent runs.
-    This process does not know whether the host was asked. So wait for the other process, then announce again."""
+    """Return the decision if another process announced the reboot (recorded on the Node that it follows): the agent was
+    restarted on the same boot, or a second agent runs. This process does not know whether the host was asked to reboot.
+    So it waits for the other process, then announces the reboot again."""
     stranger = _stranger(situation)
     situation = situation.with_memory(replace(situation.memory, stranger=stranger))
     left_seconds = stranger.since + stranger_patience_seconds(situation.policy) - situation.seen.uptime
@@ -230,7 +235,8 @@ def _another_process_announced(situation: Situation) -> Decision:
 
 
 def _stranger(situation: Situation) -> StrangerMemory:
-    """Return the announcement that is on the Node, with the uptime since which this process has seen it unchanged."""
+    """Return the announcement by which another process recorded on the Node that a reboot follows, with the host's
+    uptime since which this process has seen the announcement unchanged."""
     progress, known = situation.progress, situation.memory.stranger
     by = progress.announced.by if progress.announced else ""
     if known is not None and (known.by, known.announcement) == (by, progress.announcement):
@@ -239,8 +245,8 @@ def _stranger(situation: Situation) -> StrangerMemory:
 
 
 def _nothing_happened(situation: Situation) -> Decision:
-    """Fail because the host did not reboot before the deadline. A ready node goes back into service, but keeps its
-    claim, because the host may still go down."""
+    """Return the decision to fail, because the host did not reboot before the deadline. A ready node is put back into
+    service, but keeps its claim, because the host may still go down."""
     deadline = situation.policy.reboot_deadline_seconds
     is_given_back = situation.node.ready
     progress = (

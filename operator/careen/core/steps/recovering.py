@@ -1,8 +1,8 @@
-"""Handles an entry of this node in the lock that the Node's record does not have. The agent either adopts the entry or
-releases it.
+"""Handles an entry (claim) of this node in the lock that careen's record on the Node does not name. The agent either
+adopts the entry (writes it into the record and continues) or releases it.
 
-Such an entry appears when the record was wiped, the Node was recreated, a write to the lock landed late, or kured left
-its lock behind. Every agent looks for such an entry at its start and while its node waits.
+Such an entry appears when the record was wiped, the Node was recreated, a write to the lock reached the API server
+late, or kured left its lock behind. Every agent checks for such an entry at its start and while its node waits.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _UNREAD_LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
-    """Decide about an entry of this node without a record. Return None if there is no such entry, or if it is too early
-    to decide."""
+    """Return the decision about an entry of this node in the lock that the record on the Node does not name. Return
+    None if there is no such entry, or if it is too early to decide."""
     content = situation.lock
     if situation.progress.claim or not situation.boot:
         return None
@@ -52,8 +52,9 @@ def decide(situation: Situation) -> Decision | None:
 
 
 def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
-    """Release the lock that kured left behind. Uncordon the node, as kured does at its start, if the node was not
-    cordoned when kured took the lock. The agent does this only if kured is gone."""
+    """Return the decision to release the lock that kured left behind. The agent also uncordons the node, as kured does
+    at its start, if the node was not cordoned when kured took the lock. Return None if another reboot coordinator still
+    works in the cluster, if that is unknown, or if the node is not ready."""
     if situation.seen.lacks(Evidence.FOREIGN):
         return want(situation, Evidence.FOREIGN)
     if situation.seen.foreign != () or not situation.node.ready:
@@ -84,7 +85,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
     if situation.seen.lacks(Evidence.HOLDERS):
         return (
             want(situation, Evidence.HOLDERS)
-            if memory.behind.holders_not_before <= uptime
+            if memory.holder_check.holders_not_before <= uptime
             else _not_before_it_is_read(situation)
         )
     holders = situation.seen.holders
@@ -105,12 +106,12 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
             situation,
             content,
             entry,
-            "released a claim of this node's former Node, whose host was not asked to reboot",
+            "released the claim of a deleted Node of the same name; nobody had asked its host to reboot",
             memory,
         )
     watch = ghosts.watch_on(situation, content, holders)
-    behind = replace(memory.behind, ghosts=watch.since, holders_not_before=uptime + _LOOK_SECONDS)
-    memory = replace(memory, behind=behind)
+    check = replace(memory.holder_check, ghosts=watch.since, holders_not_before=uptime + _LOOK_SECONDS)
+    memory = replace(memory, holder_check=check)
     if entry not in watch.proven:
         return stay(
             situation.with_memory(memory),
@@ -140,16 +141,16 @@ def _release(situation: Situation, content: LockContent, entry: Entry, sentence:
 
 
 def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the host certainly does not reboot under this entry, although the entry belongs to an earlier Node of the
-    same name. That is so if the Node was recreated on the same boot before any process asked the host.
+    """Whether the host certainly does not reboot under this entry of the lock, although the entry belongs to an earlier
+    Node of the same name. That is so if the Node was recreated on the same boot before any process asked the host.
 
-    An agent asks the host only after it announced the reboot in the record. This process last read the former Node's
-    record without an announcement, or made the first announcement itself and knows that it did not ask. A write of this
-    process that is still under way names the former Node's version and cannot land on the new Node. So no process can
-    act on the claim any more.
+    An agent asks the host to reboot only after it announced the reboot, that is, recorded on the Node that it follows.
+    This process last read the former Node's record when that said nothing of a reboot, or made the first announcement
+    itself and knows that it did not ask. A write of this process that is still under way names the former Node's
+    resourceVersion, so the API server will not apply it to the new Node. So no process can act on the claim any more.
 
-    A process that was started later cannot know this. It waits, as for any Node that is gone, because the host may be
-    going down.
+    A process that was started later cannot know this. Such a process waits, as for any Node that is gone, because the
+    host may be going down.
     """
     held, asked = situation.memory.held, situation.memory.reboot
     if (
@@ -170,14 +171,14 @@ def _is_known(annotations: object, entry: Entry) -> bool:
 
 
 def looks_like_ours(situation: Situation) -> bool:
-    """Whether a Node without a record still shows that careen works on it, by its label or by the managed fields of its
-    cordon."""
+    """Whether a Node without careen's record still shows that careen has cordoned the node for a reboot, by careen's
+    label or by the managed fields of the cordon."""
     return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(situation.node)
 
 
 def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
-    """Whether careen set the cordon, by the API server's managed fields. If the server reports none, the label and the
-    entry decide, because the entry says whether the node was cordoned before the claim."""
+    """Whether careen set the cordon, by the API server's managed fields. If the server reports none, careen's label and
+    the node's entry in the lock decide, because the entry says whether the node was cordoned before the claim."""
     node = situation.node
     if node.cordoned_by:
         return is_cordon_proven(node)
@@ -185,15 +186,16 @@ def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
 
 
 def _lone_cordon(situation: Situation) -> Decision | None:
-    """Remove careen's cordon from a node that has no record, label or entry any more, because no other step would ever
-    remove it."""
+    """Return the decision to remove careen's cordon from a node without a claim, because no other step would ever
+    remove that cordon. Return None if there is no such cordon, the node is not ready, or a person keeps the node
+    down."""
     node = situation.node
     if situation.phase not in {Phase.IDLE, Phase.WAITING} or not is_cordon_proven(node) or not node.ready:
         return None
     if kept(situation) is not None:
         return None  # a person may be at work on the machine, and the next claim takes the cordon over
     uncordon = PatchNode(
-        purpose="remove careen's cordon without a claim", resource_version=node.resource_version, unschedulable=False
+        purpose="remove a cordon without a claim", resource_version=node.resource_version, unschedulable=False
     )
     return stay(
         situation,
@@ -207,7 +209,8 @@ def _lone_cordon(situation: Situation) -> Decision | None:
 
 
 def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
-    """Adopt a claim whose reboot has happened: verify the node and release the claim as usual."""
+    """Return the decision to adopt a claim (write it into the record on the Node) whose reboot has happened: the agent
+    then verifies the node and releases the claim as usual."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
@@ -226,18 +229,20 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
 
 def _may_be_rebooting(situation: Situation, entry: Entry) -> bool:
     """Whether the host may have been asked to reboot under this claim: this process remembers that it asked, or the
-    Node still shows the announcement."""
+    Node's annotations still show that a reboot was to follow."""
     return situation.phase is not Phase.FAILED and (_has_asked(situation, entry) or says_announced(situation.node))
 
 
 def says_announced(node: NodeView) -> bool:
-    """Whether the Node shows that its reboot was announced and not yet verified. The Node need not have a record."""
+    """Whether the Node's phase annotation and cordon show that the agent was about to ask the host to reboot, or did,
+    even if the Node has no record."""
     return node.annotations.get(keys.PHASE) == Phase.REBOOTING and node.unschedulable
 
 
 def _not_before_it_is_read(situation: Situation) -> Decision | None:
-    """Leave the Node unchanged until its claim is found. Without a record only the Node's phase annotation still shows
-    that a reboot may be under way. The node is cordoned, so it needs no soft taint."""
+    """Return the decision to leave the Node unchanged until its claim is found in the lock, if only the Node's phase
+    annotation still shows that a reboot may be under way. Such a node is cordoned, so it needs no soft taint. Return
+    None for any other node."""
     if situation.phase is not Phase.IDLE or not says_announced(situation.node):
         return None
     sentence = "the record of an announced reboot is missing, and its claim cannot be looked up yet"
@@ -250,8 +255,9 @@ def _has_asked(situation: Situation, entry: Entry) -> bool:
 
 
 def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
-    """Adopt a claim whose record was wiped after the reboot was announced. Keep the claim until the host runs a new
-    boot, or until no process can still have asked for a reboot."""
+    """Return the decision to adopt a claim (write it into the record on the Node) whose record was wiped when a reboot
+    was about to follow. The agent keeps the claim until the host runs a new boot, or until no process can still have
+    asked for a reboot."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
@@ -271,14 +277,14 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
 
 
 def _is_kept(situation: Situation, entry: Entry) -> bool:
-    """Whether a person keeps the Node of this entry down."""
+    """Whether a person keeps the node of this entry in the lock drained and down."""
     return kept(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation)
 
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
-    """Adopt a claim whose record was wiped, on the boot on which the claim began. Restore what can be restored, then
-    release the claim. If a person keeps the node down, the cordon stays, because that person may be at work on the
-    machine."""
+    """Return the decision to adopt a claim (write it into the record on the Node) whose record was wiped. The agent
+    then restores what can be restored, and releases the claim. If a person keeps the node down, the cordon stays,
+    because that person may be at work on the machine."""
     is_yes = situation.seen.need.answer is NeedAnswer.YES
     progress = replace(
         _with_own_taint(situation),
@@ -305,8 +311,8 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
 
 
 def _with_own_taint(situation: Situation) -> Progress:
-    """Return the record with the key of careen's own taint. The name of the key or the API server's managed fields
-    prove that careen set the taint."""
+    """Return the record with the key of the soft taint that careen provably set, by the key itself or by the API
+    server's managed fields; without such a taint, the record unchanged."""
     progress, wanted = situation.progress, situation.policy.taint_key
     ours = own_taint.keys_of_ours(situation.node, progress, situation.policy)
     return replace(progress, taint_key=wanted) if not progress.taint_key and wanted and wanted in ours else progress

@@ -1,5 +1,5 @@
-"""Settling: waits until the displaced workloads are as healthy as before. Then releases the claim and names the next
-nodes."""
+"""Decides for a node in the phase Settling: the agent waits until the displaced workloads (those whose pods the drain
+evicted) are as healthy as before. Then the agent releases the claim and names the next nodes in the lock."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ _UNPROVEN_BOOT = "the workloads are healthy; the node keeps its claim a little l
 
 
 def decide(situation: Situation) -> Decision:
-    """Wait for the workloads, for the release delay and for a stable boot. Then release the claim."""
+    """Return the decision to wait for the workloads, for --lock-release-delay and until the boot is old enough to count
+    as stable, and then to release the claim."""
     if working.is_released(situation):
         return _finish(situation)
     if (found := working.put_back(situation)) is not None:
@@ -74,14 +75,15 @@ def decide(situation: Situation) -> Decision:
 
 
 def _settle_on(situation: Situation, sentence: str, *, look: float) -> Decision:
-    """Stay in the phase, and write into the lock when the claim will be released, so that the next node in line can
-    prepare."""
+    """Return the decision to stay in the phase Settling. The agent also writes into the lock when it expects to release
+    the claim, so that the next node in line can prepare."""
     return stay(situation, Status(Code.SETTLING, sentence), Stay(look=look, actions=_marked_due(situation)))
 
 
 def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write of the expected instant of the release. The agent writes it once. It writes it again if the
-    instant moves by much, because another boot restarted the wait."""
+    """Return the write that records in the lock when the agent expects to release this node's claim. The agent writes
+    the instant once, and again if it moves by much, because another boot restarted the wait. Return nothing
+    otherwise."""
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None:
         return ()
@@ -100,10 +102,10 @@ def _unproven_seconds(situation: Situation) -> float:
 
 
 def what_ails(situation: Situation) -> str:
-    """Return a sentence with the displaced workloads that are less healthy than before. Return an empty text if there
-    are none.
+    """Return a sentence with the workloads that are less healthy than before the drain, which evicted some of their
+    pods. Return an empty text if there are none.
 
-    Only workloads that have not been changed since (same UID, generation and replicas) can be compared.
+    Only workloads that have not been changed since the drain (same UID, generation and replicas) can be compared.
     """
     owners, recorded = situation.seen.owners, baseline.services(situation.progress.owners)
     if not recorded:
@@ -137,7 +139,7 @@ def _release(situation: Situation) -> Decision:
         )
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
-    left = _handed_on(situation, content)
+    left = _without_own_claim(situation, content)
     return _finish(
         situation,
         (write_lock(situation, "release the claim and name the next nodes", left),),
@@ -146,8 +148,8 @@ def _release(situation: Situation) -> Decision:
 
 
 def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]:
-    """Return the message after the last reboot of a roll-out. The roll-out's figures are added when the message is
-    sent."""
+    """Return the message to people that the roll-out is done, if this was its last reboot. The figures of the roll-out
+    are added when the message is sent."""
     is_done = (
         bool(situation.progress.verify_started)
         and situation.seen.need.answer is NeedAnswer.NO
@@ -157,9 +159,9 @@ def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]
     return (done,) if is_done else ()
 
 
-def _handed_on(situation: Situation, content: LockContent) -> LockContent:
-    """Return the lock without this node's claim. Its line names the next nodes, taken from this turn's list of the
-    waiting nodes."""
+def _without_own_claim(situation: Situation, content: LockContent) -> LockContent:
+    """Return the lock's content without this node's claim. The content names the next nodes, chosen from the list of
+    waiting nodes if the agent could read that list."""
     name = situation.node.name
     left = lock.remove(content, name, situation.progress.claim)
     if situation.policy.cluster_interval_seconds and situation.progress.verify_started:
@@ -167,17 +169,17 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
     waiters = situation.seen.waiters
     if not isinstance(waiters, tuple):
         return left  # the names in the lock are still valid
-    return order.hand_on(
+    return order.name_next(
         left, waiters, situation.policy, at=rfc3339(situation.seen.now), zone=situation.node.zone, leave_out=name
     )
 
 
 def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tuple[Notify, ...] = ()) -> Decision:
-    """Remove the claim from the Node. If the need is gone, remove all other marks of careen too. `first` removes the
-    claim from the lock, if the lock still has it."""
+    """Return the decision to remove the claim from the Node. If the host no longer needs a reboot, the agent also
+    removes careen's label, taint and record. `first` removes the claim from the lock, if the lock still has it."""
     measured = reboot_report.with_settle_seconds(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
-        situation = situation.with_memory(_having_looked(situation))
+        situation = situation.with_memory(_with_later_read(situation))
         return go_home(
             situation,
             Status(Code.RELEASED, f"{_what_it_was(situation)}; the claim is released"),
@@ -203,13 +205,14 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
 
 
 def _what_it_was(situation: Situation) -> str:
-    """Return how the claim ended: with a reboot, or without a new boot because a person ended the maintenance."""
-    return "rebooted" if situation.progress.verify_started else "handed back"
+    """Return words for how the claim ended: with a reboot, or without a new boot because a person ended the
+    maintenance."""
+    return "rebooted" if situation.progress.verify_started else "back in service after maintenance"
 
 
-def _having_looked(situation: Situation) -> Memory:
-    """Return the memory that postpones the next read of the lock, if this turn listed the waiting nodes and no other
-    node holds a claim. An earlier read by the idle node would show nothing new."""
+def _with_later_read(situation: Situation) -> Memory:
+    """Return the memory with a later instant for the next read of the lock, if the agent has just listed the waiting
+    nodes and no other node holds a claim. An earlier read by the idle node would show nothing new."""
     memory, content = situation.memory, situation.lock
     is_counted = isinstance(situation.seen.waiters, tuple)
     if (
@@ -219,4 +222,4 @@ def _having_looked(situation: Situation) -> Memory:
         or {*content.holders} - {situation.node.name}
     ):
         return memory
-    return replace(memory, is_reconciled=True, lock_due=idle.next_lock_look(situation))
+    return replace(memory, is_reconciled=True, lock_due=idle.next_lock_read(situation))

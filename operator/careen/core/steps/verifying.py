@@ -1,5 +1,5 @@
-"""Verifying: waits for the kubelet to report the new boot, and for the node and its own DaemonSet pods to become ready.
-Then removes cordon and taint in one patch."""
+"""Decides for a node in the phase Verifying: the agent waits for the kubelet to report the new boot, and for the node
+and the DaemonSet pods on it to become ready. Then the agent removes the cordon and the soft taint in one patch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from careen.core.actions import Occasion
-from careen.core.cleanup.labels import told_of_this_reboot
+from careen.core.cleanup.labels import labels_to_report
 from careen.core.decision import Decision
 from careen.core.drain import baseline
 from careen.core.facts import keys
@@ -30,7 +30,8 @@ _LOOK_SHARE = 0.25  # of the time so far
 
 
 def begin(situation: Situation) -> Decision:
-    """Begin to verify a boot that is new under this claim, and count the reboot."""
+    """Return the decision to move to the phase Verifying, because the host runs a boot that is new under the node's
+    claim, and to count the reboot."""
     progress = replace(
         situation.progress,
         verify_started=situation.mark(),
@@ -49,7 +50,7 @@ def begin(situation: Situation) -> Decision:
 
 
 def again(situation: Situation) -> Decision:
-    """Verify the same boot again, because a person asked for it."""
+    """Return the decision to verify the same boot again, because a person asked for another try."""
     progress = replace(
         situation.progress, verify_started=situation.mark(), settle_started=None, failed="", failed_at=None
     )
@@ -61,7 +62,8 @@ def again(situation: Situation) -> Decision:
 
 
 def decide(situation: Situation) -> Decision:
-    """Put the node back into service, or wait, or halt the roll-out."""
+    """Return the decision to put the node back into service, to wait, or after the deadline to fail and keep the claim,
+    so that no other node begins its drain."""
     if (found := working.put_back(situation)) is not None:
         return found
     waited = situation.elapsed(situation.progress.verify_started) or 0.0
@@ -83,7 +85,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def what_ails(situation: Situation) -> str:
-    """Return why the node is not yet verified; empty if it is."""
+    """Return why the node does not yet count as back from its reboot; empty if it does."""
     node, pods = situation.node, situation.seen.pods
     if node.boot_id != boot_id_of(situation.boot):
         return "the kubelet has not reported the new boot"
@@ -97,8 +99,9 @@ def what_ails(situation: Situation) -> str:
 
 
 def _new_pods_not_ready(situation: Situation) -> str:
-    """Return the unready DaemonSet pods that were created or changed since the cordon, so that the record does not have
-    them. The node waits for them until the deadline and then goes on without them."""
+    """Return a text with the DaemonSet pods on the node that are not ready and whose state before the drain is unknown,
+    because they were created or changed after the cordon, for example. The node waits for them until the deadline and
+    then goes on without them."""
     pods = situation.seen.pods
     return _not_ready(situation, pods, were_ready=None) if isinstance(pods, tuple) else ""
 
@@ -113,11 +116,11 @@ def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: b
 
 
 def _give_back(situation: Situation) -> Decision:
-    """Put the node back into service: undo the cordon, set the labels and write the report in one patch. The patch also
-    removes the taint unless the host still asks for a reboot."""
+    """Return the decision to put the node back into service: one patch restores the cordon, sets the labels and writes
+    the report of the reboot. The patch also removes the soft taint unless the host still asks for a reboot."""
     seen, policy = situation.seen, situation.policy
     goes_on = seen.need.answer is NeedAnswer.YES
-    record, change = working.handed_back(
+    record, change = working.back_in_service(
         situation,
         NodeChange(
             labels=policy.post_reboot_labels,
@@ -176,7 +179,7 @@ def _report(situation: Situation) -> str:
         "failures": progress.failures or None,
         "drainSeconds": reboot_report.drain_seconds(progress),
         "leadSeconds": _lead(progress),
-        "labels": told_of_this_reboot(situation.node, progress, situation.policy) or None,
+        "labels": labels_to_report(situation.node, progress, situation.policy) or None,
     }
     return reboot_report.compact(report)
 

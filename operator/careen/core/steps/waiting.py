@@ -1,5 +1,5 @@
-"""Waiting: asks the gates in order. When all of them say yes and the node is next in line, the agent writes a claim id
-on the Node."""
+"""Decides for a node in the phase Waiting: the agent asks the gates (conditions for a reboot) in order. When none of
+them refuses and the node is next in line, the agent writes a claim id on the Node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.steps import line
-from careen.core.steps.shared import crowd, giving_back, looking_behind, taint_spread
+from careen.core.steps.shared import crowd, giving_back, holder_checks, taint_spread
 from careen.core.windows.openings import opens_within, windows_of
 from careen.core.writing import (
     NodeChange,
@@ -40,7 +40,8 @@ OPENING_SECONDS = 2.0  # by then every node has noticed the open window; the fir
 
 
 def decide(situation: Situation) -> Decision:
-    """Go to Idle, show the refusals, wait in line, or take a claim."""
+    """Return the decision for a waiting node: go to the phase Idle, write the gates' refusals on the Node, wait in
+    line, or take a claim."""
     if situation.progress.is_giving_back or situation.progress.claim:
         return giving_back.decide(situation)
     if (over := _is_over(situation)) is not None:
@@ -52,10 +53,10 @@ def decide(situation: Situation) -> Decision:
     cheap = asked(When.READY, Cost.CHEAP)
     if lacking := missing(situation, cheap):
         return want(situation, *lacking)
-    behind = looking_behind.look(situation)
-    if isinstance(behind, Decision):
-        return behind
-    situation = behind
+    checked = holder_checks.look(situation)
+    if isinstance(checked, Decision):
+        return checked
+    situation = checked
     refused, content = refusals(situation, cheap, When.READY), situation.lock
     if refused:
         counted = crowd.look(situation)
@@ -64,12 +65,13 @@ def decide(situation: Situation) -> Decision:
         situation = counted
     if refused and (not isinstance(content, LockContent) or any(each.code is not Code.HALTED for each in refused)):
         return _refused(situation, refused)
-    assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
+    assert isinstance(content, LockContent), "the gate `hold` must refuse a lock that cannot be read"
     return _halted(situation, refused[0]) if refused else line.ready(situation, content)
 
 
 def _is_over(situation: Situation) -> Decision | None:
-    """Go to Idle if the need is gone or an autoscaler is removing the node. Return None otherwise."""
+    """Return the decision to go to the phase Idle, if the host no longer needs a reboot or an autoscaler is removing
+    the node. Return None otherwise."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     leaving = autoscalers.left_alone(situation.node)
@@ -77,19 +79,19 @@ def _is_over(situation: Situation) -> Decision | None:
 
 
 def _halted(situation: Situation, refused: Refusal) -> Decision:
-    """Handle a refusal by the gate `halt` alone, because another node failed: stay ready and keep the place in the
-    line."""
+    """Return the decision if only the gate `halt` refuses, because another node failed: the node keeps the label
+    `ready` and its place in the line of waiting nodes."""
     memory = order.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),
         Status(Code.REFUSED, line.with_overdue(situation, refused.sentence), refusals=(refused,), label=order.READY),
-        Stay(look=line.refused_look(situation)),
+        Stay(look=line.refused_pause(situation)),
     )
 
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
-    """Show all refusals of cheap gates, keep the refusals of costly gates that are stored on the Node, and leave the
-    line."""
+    """Return the decision if cheap gates refuse: write all their refusals on the Node, keep the refusals of costly
+    gates that are stored there, and leave the line of waiting nodes."""
     memory = order.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),
@@ -99,14 +101,14 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
             refusals=(*refused, *line.stored_costly(situation)),
             label="required",
         ),
-        Stay(look=_refused_look(situation, refused), actions=leave_line(situation)),
+        Stay(look=_refused_pause(situation, refused), actions=leave_line(situation)),
     )
 
 
-def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
-    """Return the usual pause. If a window opens earlier, the pause ends a few seconds after that, because a node that
-    is ready by then takes part before the first node starts."""
-    usual, jitter = line.refused_look(situation), situation.seen.chance.jitter
+def _refused_pause(situation: Situation, refused: tuple[Refusal, ...]) -> float:
+    """Return the usual pause of a node that a gate refuses, or a shorter one if a maintenance window opens before that.
+    The shorter pause ends soon after the opening, so that this node is in line when the first node takes a claim."""
+    usual, jitter = line.refused_pause(situation), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual
     windows = windows_of(situation.policy, situation.node.labels)
@@ -117,8 +119,9 @@ def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
 
 
 def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Clean the Node, then leave the line. The idle node reads the lock once more later, because the write may fail or
-    the lock may be unreadable now."""
+    """Return the decision to move to the phase Idle: remove careen's marks of the wait from the Node, then leave the
+    line of waiting nodes in the lock. The agent reads the lock once more later, because the write may fail or the lock
+    may be unreadable now."""
     memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
     is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
     situation = situation.with_memory(memory if is_due else replace(memory, lock_due=soon))
@@ -126,8 +129,9 @@ def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write by which a named node that cannot start gives up its place, because the other nodes would wait a
-    minute for it. Return nothing if the lock is paused."""
+    """Return the write of the lock by which this node gives up its place in the line of waiting nodes, because the
+    other nodes would wait a minute for it. Return nothing if the line does not name the node, or if the lock is
+    paused."""
     content, name = situation.lock, situation.node.name
     if not isinstance(content, LockContent) or content.is_paused or name not in content.line.names:
         return ()
@@ -136,7 +140,8 @@ def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
 
 
 def _forgive(situation: Situation) -> Decision:
-    """Reset the counts of reboots, tries and failures, because a person asked for another try."""
+    """Return the decision to reset the counts of reboots, tries and failures, because a person asked for another
+    try."""
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0)
     return move(
         situation,
@@ -146,8 +151,8 @@ def _forgive(situation: Situation) -> Decision:
 
 
 def _mend_taint(situation: Situation) -> Decision | None:
-    """Restore the taint in one patch if another client removed it, or replace it if the settings now name another key.
-    Return None otherwise."""
+    """Return the decision to set careen's soft taint again if another client removed it, or to replace the taint if the
+    settings now name another key. Return None otherwise."""
     taints, owned = with_our_taint(situation)
     if taints is None and owned == situation.progress.taint_key:
         return None

@@ -23,7 +23,7 @@ _PART = re.compile(r"(\d+)|([A-Za-z]+)")
 
 
 def look(host: HostFacts) -> Need:
-    """Answers yes or no. If no kernel of the running kernel's kind is found, answers unknown, because the folders may
+    """Returns the answer yes or no; unknown if no kernel of the running kernel's kind is found, because the folders may
     not be the host's."""
     try:
         found = {*_in_boot(host.root), *_beside_modules(host.root)}
@@ -33,7 +33,7 @@ def look(host: HostFacts) -> Need:
     alike = sorted((each for each in found if _words(each) == kind), key=_numbers)
     if not alike:
         return unknown(
-            f"no installed kernel of the kind of the running {host.release} was found in /boot and /lib/modules"
+            f"no installed kernel of the same kind as the running {host.release} was found in /boot and /lib/modules"
         )
     if _numbers(alike[-1]) > _numbers(host.release):
         return yes(f"kernel {alike[-1]} is installed, but {host.release} is running")

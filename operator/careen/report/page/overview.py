@@ -16,7 +16,7 @@ from careen.report.tables import count_of, duration
 from scheduler_core.simulation.timeline import Timeline
 
 FROM_NODES = 50
-"""The number of nodes from which a plan begins with the picture and hides the rows of single nodes until a click."""
+"""With this many nodes or more, the page begins with the picture, and a click shows the rows of single nodes."""
 
 MOST_ZONES = 8  # a reader cannot distinguish more stripes; the smallest zones become "others"
 BINS = 60
@@ -30,9 +30,9 @@ def overview(timeline: Timeline, axis: Axis, zone_of: Mapping[str, str], clock: 
     done = _done_by_zone(timeline, zones)
     moves = _moves_by_bin(timeline, axis)
     height = _DONE + _GAP + _MOVES + _GAP
-    told = f"{count_of(len(timeline.reboots), 'node')} done and {count_of(len(timeline.moves), 'pod move')}, over time"
+    title = f"over time: {count_of(len(timeline.reboots), 'node')} done, {count_of(len(timeline.moves), 'pod move')}"
     parts = [
-        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(told)}">',
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title)}">',
         *_areas(done, axis, total=max(1, len(timeline.nodes))),
         *_bars(moves),
         *_closings(timeline, axis),
@@ -61,7 +61,7 @@ def _zones(timeline: Timeline, zone_of: Mapping[str, str]) -> dict[str, str]:
 
 
 def _done_by_zone(timeline: Timeline, zones: Mapping[str, str]) -> dict[str, list[datetime]]:
-    """Maps each stripe to the times at which one more of its nodes is done."""
+    """Maps each stripe of the picture (a zone) to the times at which one more of its nodes has finished its reboot."""
     found: dict[str, list[datetime]] = defaultdict(list)
     for visit in timeline.reboots:
         found[zones.get(visit.node, "nodes")].append(visit.end)

@@ -22,7 +22,8 @@ _MEANS = {
 
 
 def rows(plan: Plan, axis: Axis) -> str:
-    """The legend, the time line, and a row for each node, as HTML. The node that starts first has the first row."""
+    """The legend, the time line, and a row for each node, as HTML. The node that takes its claim first has the first
+    row."""
     by_node: dict[str, list[Visit]] = defaultdict(list)
     for visit in plan.timeline.visits:
         by_node[visit.node].append(visit)
@@ -62,14 +63,14 @@ def _bars(plan: Plan, axis: Axis, visit: Visit) -> str:
     text = ""
     for span in visit.spans:
         left, right = axis.percent(span.start), axis.percent(span.end)
-        told = (
+        title = (
             f"{visit.node}: {span.step.value} {instant(plan, span.start)}, for "
             f"{duration(span.end - span.start)}{f' ({visit.undone})' if visit.undone else ''}"
         )
         text += (
             f'<span class="bar {_css(span.step)}" '
             f'style="left:{left}%;width:{round(right - left, 3)}%;background-color:{_COLOURS[span.step]}" '
-            f'title="{escape(told)}" role="img" aria-label="{escape(told)}"></span>'
+            f'title="{escape(title)}" role="img" aria-label="{escape(title)}"></span>'
         )
     return text
 

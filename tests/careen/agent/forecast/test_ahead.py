@@ -85,9 +85,11 @@ async def test_a_prestarted_process_that_was_killed_is_replaced(tmp_path: Path, 
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param("import sys\nsys.stdin.read()\nsys.exit(1)", id="fails with its request"),
-        pytest.param("import os, sys\nsys.stdin.read()\nos.kill(os.getpid(), 9)", id="is killed with its request"),
-        pytest.param("import sys\nsys.stdin.close()\nsys.exit('no memory')", id="ends and does not read its request"),
+        pytest.param("import sys\nsys.stdin.read()\nsys.exit(1)", id="fails after it has read its request"),
+        pytest.param(
+            "import os, sys\nsys.stdin.read()\nos.kill(os.getpid(), 9)", id="is killed after it has read its request"
+        ),
+        pytest.param("import sys\nsys.stdin.close()\nsys.exit('no memory')", id="ends without reading its request"),
     ],
 )
 async def test_a_new_process_makes_the_forecast_if_the_prestarted_process_fails(
@@ -118,7 +120,8 @@ async def test_a_prestarted_process_that_exceeds_the_deadline_is_not_replaced(
 
 
 async def test_the_deadline_of_a_forecast_starts_with_its_request(tmp_path: Path, started: Started) -> None:
-    """The time for which the process has waited for a request does not count."""
+    """The agent starts the forecast's process in advance. The time for which this process waits for a request does not
+    count towards the deadline."""
     async with running_server() as server:
         put_cluster(server)
         for seconds in growing(1.0):
@@ -142,7 +145,8 @@ class FakeClock:
 
 
 async def test_the_agent_waits_a_minute_before_it_replaces_a_prestarted_process() -> None:
-    """The agent would otherwise start a process in each turn on a node with too little memory."""
+    """If a node has too little memory, the process ends early. The agent would otherwise start a new process in each
+    round of its loop."""
     made: list[FakeProcess] = []
 
     async def start() -> Any:
@@ -183,7 +187,7 @@ async def test_a_prestarted_process_that_gets_no_request_exits_by_itself() -> No
 
 
 async def test_a_prestarted_process_has_all_modules_loaded_before_the_request(tmp_path: Path) -> None:
-    """The process would otherwise load modules during the turn, while other nodes wait."""
+    """The process would otherwise load the modules after the request, while other nodes wait for this node's reboot."""
     program = """
         import json, sys
         from careen.agent.forecast import child

@@ -1,4 +1,5 @@
-"""The agent checks a forecast: do the recreated pods run on the nodes that the forecast gave?"""
+"""After a reboot, the agent compares the forecast with the cluster: do the recreated pods run on the nodes that the
+forecast named?"""
 
 from __future__ import annotations
 
@@ -60,26 +61,26 @@ def test_replacements_of_identical_pods_match_in_any_order(
     ("said", "places", "score"),
     [
         pytest.param([("a",)], ["b"], Score(hits=0, misses=1), id="it landed elsewhere"),
-        pytest.param([("a",)], [""], Score(hits=0, misses=1), id="no node took it"),
-        pytest.param([("a",)], [], Score(hits=0, misses=0, superseded=1), id="its controller recreated no pod"),
+        pytest.param([("a",)], [""], Score(hits=0, misses=1), id="its replacement runs on no node"),
+        pytest.param([("a",)], [], Score(hits=0, misses=0, superseded=1), id="the controller recreated no pod"),
         pytest.param(
             [("a",), ("a",)],
             ["b"],
             Score(hits=0, misses=1, superseded=1),
-            id="one of two was recreated, on another node",
+            id="the controller recreated one of two pods, on another node",
         ),
         pytest.param(
             [("a", "…")],
             ["b"],
             Score(hits=0, misses=0, superseded=1),
-            id="the truncated set may have contained its node",
+            id="the forecast is shortened and may have contained the node",
         ),
-        pytest.param([("a", "…")], ["a"], Score(hits=1, misses=0), id="the set contained its node"),
+        pytest.param([("a", "…")], ["a"], Score(hits=1, misses=0), id="the shortened forecast contains the node"),
         pytest.param(
             [("a", "…"), ("a",)],
             ["a", "b"],
             Score(hits=1, misses=0, superseded=1),
-            id="the truncated set is the one that is missed",
+            id="one pod is a hit, the other has a shortened forecast",
         ),
     ],
 )
@@ -92,10 +93,10 @@ def test_each_recreated_pod_counts_as_hit_or_miss_or_superseded(
 @pytest.mark.parametrize(
     ("said", "places", "firsts"),
     [
-        pytest.param([("a", "b")], ["a"], 1, id="the node that was named first"),
-        pytest.param([("a", "b")], ["b"], 0, id="another of the set"),
-        pytest.param([("a", "b"), ("b", "a")], ["a", "b"], 2, id="each pod on its own node"),
-        pytest.param([("a", "…")], ["…"], 0, id="a node that does not exist"),
+        pytest.param([("a", "b")], ["a"], 1, id="the pod runs on its first forecast node"),
+        pytest.param([("a", "b")], ["b"], 0, id="the pod runs on its second forecast node"),
+        pytest.param([("a", "b"), ("b", "a")], ["a", "b"], 2, id="each pod runs on its first forecast node"),
+        pytest.param([("a", "…")], ["…"], 0, id="the ellipsis is not a node name"),
     ],
 )
 def test_hits_on_the_first_forecast_node_are_counted_separately(
@@ -191,15 +192,15 @@ def test_the_turn_that_releases_the_claim_checks_the_forecast(after: Phase) -> N
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(turned(before=Phase.DRAINING, after=Phase.WAITING), id="undone: no pod was drained"),
+        pytest.param(turned(before=Phase.DRAINING, after=Phase.WAITING), id="the agent has undone the drain"),
         pytest.param(turned(after=Phase.SETTLING), id="still settling"),
         pytest.param(turned(stop=Stop("conflict")), id="not yet written"),
-        pytest.param(turned(forecast={"counts": {}}), id="no pod was to move"),
-        pytest.param(turned(forecast=["x"]), id="the annotation has another content"),
-        pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="a field has another content"),
+        pytest.param(turned(forecast={"counts": {}}), id="the forecast contains no pod that moves"),
+        pytest.param(turned(forecast=["x"]), id="the annotation is not a JSON object"),
+        pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="the forecast node is not a text"),
     ],
 )
-def test_the_check_needs_an_ended_drain_and_a_forecast_of_moves(other: Turned) -> None:
+def test_a_turn_without_a_finished_drain_or_a_forecast_is_not_checked(other: Turned) -> None:
     assert finished_drain(other) is None
 
 

@@ -35,7 +35,8 @@ def forecaster(kubeconfig: Path, **limits: Any) -> ChildForecaster:
 
 
 def put_cluster(server: RunningServer) -> None:
-    """Create node n1 with a ReplicaSet's pod and a bare pod, and node n2 with room for one pod."""
+    """Create node n1 with two pods (one of a ReplicaSet, and one without a controller), and node n2 with room for one
+    pod."""
     for name in ("n1", "n2"):
         server.seed(
             {
@@ -92,7 +93,7 @@ async def test_the_forecast_is_computed_in_a_child_process(tmp_path: Path) -> No
     assert "numpy" not in forecast.__dict__
 
 
-async def test_a_pod_that_the_drain_ignores_stays_in_the_forecast(tmp_path: Path) -> None:
+async def test_a_pod_outside_the_drain_pod_selector_stays_on_its_node(tmp_path: Path) -> None:
     async with running_server() as server:
         put_cluster(server)
         answer = await forecaster(
@@ -141,7 +142,8 @@ async def test_a_file_that_is_not_a_dump_is_reported_as_a_mistake(tmp_path: Path
 
 
 async def test_the_forecast_uses_the_schedulers_configuration(tmp_path: Path) -> None:
-    """A profile with another name does not schedule these pods, so the forecast cannot say where they land."""
+    """A profile with another name does not schedule these pods, so the forecast cannot say on which nodes they will
+    run."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- "
         "schedulerName: mine\n"
@@ -263,23 +265,27 @@ def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
     [
         pytest.param(
             "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-            "killed, probably because memory ran out",
+            "the simulation was killed, probably because memory ran out",
             id="killed",
         ),
         pytest.param(
             "import sys\nsys.exit('ImportError: no numpy')",
-            "exit code 1: ImportError: no numpy",
+            "the simulation ended with exit code 1: ImportError: no numpy",
             id="ended with an error",
         ),
-        pytest.param("print('hello')", "could not be read", id="prints another answer"),
-        pytest.param("print('{}')", "could not be read", id="prints no usable answer"),
-        pytest.param('print(\'{"forecasts": [{"version": 9}]}\')', "could not be read", id="of another version"),
+        pytest.param("print('hello')", "the simulation's answer could not be read", id="prints another answer"),
+        pytest.param("print('{}')", "the simulation's answer could not be read", id="prints an empty JSON object"),
+        pytest.param(
+            'print(\'{"forecasts": [{"version": 9}]}\')',
+            "the simulation's answer could not be read",
+            id="of another version",
+        ),
         pytest.param(
             'print(\'{"forecasts": [{"version": 1, "node": "n2", "madeAt": "", "notes": [], "pods": []}]}\')',
-            "answer is about other nodes",
+            "the simulation's answer is about other nodes",
             id="about another node",
         ),
-        pytest.param("pass", "could not be read", id="prints nothing"),
+        pytest.param("pass", "the simulation's answer could not be read", id="prints nothing"),
     ],
 )
 async def test_a_failing_child_makes_the_forecast_unknown(
@@ -328,7 +334,7 @@ async def test_a_child_that_cannot_start_makes_the_forecast_unknown(
     monkeypatch.setattr(forecast.sys, "executable", str(tmp_path / "missing"))
     answer = await forecaster(tmp_path / "kc").forecast("n1")
     assert isinstance(answer, Unknown)
-    assert "could not be started" in answer.why
+    assert "the simulation could not be started" in answer.why
 
 
 async def test_the_metrics_count_forecasts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

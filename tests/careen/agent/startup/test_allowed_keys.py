@@ -45,7 +45,7 @@ def settings(**changes: Any) -> Settings:
             {"pre_reboot_node_labels": (("a", "1"), ("b", "2"), ("c", ""))},
             LISTS | {f"{PREFIX}labels": "b , x"},
             "labels does not list a, c of --pre-reboot-node-labels",
-            id="two of three labels",
+            id="two of three labels are not listed",
         ),
         pytest.param(
             {"pre_reboot_node_labels": (("a", "1"),), "post_reboot_node_labels": (("a", "2"),)},
@@ -57,14 +57,14 @@ def settings(**changes: Any) -> Settings:
             {"post_reboot_node_labels": (("careen.dev/reboot", "x"), ("careen.dev/other", "x"))},
             LISTS,
             "labels does not list careen.dev/other of --post-reboot-node-labels",
-            id="in careen's domain only the label that careen has",
+            id="careen.dev/reboot needs no entry, another careen.dev label does",
         ),
         pytest.param({"annotate_nodes": True}, LISTS, "", id="kured's annotations are listed by default"),
         pytest.param(
             {"annotate_nodes": True},
             LISTS | {f"{PREFIX}annotations": "weave.works/kured-reboot-in-progress"},
             "annotations does not list weave.works/kured-most-recent-reboot-needed of --annotate-nodes",
-            id="one of kured's annotations",
+            id="one of kured's annotations is not listed",
         ),
         pytest.param(
             {"lock_annotation": "a.b/lock"},
@@ -76,7 +76,7 @@ def settings(**changes: Any) -> Settings:
             {"pre_reboot_node_labels": (("a", "1"),)},
             {f"{PREFIX}taints": "x"},
             "labels does not list a of --pre-reboot-node-labels",
-            id="a list is missing",
+            id="the list of labels is missing",
         ),
         pytest.param({"pre_reboot_node_labels": (("a", "1"),)}, {}, "", id="no policies"),
         pytest.param(
@@ -92,7 +92,7 @@ def test_keys_that_the_policies_would_refuse_are_reported(
     assert bool(sentence) is bool(told)
     if told:
         assert sentence.startswith(
-            "the admission policies will refuse keys that the settings name: on DaemonSet careen/c"
+            "the admission policies will refuse keys that the settings name: on DaemonSet careen/careen"
         )
         assert sentence.endswith("Add the keys there, or change the settings")
 
@@ -100,12 +100,12 @@ def test_keys_that_the_policies_would_refuse_are_reported(
 def test_all_refused_keys_are_in_one_message() -> None:
     changed = settings(prefer_no_schedule_taint="t", pre_reboot_node_labels=(("l", "1"),))
     sentence = unlisted(needed(changed), LISTS, PLACE)
-    assert "taints does not list t of" in sentence
-    assert "labels does not list l of" in sentence
+    assert "taints does not list t of --prefer-no-schedule-taint" in sentence
+    assert "labels does not list l of --pre-reboot-node-labels" in sentence
 
 
 def test_only_settings_that_contain_keys_are_compared_with_the_allowed_keys() -> None:
-    """Other settings have no keys that the admission policies could refuse."""
+    """Settings that contain no label, annotation or taint key cannot conflict with the admission policies."""
     others = {"prefer_no_schedule_taint": "t", "annotate_nodes": True, "lock_annotation": "l"}
     labels = dict.fromkeys(("pre_reboot_node_labels", "post_reboot_node_labels"), (("l", "1"),))
     changed = others | labels
@@ -157,7 +157,7 @@ async def test_refused_keys_are_reported_once_as_an_event_of_the_daemonset(caplo
     assert (body["reason"], body["type"]) == ("KeysNotAllowed", "Warning")
     assert "generateName" not in body["metadata"], "every agent of the fleet posts the same Event"
     (line,) = [record.getMessage() for record in caplog.records if record.name == "careen.rights"]
-    assert "does not list a of --pre-reboot-node-labels" in line
+    assert "labels does not list a of --pre-reboot-node-labels" in line
 
 
 async def test_the_agent_checks_changed_keys_again() -> None:

@@ -1,4 +1,5 @@
-"""The agent looks up the owner of its pod at its start, so that without explicit flags all agents use the same lock."""
+"""At its start, the agent looks up the DaemonSet that owns its pod, so that without explicit flags all agents use the
+same lock."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ async def test_an_agent_of_the_named_daemonset_reads_only_its_own_pod(cluster: A
     assert [request.path for request in cluster.wire.asked] == ["/api/v1/namespaces/careen/pods/careen-x7k2p"]
 
 
-async def test_an_agent_without_flags_does_not_use_the_lock_of_kureds_daemonset(cluster: Asked) -> None:
+async def test_an_agent_without_flags_does_not_share_kureds_lock(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     judged = await cluster.judge(KUREDS, is_given=False)
     assert judged.refusal == (
@@ -102,7 +103,10 @@ async def test_a_daemonset_that_does_not_exist_is_refused(cluster: Asked, pod: O
 @pytest.mark.parametrize("pods", [[], [a_pod(None)]], ids=["no such pod", "a pod that nothing controls"])
 async def test_a_pod_without_an_owner_needs_both_flags(cluster: Asked, pods: list[dict[str, Any]]) -> None:
     cluster.server.seed(a_daemonset(KUREDS), *pods)
-    assert "is unknown from pod careen/careen-x7k2p" in (await cluster.judge(KUREDS, is_given=False)).refusal
+    assert (
+        "cannot tell which DaemonSet controls pod careen/careen-x7k2p"
+        in (await cluster.judge(KUREDS, is_given=False)).refusal
+    )
     assert await cluster.judge(KUREDS, is_given=True) == Judged()
 
 
@@ -114,7 +118,7 @@ async def test_an_agent_outside_a_pod_only_checks_that_the_default_daemonset_exi
     assert len(cluster.wire.asked) == 1
 
 
-async def test_a_silent_api_server_leaves_the_owner_of_the_lock_unknown(cluster: Asked) -> None:
+async def test_the_check_of_the_lock_raises_an_error_if_the_api_server_is_silent(cluster: Asked) -> None:
     cluster.wire.before = lambda _: Unclear("lost")
     with pytest.raises(Unclear):
         await cluster.judge(OURS, is_given=False)

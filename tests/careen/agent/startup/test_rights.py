@@ -108,7 +108,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         transport.close()
 
 
-async def test_kureds_roles_switch_off_all_parts_that_need_more_rights(
+async def test_kureds_roles_switch_off_all_features_that_need_more_rights(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     await world.rights.review()
@@ -116,7 +116,7 @@ async def test_kureds_roles_switch_off_all_parts_that_need_more_rights(
     world.rights.tell()
     world.rights.tell()
     told = [record.getMessage() for record in caplog.records if record.name == "careen.rights"]
-    assert len(told) == len(OptionalRight), "one log line for each part, once"
+    assert len(told) == len(OptionalRight), "the agent logs each feature once"
     assert all(record.levelno < logging.ERROR for record in caplog.records)
     assert any(
         line.endswith('add to a ClusterRole: - {apiGroups: [""], resources: [nodes], verbs: [list]}') for line in told
@@ -124,15 +124,15 @@ async def test_kureds_roles_switch_off_all_parts_that_need_more_rights(
     assert world.denied() == []
 
 
-async def test_a_part_that_is_switched_off_sends_no_request(world: World) -> None:
+async def test_a_feature_that_is_switched_off_sends_no_request(world: World) -> None:
     await world.rights.review()
     world.seed_node("n1")
-    with pytest.raises(Withheld, match="the right to list nodes is missing"):
+    with pytest.raises(Withheld, match="the agent lacks the right to list nodes"):
         await list_nodes(world.api)
     assert await read_owners(world.api, [Owner("ReplicaSet", "shop", "web")]) == ()
     subject = Subject(kind="Node", name="n1", uid="u")
     why = await post_event(world.api, subject, reason="R", sentence="S", is_warning=False, host="n1")
-    assert "the right to create events default is missing" in why
+    assert "the agent lacks the right to create events default" in why
     assert world.denied() == []
 
 
@@ -164,7 +164,7 @@ async def test_an_agent_without_the_right_to_patch_the_lock_uses_update(world: W
     found = world.server.get("daemonsets", "kured", "kube-system")
     assert found is not None
     assert found["metadata"]["annotations"] == {"keep": "this", "example.com/lock": "x"}
-    assert isinstance(await lock.write(wanted), Stale), "the old version: another client was faster"
+    assert isinstance(await lock.write(wanted), Stale), "a write at an old resourceVersion conflicts"
     seen = await lock.read()
     gone = WriteLock(
         purpose="p", content=None, expected_resource_version=seen.resource_version, daemonset_uid=seen.daemonset_uid
@@ -174,7 +174,7 @@ async def test_an_agent_without_the_right_to_patch_the_lock_uses_update(world: W
     assert world.denied() == []
 
 
-async def test_an_agent_that_may_not_write_the_lock_logs_an_error_and_tries_anyway(
+async def test_an_agent_without_the_right_to_write_the_lock_logs_an_error(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.grants -= {("update", "apps", "daemonsets", "kured")}
@@ -185,7 +185,7 @@ async def test_an_agent_that_may_not_write_the_lock_logs_an_error_and_tries_anyw
     (error,) = [each for each in errors if "a right is missing: patch daemonsets.apps kube-system/kured" in each]
     assert "resourceNames: [kured], verbs: [patch]}" in error
     assert OptionalRight.SETTINGS not in world.rights.without, (
-        "the role that is still unbound may grant the ConfigMap too"
+        "a role that is not bound yet may also grant the ConfigMap"
     )
     lock = LockStore(world.api, namespace="kube-system", name="kured", annotation="example.com/lock")
     seen = await lock.read()
@@ -207,7 +207,7 @@ async def test_an_agent_without_list_rights_finds_kured_in_its_default_namespace
     assert world.denied() == []
 
 
-async def test_a_part_that_a_setting_needs_is_never_switched_off(
+async def test_a_feature_that_a_setting_needs_is_never_switched_off(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     rights = world.of(OptionalRight.SETTINGS)
@@ -221,7 +221,8 @@ async def test_a_part_that_a_setting_needs_is_never_switched_off(
 
 
 async def test_a_right_missing_from_careens_roles_switches_off_no_safety_check(world: World) -> None:
-    """An administrator who removes a right from the Role must not cause reboots outside the window in the ConfigMap."""
+    """The ConfigMap contains the maintenance window. An administrator who removes the right to read it from the Role
+    must not cause reboots outside of the window."""
     ours = {(verb, group, resource, "") for verb, group, resource, _ in grants_of("manifests/rbac.yaml")}
     parts = {
         (each.verb, each.group, each.resource, ""): each.part for each in NEEDED if each.part and not each.subresource
@@ -248,7 +249,7 @@ async def test_kureds_roles_with_the_right_to_patch_still_count_as_kureds_roles(
         ("budget", "zone=1", OptionalRight.NODES),
     ],
 )
-def test_a_setting_requests_the_part_that_it_needs(name: str, value: str, part: OptionalRight) -> None:
+def test_a_setting_requests_the_feature_that_it_needs(name: str, value: str, part: OptionalRight) -> None:
     given = {"node_id": ("n1",), "kubeconfig": ("k",)}
     assert asked_for_by(resolve(flags=given, environment={}).origins) == frozenset()
     assert asked_for_by(resolve(flags={**given, name: (value,)}, environment={}).origins) == {part}
@@ -268,7 +269,7 @@ def _missing(metrics: Metrics) -> float:
     return sample.value
 
 
-async def test_no_part_is_switched_off_if_the_server_does_not_answer(world: World) -> None:
+async def test_no_feature_is_switched_off_if_the_server_does_not_answer(world: World) -> None:
     world.wire.after = lambda _: Unclear("down")
     await world.rights.review()
     assert (world.rights.is_known, world.rights.is_whole, world.rights.without) == (False, False, frozenset())

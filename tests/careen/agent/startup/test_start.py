@@ -138,7 +138,7 @@ def forbidden() -> Exception:
 
 
 @pytest.mark.parametrize("error", [lost, forbidden])
-async def test_a_holder_waits_only_briefly_for_an_unreadable_config_map(
+async def test_a_node_with_a_claim_waits_only_briefly_for_its_config_map(
     world: World,
     error: Callable[[], Exception],
 ) -> None:
@@ -160,7 +160,7 @@ async def test_a_holder_waits_only_briefly_for_an_unreadable_config_map(
     assert world.heartbeat.readiness()[0] is True
 
 
-async def test_a_holder_uses_the_config_map_if_the_api_server_returns_before_the_deadline(world: World) -> None:
+async def test_a_node_with_a_claim_uses_a_config_map_that_becomes_readable_in_time(world: World) -> None:
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: 5")
     world.wire.before = failing("configmaps", lost, times=3)
@@ -181,7 +181,7 @@ async def test_a_node_without_a_claim_waits_for_its_settings_without_limit(
 
 
 async def test_the_start_waits_for_an_unreadable_node(world: World) -> None:
-    """An agent without the API server could not work on its node anyway."""
+    """Without the API server, the agent could not work on its node anyway."""
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: none")
     world.wire.before = failing("/", lost, times=200)
@@ -201,7 +201,7 @@ async def test_invalid_settings_stop_the_start_of_a_node_without_a_claim(
     assert await world.told() == []
 
 
-async def test_a_url_that_apprise_rejects_ends_the_start_with_an_error_about_its_flag(world: World) -> None:
+async def test_a_url_that_apprise_rejects_ends_the_start(world: World) -> None:
     world.put_node(None)
     with pytest.raises(BadSettings) as caught:
         await world.start(notify_url="tgram://SECRETWORD").first_settings()
@@ -212,13 +212,16 @@ async def test_a_url_that_apprise_rejects_ends_the_start_with_an_error_about_its
     assert "SECRET" not in problem
 
 
-async def test_the_start_refuses_an_invalid_url_in_a_file_and_accepts_a_missing_file(
+async def test_an_invalid_url_in_a_file_ends_the_start(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.put_node(None)
     file = tmp_path / "urls"
     await world.start(notify_url_file=str(file)).first_settings()
-    assert f"--notify-url-file: {file} cannot be read: No such file or directory; messages go there" in caplog.text
+    assert (
+        f"--notify-url-file: {file} cannot be read: No such file or directory; its receivers get messages"
+        in caplog.text
+    )
     file.write_text("logger://\nnonsense://SECRETWORD\ntgram://SECRETWORD\n")
     with pytest.raises(BadSettings) as caught:
         await world.start(notify_url_file=str(file)).first_settings()
@@ -256,7 +259,7 @@ async def test_a_claim_without_recorded_settings_continues_with_the_agents_flags
     assert sorted(await world.told()) == [("ConfigMap", "BadSettings"), ("Node", "SettingsUnusable")]
 
 
-async def test_the_first_turn_gets_the_node_that_the_start_read(world: World) -> None:
+async def test_the_first_turn_uses_the_node_that_was_read_at_the_start(world: World) -> None:
     world.put_node()
     start = world.start()
     await start.first_settings()
@@ -273,7 +276,7 @@ async def test_an_agent_without_a_claim_does_not_start_if_the_daemonset_is_missi
         await world.start(is_place_given=False).make_sure_of_the_lock()
 
 
-async def test_a_holder_starts_without_its_daemonset_and_makes_no_new_claim(
+async def test_a_node_with_a_claim_starts_without_its_daemonset(
     world: World,
 ) -> None:
     world.put_node(CLAIM, KEPT)
@@ -293,7 +296,7 @@ async def test_a_holder_starts_without_its_daemonset_and_makes_no_new_claim(
     assert len(woken) == 1
 
 
-async def test_a_holder_waits_only_briefly_for_an_unreadable_lock(
+async def test_a_node_with_a_claim_waits_only_briefly_for_the_lock(
     world: World,
 ) -> None:
     world.put_node(CLAIM, KEPT)
@@ -378,7 +381,7 @@ async def test_missing_rights_do_not_switch_off_a_requested_forecast(world: Worl
 
 
 async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) -> None:
-    """The ConfigMap may contain a window, so the agent waits for the right to read it."""
+    """The ConfigMap may contain a maintenance window, so the agent waits for the right to read the ConfigMap."""
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = kureds_rights
@@ -391,9 +394,9 @@ async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) 
     assert (await asked).settings.concurrency == 3
 
 
-async def test_the_start_waits_for_a_late_role_binding_and_switches_off_no_part(world: World) -> None:
-    """The RoleBinding for the lock and the ConfigMap may be the last object that is created. The settings of the
-    ConfigMap must still apply."""
+async def test_a_late_role_binding_switches_off_no_feature(world: World) -> None:
+    """The RoleBinding that grants access to the lock and to the ConfigMap may be created last. The agent waits for this
+    RoleBinding, so that the settings of the ConfigMap apply."""
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = lambda *asked: kureds_rights(*asked) and "daemonsets" not in asked[3]

@@ -9,7 +9,7 @@ from careen.shadow.tally import RunCounts
 TRAFFIC = Traffic(events=5, bytes=700, lists=17, troubled=1, waiting=2, nodes=20, pods=300)
 
 
-def test_a_scrape_returns_the_current_tally() -> None:
+def test_a_scrape_returns_the_current_counts() -> None:
     tally = RunCounts()
     metrics = ShadowMetrics(tally, lambda: TRAFFIC)
     before = metrics.exposition().decode()

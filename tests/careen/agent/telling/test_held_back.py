@@ -1,5 +1,5 @@
-"""The agent reports once that a gate delays its node for too long, and again a week later. A restart does not repeat
-the report."""
+"""The agent reports once that a gate delays the reboot of its node for too long, and reports it again a week later. A
+restart of the agent does not repeat the report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_report_is_due_after_the_limit_and_again_a_week_later(after: timedelta
     assert (look(SINCE + after) is not None) is is_due
 
 
-def test_a_due_report_has_the_same_unique_name_in_every_process() -> None:
+def test_every_process_gives_a_due_report_the_same_name() -> None:
     def once(after: timedelta, **changes: Any) -> str:
         from dataclasses import replace
 
@@ -89,7 +89,7 @@ def test_no_delay_is_reported_without_a_limit_or_a_start_time() -> None:
     assert look(SINCE + DAY, Refusal(gate="a", code=Code.ALERT, sentence="x")) is None
 
 
-def test_a_report_of_a_cluster_wide_refusal_has_the_same_name_on_all_nodes() -> None:
+def test_a_report_of_a_cluster_wide_refusal_has_one_name_on_all_nodes() -> None:
     def told(node: str, since: datetime) -> HeldBack | None:
         paused = Refusal(gate="hold", code=Code.PAUSED, sentence="paused: maintenance", since=since)
         return due(node, (paused,), Phase.WAITING, SINCE + DAY, after_seconds=86400.0)
@@ -108,7 +108,7 @@ def test_a_report_of_a_cluster_wide_refusal_has_the_same_name_on_all_nodes() -> 
         pytest.param(Code.HEALTH_QUERY, False, False, id="a health query about this node"),
         pytest.param(Code.BLOCKING_POD, True, True, id="a pod that forbids every reboot"),
         pytest.param(Code.BLOCKING_POD, False, False, id="a pod that forbids this node's reboot"),
-        pytest.param(Code.PODS_UNKNOWN, False, False, id="the node's own pods"),
+        pytest.param(Code.PODS_UNKNOWN, False, False, id="the pods of this node cannot be read"),
         pytest.param(Code.ALERT, False, True, id="an alert, which always counts for the cluster"),
     ],
 )

@@ -1,4 +1,5 @@
-"""The agent silences the node's alerts from before the announcement of the reboot until the node is back."""
+"""The agent silences the alerts of its node before it writes on the Node that a reboot follows, and until the node is
+back."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ async def test_a_silence_lasts_from_the_announcement_until_the_node_returns() ->
     world.did.clear()
     assert await world.look(Phase.DRAINING, Phase.REBOOTING, Phase.REBOOTING) == []
     world.restarted()
-    assert await world.look(Phase.VERIFYING) == ["begin 1800"], "a new process finds and extends it"
+    assert await world.look(Phase.VERIFYING) == ["begin 1800"], "a new process finds the silence and extends it"
     assert await world.look(Phase.VERIFYING) == []
     assert await world.look(Phase.SETTLING, Phase.SETTLING, Phase.IDLE) == ["end"]
 
@@ -127,7 +128,7 @@ async def test_the_agent_retries_to_end_a_silence_and_then_lets_it_expire(
     assert "ends by itself" in caplog.text
 
 
-async def test_a_retry_to_end_a_silence_does_not_end_the_next_reboots_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_late_retry_does_not_end_the_silence_of_the_next_reboot(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
 
     async def end_while_the_next_reboot_begins() -> Unknown:
@@ -142,7 +143,7 @@ async def test_a_retry_to_end_a_silence_does_not_end_the_next_reboots_silence(mo
 
 
 @pytest.mark.parametrize("settings", [{"alertmanager_silence": 0.0}])
-async def test_an_agent_without_the_setting_requests_no_silence(settings: dict[str, Any]) -> None:
+async def test_an_agent_with_silences_switched_off_requests_no_silence(settings: dict[str, Any]) -> None:
     world = World(**settings)
     await world.silencer.begin()
     assert await world.look(Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING) == []

@@ -1,5 +1,5 @@
-"""If many nodes wait for the same reason, only one agent reports the delay. The figures of a roll-out come from one
-list of nodes."""
+"""Messages to people. If many nodes wait for the same reason, only one agent reports the delay. The figures of a
+roll-out come from one list of nodes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ async def test_each_node_reports_its_own_delay_once(world: World) -> None:
     for teller, name in ((one, "n1"), (one, "n1"), (other, "n2"), (world.teller(), "n1")):
         teller.look(turned(name, Code.BLOCKING_POD))
         await world.done()
-    assert [message.sentence[:7] for message in world.told] == ["Node n1", "Node n2"], "also after a restart"
+    assert [message.sentence[:7] for message in world.told] == ["Node n1", "Node n2"], (
+        "a restarted agent sends no second report"
+    )
 
 
 async def test_only_one_of_the_paused_nodes_reports_the_pause(world: World) -> None:
@@ -106,7 +108,7 @@ async def test_only_one_of_the_paused_nodes_reports_the_pause(world: World) -> N
 async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_again(
     world: World, code: Code, earlier: timedelta, ready: str, told: int
 ) -> None:
-    """The Event that marks the pause as reported exists for only an hour."""
+    """The Event that tells other agents that the pause was reported exists for only an hour."""
     since = NOW - timedelta(days=1, minutes=1) - earlier
     refusals = [{"gate": "a", "code": code.value, "sentence": "no", "since": rfc3339(since)}]
     world.cluster.server.seed(

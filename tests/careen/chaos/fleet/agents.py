@@ -49,7 +49,7 @@ class Fault(StrEnum):
     LATE = "the connection breaks, and everything is done after the next read of the object"
     LATER = "the connection breaks, and everything is done half a minute later"
     CONFLICT = "409 although no other client wrote"
-    THROTTLED = "429, come back in a second"
+    THROTTLED = "429, retry after a second"
     FAILED = "500, nothing was done"
     FAILED_AFTER = "504, everything was done"
     FORBIDDEN = "403 for a moment, as while rights are applied again"
@@ -64,9 +64,9 @@ class Fault(StrEnum):
     LOGIN_JSON_AFTER = "a proxy's login in JSON with status 200, everything was done"
     CUT_SHORT = "the answer ends in the middle, everything was done"
     SLOW = "an answer after twelve seconds"
-    STALE = "the answer that somebody got to the same question up to three seconds ago"
+    STALE = "a stale cache repeats a response that is up to three seconds old"
     FROZEN_BEFORE = "the process is frozen for 150 seconds, then the request is sent"
-    FROZEN_AFTER = "everything was done, and the process is frozen for a minute with the answer in hand"
+    FROZEN_AFTER = "everything was done, and the process is frozen for a minute before it reads the answer"
     OUTAGE = "the API server is down for a minute"
     TWICE = "the request is carried out twice, the second answer arrives"
     AGAIN = "the request is carried out, and again ten seconds later"
@@ -85,7 +85,7 @@ WITHOUT_CONTENT = {
     Fault.NULL_ITEMS: b'{"items":null}',
     Fault.LOGIN_JSON: b'{"error":"login_required","location":"https://sso.example/login","data":{},"status":{"allowed":true}}',
 }
-"""200 answers without content about the requested object."""
+"""Faults with the body of their response. The status is 200, and the body says nothing about the requested object."""
 WITHOUT_CONTENT_AFTER = {Fault[f"{fault.name}_AFTER"]: body for fault, body in WITHOUT_CONTENT.items()}
 
 DONE_BEFORE_THE_ANSWER = (
@@ -115,22 +115,23 @@ OF_READS = (
     *OF_FROZEN,
 )
 OF_PAGES = (Fault.EXPIRED,)
-"""These faults apply only to requests that continue a list."""
+"""Faults that can hit only a request for a further page of a list."""
 
 
 def can_meet(request: Request, fault: Fault) -> bool:
-    """Whether this fault can hit this request."""
     if fault in OF_PAGES:
         return "continue" in request.query
     return request.method != "GET" or fault in OF_READS
 
 
 Plan = Callable[[int, str, Request], Fault | None]
-"""The number of the request among those of all agents, the node, the request → its fault."""
+"""A function that returns the fault of a request, or None for no fault. Its arguments are the request's number among
+the requests of all agents, the node whose agent sends the request, and the request."""
 
 
 Latency = Callable[[str, Request], float]
-"""The node, the request → its additional seconds."""
+"""A function that returns by how many seconds a request is delayed. Its arguments are the node whose agent sends the
+request, and the request."""
 
 
 def no_latency(_node: str, _request: Request) -> float:
@@ -223,7 +224,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SentEvent:
     """An Event that an agent sent, whether or not the server received it."""
 
     at: float
@@ -240,19 +241,18 @@ class Agents:
         self.plan = plan
         self.requests = 0
         self.trace: list[str] = []
-        self.told: list[Told] = []
+        self.sent_events: list[SentEvent] = []
         self.deaths: list[tuple[float, str]] = []
         self.met: Counter[str] = Counter()
-        """How many requests each fault and each kind of network failure hit."""
+        """How many requests were hit by each fault and by each kind of network failure."""
         self.latency: Latency = no_latency
-        """The additional time of a request."""
+        """By how many seconds each request is delayed."""
         self.cut_off: dict[str, tuple[float, CutOff]] = {}
-        """The end of the time without network for a node's agent, and the kind of failure."""
+        """For each node whose agent has no network: when the failure ends, and the kind of the failure."""
         self.forecaster: Callable[[ClusterApi, str], Forecaster] = lambda _api, _node: Fine()
         self.is_older: Callable[[str], bool] = lambda _node: False
-        """Whether the node's agent starts with an older release."""
+        """Whether the agent of a node is of an older release when it starts."""
         self.alerts: AlertSource | None = None
-        """The agents' source of alerts."""
         self.is_server_down = False
         self.clocks: dict[str, Clock] = {}
         self.processes: list[Process] = []
@@ -266,12 +266,12 @@ class Agents:
         fleet.on_up = self.start
 
     def chance_of(self, node: str) -> random.Random:
-        """Return the random stream of this node. Each node has its own stream, so an additional event of one node does
-        not change the requests of other nodes."""
+        """Return the stream of random numbers of this node. Each node has its own stream, so that an additional random
+        event on one node does not change the requests of other nodes."""
         return self._chances.setdefault(node, random.Random(f"{self._seed} {node}"))
 
     def withheld(self, request: Request) -> str:
-        """Return why the agent's roles forbid this request, or an empty text if they allow it."""
+        """Return why the roles of the agents forbid this request, or an empty text if they allow it."""
         return ""
 
     # Processes -----------------------------------------------------------------------------------------------
@@ -351,7 +351,7 @@ class Agents:
         """Replace the process as a roll-out of the DaemonSet does: ask it to stop, kill it after ten seconds at the
         latest, and start a new one."""
         if process.loop is not None and not process.is_dead:
-            self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process is told to stop")
+            self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process is asked to stop")
             process.loop.stop()
             self._crash_when_stopped(process, self._loop.time() + 10.0)
 
@@ -371,7 +371,7 @@ class Agents:
         self.processes.remove(process)
 
     def broken_turns(self) -> list[str]:
-        """Return the nodes on which a turn ended with an unexpected exception."""
+        """Return the nodes whose agents had a round of their loop that ended with an unexpected exception."""
         return [
             node for node, metrics in self._metrics.items() if metrics.turns.labels(node, "broken")._value.get() > 0
         ]
@@ -393,7 +393,7 @@ class Agents:
         return answer
 
     def answered_before(self, request: Request) -> Response | None:
-        """Return an earlier response to the same request, which a stale cache would send, or None if there is none."""
+        """Return an earlier response to the same request, as a stale cache would send it, or None if there is none."""
         at, answer = self._answers.get(_question(request), (-STALE_SECONDS, None))
         return answer if self._loop.time() - at < STALE_SECONDS else None
 
@@ -434,15 +434,15 @@ class Wire:
         agents, node = self._agents, self._process.node
         await self._process.thawed()
         if request.path.endswith("/events"):
-            agents.told.append(
-                Told(asyncio.get_running_loop().time(), node, json.loads(request.body or b"{}").get("reason", ""))
+            agents.sent_events.append(
+                SentEvent(asyncio.get_running_loop().time(), node, json.loads(request.body or b"{}").get("reason", ""))
             )
         agents.requests += 1
         fault = agents.plan(agents.requests, node, request)
         chance = agents.chance_of(node)
         if fault is not None:
             agents.trace.append(
-                f"{asyncio.get_running_loop().time():8.2f} {node}: {request.method} {request.path} meets: {fault.value}"
+                f"{asyncio.get_running_loop().time():8.2f} {node}: {request.method} {request.path}: {fault.value}"
             )
         await asyncio.sleep(chance.uniform(*_LATENCY_SECONDS))
         if (seconds := agents.latency(node, request)) > 0:

@@ -1,5 +1,5 @@
-"""Plays a story once without faults. At each chosen request, a child process continues the same story with a fault, so
-that the part before the fault runs only once."""
+"""Plays a story (a simulated course of events) once without faults. At each chosen request, a child process continues
+the same story with a fault, so that the part before the fault runs only once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from careen.cluster.wire.transport import Request
 from tests.careen.chaos.fleet.agents import Fault
-from tests.careen.chaos.fleet.stories import Story, told
+from tests.careen.chaos.fleet.stories import Story, played
 from tests.careen.chaos.fleet.world import World
 
 
@@ -26,15 +26,15 @@ class Branch(NamedTuple):
 
 
 Judge = Callable[[World, Branch], str]
-"""The problem at the end of a branch; an empty text if there is none."""
+"""A function that returns the problem at the end of a branch, or an empty text if there is none."""
 
 
 def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) -> dict[Branch, str]:
-    """Play each branch in a child process. Return for each branch the text of the judge, which is empty if no rule
+    """Play each branch in a child process. Return the result of `judge` for each branch, which is empty if no rule
     broke.
 
-    The part of the story before the fault, on average half of it, runs only once. The story must run on virtual time,
-    because a forked child has none of its parent's threads."""
+    The part of the story before the fault, on average half of the story, runs only once. The story must run on virtual
+    time, because a forked child has none of its parent's threads."""
     judgements: dict[Branch, str] = {}
     own: list[tuple[Branch, int]] = []
 
@@ -50,7 +50,7 @@ def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) ->
         return None
 
     try:
-        world = told(story, plan)
+        world = played(story, plan)
         text = judge(world, own[0][0]) if own else ""
     except BaseException:
         if not own:
@@ -82,8 +82,8 @@ def _read_to_the_end(reader: int, child: int) -> str:
 
 
 def _end_with(writer: int, text: str) -> None:
-    """Write the text and end the child. Skip the exit handlers of Python and the test runner, because they belong to
-    the parent."""
+    """Write the result of the judge and end the child process. Skip the exit handlers of Python and of the test runner,
+    because they belong to the parent process."""
     with os.fdopen(writer, "w") as stream:
         stream.write(text)
     os._exit(0)

@@ -1,8 +1,8 @@
 """Lists every place in careen's source that sends a request to the API server, and finds the place that sent a given
 request.
 
-The list comes from the source text and the place of a request from the call stack. A test compares the two, so that
-neither can miss a place."""
+The list comes from the source text, and the place of a request comes from the call stack. A test compares the two, so
+that neither can miss a place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from careen.cluster.wire.api import ClusterApi
 
 _SOURCE = Path(careen.__file__).parent
 _WIRE = "cluster/wire/"
-"""Modules that transport requests do not count as call sites."""
+"""The folder of the modules that transport requests. Calls in these modules are not listed."""
 _RECEIVERS = frozenset({"api", "_api", "transport"})
 QUESTIONS = frozenset(
     name for name, each in inspect.getmembers(ClusterApi, inspect.isfunction) if not name.startswith("_")

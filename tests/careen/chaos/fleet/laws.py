@@ -1,5 +1,5 @@
-"""Checks the rules that every story must keep. The checks use only the server's journal and the hosts' log, and none of
-the agents' code."""
+"""Checks the rules that every story (a simulated roll-out) must keep. The checks use only the server's journal and the
+hosts' log, and none of the agents' code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def verdict(
     world: World, *, but: Collection[str] = (), taint_seconds: float = 10.0, answer_seconds: float = 0.0
 ) -> list[str]:
-    """Return one sentence for every broken rule. `but` lists rules to ignore, because the story itself breaks them."""
+    """Return one sentence for every broken rule. `but` lists the rules that are not checked, because the events of the
+    story themselves break them."""
     evidence = RolloutTrace(
         writes=_writes(world),
         host_log=tuple(world.fleet.log),
@@ -39,8 +40,8 @@ def verdict(
     found += _ends(world)
     found += _asked_twice(world)
     found += _given_back_early(evidence)
-    if "told" not in but:
-        found += _told(world)
+    if "reported" not in but:
+        found += _unreported(world)
     if "once" not in but:
         found += _once(world)
     return found
@@ -62,7 +63,7 @@ def _writes(world: World) -> tuple[Write, ...]:
 
 
 def _groups(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """Check in each group of nodes that careen takes down no more nodes at once than the group's limit."""
+    """Check that careen never takes down more nodes of a group at once than the group's limit allows."""
     down: set[str] = set()
     for event in events(evidence):
         name = event.host if isinstance(event, HostEvent) else event.key[1]
@@ -93,8 +94,8 @@ def _is_rebooting(evidence: RolloutTrace, name: str, at: float) -> bool:
 
 
 def _ends(world: World) -> Iterator[str]:
-    """Check that the lock is empty at the end and that every Node is as before the story. Changes by people may
-    remain."""
+    """Check that the lock is empty at the end of the story, and that every Node is as before the story except for
+    changes by people."""
     for name, before in world.initial.items():
         after = world.server.get("nodes", name)
         if after is None:
@@ -141,11 +142,12 @@ def _once(world: World) -> Iterator[str]:
         needs = sum(1 for event in world.fleet.log if event.host == name and event.what == "need")
         boots = sum(1 for event in world.fleet.log if event.host == name and event.what == "booted")
         if needs != boots:
-            yield f"once: {name} rebooted {boots} times for {needs} needs"
+            yield f"once: {name} rebooted {boots} times, but needed a reboot {needs} times"
 
 
 _ANNOUNCED_SECONDS = 8.0
-"""For so long an announcement belongs to its process: another process asks the host only after that time."""
+"""For so many seconds after an agent process has recorded on the Node that a reboot follows, only this process may ask
+the host to reboot."""
 
 
 def _asked_twice(world: World) -> Iterator[str]:
@@ -163,8 +165,8 @@ def _asked_twice(world: World) -> Iterator[str]:
 
 
 def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
-    """Check that no agent removes a node's claim between the request to its host and the host's next boot. The check
-    ends if the Node is deleted or a person removes the claim."""
+    """Check that no agent removes a node's claim between the request to its host to reboot and the host's next boot. A
+    node is exempt after its Node is deleted or a person removes its claim."""
     under_way: set[str] = set()
     holders: set[str] = set()
     for event in events(evidence):
@@ -181,12 +183,12 @@ def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
                 under_way.discard(name)
                 if agent_node(event.actor):
                     yield (
-                        f"early: {event.at:.2f}: the agent of {agent_node(event.actor)} took the claim of {name} out "
-                        "of the lock before the boot that the host was asked for"
+                        f"early: {event.at:.2f}: the agent of {agent_node(event.actor)} removed the claim of {name} "
+                        "after the request to reboot its host and before the boot"
                     )
 
 
-def _told(world: World) -> Iterator[str]:
+def _unreported(world: World) -> Iterator[str]:
     """Check that an Event reports the end of each requested reboot. A reboot is exempt if its agent was killed after
     the boot."""
     for name in world.shape.names:
@@ -201,15 +203,17 @@ def _told(world: World) -> Iterator[str]:
             is_killed = any(
                 node == name and at < died <= until for died, node in world.agents.deaths if died < world.now
             )
-            is_told = any(
-                told.node == name and told.reason == "Released" and at < told.at <= until for told in world.agents.told
+            is_reported = any(
+                sent.node == name and sent.reason == "Released" and at < sent.at <= until
+                for sent in world.agents.sent_events
             )
-            if not is_told and not is_killed:
-                yield f"told: no Event tells that {name} gave its claim back after the boot at {at:.2f}"
+            if not is_reported and not is_killed:
+                yield f"reported: no Event reports that {name} released its claim after the boot at {at:.2f}"
 
 
 def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """Check that at each reboot request the node was cordoned and its claim had been in the lock seconds before."""
+    """Check that at each reboot request the claim of the node had been in the lock seconds before, and that no hold (an
+    annotation by which a person forbids the reboot) was older than that."""
     held: dict[str, float] = {}
     holders: set[str] = set()
     nodes: dict[str, Mapping[str, Any]] = {}
@@ -231,16 +235,16 @@ def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
 
 
 _CONFIRMED_SECONDS = 5.5
-"""The most time between the last read of lock and Node and the request to the host."""
+"""The longest time that may pass between the last read of lock and Node and the request to the host to reboot."""
 
 
 def _asked(
     event: HostEvent, held: Mapping[str, float], nodes: Mapping[str, Mapping[str, Any]], holds: Mapping[str, float]
 ) -> Iterator[str]:
     if event.at - held.get(event.host, -1e9) > _CONFIRMED_SECONDS:
-        yield f"reboot: {event.at:.2f}: {event.host} was told to reboot without a claim"
+        yield f"reboot: {event.at:.2f}: {event.host} was asked to reboot without a claim"
     if event.at - holds.get(event.host, 1e9) > _CONFIRMED_SECONDS:
-        yield f"reboot: {event.at:.2f}: {event.host} was told to reboot while it was held"
+        yield f"reboot: {event.at:.2f}: {event.host} was asked to reboot while a person held it"
 
 
 def _holders(daemon_set: Mapping[str, Any]) -> set[str]:

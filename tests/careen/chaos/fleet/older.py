@@ -1,7 +1,5 @@
-"""Runs agents of an older release beside current agents. When an older agent writes the lock, it drops the lock's newer
-fields.
-
-A context variable says for each task which release its agent runs."""
+"""Runs agents of an older release beside current agents. When an older agent writes the lock, it drops the fields that
+its release does not know. A context variable says for each task which release its agent runs."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from careen.core.lock import content
 
 OF_THE_LOCK = ("abreast", "passed")
 OF_AN_ENTRY = ("zone", "failed", "overdue")
-"""The optional fields that the first preview lacked."""
+"""The optional fields of a claim that the first preview release of careen did not have."""
 
 _IS_OLDER = ContextVar("is_older", default=False)
 dropped = 0
@@ -25,7 +23,7 @@ dropped = 0
 @contextmanager
 def release(*, is_older: bool) -> Iterator[None]:
     """Make every task that is created in this block run the older release if `is_older` is true, else the current
-    release."""
+    release. The tasks are those of agents."""
     token = _IS_OLDER.set(is_older)
     try:
         yield

@@ -68,7 +68,8 @@ _TEXTS = (
     "no-such-setting: 1\n",
 )
 _LIVE = ("window", "concurrency", "taint_key", "drain", "order", "lock_release_delay_seconds")
-"""The settings that an edit may change here; a storm keeps the deadlines of `World.policy`."""
+"""The settings that `edit_config_map` may change. All other settings, such as the deadlines, stay as in
+`World.policy`."""
 
 
 def live_settings(world: World, name: str) -> LiveSettings:
@@ -103,7 +104,7 @@ def roll_out(world: World, _name: str) -> None:
 
 
 def roll_back(world: World, _name: str) -> None:
-    """Roll some or all agents back to the previous release, one after another in random order."""
+    """Replace some or all agents by the previous release, one after another in random order."""
     names = world.chance.sample(world.shape.names, world.chance.randint(1, len(world.shape.names)))
     _roll(world, "careen:0", older=tuple(names))
 
@@ -153,7 +154,8 @@ RELEASES: tuple[Act, ...] = (roll_out, roll_back)
 
 
 def calm(world: World) -> None:
-    """Give every agent a network, open the budgets, restore the ConfigMap, and let all agents run one release."""
+    """Restore the usual state: every agent has a network, the budgets allow evictions, the ConfigMap is valid, and all
+    agents run one release."""
     world.agents.cut_off.clear()
     world.fleet.workloads.ends_from.clear()
     world.fleet.workloads.open_budgets()

@@ -15,7 +15,8 @@ from drydock.server.kinds.discovery import discovery_answer
 _SOME_RULES: list[dict[str, Any]] = [
     {"verbs": ["get", "list", "watch", "patch", "create"], "apiGroups": ["", "apps"], "resources": ["*"]},
 ]
-"""As in a cluster with another authorizer beside RBAC: the agent asks for the other rights one by one."""
+"""The rules that a review of the agent's rights returns. They are incomplete, as in a cluster with another authorizer
+beside RBAC, so the agent asks for each other right in a separate request."""
 
 
 def other_answer(request: Request) -> tuple[int, bytes] | None:

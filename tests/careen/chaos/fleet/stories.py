@@ -1,5 +1,6 @@
-"""The roll-outs that `test_every_call.py` plays again with a fault at each request. In one roll-out the agents go
-through their whole start, in another one responses are lost in every run, and in a third one turns fail."""
+"""The roll-outs that `test_every_call.py` plays again and again, each time with a fault at another request. In one
+roll-out, the agents go through their whole start. In another, some responses are lost in every run. In a third, rounds
+of an agent's loop fail."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ LOST_ANSWERS = (
     lambda request: request.method == "PATCH" and b'"unschedulable":true' in (request.body or b""),
     lambda request: request.method == "PATCH" and "/daemonsets/" in request.path,
 )
-"""The first request of each kind loses its answer: the cordon, and the write of the claim into the lock."""
+"""Two kinds of requests, each given by a function that recognises it: the cordon, and the write of a claim into the
+lock. The response to the first request of each kind is lost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +36,15 @@ class Story:
     agents: type[Agents] = Agents
     prepare: Callable[[World], None] = lambda _: None
     troubles: Callable[[World], Plan] = lambda _: nothing_goes_wrong
-    """A fault in every run; an additional fault is the second one."""
+    """The faults of every run. A test may add one more fault."""
     surroundings: Callable[[list[World]], AbstractContextManager[None]] = lambda _: nullcontext()
     tolerated: tuple[str, ...] = field(default=())
-    """Rules that the story itself breaks."""
+    """The names of the rules that are not checked in this story, because its own events break them."""
 
 
-def told(story: Story, plan: Plan = nothing_goes_wrong) -> World:
-    """Play the story from the start of the agents to the end, with this plan of faults. Return its world."""
+def played(story: Story, plan: Plan = nothing_goes_wrong) -> World:
+    """Play the story from the start of the agents to the end, with the faults of `plan`. Return the world of the
+    story."""
     worlds: list[World] = []
     with story.surroundings(worlds):
         return run_virtually(_roll_out(story, plan, worlds))
@@ -87,7 +90,7 @@ def _add_settings_and_workloads(world: World) -> None:
 
 
 def _give_device(world: World, app: str) -> None:
-    """Give one pod of this application a device, so that the forecast also reads devices."""
+    """Give one pod of this application a device, so that the agents also read devices for their forecasts."""
     pod = next(pod for pod in world.server.all("pods") if pod["metadata"]["labels"]["app"] == app)
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
     world.server.put({**pod, "spec": {**pod["spec"], "resourceClaims": claims}})
@@ -164,7 +167,7 @@ BROKEN_SECONDS = 3.0
 
 @contextmanager
 def _turns_break(worlds: list[World]) -> Iterator[None]:
-    """Make the turns of n1 fail in the first three seconds of the drain."""
+    """Make the rounds of the loop of n1's agent fail in the first three seconds of the drain."""
     step, since = decide.STEPS[Phase.DRAINING], []  # type: ignore[var-annotated]
 
     def breaks(situation: Situation) -> Any:

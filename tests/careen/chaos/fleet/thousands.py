@@ -1,8 +1,7 @@
-"""Stories in which thousands of nodes wait, each for another reason, and the number of requests that the waiting nodes
-send.
-
-A few real agents run in a fleet whose DaemonSet reports 5,000 agents, so each agent sleeps as long as in a fleet of
-5,000. The requests of all agents are estimated from those of the few."""
+"""Simulates fleets in which thousands of nodes wait, for a different reason in each story, and counts the requests that
+these nodes send. A few real agents run in a fleet whose DaemonSet reports 5,000 agents, so each agent sleeps as long as
+in a fleet of 5,000. The number of requests of all 5,000 agents is estimated from the requests of the few real
+agents."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ Obstacle = Callable[[World], None]
 
 
 def nothing(world: World) -> None:
-    """Do nothing. Stories without a further event use this function."""
+    """Do nothing. For stories without a further event."""
 
 
 def edit(world: World, change: Callable[[LockContent], LockContent]) -> None:
@@ -79,8 +78,8 @@ def block_by_pods(world: World) -> None:
 
 
 def block_by_pods_elsewhere(world: World) -> None:
-    """Make each pod with `app=web` block all reboots in its zone. In two namespaces, such a pod blocks all reboots in
-    the cluster."""
+    """Configure two settings for blocking pods. A pod with `app=web` blocks all reboots in its zone. In two namespaces,
+    it blocks all reboots in the cluster."""
     selector = Selector.parse("app=web")
     settings(
         world,
@@ -157,14 +156,15 @@ def both(*obstacles: Obstacle) -> Obstacle:
 
 @dataclass(frozen=True)
 class Cost:
-    """The requests per second of each real agent. `named` is for nodes in the line, `others` for all other nodes."""
+    """The requests per second of each real agent: `named` for the agents of nodes that the lock lists as the next to
+    reboot, `others` for all other agents."""
 
     named: tuple[float, ...]
     others: tuple[float, ...]
 
     def of(self, nodes: int) -> float:
-        """Estimate the requests per second of a fleet with this many nodes. Each node that is not in the line counts
-        with the average of `others`."""
+        """Estimate the requests per second of a fleet with this many nodes: those of the agents in `named`, and the
+        average of `others` for each other node."""
         return sum(self.named) + (nodes - len(self.named)) * sum(self.others) / len(self.others)
 
 
@@ -187,7 +187,9 @@ async def waiting(obstacle: Obstacle, *, later: Obstacle = nothing) -> Cost:
     await asyncio.sleep(WATCHED_SECONDS)
     line = world.lock().get("next") or ()
     world.stop()
-    assert not [event for event in world.fleet.log if event.what == "asked"], "a node may start: no node waits here"
+    assert not [event for event in world.fleet.log if event.what == "asked"], (
+        "a node reboots, so the nodes of this story do not wait"
+    )
     rates = {name: counted[name] / WATCHED_SECONDS for name in world.shape.names}
     return Cost(
         named=tuple(rate for name, rate in rates.items() if name in line),
@@ -219,7 +221,7 @@ STORIES = {
     "paused in the middle, with a line": Story(others_hold, pause),
     "held": Story(hold_all),
     "blocked by pods": Story(block_by_pods),
-    "blocked by pods while another works": Story(both(others_hold, block_by_pods)),
+    "blocked by pods while another node drains": Story(both(others_hold, block_by_pods)),
     "blocked by pods elsewhere": Story(block_by_pods_elsewhere, many_come_late, waiting=LATE + CROWD + REAL),
     "blocked by an alert": Story(fire_an_alert, many_come_late, waiting=LATE + CROWD + REAL),
     "outside the window": Story(shut_window),

@@ -22,9 +22,9 @@ _MAKER = {
     "operation": "Update",
     "fieldsV1": {"f:spec": {"f:containers": {}}},
 }
-"""A scheduler set the pod's node, not its creator."""
+"""The managedFields of a pod whose creator did not set `spec.nodeName`, so that the scheduler chooses the node."""
 Seconds = tuple[float, float]
-"""The shortest and the longest duration."""
+"""A range of durations: the shortest and the longest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +55,8 @@ def town_apps(nodes: int) -> tuple[App, ...]:
 
 
 class Workloads:
-    """All pods and their controllers. `places` returns the nodes on which a scheduler may place a pod now. `is_running`
-    says whether a node's kubelet runs."""
+    """All pods of the fleet and their controllers. `places` returns the nodes on which a scheduler may place a pod now.
+    `is_running` says whether a node's kubelet runs."""
 
     def __init__(
         self,
@@ -84,8 +84,8 @@ class Workloads:
         server.store.listen([_PODS.storage], self._on_pods)
 
     def _chance_of(self, name: str) -> random.Random:
-        """Return the random stream of this controller. Each controller has its own stream, so an additional event does
-        not change the pods of other controllers."""
+        """Return the stream of random numbers of this controller. Each controller has its own stream, so that an
+        additional random event does not change the pods of other controllers."""
         return self._chances.setdefault(name, random.Random(f"{self._seed} {name}"))
 
     def _draw(self, name: str, seconds: Seconds) -> float:
@@ -333,8 +333,8 @@ class Workloads:
             self._pod_ready(pod["metadata"]["name"], is_ready=False)
 
     def node_back(self, node: str) -> None:
-        """Make the node's pods ready again, one after another, as its kubelet does. `daemons_ready` does so for
-        DaemonSet pods."""
+        """Make the node's pods ready again, one after another, as the kubelet does. `daemons_ready` makes DaemonSet
+        pods ready in the same way."""
         for pod in self._pods_on(node):
             name, uid, owner = pod["metadata"]["name"], pod["metadata"]["uid"], pod["metadata"]["labels"]["app"]
             if owner not in self.daemons and owner != "crash":
@@ -396,8 +396,8 @@ class Workloads:
             self._job_lost_its_pod(owner)
 
     def _count_soon(self) -> None:
-        """Count the ready pods at the end of this instant. The count runs only once, even if several pods change in the
-        instant."""
+        """Count the ready pods of every workload at the end of this instant. The count runs only once, even if several
+        pods change in the same instant."""
         if not self._is_count_due:
             self._is_count_due = True
             self._later(0.0, self._count)

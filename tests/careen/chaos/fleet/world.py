@@ -47,8 +47,8 @@ class Shape:
         return zone | ({CONTROL_PLANE: ""} if index < self.control_planes else {})
 
     def groups(self, name: str) -> dict[str, int]:
-        """Return the limit of each group that contains the node. The agents' code is not used, because the rules check
-        it."""
+        """Return the limit of each group that contains the node: how many of its nodes may be down at once. The code of
+        the agents is not used, because this method serves to check that code."""
         labels = self.labels(name)
         found = {"everybody": self.concurrency}
         if self.zone_limit and ZONE in labels:
@@ -60,8 +60,8 @@ class Shape:
 
 @dataclass
 class Persons:
-    """Records what people changed on Nodes. At the end, the Nodes in `cordons` must be cordoned, and the Nodes in
-    `wiped` may have marks that careen can no longer recognise."""
+    """Records what people changed on Nodes. At the end of a story, the Nodes in `cordons` must be cordoned, and the
+    Nodes in `wiped` may have marks that careen can no longer recognise as its own."""
 
     cordons: set[str] = field(default_factory=set)
     wiped: set[str] = field(default_factory=set)
@@ -94,19 +94,21 @@ class World:
         self.agents = agents(self.fleet, self.policy, plan, random.Random(seed + 2))
         self.persons = Persons()
         self.settings: dict[str, dict[str, Any]] = {}
-        """Settings that differ for single agents, by their names in the policy."""
+        """For each node whose settings differ: the settings, by their names in the policy."""
         self.live: dict[str, LiveSettings] = {}
-        """The ConfigMap's edits as the agents have seen them."""
+        """For each node: the settings that its agent has read from the edited ConfigMap."""
         self.older = set(older)
         """The nodes whose agents run an older release."""
         self.forecasts: list[Any] = []
-        """The real forecasts of each agent process, if the shape has them."""
+        """The real forecasters, one for each agent process; empty unless the shape has real forecasts."""
         self.broken: list[str] = []
-        """Errors of the story itself: of an agent's turn, or of a machine."""
+        """Errors besides broken rules: exceptions that no code caught, and checks of a test that failed during the
+        story."""
         self.booted: list[str] = []
-        """The nodes that had booted at an instant that the story chose."""
+        """The nodes that had booted at some instant that the test recorded."""
         self.home_at: float | None = None
-        """The time at which `until_home` saw that every need was met and no mark of careen was left."""
+        """The time at which `until_home` saw that every host that needed a reboot had rebooted, and that no mark of
+        careen was left."""
         loop.set_exception_handler(
             lambda _, context: self.broken.append(f"{context.get('message')}: {context.get('exception')!r}")
         )
@@ -181,8 +183,8 @@ class World:
             self.fleet.hosts[name].needs_reboot()
 
     async def until_home(self, longest_seconds: float) -> None:
-        """Wait until every need is met and no mark of careen is left, but not longer than `longest_seconds`. Then wait
-        100 seconds for late writes."""
+        """Wait until every host that needs a reboot has rebooted and no mark of careen is left, but not longer than
+        `longest_seconds`. Then wait 100 seconds for late writes."""
         end = self.now + longest_seconds
         while self.now < end:
             await asyncio.sleep(1.0)
@@ -217,7 +219,7 @@ class World:
         """Add a line to the trace, for the reader of a failure."""
         self.agents.trace.append(f"{self.now:8.2f} ---- {text}")
 
-    def told(self, broken: list[str]) -> str:
+    def report(self, broken: list[str]) -> str:
         """Return the text of a failure: the broken rules and the last lines of the trace."""
         return "\n".join([*broken, *(line[:500] for line in self.agents.trace[-250:])])
 

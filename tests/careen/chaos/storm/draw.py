@@ -1,5 +1,5 @@
-"""Draws a storm from a seed. Each kind of weather has its own events, and a list of the rules that these events
-themselves break."""
+"""Draws a storm (a random series of faults and events in a simulated fleet) from a seed. There are several kinds of
+storms, called weather. Each kind has its own events, and lists the rules that these events themselves break."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ REQUESTS: Mapping[str, Callable[[Request], bool]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Weather:
-    """One kind of weather. `but` lists the rules that are not checked, because the events of this weather themselves
-    break them."""
+    """One kind of storm. `but` lists the rules that are not checked, because the events of this kind of storm
+    themselves break them."""
 
     acts: Sequence[Act] = ()
     most_acts: int = 8
@@ -60,7 +60,7 @@ class Weather:
 # The demo's judge would blame the agents for what people do to claims and needs; `laws.py` judges these stories
 # by their instants.
 _HANDS = ("taint", "finished", "once", "loop")
-_LOCK_HANDS = (*_HANDS, "told", "claim", "claims", "release", "theft")
+_LOCK_HANDS = (*_HANDS, "reported", "claim", "claims", "release", "theft")
 _EVERYTHING = (*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained", "own-node", "nodes-down")
 
 WEATHER: Mapping[str, Weather] = {
@@ -104,8 +104,8 @@ WEATHER: Mapping[str, Weather] = {
 
 
 def story_of(seed: int) -> Story:
-    """Draw the storm of this seed. Successive seeds have the ten kinds of weather in turn, and one seed in ten uses the
-    real forecast."""
+    """Draw the storm of this seed. Successive seeds have the ten kinds of weather (storm) in turn, and one seed in ten
+    uses the real forecast."""
     chance = random.Random(seed)
     name = list(WEATHER)[seed % len(WEATHER)]
     weather = WEATHER[name]

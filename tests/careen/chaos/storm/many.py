@@ -1,4 +1,5 @@
-"""Plays many storms, in one process for each core, and prints their report."""
+"""Plays many storms (random faults and events in a simulated fleet), in one process for each core, and prints a
+report."""
 
 from __future__ import annotations
 
@@ -20,11 +21,12 @@ from tests.careen.chaos.storm.play import Outcome, Tally, play
 from tests.careen.chaos.storm.shrink import shrink
 
 _MOST_FAILURES = 5
-"""Further failures add no information, and shrinking each takes time."""
+"""The run stops after so many failed storms. Further failures add no information, and shortening each of them takes
+time."""
 _PROGRESS_SECONDS = 30.0
 _ENOUGH_TO_MISS_NOTHING = 500
 _STORMS_A_PROCESS = 200
-"""A process is replaced after so many storms, which bounds the memory that libraries never free."""
+"""After this many storms a new process takes over, because libraries never free some of their memory."""
 
 
 def main() -> int:
@@ -50,17 +52,17 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.careen.chaos.storm", description="Storms on virtual time; see CONTRIBUTING.md."
     )
-    parser.add_argument("--seeds", type=int, default=500, help="how many storms")
+    parser.add_argument("--seeds", type=int, default=500, help="number of storms")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
-    parser.add_argument("--seed", type=int, help="this one alone, with its story")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of processes")
+    parser.add_argument("--seed", type=int, help="play only the storm of this seed, and print its story")
     return parser.parse_args()
 
 
 def _one(seed: int) -> int:
     outcome = play(story_of(seed))
     print(report.totals(outcome.tally))
-    print(report.failure(outcome, shrink(outcome)) if outcome.broken else outcome.story.told())
+    print(report.failure(outcome, shrink(outcome)) if outcome.broken else outcome.story.text())
     return 1 if outcome.broken else 0
 
 
@@ -71,25 +73,25 @@ def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
         signal.signal(number, signal.default_int_handler)
     total, failed = Tally(), list[Outcome]()
     with contextlib.suppress(KeyboardInterrupt), _telling_of_dead_processes():
-        for outcome in _told(_outcomes(seeds, jobs), len(seeds)):
+        for outcome in _with_progress(_outcomes(seeds, jobs), len(seeds)):
             total.add(outcome.tally)
             if outcome.broken:
                 failed.append(outcome)
             if len(failed) >= _MOST_FAILURES:
-                print(f"{_MOST_FAILURES} storms broke a law: no more are tried", flush=True)
+                print(f"{_MOST_FAILURES} storms broke a rule, so no more storms are played", flush=True)
                 break
     return total, failed
 
 
-def _told(outcomes: Iterator[Outcome], number: int) -> Iterator[Outcome]:
+def _with_progress(outcomes: Iterator[Outcome], number: int) -> Iterator[Outcome]:
     """Yield each outcome unchanged. Print a progress line from time to time, and the first broken rule of each
     outcome."""
-    told_at = time.monotonic()
+    printed_at = time.monotonic()
     for done, outcome in enumerate(outcomes, start=1):
         if outcome.broken:
             print(f"seed {outcome.story.seed}: {outcome.broken[0]}", flush=True)
-        if time.monotonic() - told_at > _PROGRESS_SECONDS:
-            told_at = time.monotonic()
+        if time.monotonic() - printed_at > _PROGRESS_SECONDS:
+            printed_at = time.monotonic()
             print(f"{done} of {number} storms", flush=True)
         yield outcome
 
@@ -99,7 +101,7 @@ def _telling_of_dead_processes() -> Iterator[None]:
     try:
         yield
     except BrokenProcessPool:
-        print("a process died in the middle of a storm: no more are played", flush=True)
+        print("a process died in the middle of a storm, so no more storms are played", flush=True)
 
 
 def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:

@@ -1,4 +1,5 @@
-"""Writes the results of storms as text: totals, events that never happened, and failures as short stories."""
+"""Writes the results of storms (random faults and events in a simulated fleet) as text: totals, kinds of events that
+never happened, and failures as short stories."""
 
 from __future__ import annotations
 
@@ -50,12 +51,12 @@ def failure(first: Outcome, short: Outcome) -> str:
     the end of the trace."""
     return "\n".join(
         [
-            f"seed {first.story.seed} ({first.story.weather}) broke:",
+            f"The storm of seed {first.story.seed} ({first.story.weather}) broke these rules:",
             *(f"  {each}" for each in first.broken),
-            f"of {len(first.story.events)} events {len(short.story.events)} are needed to break:",
+            f"{len(short.story.events)} of its {len(first.story.events)} events suffice to break:",
             *(f"  {each}" for each in short.broken),
-            short.story.told(),
-            "to keep it, add this line to tests/careen/chaos/storm/kept.jsonl, with what was wrong:",
+            short.story.text(),
+            "To keep this story, add this line to tests/careen/chaos/storm/kept.jsonl; was_wrong describes the defect:",
             to_line(short.story),
             *(line[:300] for line in short.trace[-_LAST_LINES:]),
         ]

@@ -1,4 +1,5 @@
-"""Shortens a story that breaks a rule: removes events as long as the same rule still breaks."""
+"""Shortens a story (the list of events of a simulated roll-out) that breaks a rule: removes events as long as the same
+rule still breaks."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from tests.careen.chaos.storm.play import Outcome, play
 from tests.careen.chaos.storm.story import Event, Story, with_events
 
 MOST_PLAYS = 200
-"""A story takes about a second, so some minutes shorten it enough to be read."""
+"""The most times that a search plays a story. Playing a story takes about a second, so a search lasts some minutes.
+This is enough to make the story readable."""
 
 
 def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[Story], Outcome] = play) -> Outcome:

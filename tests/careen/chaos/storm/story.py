@@ -1,4 +1,5 @@
-"""A storm as data: the fleet, the events and their times. A storm is drawn from a seed, kept in a file, or shrunk."""
+"""A storm as data: the simulated fleet, the events that disturb it, and their times. A storm is drawn from a seed, kept
+in a file, or shortened."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from tests.careen.chaos.fleet.world import Shape
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One event, `at` seconds after the start of the story: a need, an act of `people.py` or `operations.py`, or a
-    fault of `agents.py`. A fault waits for the node's next suitable request."""
+    """One event, `at` seconds after the start of the story: a host needs a reboot, an act of `people.py` or
+    `operations.py`, or a fault of `agents.py`. A fault waits for the next suitable request of the node's agent."""
 
     at: float
     node: str
@@ -25,14 +26,14 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_fault(self) -> bool:
         return self.what in Fault.__members__
 
-    def told(self) -> str:
+    def text(self) -> str:
         if self.is_fault:
             return f"{self.at:7.2f} {self.node}: the next {self.of or 'request'}: {Fault[self.what].value}"
         return f"{self.at:7.2f} {self.node}: {self.what}"
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything that determines the course of a storm."""
+    """Everything that determines what happens in a storm."""
 
     seed: int
     weather: str
@@ -61,14 +62,14 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             has_real_forecast=self.has_real_forecast,
         )
 
-    def told(self) -> str:
+    def text(self) -> str:
         """Return the story as text for the reader of a failure."""
         head = {
             name: value
             for name, value in msgspec.to_builtins(self).items()
             if name not in ("events", "was_wrong", "seed", "weather")
         }
-        return "\n".join([f"seed {self.seed}, {self.weather}: {head}", *(event.told() for event in self.events)])
+        return "\n".join([f"seed {self.seed}, {self.weather}: {head}", *(event.text() for event in self.events)])
 
 
 def to_line(story: Story) -> str:

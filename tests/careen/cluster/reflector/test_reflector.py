@@ -25,7 +25,7 @@ from tests.patience import until
 
 
 class Silent:
-    """A listener that does nothing when the feed calls it."""
+    """A subscriber of the feed that ignores every call."""
 
     def before(self, kind: str, line: bytes) -> None: ...
 
@@ -108,9 +108,8 @@ def test_after_any_faults_the_feed_equals_a_fresh_list(
 
 
 async def test_the_broken_server_answers_all_pages_of_a_list_from_one_version() -> None:
-    """etcd does the same. If each page had its own version, a deletion between two pages would hide the first object of
-    the second page.
-    """
+    """etcd serves all pages of a list from one version too. If each page had its own version, a deletion between two
+    pages would hide the first object of the second page."""
     server = BrokenServer(page_size=2)
     for name in ("a", "b", "c"):
         server.change("put", "Pod", name)
@@ -180,7 +179,7 @@ async def test_the_feed_waits_for_the_retry_after_of_a_busy_server() -> None:
     assert following.clock.slept[0] == 1.375
 
 
-async def test_a_kind_that_is_not_installed_is_empty_and_is_requested_again_later() -> None:
+async def test_a_kind_that_is_not_installed_is_requested_again_later() -> None:
     server = BrokenServer(unserved={"DeviceClass"})
     server.change("put", "DeviceClass", "gpu")
     following = Following(server)

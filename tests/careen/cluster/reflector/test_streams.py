@@ -120,7 +120,7 @@ async def test_the_thread_of_a_watch_ends_when_its_reader_stops(desk: Callable[.
     await until(lambda: not threads())
 
 
-async def test_the_thread_of_a_watch_waits_for_a_slow_reader_and_ends_with_the_reader(
+async def test_the_thread_of_a_watch_waits_for_a_slow_reader(
     desk: Callable[..., Desk],
 ) -> None:
     """The server sends more bytes than the queue holds. The thread must wait, because the bytes would otherwise

@@ -1,4 +1,5 @@
-"""Tests that each read and each write treats a 200 answer without content as an error, never as an empty cluster."""
+"""Tests that a response with status 200 and without content is an error for each read and each write, and never an
+empty cluster."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ READERS: dict[str, Callable[[ClusterApi], Awaitable[object]]] = {
     "where pods landed": lambda api: places_of(api, "shop", ["u1"], since=START),
     "other coordinators": lambda api: find_foreign(api, namespace="careen", name="careen"),
     "our rights": lambda api: access.missing_rights(api, access.FORECAST_RIGHTS),
-    "the cluster for a forecast": read_cluster,
+    "the lists for a forecast": read_cluster,
     "the server's release": server_version,
 }
 
@@ -280,7 +281,7 @@ def test_an_answer_without_a_required_field_is_unclear(what: str, field: str) ->
 
 @pytest.mark.parametrize("field", ["spec", "status"])
 async def test_a_list_with_one_incomplete_item_is_unclear(field: str) -> None:
-    """The answer may be cut off before a Node's taints or its cordon."""
+    """The response may be cut off before the taints or the cordon of a Node."""
     page = a_list("Node", {"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}})
     page["items"][1] = without(page["items"][1], field)
     with pytest.raises(UnreadableAnswer):

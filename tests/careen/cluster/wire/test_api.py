@@ -124,13 +124,13 @@ NOTHING = {
     "no bytes": b"",
     "an empty object": {},
     "null": b"null",
-    "a list of JSON": b"[]",
+    "a JSON array": b"[]",
     "a Status": {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 200},
     "a login": {"error": "login_required", "data": {}},
     "no items": {"items": None},
-    "an end in the middle": json.dumps(N1).encode()[:-9],
+    "a truncated body": json.dumps(N1).encode()[:-9],
     "nesting without end": b'{"metadata":' * 100_000,
-    "bytes that are no text": b'{"kind": "\xff"}',
+    "bytes that are not text": b'{"kind": "\xff"}',
 }
 
 NO_NODE = NOTHING | {
@@ -142,9 +142,9 @@ NO_NODE = NOTHING | {
     "no name": an_object("Node", ""),
     "no uid": an_object("Node", "n1", metadata={"uid": ""}),
     "no version": an_object("Node", "n1", metadata={"resourceVersion": ""}),
-    "a number for a version": an_object("Node", "n1", metadata={"resourceVersion": 5}),
+    "a resourceVersion that is a number": an_object("Node", "n1", metadata={"resourceVersion": 5}),
     "a list": nodes("n1"),
-    "a number of 400 digits": json.dumps(N1).encode().replace(b'"5"', b"5" * 400),
+    "a resourceVersion of 400 digits": json.dumps(N1).encode().replace(b'"5"', b"5" * 400),
     "metadata twice, the second empty": json.dumps(N1).encode()[:-1] + b',"metadata":{}}',
 }
 
@@ -159,7 +159,7 @@ NO_LIST = NOTHING | {
     "an item without uid": a_list("Node", {"metadata": {"name": "n1", "uid": ""}}),
     "an item without version": a_list("Node", {"metadata": {"name": "n1", "resourceVersion": ""}}),
     "an item without metadata": {**nodes(), "items": [{}]},
-    "a token that is a number": {**nodes(), "metadata": {"resourceVersion": "7", "continue": 5}},
+    "a continue token that is a number": {**nodes(), "metadata": {"resourceVersion": "7", "continue": 5}},
     "items twice, the second null": json.dumps(nodes("n1")).encode()[:-1] + b',"items":null}',
 }
 

@@ -143,7 +143,7 @@ async def test_a_request_to_a_silent_server_is_unclear_after_the_deadline(serve,
 async def test_a_request_is_unclear_if_its_answer_is_incomplete_at_the_total_deadline(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
-    """Each byte arrives within the read deadline, but the answer never ends."""
+    """Each byte arrives within the read deadline, but the response never ends."""
     monkeypatch.setattr(client, "CONNECT_SECONDS", 0.1)
     ended = threading.Event()
 
@@ -158,14 +158,14 @@ async def test_a_request_is_unclear_if_its_answer_is_incomplete_at_the_total_dea
     for seconds in growing(0.2):
         with pytest.raises(Unclear) as unclear:
             await transport_to(server.url).send(patch(seconds))
-        if "no full answer" in (said := str(unclear.value)):
+        if "no complete answer" in (said := str(unclear.value)):
             break
     ended.set()
-    assert "no full answer" in said
+    assert "no complete answer" in said
 
 
 class Gate:
-    """Answers each request. The answer to the first request waits until the test sets `is_open`."""
+    """A server that answers each request. The response to the first request waits until the test sets `is_open`."""
 
     def __init__(self) -> None:
         self.is_open = threading.Event()
@@ -181,7 +181,8 @@ class Gate:
 async def test_a_request_that_finds_no_free_thread_is_never_sent(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
-    """If the request stayed in the queue, it could change the cluster after the caller has given it up."""
+    """If the request stayed in the queue of the thread pool, it could change the cluster after the caller has given it
+    up."""
     monkeypatch.setattr(client, "THREAD_SECONDS", 0.1)
     gate = Gate()
     server = serve(gate)
@@ -192,7 +193,7 @@ async def test_a_request_that_finds_no_free_thread_is_never_sent(
         await transport.send(Request(method="POST", path="/late", body=b"{}"))
     gate.is_open.set()
     assert (await first).status == 200
-    assert (await transport.send(Request(method="GET", path="/after"))).status == 200, "the queue is empty by now"
+    assert (await transport.send(Request(method="GET", path="/after"))).status == 200, "the queue of requests is empty"
     assert b"/late" not in b"".join(server.received)
 
 
@@ -246,7 +247,7 @@ async def test_a_request_is_reported_as_not_sent_if_no_thread_can_start(
         with pytest.raises(NotSent, match="can't start new thread"):
             await transport.send(Request(method="POST", path="/late", body=b"{}"))
     assert (await transport.send(Request(method="GET", path="/after"))).status == 200
-    assert b"/late" not in b"".join(server.received), "the pool had queued it before it requested a thread"
+    assert b"/late" not in b"".join(server.received), "the pool drops the request that it had queued"
 
 
 async def test_an_incomplete_answer_is_unclear(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
@@ -265,7 +266,7 @@ async def test_redirects_and_errors_are_returned_unchanged(serve, transport_to) 
     assert server.requests == 1
 
 
-async def test_after_a_401_the_token_is_read_again_and_the_request_sent_once_more(
+async def test_after_a_401_the_request_is_sent_again_with_a_new_token(
     serve, transport_to, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(client, "RELOAD_SECONDS", 0.0)
@@ -310,11 +311,11 @@ def test_the_client_in_a_pod_reads_the_token_file(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "there is no such file"),
+        (None, "the file does not exist"),
         ("{}", "kubeconfig"),
         ("[", "kubeconfig"),
-        ("- a", "it is not written as a kubeconfig"),
-        ("root:x:0:0", "it is not written as a kubeconfig"),
+        ("- a", "the file is not a valid kubeconfig"),
+        ("root:x:0:0", "the file is not a valid kubeconfig"),
         ("{current-context: x, contexts: [], clusters: [], users: []}", "kubeconfig"),
     ],
 )

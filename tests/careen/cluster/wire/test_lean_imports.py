@@ -195,7 +195,7 @@ def test_no_lazily_loaded_module_uses_another_while_it_loads(name: str, tmp_path
     assert modules_used_while_loading(name, tmp_path) == []
 
 
-def test_the_check_finds_a_lazily_loaded_module_that_uses_another_while_it_loads(tmp_path: Path) -> None:
+def test_the_check_finds_a_lazily_loaded_module_that_uses_another(tmp_path: Path) -> None:
     (tmp_path / "uses_between.py").write_text("import between")
     (tmp_path / "between.py").write_text("import last\nnumber = last.number")
     (tmp_path / "last.py").write_text("number = 1")

@@ -1,4 +1,4 @@
-"""Tests guarded_write, which writes once and returns the outcome, also when the answer is lost or late."""
+"""Tests write_guarded, which writes once and returns the outcome, also if the response is lost or late."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Thing:
     writes: list[str] = field(default_factory=list)
     readable: bool = True
     others_write_after: int = 99
-    """After so many of the writer's requests, another client changes the object."""
+    """The number of writes after which another client changes the object."""
 
     async def write(self, version: str) -> str:
         self.writes.append(version)
@@ -84,50 +84,55 @@ TABLE = [
     pytest.param(Thing([(refused(NotFound, 404), False)]), Stale, ["1"], id="the object is gone"),  # type: ignore[arg-type]
     pytest.param(Thing([(refused(Forbidden, 403), False)]), Rejected, ["1"], id="a right is missing"),
     pytest.param(
-        Thing([(refused(TooManyRequests, 429), False)]), StillUnclear, ["1"], id="busy for longer than the writer waits"
+        Thing([(refused(TooManyRequests, 429), False)]), StillUnclear, ["1"], id="the server is busy for too long"
     ),  # type: ignore[arg-type]
     pytest.param(Thing([(NotSent("refused"), False)]), StillUnclear, ["1"], id="certainly not sent"),
-    pytest.param(Thing([(LOST, True)]), Landed("new"), ["1"], id="the answer was lost, the write landed"),
-    pytest.param(Thing([(FAILED, True)]), Landed("new"), ["1"], id="500, but the write landed"),
+    pytest.param(Thing([(LOST, True)]), Landed("new"), ["1"], id="the answer was lost, but the write landed"),
+    pytest.param(Thing([(FAILED, True)]), Landed("new"), ["1"], id="the answer is 500, but the write landed"),
     pytest.param(
         Thing([(LOST, False), OK]),
         Landed("new"),
         ["1", "1"],
-        id="lost before it landed: written again at the same version",
+        id="the write was lost, so it is sent again at the same version",
     ),
     pytest.param(
         Thing([(LOST, False), (LOST, False), (LOST, False)]), StillUnclear, ["1", "1", "1"], id="lost repeatedly"
     ),
-    pytest.param(Thing([(LOST, True)], readable=False), StillUnclear, ["1"], id="the object cannot be read either"),
+    pytest.param(
+        Thing([(LOST, True)], readable=False),
+        StillUnclear,
+        ["1"],
+        id="the answer was lost, and the object cannot be read",
+    ),
     pytest.param(
         Thing([(LOST, False)], others_write_after=1),
         Stale,
         ["1"],
-        id="lost, and another client changed the object: the lost write can only conflict now",
+        id="after a lost write another client changed the object",
     ),
     pytest.param(
         Thing([(LOST, False), (CONFLICT, True)]),
         Landed("new"),
         ["1", "1"],
-        id="the lost write lands late and makes the second one a conflict: it is the writer's own",
+        id="the lost write lands late, so the second write conflicts with it",
     ),
     pytest.param(
         Thing([(LOST, False), (CONFLICT, False)], others_write_after=2),
         Stale,
         ["1", "1"],
-        id="the second write conflicts with another client's",
+        id="the second write conflicts with a write by another client",
     ),
     pytest.param(
         Thing([(LOST, False), (refused(Forbidden, 403), False)], others_write_after=2),
         Stale,
         ["1", "1"],
-        id="refused after a lost write: the object decides",
+        id="the second write is forbidden, and the first one was lost",
     ),
 ]
 
 
 @pytest.mark.parametrize(("thing", "outcome", "writes"), TABLE)
-async def test_guarded_write_returns_the_correct_outcome_in_each_case(
+async def test_write_guarded_returns_the_correct_outcome_in_each_case(
     thing: Thing, outcome: object, writes: list[str]
 ) -> None:
     written = await thing.put()

@@ -1,4 +1,4 @@
-"""Tests what a cleanup removes from the lock, and what it keeps."""
+"""Tests what `careen cleanup` removes from the lock, and what it keeps."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NOTHING = Extent()
 @pytest.mark.parametrize(
     ("name", "extent", "keep", "left"),
     [
-        ("ours", NOTHING, (), (KUREDS, UNREAD)),
-        ("a Node that could not be cleaned", NOTHING, ("n1",), (OURS, KUREDS, UNREAD)),
-        ("kured's too", Extent(with_kureds=True), (), (UNREAD,)),
-        ("what cannot be read too", Extent(with_unknown=True), (), (KUREDS,)),
-        ("all of them", Extent(with_kureds=True, with_unknown=True), (), ()),
+        ("by default only careen's claim is removed", NOTHING, (), (KUREDS, UNREAD)),
+        ("the claim of an uncleaned Node stays", NOTHING, ("n1",), (OURS, KUREDS, UNREAD)),
+        ("kured's claim is removed on request", Extent(with_kureds=True), (), (UNREAD,)),
+        ("an unreadable claim is removed on request", Extent(with_unknown=True), (), (KUREDS,)),
+        ("all claims are removed on request", Extent(with_kureds=True, with_unknown=True), (), ()),
     ],
 )
 def test_a_cleanup_removes_careens_claims_from_the_lock(

@@ -1,4 +1,4 @@
-"""Tests what a cleanup removes from a Node, and what it keeps."""
+"""Tests what `careen cleanup` removes from a Node, and what it keeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from careen.core.actions import PatchNode
 from careen.core.autoscalers import protected
-from careen.core.cleanup.labels import told_of_this_reboot
+from careen.core.cleanup.labels import labels_to_report
 from careen.core.cleanup.marks import KUREDS, RECORDS, WORDS, Extent
 from careen.core.cleanup.node import NodeLeftovers, leftovers
 from careen.core.facts import keys
@@ -92,19 +92,19 @@ def test_a_second_cleanup_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "entry", "extent", "is_lifted"),
     [
-        ("the record says so", {"record": True}, None, NOTHING, True),
-        ("the record and the server say so", {"record": True, "by": AGENT}, None, NOTHING, True),
-        ("a person cordoned it again", {"record": True, "by": ("kubectl",)}, None, NOTHING, False),
-        ("a person applies it too", {"record": True, "by": (*AGENT, "kubectl")}, None, NOTHING, False),
-        ("it was cordoned before", {"record": False}, None, NOTHING, False),
-        ("only the server says so", {"by": AGENT}, None, NOTHING, True),
-        ("nothing says so", {}, None, NOTHING, False),
-        ("the claim and the label say so", {"label": "in-progress"}, CLAIM, NOTHING, True),
-        ("before the claim", {"label": "in-progress"}, replace(CLAIM, cordoned=True), NOTHING, False),
-        ("the claim is kured's", {}, KUREDS_CLAIM, NOTHING, False),
-        ("the claim is kured's, and that is asked for", {}, KUREDS_CLAIM, WITH_KUREDS, True),
-        ("before kured's claim", {}, replace(KUREDS_CLAIM, cordoned=True), WITH_KUREDS, False),
-        ("a person's", {"by": ("kubectl",)}, None, WITH_KUREDS, False),
+        ("the record names careen's cordon", {"record": True}, None, NOTHING, True),
+        ("record and managed fields name careen", {"record": True, "by": AGENT}, None, NOTHING, True),
+        ("a person cordoned the node again", {"record": True, "by": ("kubectl",)}, None, NOTHING, False),
+        ("a person applies the same cordon", {"record": True, "by": (*AGENT, "kubectl")}, None, NOTHING, False),
+        ("a cordon from before the drain", {"record": False}, None, NOTHING, False),
+        ("only the managed fields name careen", {"by": AGENT}, None, NOTHING, True),
+        ("no proof", {}, None, NOTHING, False),
+        ("claim and label show careen's cordon", {"label": "in-progress"}, CLAIM, NOTHING, True),
+        ("cordoned before the claim", {"label": "in-progress"}, replace(CLAIM, cordoned=True), NOTHING, False),
+        ("kured's cordon", {}, KUREDS_CLAIM, NOTHING, False),
+        ("kured's cordon, removed on request", {}, KUREDS_CLAIM, WITH_KUREDS, True),
+        ("cordoned before kured's claim", {}, replace(KUREDS_CLAIM, cordoned=True), WITH_KUREDS, False),
+        ("a person's cordon", {"by": ("kubectl",)}, None, WITH_KUREDS, False),
     ],
 )
 def test_a_cleanup_removes_only_careens_cordon(
@@ -128,23 +128,29 @@ def test_a_cleanup_removes_only_careens_cordon(
 @pytest.mark.parametrize(
     ("name", "taints", "changes", "extent", "left"),
     [
-        ("careen's by its name", (FOREIGN, SOFT), {}, NOTHING, (FOREIGN,)),
-        ("a value is not careen's", (VALUED,), {}, NOTHING, (VALUED,)),
-        ("another effect is not careen's", (HARD,), {}, NOTHING, (HARD,)),
-        ("a configured key alone", (KUREDS_TAINT,), {}, KUREDS_KEY, (KUREDS_TAINT,)),
-        ("the record names it", (KUREDS_TAINT,), {"record": KUREDS_TAINT.key}, NOTHING, ()),
-        ("the server says that careen set it", (FOREIGN, KUREDS_TAINT), {"by": TAINTER}, KUREDS_KEY, (FOREIGN,)),
-        ("the server says so, and there is one taint", (KUREDS_TAINT,), {"by": TAINTER}, NOTHING, ()),
+        ("a key in careen's domain", (FOREIGN, SOFT), {}, NOTHING, (FOREIGN,)),
+        ("careen's taints have no value", (VALUED,), {}, NOTHING, (VALUED,)),
+        ("careen's taints have another effect", (HARD,), {}, NOTHING, (HARD,)),
         (
-            "the server says so, but there are two taints",
+            "the settings name the taint's key, but nothing proves that careen set it",
+            (KUREDS_TAINT,),
+            {},
+            KUREDS_KEY,
+            (KUREDS_TAINT,),
+        ),
+        ("the record names the key", (KUREDS_TAINT,), {"record": KUREDS_TAINT.key}, NOTHING, ()),
+        ("managed fields name careen", (FOREIGN, KUREDS_TAINT), {"by": TAINTER}, KUREDS_KEY, (FOREIGN,)),
+        ("managed fields name careen, and one taint exists", (KUREDS_TAINT,), {"by": TAINTER}, NOTHING, ()),
+        (
+            "managed fields name careen, but two taints exist",
             (KUREDS_TAINT, FOREIGN),
             {"by": TAINTER},
             NOTHING,
             (KUREDS_TAINT, FOREIGN),
         ),
-        ("a person names it", (KUREDS_TAINT, FOREIGN), {}, Extent(also=frozenset({KUREDS_TAINT.key})), (FOREIGN,)),
+        ("a person names the key", (KUREDS_TAINT, FOREIGN), {}, Extent(also=frozenset({KUREDS_TAINT.key})), (FOREIGN,)),
         ("another release's key", (OLD,), {}, NOTHING, (OLD,)),
-        ("another release's key, asked for", (OLD,), {}, Extent(with_unknown=True), ()),
+        ("another release's key, removed on request", (OLD,), {}, Extent(with_unknown=True), ()),
     ],
 )
 def test_a_cleanup_removes_only_careens_taint(
@@ -168,19 +174,25 @@ REBOOTED = {keys.LAST_REBOOT: '{"labels":{"state":{"was":null,"to":"done"},"pool
 @pytest.mark.parametrize(
     ("name", "labels", "authors", "extent", "left"),
     [
-        ("both are put back", {"state": "done", "pool": "db"}, {}, NOTHING, {"pool": "web"}),
-        ("careen set them", {"state": "done"}, {"state": AGENT}, NOTHING, {}),
-        ("careen set them with its taint", {"state": "done"}, {"state": TAINTER}, NOTHING, {}),
-        ("another client set it since", {"state": "mine"}, {}, NOTHING, {"state": "mine"}),
+        ("two labels get their earlier values", {"state": "done", "pool": "db"}, {}, NOTHING, {"pool": "web"}),
+        ("managed fields name careen", {"state": "done"}, {"state": AGENT}, NOTHING, {}),
+        ("managed fields name careen's taint patch", {"state": "done"}, {"state": TAINTER}, NOTHING, {}),
+        ("another client changed the label", {"state": "mine"}, {}, NOTHING, {"state": "mine"}),
         (
-            "another client set it to the same value",
+            "another client set the same value",
             {"state": "done"},
             {"state": ("kubectl",)},
             NOTHING,
             {"state": "done"},
         ),
-        ("another client applies it too", {"state": "done"}, {"state": (*AGENT, "x")}, NOTHING, {"state": "done"}),
-        ("a person names it", {"state": "mine"}, {}, Extent(also=frozenset({"state"})), {}),
+        (
+            "another client applies the same value",
+            {"state": "done"},
+            {"state": (*AGENT, "x")},
+            NOTHING,
+            {"state": "done"},
+        ),
+        ("a person names the key", {"state": "mine"}, {}, Extent(also=frozenset({"state"})), {}),
     ],
 )
 def test_a_cleanup_restores_labels_changed_for_the_reboot(
@@ -190,8 +202,8 @@ def test_a_cleanup_restores_labels_changed_for_the_reboot(
 
 
 def test_a_cleanup_keeps_a_label_that_careen_has_already_restored() -> None:
-    """After an undo, the API server lists careen as the label's manager. The cleanup restores only labels that a reboot
-    report contains."""
+    """After careen has undone a drain, the API server still lists careen as the manager of the label. `careen cleanup`
+    therefore restores only labels that are in a reboot report."""
     node = a_node(labels={"state": "before"})
     assert cleaned(node, CONFIGURED, labels_by={"state": AGENT}) == node
 
@@ -212,18 +224,18 @@ OTHER = {"other": {"was": None, "to": "x"}}
     ("name", "earlier", "labels", "prior", "told"),
     [
         ("the first reboot", {}, {"state": "rebooting"}, {"state": "before"}, FIRST),
-        ("there was no such label", {}, {"state": "rebooting"}, {"state": None}, NEW),
-        ("no label for the drain", {}, {"state": "before"}, {}, FIRST),
-        ("it had the same value before", {}, {"state": "rebooting"}, {"state": "rebooted"}, {}),
+        ("the node had no such label", {}, {"state": "rebooting"}, {"state": None}, NEW),
+        ("the drain did not change the label", {}, {"state": "before"}, {}, FIRST),
+        ("the label already had the new value", {}, {"state": "rebooting"}, {"state": "rebooted"}, {}),
         ("the second reboot", FIRST, {}, {"state": "rebooted"}, FIRST),
         (
-            "another client set it in between",
+            "another client changed the label between two reboots",
             FIRST,
             {},
             {"state": "mine"},
             {"state": {"was": "mine", "to": "rebooted"}},
         ),
-        ("another setting's", OTHER, {"other": "x"}, {"state": None}, {**OTHER, **NEW}),
+        ("the report has another label", OTHER, {"other": "x"}, {"state": None}, {**OTHER, **NEW}),
         ("nonsense", {"state": 7, "other": {"was": "no value!", "to": "x"}}, {}, {"state": None}, NEW),
     ],
 )
@@ -232,7 +244,7 @@ def test_the_report_of_a_reboot_contains_the_replaced_labels(
 ) -> None:
     node = a_node(labels=labels, annotations={keys.LAST_REBOOT: json.dumps({"labels": earlier})})
     progress = replace(a_progress(Phase.VERIFYING), prior_labels=prior)
-    assert told_of_this_reboot(node, progress, a_policy(post_reboot_labels={"state": "rebooted"})) == told, name
+    assert labels_to_report(node, progress, a_policy(post_reboot_labels={"state": "rebooted"})) == told, name
 
 
 def test_a_cleanup_keeps_a_label_that_a_person_changed_during_the_drain() -> None:
@@ -286,11 +298,11 @@ ASKED = Announcement(boot=BOOT, uptime=UPTIME)
     ("name", "phase", "changes", "node", "is_rebooting"),
     [
         ("announced", Phase.REBOOTING, {"announced": ASKED}, {}, True),
-        ("the kubelet never told a boot", Phase.REBOOTING, {"announced": ASKED}, {"boot_id": ""}, True),
-        ("back with a new boot", Phase.REBOOTING, {"announced": ASKED}, {"boot_id": "boot-2"}, False),
-        ("failed after it was asked", Phase.FAILED, {"announced": ASKED}, {}, True),
-        ("failed and on its way back", Phase.FAILED, {"announced": ASKED, "is_giving_back": True}, {}, False),
-        ("failed before it was asked", Phase.FAILED, {"announced": None}, {}, False),
+        ("the kubelet never reported a boot id", Phase.REBOOTING, {"announced": ASKED}, {"boot_id": ""}, True),
+        ("the host runs a new boot", Phase.REBOOTING, {"announced": ASKED}, {"boot_id": "boot-2"}, False),
+        ("failed after the announced reboot", Phase.FAILED, {"announced": ASKED}, {}, True),
+        ("failed, and the drain was undone", Phase.FAILED, {"announced": ASKED, "is_giving_back": True}, {}, False),
+        ("failed before an announced reboot", Phase.FAILED, {"announced": None}, {}, False),
         ("draining", Phase.DRAINING, {}, {}, False),
         ("verifying", Phase.VERIFYING, {}, {"boot_id": "boot-2"}, False),
     ],
@@ -311,7 +323,7 @@ def test_phase_and_claim_show_a_reboot_if_there_is_no_record(boot: str, is_reboo
 
 
 def test_a_node_with_an_unreadable_record_counts_as_rebooting() -> None:
-    assert found(a_node(annotations={keys.PROGRESS: "?"})).rebooting.endswith("so it may be rebooting")
+    assert found(a_node(annotations={keys.PROGRESS: "?"})).rebooting.endswith("so the node may be rebooting")
 
 
 # ---- annotations that keep autoscalers away ----

@@ -16,7 +16,7 @@ from careen.core.facts.memory import (
     EvictAnswer,
     EvictionMemory,
     Memory,
-    after_evicting_comers,
+    after_evicting_new_pods,
     after_eviction,
 )
 from careen.core.facts.observation import PodView
@@ -62,8 +62,8 @@ def test_the_drain_evicts_no_static_finished_or_daemonset_pods(pod: PodView) -> 
     "pod",
     [
         pytest.param(a_pod(), id="a controller's pod"),
-        pytest.param(a_pod(owner_kind="", owner_name="", owner_uid=""), id="a bare pod, as kured does"),
-        pytest.param(a_pod(has_empty_dir=True), id="a pod with an emptyDir, as kured does"),
+        pytest.param(a_pod(owner_kind="", owner_name="", owner_uid=""), id="a pod without a controller"),
+        pytest.param(a_pod(has_empty_dir=True), id="a pod with an emptyDir"),
         pytest.param(a_pod(phase="Pending"), id="a pending pod"),
         pytest.param(a_pod(phase="Unknown"), id="a pod in an unknown phase"),
     ],
@@ -117,10 +117,10 @@ def terminating(since: float, **changes: Any) -> PodView:
     ("asked_ago", "look"),
     [
         pytest.param(0, 0.5, id="evicted a moment ago: most pods are gone within seconds"),
-        pytest.param(2, 0.5, id="still within the first seconds"),
-        pytest.param(4, 1.0, id="a quarter of the time since the eviction"),
+        pytest.param(2, 0.5, id="evicted two seconds ago"),
+        pytest.param(4, 1.0, id="the pause is a quarter of the time since the eviction"),
         pytest.param(9, 2.0, id="a pod that terminates slowly"),
-        pytest.param(-5, 0.5, id="the two clocks disagree"),
+        pytest.param(-5, 0.5, id="evicted in the future, by the agent's clock"),
     ],
 )
 def test_terminating_pods_are_checked_often_at_first(asked_ago: float, look: float) -> None:
@@ -162,7 +162,7 @@ def test_dry_run_evictions_cover_exactly_the_pods_to_evict() -> None:
 CORDONED = NOW - timedelta(seconds=60)
 
 
-def comer(name: str = "new", *, after: float = 30.0, **changes: Any) -> PodView:
+def new_pod(name: str = "new", *, after: float = 30.0, **changes: Any) -> PodView:
     return a_pod(name, created_at=CORDONED + timedelta(seconds=after), **changes)
 
 
@@ -173,30 +173,32 @@ def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.Drain
 @pytest.mark.parametrize(
     ("pod", "stays"),
     [
-        pytest.param(comer(tolerates_cordon=True), True, id="created after the cordon, which it tolerates"),
-        pytest.param(comer(tolerates_cordon=True, after=-30), False, id="created before the cordon"),
+        pytest.param(new_pod(tolerates_cordon=True), True, id="created after the cordon, which it tolerates"),
+        pytest.param(new_pod(tolerates_cordon=True, after=-30), False, id="created before the cordon"),
         pytest.param(
-            comer(tolerates_cordon=True, after=1),
+            new_pod(tolerates_cordon=True, after=1),
             False,
-            id="created so close to the cordon that two clocks cannot order them",
+            id="created within the clocks' tolerance of the cordon",
         ),
-        pytest.param(comer(), False, id="placed by a scheduler that had not seen the cordon"),
-        pytest.param(comer(came_bound=True), True, id="bound to this node by its owner"),
+        pytest.param(new_pod(), False, id="placed by a scheduler that had not seen the cordon"),
+        pytest.param(new_pod(came_bound=True), True, id="bound to this node by its owner"),
         pytest.param(
-            comer(came_bound=True, after=-30),
+            new_pod(came_bound=True, after=-30),
             False,
-            id="bound to this node by its owner before the cordon: its successor may be free",
+            id="bound to this node by its owner before the cordon",
         ),
-        pytest.param(comer(came_bound=False), False, id="placed by a scheduler"),
+        pytest.param(new_pod(came_bound=False), False, id="placed by a scheduler"),
         pytest.param(
-            comer(came_bound=True, owner_kind="", owner_name="", owner_uid=""), False, id="a bare pod, bound by hand"
-        ),
-        pytest.param(
-            comer(tolerates_cordon=True, owner_kind="", owner_name="", owner_uid=""),
+            new_pod(came_bound=True, owner_kind="", owner_name="", owner_uid=""),
             False,
-            id="a bare pod: no controller would recreate it",
+            id="bound by hand, without a controller",
         ),
-        pytest.param(a_pod(tolerates_cordon=True), False, id="its creation time is unknown"),
+        pytest.param(
+            new_pod(tolerates_cordon=True, owner_kind="", owner_name="", owner_uid=""),
+            False,
+            id="a pod that no controller recreates",
+        ),
+        pytest.param(a_pod(tolerates_cordon=True), False, id="a pod without a known creation time"),
     ],
 )
 def test_the_drain_does_not_evict_pods_that_return_to_the_cordoned_node(pod: PodView, stays: bool) -> None:
@@ -205,36 +207,38 @@ def test_the_drain_does_not_evict_pods_that_return_to_the_cordoned_node(pod: Pod
 
 
 def test_the_drain_evicts_recreated_pods_at_growing_intervals() -> None:
-    """Some schedulers place a recreated pod on the cordoned node within a second. The drain must not evict such pods
-    every second."""
+    """Some schedulers place a recreated pod on the cordoned node again within a second. The drain must not evict such a
+    pod every second."""
     uptime, memory, rounds = UPTIME, Memory(), []
     for second in range(240):
-        pods = (comer(f"a{second}"), comer(f"b{second}"))
+        pods = (new_pod(f"a{second}"), new_pod(f"b{second}"))
         found = drain_plan.plan(pods, DrainPolicy(), memory, uptime=uptime + second, now=NOW, cordoned_at=CORDONED)
         assert found.now in ((), pods)
         if found.staying:
             break
-        memory = after_evicting_comers(memory, drain_plan.owners_of_comers(found), uptime=uptime + second, jitter=0.5)
+        memory = after_evicting_new_pods(
+            memory, drain_plan.owners_of_new_pods(found), uptime=uptime + second, jitter=0.5
+        )
         rounds += [second] if found.now else []
     assert rounds == [0, 2, 5, 11, 23, 47]
     assert (second, found.staying, found.is_done) == (48, pods, True), (
-        "after this many rounds it does not delay the reboot"
+        "after six evictions a recreated pod no longer delays the reboot"
     )
 
 
 @pytest.mark.parametrize(
     ("bound_pods", "pod", "stays"),
     [
-        pytest.param(BoundPods.STAY, a_pod(came_bound=True), True, id="bound by its owner: it stays"),
+        pytest.param(BoundPods.STAY, a_pod(came_bound=True), True, id="a pod that its owner bound to the node"),
         pytest.param(BoundPods.STAY, a_pod(came_bound=False), False, id="placed by a scheduler"),
-        pytest.param(BoundPods.STAY, a_pod(), False, id="who placed it is unknown"),
+        pytest.param(BoundPods.STAY, a_pod(), False, id="a pod that an unknown client placed"),
         pytest.param(
             BoundPods.STAY,
             a_pod(came_bound=True, owner_kind="", owner_uid=""),
             False,
-            id="a bare pod would not be recreated",
+            id="a pod that no controller recreates",
         ),
-        pytest.param(BoundPods.REFUSE, a_pod(came_bound=True), False, id="by default no pod may stay"),
+        pytest.param(BoundPods.REFUSE, a_pod(came_bound=True), False, id="the default setting lets no pod stay"),
     ],
 )
 def test_pods_bound_to_the_node_stay_only_if_the_setting_allows_it(
@@ -245,38 +249,38 @@ def test_pods_bound_to_the_node_stay_only_if_the_setting_allows_it(
 
 
 def test_an_owners_back_off_applies_only_to_pods_created_after_the_cordon() -> None:
-    memory = after_evicting_comers(Memory(), ["rs-web"], uptime=UPTIME, jitter=0.5)
-    found = plan_since(comer("new"), comer("old", after=-30), comer("other", owner_uid="rs-other"), memory=memory)
+    memory = after_evicting_new_pods(Memory(), ["rs-web"], uptime=UPTIME, jitter=0.5)
+    found = plan_since(new_pod("new"), new_pod("old", after=-30), new_pod("other", owner_uid="rs-other"), memory=memory)
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["old", "other"], ["new"])
-    assert drain_plan.owners_of_comers(found) == {"rs-other"}
+    assert drain_plan.owners_of_new_pods(found) == {"rs-other"}
     assert found.look_again_seconds == 1.0
-    assert plan_since(comer("new"), memory=memory).look_again_seconds == 1.5
+    assert plan_since(new_pod("new"), memory=memory).look_again_seconds == 1.5
 
 
 def test_answered_evictions_of_recreated_pods_permit_a_forced_reboot() -> None:
     policy, memory, deaf = DrainPolicy(force_reboot=True), Memory(), Memory()
     for rounds in range(1, 4):
-        memory = after_evicting_comers(memory, ["rs-web"], uptime=UPTIME, jitter=0.5)
-        deaf = after_evicting_comers(deaf, ["rs-web"], uptime=UPTIME, jitter=0.5)
+        memory = after_evicting_new_pods(memory, ["rs-web"], uptime=UPTIME, jitter=0.5)
+        deaf = after_evicting_new_pods(deaf, ["rs-web"], uptime=UPTIME, jitter=0.5)
         for name in (f"a{rounds}", f"b{rounds}"):
-            memory = answered(memory, name, EvictAnswer.ACCEPTED, comer_of="rs-web")
-            deaf = answered(deaf, name, EvictAnswer.UNCLEAR, comer_of="rs-web")
-        coming = plan_since(comer(f"new{rounds}"), memory=memory)
+            memory = answered(memory, name, EvictAnswer.ACCEPTED, new_pod_owner="rs-web")
+            deaf = answered(deaf, name, EvictAnswer.UNCLEAR, new_pod_owner="rs-web")
+        coming = plan_since(new_pod(f"new{rounds}"), memory=memory)
         assert drain_plan.is_force_earned(coming, policy, memory) is (rounds == 3)
         assert not drain_plan.is_force_earned(coming, policy, deaf)
         assert drain_plan.is_hopeless(coming, policy, deaf) is (rounds == 3)
-    assert not drain_plan.is_force_earned(plan_since(comer("old", after=-30), memory=memory), policy, memory)
+    assert not drain_plan.is_force_earned(plan_since(new_pod("old", after=-30), memory=memory), policy, memory)
 
 
 def test_the_eviction_of_a_recreated_pod_contains_its_owner() -> None:
-    found = drain_plan.requests(plan_since(comer("new"), comer("old", after=-30)), DrainPolicy())
-    assert {pod.name: pod.comer_of for pod in found} == {"new": "rs-web", "old": ""}
+    found = drain_plan.requests(plan_since(new_pod("new"), new_pod("old", after=-30)), DrainPolicy())
+    assert {pod.name: pod.new_pod_owner for pod in found} == {"new": "rs-web", "old": ""}
 
 
-def answered(memory: Memory, name: str, *answers: EvictAnswer, comer_of: str = "") -> Memory:
+def answered(memory: Memory, name: str, *answers: EvictAnswer, new_pod_owner: str = "") -> Memory:
     for answer in answers:
         memory = after_eviction(
-            memory, pod_uid=f"uid-{name}", answer=answer, uptime=UPTIME, jitter=0.5, comer_of=comer_of
+            memory, pod_uid=f"uid-{name}", answer=answer, uptime=UPTIME, jitter=0.5, new_pod_owner=new_pod_owner
         )
     return memory
 
@@ -287,24 +291,22 @@ YES, LOST, PDB, BARRED = EvictAnswer.ACCEPTED, EvictAnswer.UNCLEAR, EvictAnswer.
 @pytest.mark.parametrize(
     ("answers", "is_earned", "is_hopeless"),
     [
-        pytest.param((EvictAnswer.DENIED,) * 3, True, True, id="admission refused it three times"),
-        pytest.param((YES,) * 3, True, True, id="accepted three times, but the pod still exists"),
-        pytest.param((LOST,) * 2, False, False, id="not judged twice: one more try"),
+        pytest.param((EvictAnswer.DENIED,) * 3, True, True, id="a webhook refused three evictions"),
+        pytest.param((YES,) * 3, True, True, id="three accepted evictions, but the pod still exists"),
+        pytest.param((LOST,) * 2, False, False, id="two evictions without a decision"),
         pytest.param(
             (LOST,) * 99,
             False,
             True,
-            id="never judged: not sent, refused by a busy server, lost, or the webhook is down",
+            id="the server never decides an eviction",
         ),
-        pytest.param((BARRED,) * 99, False, True, id="forbidden: a right is missing"),
-        pytest.param((YES, YES, LOST, LOST, LOST), False, True, id="judged twice, but not lately"),
-        pytest.param((LOST, LOST, LOST, YES, YES), False, False, id="judged again: one more try"),
-        pytest.param((LOST, LOST, LOST, YES, YES, YES), True, True, id="judged again, often enough"),
+        pytest.param((BARRED,) * 99, False, True, id="the agent lacks the right to evict"),
+        pytest.param((YES, YES, LOST, LOST, LOST), False, True, id="two decided evictions, then none"),
+        pytest.param((LOST, LOST, LOST, YES, YES), False, False, id="the latest two evictions were decided"),
+        pytest.param((LOST, LOST, LOST, YES, YES, YES), True, True, id="the latest three evictions were decided"),
         pytest.param((PDB, PDB, PDB), False, True, id="a budget refuses"),
-        pytest.param(
-            (PDB, PDB, PDB, LOST), False, True, id="a budget refuses, and a later lost answer does not change that"
-        ),
-        pytest.param((PDB, PDB, PDB, YES), True, True, id="the budget has allowed it since"),
+        pytest.param((PDB, PDB, PDB, LOST), False, True, id="a budget refuses, then an answer is lost"),
+        pytest.param((PDB, PDB, PDB, YES), True, True, id="a budget refuses, then allows"),
     ],
 )
 def test_a_forced_reboot_requires_evictions_that_the_server_decided(
@@ -323,18 +325,18 @@ FORCE = {"force_reboot": True}
 @pytest.mark.parametrize(
     ("policy", "memory", "expected"),
     [
-        pytest.param({}, asked("a", attempts=9, answer=EvictAnswer.DENIED), False, id="force is off"),
+        pytest.param({}, asked("a", attempts=9, answer=EvictAnswer.DENIED), False, id="--force-reboot is off"),
         pytest.param(FORCE, Memory(), False, id="never evicted"),
-        pytest.param(FORCE, asked("a", attempts=2, answer=EvictAnswer.DENIED), False, id="evicted too few times"),
+        pytest.param(FORCE, asked("a", attempts=2, answer=EvictAnswer.DENIED), False, id="evicted only twice"),
         pytest.param(
-            FORCE, asked("a", attempts=3, answer=EvictAnswer.DENIED), True, id="a webhook refused three times"
+            FORCE, asked("a", attempts=3, answer=EvictAnswer.DENIED), True, id="a webhook refused three evictions"
         ),
         pytest.param(FORCE, asked("a", attempts=99), False, id="a budget refuses"),
         pytest.param(
             {**FORCE, "force_past_budgets": True},
             asked("a", attempts=3),
             True,
-            id="a budget refuses, but budgets are overridden",
+            id="a budget refuses, and --force-reboot-past-budgets is set",
         ),
     ],
 )

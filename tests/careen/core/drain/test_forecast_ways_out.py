@@ -1,4 +1,4 @@
-"""The remedies for pods that stop a drain. A simulation has shown that each remedy helps without the others."""
+"""The remedies that careen shows for pods that stop a drain. A simulation has shown that each remedy alone helps."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ PENDING = pod("a", Outcome.PENDING, "one more node like n1", "a maxSkew of 2")
             (PENDING,),
             {},
             "shop/a would find a place with one more node like n1 or a maxSkew of 2",
-            id="each change is enough by itself",
+            id="each of two remedies is enough",
         ),
         pytest.param(
             (pod("b", Outcome.BLOCKED, "one replica more", never=True),),
             {},
             "shop/b could be evicted with one replica more",
-            id="a budget without room",
+            id="a budget that can never allow the eviction",
         ),
         pytest.param(
             (pod("b", Outcome.BLOCKED, "one replica more"),),
             {},
             "",
-            id="a budget that will have room later refuses nothing",
+            id="a budget that may allow the eviction later",
         ),
         pytest.param(
             (pod("c", Outcome.PENDING), PENDING),
             {},
             "shop/a would find a place with one more node like n1 or a maxSkew of 2",
-            id="if no change is known for a pod, that of the next pod",
+            id="the first pod has no known remedy",
         ),
         pytest.param(
             tuple(pod(name, Outcome.PENDING, "x") for name in "abc"),
             {},
             "shop/a would find a place with x; shop/b would find a place with x",
-            id="at most two are shown",
+            id="remedies for at most two pods",
         ),
-        pytest.param((PENDING,), {"forecast_pending_allowed": 1}, "", id="an allowed outcome needs no remedy"),
+        pytest.param((PENDING,), {"forecast_pending_allowed": 1}, "", id="the settings allow one pending pod"),
         pytest.param(
             (PENDING, pod("c", Outcome.PENDING, "x")),
             {"forecast_pending_allowed": 1},
             "shop/a would find a place with one more node like n1 or a maxSkew of 2; shop/c would find a place with x",
-            id="more pods than are allowed",
+            id="more pending pods than the settings allow",
         ),
         pytest.param((pod("d", Outcome.MOVES),), {}, "", id="nothing refuses the drain"),
     ],

@@ -1,5 +1,5 @@
-"""The memory of an agent process: the back-offs of evictions, the reboot request, and the fields that each phase
-keeps."""
+"""The memory of an agent process: the back-offs of evictions, the result of the reboot request, and the fields that
+each phase keeps."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from hypothesis import strategies as st
 
 from careen.core.facts.memory import (
     LIVES,
-    Behind,
     Claiming,
     ClaimMemory,
-    ComerMemory,
     Costly,
     Crowd,
     Drain,
     EvictAnswer,
     EvictionMemory,
+    HolderCheck,
     LineWatch,
     Memory,
+    NewPodsMemory,
     Patience,
     Prepared,
     RebootMemory,
     RebootOutcome,
+    Reported,
     StrangerMemory,
-    Told,
     after_eviction,
     after_reboot_asked,
     before_reboot_asked,
@@ -110,12 +110,12 @@ FULL = Memory(
     claiming=Claiming(at=UPTIME, holders=("n2",), claimers={"n2/1": UPTIME}),
     drain=Drain(
         evictions={"p": EvictionMemory(attempts=3, not_before=UPTIME, answer=EvictAnswer.DENIED)},
-        comers={"rs": ComerMemory(rounds=1, not_before=UPTIME)},
+        new_pods={"rs": NewPodsMemory(rounds=1, not_before=UPTIME)},
     ),
-    behind=Behind(at=UPTIME, ghosts={"c": UPTIME}, overdue=(("n2", "2026-03-04T11:00:00Z"),)),
+    holder_check=HolderCheck(at=UPTIME, ghosts={"c": UPTIME}, overdue=(("n2", "2026-03-04T11:00:00Z"),)),
     crowd=Crowd(count=3, until=UPTIME + 60),
     patience=Patience(since=UPTIME, gates=frozenset({"alerts"}), claim="c"),
-    told=Told(code="held", at=UPTIME),
+    reported=Reported(code="held", at=UPTIME),
 )
 
 
@@ -126,7 +126,8 @@ def test_the_memory_of_these_tests_sets_every_field() -> None:
 
 @pytest.mark.parametrize("phase", list(Phase))
 def test_a_decision_forgets_the_fields_of_earlier_phases(phase: Phase) -> None:
-    """The decision's memory keeps only the fields of the Node's phase and of the decision's phase."""
+    """After a decision, the memory keeps only the fields of two phases: the phase that the Node shows, and the phase
+    that the decision chooses."""
     decision = decided(a_progress(phase) if phase is not Phase.IDLE else None, memory=FULL)
     survivors = {
         name
@@ -145,7 +146,7 @@ def test_a_new_phase_begins_without_fields_of_earlier_phases(phase: Phase) -> No
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_a_phase_keeps_its_own_fields_and_fields_without_a_phase(phase: Phase) -> None:
+def test_a_phase_keeps_the_fields_of_the_memory_that_it_uses(phase: Phase) -> None:
     kept = in_phase(FULL, phase)
     for name in Memory.__struct_fields__:
         expected = FULL if phase in LIVES.get(name, Phase) else Memory()
@@ -155,4 +156,4 @@ def test_a_phase_keeps_its_own_fields_and_fields_without_a_phase(phase: Phase) -
 def test_every_group_of_fields_declares_the_phases_that_keep_it() -> None:
     assert LIVES.keys() <= set(Memory.__struct_fields__)
     outlive = {"node_uid", "is_reconciled", "lock_due", "agents", "moves_counted_at", "reboot", "held"}
-    assert set(Memory.__struct_fields__) - LIVES.keys() == outlive | {"behind", "crowd", "patience", "told"}
+    assert set(Memory.__struct_fields__) - LIVES.keys() == outlive | {"holder_check", "crowd", "patience", "reported"}

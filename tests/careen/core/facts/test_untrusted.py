@@ -30,7 +30,7 @@ from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.writing import stored_refusals
 from careen.plan.measured_durations import measured_boots
-from careen.plan.next_look import next_look
+from careen.plan.next_turn import next_turn
 from careen.plan.waiters import Waiters
 from careen.report.fleet_report import fleet_json, fleet_text
 from careen.report.why_report import NodeStory, why_json, why_text
@@ -101,6 +101,7 @@ ANNOTATIONS = [
     keys.LAST_REBOOT,
     keys.FORECAST,
     keys.MOVES,
+    keys.MOVES_IN_ZONE,
     keys.SINCE,
     keys.PHASE,
     keys.REASON,
@@ -234,12 +235,12 @@ def test_every_reader_returns_a_value_for_any_node(annotations: dict[str, str]) 
         assert instant is None or EARLIEST <= instant <= LATEST
     assert all(len(each.sentence) <= 1000 for each in stored_refusals(node))
     assert is_waived(node, NOW) in (True, False)
-    assert order.moves(node) >= 0
+    assert 0 <= order.moves_in_zone(node) <= order.moves(node)
     assert from_rfc3339(order.need_since(node)) is not None or order.need_since(node) == "9999"
     assert all(seconds > 0 for seconds in measured_boots([node], drain_seconds=60.0).of.values())
     progress = from_annotation(annotations.get(keys.PROGRESS))
     if isinstance(progress, Progress) and progress.phase in ("", *Phase):
-        assert math.isfinite(next_look(node, progress, LockContent(), a_policy(), NOW).seconds)
+        assert math.isfinite(next_turn(node, progress, LockContent(), a_policy(), NOW).seconds)
 
 
 @settings(deadline=None)
@@ -294,12 +295,12 @@ POLICIES = (
 
 
 def beside(own: NodeView, other: NodeView) -> dict[str, Any]:
-    """Return every kind of evidence from which a decision about `own` learns about `other`."""
+    """Return every kind of evidence that shows the Node `other` to an agent that decides about the node `own`."""
     return {"fleet": a_fleet(own, other), "peers": (other,), "waiters": (other,), "holders": Holders(nodes=(other,))}
 
 
 def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
-    """Return a Node that already has all marks of this phase, and its entries in the lock."""
+    """Return a Node that already has all marks of this phase, and the entries of this node in the lock."""
     progress = a_progress(
         phase, failed=Code.SETTLE_TIMEOUT if phase is Phase.FAILED else "", taint_key=keys.DEFAULT_TAINT_KEY
     )
@@ -313,7 +314,7 @@ def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
 def test_other_nodes_treat_every_unreadable_record_alike(
     phase: Phase, annotations: dict[str, str], policy: Any, has_claim: bool
 ) -> None:
-    """The Node counts as a working node, whatever its record and its other annotations contain."""
+    """Other agents count the Node as a working node, whatever its record and its other annotations contain."""
     assume(isinstance(from_annotation(annotations.get(keys.PROGRESS)), UnreadableProgress))
     own, entries = own_node(phase)
     content = held(*entries, *((an_entry("n2", "c2"),) if has_claim else ()))
@@ -362,10 +363,10 @@ def test_the_agent_decides_with_any_further_lock_entries(phase: Phase, rows: lis
     if entries and isinstance(content, LockContent) and not content.is_paused:
         assert lock.confirms(a_reading(text).content, "n1", "c1")
     if rows and phase is Phase.WAITING:
-        assert decision.phase is not Phase.CLAIMING, "a place was taken although an unreadable claim fills it"
+        assert decision.phase is not Phase.CLAIMING, "the node claims although unreadable claims fill the lock"
 
 
-def test_a_draining_node_obeys_a_hold_beside_a_poisoned_node() -> None:
+def test_a_draining_node_obeys_a_hold_beside_a_node_with_invalid_annotations() -> None:
     own, entries = own_node(Phase.DRAINING)
     own = replace(
         own, annotations={**own.annotations, keys.HOLD: "wait", keys.REFUSALS: POISON[22], keys.LAST_REBOOT: POISON[24]}

@@ -49,7 +49,7 @@ def refused(*rules: BlockingPods, node: Any = None, when: When = When.READY, **c
             (pod("n3", "backup"),),
             "n1",
             "shop/p on n3 matches app=backup (backup); it forbids the reboot of every node of the cluster",
-            id="the whole cluster, on whichever node the pod runs",
+            id="a pod on any node blocks the whole cluster",
         ),
         pytest.param(
             (pod("", "backup"),),
@@ -69,12 +69,12 @@ def refused(*rules: BlockingPods, node: Any = None, when: When = When.READY, **c
             None,
             id="a pod in another group",
         ),
-        pytest.param((pod("n1", "db"),), "n4", None, id="a node without the label is in no group"),
+        pytest.param((pod("n1", "db"),), "n4", None, id="a node without the group's label"),
         pytest.param(
             (pod("n4", "db"),),
             "n4",
             f"shop/p on n4 matches app=db (db); it forbids the reboot of every node without {POOL}",
-            id="a node without the label is blocked by its own pod",
+            id="a pod on a node without the group's label",
         ),
     ],
 )
@@ -88,7 +88,7 @@ def test_a_pod_blocks_the_reboots_of_the_nodes_in_its_scope(
 
 
 @pytest.mark.parametrize(("rule", "of_cluster", "longest"), [(BACKUP, True, 0), (DB, False, 7200)])
-def test_a_refusal_states_its_scope_and_its_longest_time(rule: BlockingPods, of_cluster: bool, longest: float) -> None:
+def test_a_refusal_states_its_scope_and_its_time_limit(rule: BlockingPods, of_cluster: bool, longest: float) -> None:
     found = refused(rule, blockers=(pod("n2", rule.name),))
     assert found is not None
     assert (found.code, found.is_of_cluster, found.longest_seconds) == (Code.BLOCKING_POD, of_cluster, longest)
@@ -104,7 +104,7 @@ def test_an_unknown_list_of_blocking_pods_refuses_if_a_setting_needs_it(blockers
 
 
 @pytest.mark.parametrize("fleet", [NOT_ASKED, Unknown("503")])
-def test_an_unknown_fleet_refuses_a_node_whose_group_may_have_a_blocking_pod(fleet: Any) -> None:
+def test_an_unknown_list_of_nodes_refuses_nodes_with_the_groups_label(fleet: Any) -> None:
     found = refused(DB, blockers=(pod("n3", "db"),), fleet=fleet)
     assert found is not None
     assert found.code is Code.FLEET_UNKNOWN

@@ -39,47 +39,47 @@ def answer(
         pytest.param(
             a_marked_node(a_progress(Phase.DRAINING), name="n2"),
             Code.NODES_DOWN,
-            id="at work under a claim that this lock does not list",
+            id="draining under a claim that the lock does not list",
         ),
         pytest.param(
             a_marked_node(a_progress(Phase.SETTLING), name="n2"),
             Code.NODES_DOWN,
-            id="settling under a claim that this lock does not list",
+            id="settling under a claim that the lock does not list",
         ),
-        pytest.param(a_marked_node(a_progress(Phase.FAILED), name="n2"), Code.NODES_DOWN, id="halted, with its claim"),
+        pytest.param(
+            a_marked_node(a_progress(Phase.FAILED), name="n2"), Code.NODES_DOWN, id="failed, and keeps its claim"
+        ),
         pytest.param(
             a_marked_node(a_progress(Phase.FAILED, is_giving_back=True), name="n2"),
             None,
-            id="undone, its claim about to be removed",
+            id="failed, and its drain was undone",
         ),
         pytest.param(a_marked_node(a_progress(Phase.WAITING), name="n2"), None, id="waiting"),
-        pytest.param(
-            a_marked_node(a_progress(Phase.CLAIMING), name="n2"), None, id="taking a claim that it does not have yet"
-        ),
+        pytest.param(a_marked_node(a_progress(Phase.CLAIMING), name="n2"), None, id="taking a claim"),
         pytest.param(
             a_node("n2", annotations={keys.PROGRESS: "?"}),
             None,
-            id="its record cannot be read, and no label says that it works",
+            id="an unreadable record and no label",
         ),
         pytest.param(
             a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "required"}),
             None,
-            id="its record cannot be read, its label says that it waits",
+            id="an unreadable record and the label required",
         ),
         pytest.param(
             a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "in-progress"}),
             Code.NODES_DOWN,
-            id="its record cannot be read, its label says that it works",
+            id="an unreadable record and the label in-progress",
         ),
         pytest.param(
             a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "failed"}),
             Code.NODES_DOWN,
-            id="its record cannot be read, its label says that it failed",
+            id="an unreadable record and the label failed",
         ),
         pytest.param(
             a_node("n2", labels={keys.REBOOT_LABEL: "in-progress"}),
             Code.NODES_DOWN,
-            id="its record was removed, its label says that it works",
+            id="a removed record and the label in-progress",
         ),
     ],
 )
@@ -153,18 +153,18 @@ IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
 @pytest.mark.parametrize(
     ("others", "content", "expected"),
     [
-        pytest.param([a_node("n2", labels=IN_B)], None, None, id="no node works"),
+        pytest.param([a_node("n2", labels=IN_B)], None, None, id="careen works on no node"),
         pytest.param(
             [a_marked_node(a_progress(Phase.DRAINING), name="n2", labels=IN_A)],
             None,
             None,
-            id="a node of the own zone works",
+            id="careen works on another node of the same zone",
         ),
         pytest.param(
             [a_marked_node(a_progress(Phase.DRAINING), name="n2", labels=IN_B)],
             None,
             Code.ZONE_AT_WORK,
-            id="another zone works, under a claim that this lock does not list",
+            id="careen works on another zone under a claim that the lock lacks",
         ),
         pytest.param(
             [a_node("n2", labels=IN_B)],
@@ -176,17 +176,15 @@ IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
             [a_node("n2", labels=IN_A)],
             held(an_entry("n2", zone=None, limit=5)),
             None,
-            id="an entry of an older release, its Node in the own zone",
+            id="a claim without a zone, of a Node in the same zone",
         ),
         pytest.param(
             [], held(an_entry("gone", zone=None, limit=5)), Code.ZONE_AT_WORK, id="a holder in an unknown zone"
         ),
-        pytest.param(
-            [a_node("n2", labels=IN_B, ready=False)], None, None, id="a node of another zone is down for another reason"
-        ),
+        pytest.param([a_node("n2", labels=IN_B, ready=False)], None, None, id="a node of another zone is not ready"),
     ],
 )
-def test_order_zone_starts_no_node_while_another_zone_works(
+def test_order_zone_starts_no_node_while_careen_works_on_another_zone(
     others: list[NodeView], content: LockContent | None, expected: Code | None
 ) -> None:
     own = a_node("n1", labels=IN_A)
@@ -242,7 +240,7 @@ def test_an_unknown_list_of_nodes_refuses_the_reboot(fleet: Any) -> None:
     assert refused.code is Code.FLEET_UNKNOWN
 
 
-def test_the_refusal_says_of_each_down_node_why_it_is_down() -> None:
+def test_the_refusal_explains_why_each_node_is_down() -> None:
     situation = a_situation(
         OWN, a_policy(), fleet=a_fleet(OWN, a_node("n2", ready=False), a_node("n3", unschedulable=True))
     )
@@ -261,13 +259,17 @@ RACK = "example.com/rack"
 @pytest.mark.parametrize(
     ("percent", "members", "down", "expected"),
     [
-        pytest.param(25, 8, 1, None, id="a second node of eight"),
+        pytest.param(25, 8, 1, None, id="two of eight nodes may be down"),
         pytest.param(
-            25, 8, 2, "the budget topology:example.com/rack=r1 allows 2 (25% of 8)", id="a third node of eight"
+            25,
+            8,
+            2,
+            "the budget topology:example.com/rack=r1 allows 2 (25% of 8)",
+            id="three of eight nodes may not be down",
         ),
-        pytest.param(25, 7, 1, "allows 1 (25% of 7)", id="rounded down"),
-        pytest.param(1, 3, 0, None, id="at least one may be down"),
-        pytest.param(1, 3, 1, "allows 1 (1% of 3)", id="at most one may be down"),
+        pytest.param(25, 7, 1, "allows 1 (25% of 7)", id="a quarter of seven is rounded down"),
+        pytest.param(1, 3, 0, None, id="one percent still allows one node"),
+        pytest.param(1, 3, 1, "allows 1 (1% of 3)", id="one percent allows no second node"),
         pytest.param(100, 3, 2, None, id="all of them"),
     ],
 )

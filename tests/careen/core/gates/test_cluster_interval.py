@@ -28,17 +28,17 @@ def ago(seconds: float) -> str:
     ("node", "released_at", "sentence"),
     [
         pytest.param(a_node(), "", None, id="no node has rebooted"),
-        pytest.param(a_node(), ago(3600), None, id="it has just ended"),
+        pytest.param(a_node(), ago(3600), None, id="the interval has just ended"),
         pytest.param(
             a_node(),
             ago(3599),
             "the last reboot in the cluster ended at 2026-03-04T11:00:01Z; the next may start at 2026-03-04T12:00:01Z",
-            id="a second remains",
+            id="the interval ends in a second",
         ),
         pytest.param(a_node(), ago(-200), "the last reboot in the cluster ended", id="the clocks differ"),
-        pytest.param(a_node(), ago(-400), None, id="an instant too far in the future refuses no node"),
+        pytest.param(a_node(), ago(-400), None, id="a reboot in the far future is ignored"),
         pytest.param(a_node(), "tomorrow", None, id="not an instant"),
-        pytest.param(WANTED, ago(60), None, id="a person requests the reboot now"),
+        pytest.param(WANTED, ago(60), None, id="a person waives the interval with reboot-now"),
     ],
 )
 def test_a_node_waits_until_the_interval_is_over(node: NodeView, released_at: str, sentence: str | None) -> None:

@@ -25,18 +25,18 @@ NOW_PLEASE = {"annotations": {keys.REBOOT_NOW: "until=2026-03-04T18:00:00Z"}}
 @pytest.mark.parametrize(
     ("node", "policy", "is_refused"),
     [
-        pytest.param(CORDONED, LEFT_ALONE, True, id="another owner's"),
-        pytest.param({"unschedulable": True}, LEFT_ALONE, True, id="of an unknown owner"),
+        pytest.param(CORDONED, LEFT_ALONE, True, id="another client's cordon"),
+        pytest.param({"unschedulable": True}, LEFT_ALONE, True, id="a cordon of an unknown client"),
         pytest.param(
             {"unschedulable": True, "cordoned_by": ("careen-agent", "argo")},
             LEFT_ALONE,
             True,
-            id="another owner's beside careen's",
+            id="a cordon of careen and another client",
         ),
         pytest.param({"unschedulable": True, "cordoned_by": ("careen-agent",)}, LEFT_ALONE, False, id="careen's"),
         pytest.param({}, LEFT_ALONE, False, id="none"),
-        pytest.param({**CORDONED, **NOW_PLEASE}, LEFT_ALONE, False, id="a person requests the reboot of this node now"),
-        pytest.param(CORDONED, a_policy(), False, id="by default the node is rebooted and stays cordoned"),
+        pytest.param({**CORDONED, **NOW_PLEASE}, LEFT_ALONE, False, id="a person waives the refusal with reboot-now"),
+        pytest.param(CORDONED, a_policy(), False, id="the default setting allows cordoned nodes"),
     ],
 )
 def test_a_foreign_cordon_refuses_a_reboot_only_if_a_setting_says_so(
@@ -64,9 +64,9 @@ def test_the_refusal_shows_who_cordoned_the_node() -> None:
     ],
     ids=[
         "careen's record",
-        "a phase under a claim without a claim",
-        "a claim without its boot",
-        "a record without a cordon",
+        "the phase Draining without a claim",
+        "a claim without a boot id",
+        "a record that names no cordon",
     ],
 )
 def test_an_inconsistent_record_does_not_prove_careens_cordon(record: Any, is_foreign: bool) -> None:
@@ -82,22 +82,20 @@ OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordone
         pytest.param(
             a_node("n2", unschedulable=True), True, "is cordoned by somebody, not by careen", id="a foreign cordon"
         ),
-        pytest.param(a_node("n2", unschedulable=True), False, "", id="a foreign cordon that does not count"),
+        pytest.param(a_node("n2", unschedulable=True), False, "", id="a foreign cordon with --count-cordoned=false"),
         pytest.param(
             a_node("n2", unschedulable=True, ready=False),
             False,
             "is not ready",
-            id="a cordoned node that is not ready always counts",
+            id="a cordoned node that is not ready",
         ),
-        pytest.param(
-            a_node("n2", ready=False), False, "is not ready", id="a node that is not ready and not cordoned counts too"
-        ),
-        pytest.param(OURS, False, "is still cordoned by careen", id="careen's own cordon counts too"),
+        pytest.param(a_node("n2", ready=False), False, "is not ready", id="an uncordoned node that is not ready"),
+        pytest.param(OURS, False, "is still cordoned by careen", id="a cordon of careen always counts"),
         pytest.param(
             a_marked_node(a_progress(Phase.DRAINING), name="n2"),
             False,
             "works under a claim",
-            id="a node at work counts too",
+            id="a draining node always counts",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The gate for annotations careen.dev/gate.NAME. With such an annotation, another program refuses the reboot of one
+"""The gate for annotations `careen.dev/gate.NAME`. By such an annotation, another program refuses the reboot of one
 node or of every node."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_a_refusal_by_many_annotations_shows_all_names_and_some_reasons() -> Non
 
 
 @given(st.dictionaries(st.text(max_size=8).map(lambda text: f"careen.dev/gate.{text}"), st.text(max_size=300)))
-def test_a_gate_annotation_with_any_value_refuses_with_a_message_of_one_line(annotations: dict[str, str]) -> None:
+def test_the_refusal_by_a_gate_annotation_is_always_one_line(annotations: dict[str, str]) -> None:
     found = sentence(annotations)
     assert (found is None) is (not annotations)
     assert "\n" not in (found or "")

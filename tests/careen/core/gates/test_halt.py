@@ -20,8 +20,8 @@ FAILED = an_entry("n3", failed="never-ready", limit=3)
         pytest.param(LockContent(), None, id="free"),
         pytest.param(held(an_entry("n3")), None, id="held"),
         pytest.param(held(FAILED), Code.HALTED, id="failed"),
-        pytest.param(held(an_entry("n1", failed="never-ready")), None, id="it is the node's own failure"),
-        pytest.param("garbage", None, id="the gate `hold` refuses for that"),
+        pytest.param(held(an_entry("n1", failed="never-ready")), None, id="the node itself has failed"),
+        pytest.param("garbage", None, id="an unreadable lock, which the gate `hold` refuses"),
     ],
 )
 def test_the_failure_of_another_node_refuses_the_reboot(content: LockContent | str, expected: Code | None) -> None:

@@ -1,4 +1,4 @@
-"""The gate for health queries. A query refuses unless it returns a fresh sample that meets its condition."""
+"""The gate for health queries. A query refuses the reboot unless it returns a fresh sample that meets its condition."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ Answers = Mapping[str, tuple[Sample, ...] | Unknown]
             (LOAD, CEPH),
             {"ceph": (a_sample(1),), "load": (a_sample(0.95),)},
             "load is 0.95",
-            id="the first query fails",
+            id="two queries fail: the first is shown",
         ),
         pytest.param((CEPH,), {"ceph": ()}, "ceph: no sample", id="a missing series"),
-        pytest.param((CEPH,), {}, "ceph: not asked in this turn", id="the answer is for another query"),
+        pytest.param((CEPH,), {}, "ceph: not asked in this turn", id="no answer for this query"),
         pytest.param((CEPH,), {"ceph": Unknown("it is down")}, "ceph: it is down", id="Prometheus reports an error"),
         pytest.param((CEPH,), Unknown("no server"), "no server", id="no Prometheus is configured"),
         pytest.param((CEPH,), NOT_ASKED, "not asked in this turn", id="no query was sent"),
@@ -61,14 +61,14 @@ Answers = Mapping[str, tuple[Sample, ...] | Unknown]
         pytest.param((CEPH,), {"ceph": (a_sample(age=math.inf),)}, "older than 2m", id="a sample without a timestamp"),
         pytest.param((CEPH,), {"ceph": (a_sample(age=math.nan),)}, "older than 2m", id="an invalid timestamp"),
         pytest.param((CEPH,), {"ceph": (a_sample(math.nan),)}, "no number", id="not a number"),
-        pytest.param((LOAD,), {"load": (a_sample(-math.inf),)}, None, id="minus infinity is less than any threshold"),
+        pytest.param((LOAD,), {"load": (a_sample(-math.inf),)}, None, id="a sample of minus infinity"),
         pytest.param((CEPH,), {"ceph": (a_sample(off=-181),)}, "the answer is old", id="an answer from a cache"),
         pytest.param((CEPH,), {"ceph": (a_sample(off=181),)}, "the answer is old", id="clocks that differ"),
         pytest.param(
             (CEPH,),
             {"ceph": (a_sample(1), a_sample(age=500))},
             "older than 2m",
-            id="an unknown result comes before a failed condition",
+            id="a stale sample outweighs a failed condition",
         ),
         pytest.param((), NOT_ASKED, None, id="no queries"),
     ],

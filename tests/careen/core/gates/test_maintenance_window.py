@@ -1,4 +1,5 @@
-"""The gate for maintenance windows. The tests show which windows apply to a node, and which requests waive them."""
+"""The gate for maintenance windows. The tests show which windows apply to a node, and when a person's request waives
+them."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ LUNCH = NamedWindow(name="lunch", opens=Window(start=time(12), end=time(13)), no
             Window(),
             at(6, "21:00"),
             "outside the maintenance window batch (fri 22:00–04:00 UTC)",
-            id="its own window is closed, whatever the flags say",
+            id="its own window is closed, the flags' window is open",
         ),
         pytest.param({"pool": "batch", "tier": "a"}, Window(), at(4, "12:30"), None, id="one of two windows is open"),
         pytest.param(
@@ -95,22 +96,22 @@ LUNCH = NamedWindow(name="lunch", opens=Window(start=time(12), end=time(13)), no
             OFFICE,
             at(4, "13:30"),
             "outside the maintenance windows batch (fri 22:00–04:00 UTC); lunch (every day 12:00–13:00 UTC)",
-            id="both windows are closed",
+            id="two windows select the node, and both are closed",
         ),
         pytest.param(
             {},
             Window(),
             at(6, "22:00"),
             "no window of --windows selects this node, and --reboot-days, --start-time and --end-time set none",
-            id="no window selects it: it never reboots",
+            id="no window selects the node",
         ),
-        pytest.param({}, OFFICE, at(6, "12:00"), None, id="no window selects it: the flags' window is open"),
+        pytest.param({}, OFFICE, at(6, "12:00"), None, id="no window selects the node, the flags' window is open"),
         pytest.param(
             {},
             OFFICE,
             at(6, "22:00"),
             "outside the maintenance window mon,tue,wed,thu,fri 09:00–17:00 UTC",
-            id="no window selects it: the flags' window is closed",
+            id="no window selects the node, the flags' window is closed",
         ),
     ],
 )

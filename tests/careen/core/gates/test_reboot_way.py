@@ -1,4 +1,4 @@
-"""The self-test gate. It refuses if the host's reboot would certainly fail."""
+"""The gate that refuses a drain if the agent's self-test shows that the host's reboot would certainly fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.careen.core.builders import a_policy, a_progress, a_situation, decide
 
 BROKEN = SelfTest(obstacle="the host has no program /sbin/reboot")
 UNTAINTED = a_policy(taint_key=None)
-LOSSY = SelfTest(warning="the kubelet does not hear of the shutdown")
+LOSSY = SelfTest(warning="the kubelet gets no notice of the shutdown")
 
 
 @pytest.mark.parametrize(

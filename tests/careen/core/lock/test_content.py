@@ -1,5 +1,5 @@
-"""The content of the lock. careen reads both forms of kured's lock, and kured in both forms reads a claim of careen as
-a held lock. The number of claims never exceeds the limit."""
+"""The content of the lock. careen reads both forms of kured's lock, and both forms of kured read a claim of careen as a
+held lock. The number of claims never exceeds the limit."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_claim_of_an_older_release_has_an_unknown_zone() -> None:
     ("node", "names", "abreast"),
     [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
 )
-def test_a_node_that_leaves_the_line_reduces_how_many_may_start_together(
+def test_a_node_that_leaves_the_line_lowers_the_number_that_may_start(
     node: str, names: tuple[str, ...], abreast: int
 ) -> None:
     line = Line().naming(("n1", "n2", "n3"), at="t", waiting=3, abreast=2)
@@ -373,8 +373,8 @@ def test_a_failure_marks_only_the_failed_claim() -> None:
 
 
 def test_the_lock_records_the_smallest_limit_and_the_limit_of_each_claim() -> None:
-    """kured must not read a limit that is larger than the limit of an older claim. After the release of the older
-    claim, the limit of the new claim applies."""
+    """kured must not read a limit that is larger than the limit of an older claim. After the older claim is released,
+    the limit of the newer claim applies."""
     added = lock.add(held(an_entry("n2", "c2", limit=3)), an_entry("n1"), 5)
     assert added is not None
     assert (added.max_owners, added.entries[-1].limit) == (3, 5)
@@ -410,8 +410,8 @@ UNREADABLE = {
     "nothing": {},
     "no name": {"id": "c2"},
     "an empty name": {"nodeID": ""},
-    "a name that is a number": {"nodeID": 7},
-    "a name that is a path": {"nodeID": "../pods"},
+    "a number as the node's name": {"nodeID": 7},
+    "a path as the node's name": {"nodeID": "../pods"},
     "two dots": {"nodeID": ".."},
     "a long name": {"nodeID": "n" * 300},
 }
@@ -425,14 +425,14 @@ IN_PARTS = {
     "created": {"created": 5},
     "zone": {"zone": 1},
     "limit": {"limit": "2"},
-    "a limit of 400 digits": {"limit": 10**400},
-    "a truth for a limit": {"limit": True},
+    "a number of 400 digits as the limit": {"limit": 10**400},
+    "a boolean as the limit": {"limit": True},
     "failed": {"failed": {}},
 }
 
 
 def beside(row: Any) -> str:
-    """Return the text of a lock with one readable entry and this entry, and a limit of three."""
+    """Return the text of a lock with a limit of three and two entries: a readable entry, and the given one."""
     return json.dumps({"nodeID": "n1", "maxOwners": 3, "locks": [{"nodeID": "n1", "id": "c1", "limit": 3}, row]})
 
 
@@ -493,7 +493,7 @@ def test_the_holder_repairs_its_own_unreadable_entry() -> None:
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
 def test_a_deeply_nested_entry_is_written_back_or_makes_the_lock_garbage(opening: str, closing: str) -> None:
-    """Near the limit of the interpreter's stack, Python can decode a value that it cannot encode."""
+    """Near the limit of the interpreter's stack, Python can parse a JSON value that it cannot write again."""
     for depth in range(1, 1100):
         content = lock.parse(f'{{"nodeID":"","locks":[{opening * depth}1{closing * depth}]}}')
         assert isinstance(content, Garbage) or lock.parse(lock.render(content)) == content

@@ -1,5 +1,5 @@
-"""Ghosts. careen removes a claim only if a consistent read of its Node proves that the claim has no holder. Elapsed
-time proves nothing, and a node that does not respond proves nothing."""
+"""Ghosts: claims in the lock whose node no longer uses them. careen removes such a claim only if a consistent read of
+its Node proves that the claim has no holder. Neither elapsed time nor a node that does not respond is a proof."""
 
 from __future__ import annotations
 
@@ -44,22 +44,20 @@ def proven(entry: Entry, node: NodeView | None, since: dict[str, float] | None =
 @pytest.mark.parametrize(
     ("entry", "node", "expected"),
     [
-        pytest.param(an_entry(), FREE, True, id="its Node carries no claim"),
-        pytest.param(an_entry(claim="older"), HOLDING, True, id="its Node carries another claim"),
-        pytest.param(an_entry(), HOLDING, False, id="its Node carries this claim"),
-        pytest.param(an_entry(), UNREADABLE, False, id="its Node's record cannot be read"),
+        pytest.param(an_entry(), FREE, True, id="the Node has no claim"),
+        pytest.param(an_entry(claim="older"), HOLDING, True, id="the Node has another claim"),
+        pytest.param(an_entry(), HOLDING, False, id="the Node has this claim"),
+        pytest.param(an_entry(), UNREADABLE, False, id="the Node's record cannot be read"),
+        pytest.param(an_entry(), ELSEWHERE, False, id="the Node's record has an unknown phase"),
+        pytest.param(an_entry(), HALF, False, id="the Node's record contradicts itself"),
+        pytest.param(an_entry(), CORDONED, False, id="the Node has careen's cordon but no record"),
+        pytest.param(an_entry(), a_node(unschedulable=True), False, id="the Node has a cordon of an unknown client"),
         pytest.param(
-            an_entry(), ELSEWHERE, False, id="its Node's record names a phase that this release does not know"
+            an_entry(), a_node(unschedulable=True, cordoned_by=("kubectl",)), True, id="the Node has a person's cordon"
         ),
-        pytest.param(an_entry(), HALF, False, id="its Node's record contradicts itself"),
-        pytest.param(an_entry(), CORDONED, False, id="its Node has careen's cordon but no record"),
-        pytest.param(an_entry(), a_node(unschedulable=True), False, id="its Node has a cordon of an unknown owner"),
-        pytest.param(
-            an_entry(), a_node(unschedulable=True, cordoned_by=("kubectl",)), True, id="its Node has a person's cordon"
-        ),
-        pytest.param(an_entry(), RECREATED, False, id="its Node was recreated just now"),
-        pytest.param(an_entry(), None, False, id="its Node was deleted just now"),
-        pytest.param(an_entry(claim=""), FREE, False, id="kured's entry, which leaves no record on the Node"),
+        pytest.param(an_entry(), RECREATED, False, id="the Node was recreated just now"),
+        pytest.param(an_entry(), None, False, id="the Node was deleted just now"),
+        pytest.param(an_entry(claim=""), FREE, False, id="a claim of kured, which writes no record"),
     ],
 )
 def test_one_read_of_the_node_may_prove_a_ghost(entry: Entry, node: NodeView | None, expected: bool) -> None:
@@ -77,10 +75,10 @@ def test_a_missing_or_recreated_node_proves_a_ghost_after_the_reboot_deadline(
 @pytest.mark.parametrize(
     ("entry", "node"),
     [
-        pytest.param(an_entry(), RESTORED, id="the Node was recreated from a copy, with the claim in its record"),
-        pytest.param(an_entry(claim="", uid=""), FREE, id="kured's entry"),
-        pytest.param(an_entry(claim=""), OTHER_CLAIM, id="kured's entry, on a Node with a claim of careen"),
-        pytest.param(IN_PARTS, FREE, id="an entry that is only partly readable"),
+        pytest.param(an_entry(), RESTORED, id="a Node recreated from a copy that has the claim"),
+        pytest.param(an_entry(claim="", uid=""), FREE, id="a claim of kured"),
+        pytest.param(an_entry(claim=""), OTHER_CLAIM, id="a claim of kured, on a Node with a claim of careen"),
+        pytest.param(IN_PARTS, FREE, id="a partly readable claim"),
     ],
 )
 def test_kureds_entries_and_copied_nodes_never_prove_a_ghost(entry: Entry, node: NodeView) -> None:
@@ -93,7 +91,8 @@ def test_a_claim_whose_node_was_never_read_is_no_ghost() -> None:
 
 
 def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
-    """Return the ghost watch of a new process. The claim belongs to a deleted Node and has this overdue mark."""
+    """Return the proven and the suspected ghosts (claims without a holder) that a new agent process finds in a lock.
+    The lock has one claim, which belongs to a deleted Node and is marked as overdue by `mark`."""
     content = held(an_entry("n2", "c2", created="2026-03-04T11:00:00Z", overdue=mark))
     situation = a_situation(policy=a_policy(reboot_deadline_seconds=900.0, **policy), lock=content)
     return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))
@@ -118,7 +117,7 @@ def test_the_watch_over_a_missing_node_ends_when_the_node_reappears() -> None:
     assert watch.since == {}
 
 
-def test_only_the_claim_of_a_node_that_was_read_can_be_a_ghost() -> None:
+def test_an_unread_node_does_not_prove_a_ghost() -> None:
     watch = ghosts.watch(
         held(an_entry(), an_entry("n2", "c2")), Holders(nodes=(FREE,)), {}, uptime=1.0, deadline_seconds=900
     )

@@ -32,7 +32,7 @@ def a_waiter(name: str, since: str = "12:00", zone: str = "a", label: str = "rea
 
 
 def next_names(waiters: Sequence[NodeView], content: LockContent, policy: Policy, **more: Any) -> tuple[str, ...]:
-    return order.hand_on(content, waiters, policy, at="12:00", **more).line.names
+    return order.name_next(content, waiters, policy, at="12:00", **more).line.names
 
 
 CONTROL_PLANE = {keys.CONTROL_PLANE: ""}
@@ -44,11 +44,12 @@ def test_nodes_are_ordered_by_the_age_of_their_need_and_then_by_name() -> None:
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n3")
 
 
-def with_pods(waiter: NodeView, moves: int) -> NodeView:
-    return replace(waiter, annotations={**waiter.annotations, keys.MOVES: str(moves)})
+def with_pods(waiter: NodeView, moves: int, in_zone: int = 0) -> NodeView:
+    counted = {keys.MOVES: str(moves), keys.MOVES_IN_ZONE: str(in_zone)}
+    return replace(waiter, annotations={**waiter.annotations, **counted})
 
 
-def test_the_node_with_the_fewest_pods_comes_first_among_needs_of_one_hour() -> None:
+def test_the_fewest_pods_decide_between_needs_of_the_same_hour() -> None:
     waiters = [
         with_pods(a_waiter("n1", "09:00"), 7),
         with_pods(a_waiter("n2", "09:59"), 6),
@@ -72,6 +73,138 @@ def test_zones_are_ordered_by_the_pod_count_of_their_first_worker() -> None:
     assert next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "a2", "b2", "b1", "c1", "c0")
 
 
+THREE_ZONES = [
+    with_pods(a_waiter("a1", zone="a"), 6, 1),
+    with_pods(a_waiter("a2", zone="a"), 4, 3),
+    with_pods(a_waiter("b1", zone="b"), 7, 5),
+    with_pods(a_waiter("b2", zone="b"), 5, 4),
+    with_pods(a_waiter("c1", zone="c"), 8, 2),
+    with_pods(a_waiter("c2", zone="c"), 4, 3),
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "zone", "names"),
+    [
+        pytest.param(
+            FREE,
+            None,
+            ("b2", "b1", "a1", "a2", "c1", "c2"),
+            id="a roll-out begins: 5 pods, less the 4 that would move twice later, are the fewest",
+        ),
+        pytest.param(
+            FREE,
+            "a",
+            ("a2", "a1", "c1", "c2", "b2", "b1"),
+            id="a zone has begun: the pods that must stay in the others",
+        ),
+        pytest.param(FREE, "d", ("a1", "a2", "c1", "c2", "b2", "b1"), id="a zone is done: the pods that must stay"),
+    ],
+)
+@pytest.mark.parametrize("by", [Order.OLDEST, Order.ZONE])
+def test_pods_that_must_stay_in_their_zone_choose_the_first_node_of_each_later_zone(
+    content: LockContent, zone: str | None, names: tuple[str, ...], by: Order
+) -> None:
+    assert next_names(THREE_ZONES, content, a_policy(order=by), zone=zone) == names
+
+
+@pytest.mark.parametrize(
+    ("zone", "names"),
+    [
+        pytest.param("d", ("a1", "a2", "c1", "c2", "b2", "b1"), id="no node of the holder's zone waits"),
+        pytest.param("b", ("b2", "b1", "a1", "a2", "c1", "c2"), id="the holder's zone comes first"),
+        pytest.param(None, ("a1", "a2", "c1", "c2", "b2", "b1"), id="the holder's zone is unknown"),
+    ],
+)
+def test_a_line_that_is_filled_beside_a_holder_begins_no_roll_out(zone: str | None, names: tuple[str, ...]) -> None:
+    assert next_names(THREE_ZONES, held(an_entry("d0", zone=zone)), a_policy()) == names
+
+
+@pytest.mark.parametrize("by", [Order.OLDEST, Order.ZONE])
+def test_the_zone_of_the_first_named_node_is_continued_if_no_node_holds_a_claim(by: Order) -> None:
+    names = next_names(THREE_ZONES, LockContent(line=Line(names=("c1",))), a_policy(order=by))
+    assert names == ("c1", "c2", "a1", "a2", "b2", "b1")
+
+
+ZONE_B = [with_pods(a_waiter("b1", zone="b"), 9, 0), with_pods(a_waiter("b2", zone="b"), 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("other", "passed"),
+    [
+        pytest.param(a_waiter("a1", "07:00", "a", label="required"), (), id="refused, and older"),
+        pytest.param(with_pods(a_waiter("a1", zone="a", label="required"), 0), (), id="refused, and without pods"),
+        pytest.param(replace(a_waiter("a1", "07:00", "a"), ready=False), (), id="not ready, and older"),
+        pytest.param(with_pods(a_waiter("a1", zone="a"), 0), ("a1",), id="passed over, and without pods"),
+    ],
+)
+@pytest.mark.parametrize("by", [Order.OLDEST, Order.ZONE])
+def test_a_roll_out_begins_in_a_zone_with_a_node_that_can_begin(
+    other: NodeView, passed: tuple[str, ...], by: Order
+) -> None:
+    content = LockContent(line=Line(passed=passed))
+    names = next_names([other, *ZONE_B], content, a_policy(order=by))
+    assert names[:2] == ("b2", "b1")
+
+
+def test_the_fewest_pods_come_first_even_if_no_node_can_begin() -> None:
+    unready = [replace(node, ready=False) for node in ZONE_B]
+    assert next_names(unready, FREE, a_policy()) == ("b2", "b1")
+
+
+def test_an_older_hour_matters_more_than_pods_that_must_stay() -> None:
+    waiters = [
+        with_pods(a_waiter("a1", "09:00", "a"), 9, 9),
+        with_pods(a_waiter("b1", "10:00", "b"), 1),
+        with_pods(a_waiter("c1", "10:00", "c"), 9, 9),
+        with_pods(a_waiter("c2", "09:00", "c"), 9, 8),
+    ]
+    assert next_names(waiters, FREE, a_policy()) == ("a1", "c2", "c1", "b1")
+    assert next_names(waiters, FREE, a_policy(), zone="d") == ("c2", "c1", "a1", "b1")
+
+
+counts = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: (max(pair), min(pair)))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), counts), min_size=1, max_size=12))
+def test_no_order_zone_by_zone_moves_fewer_pods_twice(nodes: list[tuple[str, tuple[int, int]]]) -> None:
+    """The pods of the first node move twice, and of the first node of each later zone those that must stay there."""
+    waiters = {f"n{n:02}": with_pods(a_waiter(f"n{n:02}", zone=zone), *pods) for n, (zone, pods) in enumerate(nodes)}
+    names = next_names([*waiters.values()], FREE, a_policy())
+    firsts: dict[str, NodeView] = {}
+    for name in names:
+        firsts.setdefault(waiters[name].zone, waiters[name])
+    least_in = {
+        zone: min(order.moves_in_zone(node) for node in waiters.values() if node.zone == zone) for zone in firsts
+    }
+    least = min(order.moves(node) + sum(least_in.values()) - least_in[node.zone] for node in waiters.values())
+    first, *later = firsts.values()
+    assert order.moves(first) + sum(map(order.moves_in_zone, later)) == least
+
+
+@pytest.mark.parametrize(
+    ("moves", "in_zone", "expected"),
+    [
+        pytest.param("5", "3", 3, id="both"),
+        pytest.param("5", "", 0, id="none"),
+        pytest.param("5", "-1", 0, id="nonsense"),
+        pytest.param("5", "9" * 5000, 0, id="nonsense of many digits"),
+        pytest.param("5", "6", 5, id="more than all pods"),
+        pytest.param("", "3", 10**9, id="no number of pods: after all others"),
+    ],
+)
+def test_the_pods_that_must_stay_are_read_from_an_annotation_that_anyone_may_write(
+    moves: str, in_zone: str, expected: int
+) -> None:
+    node = a_node("n1", annotations={keys.MOVES: moves, keys.MOVES_IN_ZONE: in_zone})
+    assert order.moves_in_zone(node) == expected
+
+
+def test_a_zone_of_which_no_node_was_counted_begins_no_roll_out() -> None:
+    waiters = [a_waiter("a1", zone="a"), with_pods(a_waiter("b1", zone="b"), 9, 1)]
+    assert next_names(waiters, FREE, a_policy()) == ("b1", "a1")
+
+
 @pytest.mark.parametrize("nonsense", ["-1", "1e3", "٣٤x", "9" * 5000, ""])
 def test_an_invalid_pod_count_puts_the_node_last(nonsense: str) -> None:
     waiter = a_waiter("n1")
@@ -88,7 +221,7 @@ def test_an_invalid_pod_count_puts_the_node_last(nonsense: str) -> None:
         pytest.param(None, order.GATHER_SECONDS, id="the number of agents is unknown"),
         pytest.param(1, 0.0, id="no other agent exists"),
         pytest.param(2, order.GATHER_SECONDS, id="a fleet"),
-        pytest.param(501, order.GATHER_SECONDS + 60.0, id="a fleet whose taints are spread over a minute"),
+        pytest.param(501, order.GATHER_SECONDS + 60.0, id="a fleet that spreads its taints over a minute"),
     ],
 )
 def test_the_first_claim_waits_until_other_nodes_can_be_ready(agents: int | None, seconds: float) -> None:
@@ -188,30 +321,30 @@ TWO_ZONES = [
 @pytest.mark.parametrize(
     ("content", "zone", "names", "abreast"),
     [
-        pytest.param(FREE, None, ("a2", "a1", "b1", "b2"), 2, id="no node works: the zone with the oldest need"),
         pytest.param(
-            FREE, "b", ("b1", "b2", "a2", "a1"), 2, id="the zone of the node that releases its claim comes first"
+            FREE, None, ("a2", "a1", "b1", "b2"), 2, id="without holders, the zone of the oldest need comes first"
         ),
+        pytest.param(FREE, "b", ("b1", "b2", "a2", "a1"), 2, id="the zone of the releasing node comes first"),
         pytest.param(
             held(an_entry("b0", zone="b", limit=3)),
             "a",
             ("b1", "b2", "a2", "a1"),
             2,
-            id="the holders' zone, whichever node writes",
+            id="the holder's zone outweighs the writing node's zone",
         ),
         pytest.param(
             held(an_entry("b0", zone="b", limit=3), line=Line(names=("a1",))),
             None,
             ("b1", "b2", "a1", "a2"),
             2,
-            id="the holders' zone comes before a position in the line",
+            id="the holder's zone outweighs the order of the line",
         ),
         pytest.param(
             LockContent(line=Line(names=("b2", "a1"))),
             None,
             ("b2", "b1", "a1", "a2"),
             2,
-            id="the zone of the first in line, if no node works",
+            id="without holders, the zone of the first in line comes first",
         ),
         pytest.param(
             held(an_entry("c0", zone="c", limit=3)),
@@ -232,31 +365,31 @@ TWO_ZONES = [
             None,
             ("a2", "a1", "b1", "b2"),
             0,
-            id="two zones work already",
+            id="holders in two zones",
         ),
     ],
 )
 def test_order_zone_records_how_many_nodes_may_start_together(
     content: LockContent, zone: str | None, names: tuple[str, ...], abreast: int
 ) -> None:
-    line = order.hand_on(content, TWO_ZONES, BY_ZONE, at="12:00", zone=zone).line
+    line = order.name_next(content, TWO_ZONES, BY_ZONE, at="12:00", zone=zone).line
     assert (line.names, line.abreast) == (names, abreast)
 
 
 def test_order_zone_puts_control_plane_nodes_last() -> None:
     waiters = [a_waiter("cp-a", "01:00", "a", labels=CONTROL_PLANE), a_waiter("b1", "09:00", "b")]
-    line = order.hand_on(held(an_entry("a1", zone="a", limit=3)), waiters, BY_ZONE, at="12:00").line
+    line = order.name_next(held(an_entry("a1", zone="a", limit=3)), waiters, BY_ZONE, at="12:00").line
     assert (line.names, line.abreast) == (("b1", "cp-a"), 0)
 
 
 def test_nodes_without_a_zone_form_their_own_zone() -> None:
     waiters = [a_waiter("n1", zone=""), a_waiter("n2", zone="a")]
-    assert order.hand_on(held(an_entry("n0", zone="", limit=3)), waiters, BY_ZONE, at="").line.abreast == 1
+    assert order.name_next(held(an_entry("n0", zone="", limit=3)), waiters, BY_ZONE, at="").line.abreast == 1
 
 
 @pytest.mark.parametrize("policy", [a_policy(), a_policy(order=Order.FEWEST_MOVES)])
-def test_other_orders_record_no_number_of_nodes_that_start_together(policy: Policy) -> None:
-    assert order.hand_on(FREE, TWO_ZONES, policy, at="").line.abreast is None
+def test_other_orders_do_not_limit_how_many_nodes_start_together(policy: Policy) -> None:
+    assert order.name_next(FREE, TWO_ZONES, policy, at="").line.abreast is None
 
 
 def a_counted(name: str, moves: str | None, since: str = "09:00", **changes: Any) -> NodeView:
@@ -328,7 +461,7 @@ def test_no_node_may_start_with_a_full_or_paused_lock() -> None:
     assert not start("n2", NAMED, 0, memory=stopped).is_allowed
 
 
-def test_the_release_of_a_claim_restarts_the_minute_of_named_nodes() -> None:
+def test_a_release_gives_each_named_node_a_new_minute_to_claim() -> None:
     watching = start("n2", NAMED, 59).memory
     again = order.start_of(
         "n2", LockContent(line=Line(names=NAMED.line.names, at="later")), a_policy(), watching, 1060.0
@@ -344,35 +477,35 @@ def test_the_release_of_a_claim_restarts_the_minute_of_named_nodes() -> None:
             0,
             LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             True,
-            id="the first zone, as many nodes as the limit allows",
+            id="the second node of the first zone may start",
         ),
         pytest.param(
             "n3",
             0,
             LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             False,
-            id="the next zone waits although the limit allows another node",
+            id="a node of the next zone waits",
         ),
         pytest.param(
             "n3",
             60,
             LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             True,
-            id="no node works: passed over after a minute",
+            id="after a minute without a claim, the next zone may start",
         ),
         pytest.param(
             "n1",
             0,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=1)),
             True,
-            id="beside a holder of its zone",
+            id="a node may start beside a holder of its zone",
         ),
         pytest.param(
             "n2",
             600,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=1)),
             False,
-            id="a node works: never passed over",
+            id="the next zone never starts beside a holder",
         ),
         pytest.param(
             "n1",
@@ -386,7 +519,7 @@ def test_the_release_of_a_claim_restarts_the_minute_of_named_nodes() -> None:
             0,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t")),
             True,
-            id="named in another order: the lock and the gate decide",
+            id="a line that another order wrote has no zone limit",
         ),
     ],
 )
@@ -404,7 +537,7 @@ def test_a_lock_without_named_nodes_requires_a_list_of_waiting_nodes() -> None:
 def test_a_node_that_claims_out_of_order_records_the_passed_over_nodes() -> None:
     assert start("n3", NAMED, 120).passed == ("n1", "n2")
     assert start("n1", NAMED, 0).passed == ()
-    assert start("n2", NAMED, 120).passed == ("n1",), "a node that became ready later did not miss a turn"
+    assert start("n2", NAMED, 120).passed == ("n1",), "a node behind the starting node is not passed over"
 
 
 LINE = LockContent(line=Line(names=tuple(f"n{number}" for number in range(1, 14)), waiting=5000))
@@ -457,20 +590,20 @@ def due(in_seconds: float) -> Entry:
 @pytest.mark.parametrize(
     ("holders", "seconds"),
     [
-        pytest.param((claimed(0),), 3.0, id="no holder is back so soon"),
-        pytest.param((claimed(5.5),), 2.5, id="it may release its claim when the claim is eight seconds old"),
-        pytest.param((claimed(9.6),), 0.5, id="a short round ends about now"),
-        pytest.param((claimed(11),), 0.75, id="a quarter of the time beyond a short round"),
-        pytest.param((claimed(12),), 1.0, id="a twelfth of the claim's age"),
-        pytest.param((claimed(18),), 1.5, id="a twelfth again, as it ages"),
-        pytest.param((claimed(60),), 3.0, id="a long reboot: the usual pause"),
-        pytest.param((claimed(-60),), 3.0, id="the two clocks disagree"),
+        pytest.param((claimed(0),), 3.0, id="the claim is new"),
+        pytest.param((claimed(5.5),), 2.5, id="the pause ends when the claim is eight seconds old"),
+        pytest.param((claimed(9.6),), 0.5, id="a short reboot ends about now"),
+        pytest.param((claimed(11),), 0.75, id="the pause is a quarter of the time since eight seconds"),
+        pytest.param((claimed(12),), 1.0, id="the pause is a twelfth of the claim's age"),
+        pytest.param((claimed(18),), 1.5, id="the pause grows with the claim's age"),
+        pytest.param((claimed(60),), 3.0, id="a long reboot has the usual pause"),
+        pytest.param((claimed(-60),), 3.0, id="a claim in the future"),
         pytest.param((claimed(0, created="soon"),), 3.0, id="not an instant"),
-        pytest.param((due(10),), 3.0, id="the holder has announced when it releases its claim"),
+        pytest.param((due(10),), 3.0, id="the release is due in ten seconds"),
         pytest.param((due(1),), 1.0, id="the release is due in a second"),
         pytest.param((due(0),), 0.5, id="the release is due now"),
         pytest.param((due(-24),), 2.0, id="the release is overdue"),
-        pytest.param((claimed(60), claimed(12)), 1.0, id="the earlier of two expected releases"),
+        pytest.param((claimed(60), claimed(12)), 1.0, id="of two holders, the one that needs the shorter pause"),
     ],
 )
 def test_the_first_in_line_reads_the_lock_around_the_holders_due_time(
@@ -479,12 +612,10 @@ def test_the_first_in_line_reads_the_lock_around_the_holders_due_time(
     content = held(*holders, line=Line(names=FIRST.line.names))
     assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) == pytest.approx(seconds)
     assert order.look_again_seconds("n2", content, a_policy(), 0.5, now=NOW) == 5.0
-    assert order.look_again_seconds("n1", content, a_policy(), 0.5) == 3.0, (
-        "a reboot's progress is not visible to others"
-    )
+    assert order.look_again_seconds("n1", content, a_policy(), 0.5) == 3.0, "without a clock the claim's age is unknown"
 
 
-def test_the_first_in_line_reads_the_lock_about_every_two_seconds_during_a_reboot() -> None:
+def test_the_first_in_line_reads_the_lock_every_two_seconds_on_average() -> None:
     at, looks = 0.0, 0
     while at < 60:
         content = held(claimed(at), line=Line(names=FIRST.line.names))
@@ -504,22 +635,25 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
 @pytest.mark.parametrize(
     ("content", "agents", "number"),
     [
-        pytest.param(LockContent(line=Line(names=("n1",), at=RECENT, waiting=20)), 5000, 20, id="counted a moment ago"),
+        pytest.param(LockContent(line=Line(names=("n1",), at=RECENT, waiting=20)), 5000, 20, id="the count is recent"),
         pytest.param(
             LockContent(line=Line(names=("n1",), at=OLD, waiting=20)),
             5000,
             5000,
-            id="older: more nodes may have become ready since",
+            id="the count is old",
         ),
         pytest.param(
             LockContent(line=Line(names=("n1",), at="2026-03-04T13:00:00Z", waiting=20)),
             5000,
             5000,
-            id="the count is of the future",
+            id="the count is from the future",
         ),
         pytest.param(LockContent(line=Line(names=("n1",), at="soon", waiting=20)), 5000, 5000, id="not an instant"),
         pytest.param(
-            LockContent(is_paused=True, line=Line(at=RECENT, waiting=20)), 5000, 5000, id="paused: no node counts"
+            LockContent(is_paused=True, line=Line(at=RECENT, waiting=20)),
+            5000,
+            5000,
+            id="no node counts during a pause",
         ),
         pytest.param(LockContent(), 5000, 5000, id="the line is empty"),
         pytest.param(
@@ -532,7 +666,7 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
         pytest.param(None, None, 0, id="nothing is known"),
     ],
 )
-def test_the_number_of_waiting_nodes_is_counted_or_taken_from_the_number_of_agents(
+def test_the_number_of_agents_replaces_an_old_count_of_waiting_nodes(
     content: LockContent | None, agents: int | None, number: int
 ) -> None:
     assert order.how_many_wait(content, agents, NOW) == number

@@ -1,5 +1,6 @@
-"""Overdue holders (`careen.core.lock.overdue`, `careen.core.steps.shared.looking_behind`). The tests show which holders
-are marked as overdue, which node marks them, and with which message."""
+"""Overdue holders of a claim: nodes that stay too long in a phase (`careen.core.lock.overdue`,
+`careen.core.steps.shared.holder_checks`). The tests show which holders are marked as overdue, which node marks them,
+and with which message."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from careen.core.lock import content as lock
 from careen.core.lock import overdue
 from careen.core.lock.content import Entry, LockContent, Overdue
 from careen.core.lock.line import Line
-from careen.core.steps.shared import looking_behind
+from careen.core.steps.shared import holder_checks
 from tests.careen.core.builders import (
     NO,
     NOW,
@@ -195,13 +196,13 @@ def test_the_first_in_line_marks_an_overdue_reboot_and_posts_an_event() -> None:
     assert event.sentence == "overdue: n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
 
-def test_the_node_that_marks_the_last_holder_reports_a_halted_roll_out() -> None:
+def test_the_last_overdue_mark_reports_a_halted_roll_out() -> None:
     def told(content: LockContent, concurrency: int = 1) -> list[tuple[Occasion, str]]:
         policy = a_policy(concurrency=concurrency, taint_key=None)
         decision = waiting(content, policy=policy, holders=Holders(nodes=(REBOOTING,)))
         kinds = [type(action) for action in decision.actions]
         assert Notify not in kinds or kinds.index(WriteLock) < kinds.index(Notify), (
-            "reported only if the mark was written"
+            "the message comes after the mark, because the mark may not land"
         )
         return [(each.occasion, each.sentence) for each in decision.actions if isinstance(each, Notify)]
 
@@ -220,7 +221,7 @@ def test_the_node_that_marks_the_last_holder_reports_a_halted_roll_out() -> None
 MARKED = held(
     replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))), line=Line(names=("n2", "n1"), at=at(600))
 )
-QUIET = remembering(behind__at=UPTIME + 30)
+QUIET = remembering(holder_check__at=UPTIME + 30)
 CLAUSE = "n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
 
@@ -242,7 +243,7 @@ def test_the_message_does_not_change_while_the_holder_is_overdue() -> None:
     [
         {
             "policy": a_policy(taint_key=None, concurrency=3),
-            "memory": remembering(behind__at=UPTIME + 30, line__key="x"),
+            "memory": remembering(holder_check__at=UPTIME + 30, line__key="x"),
         },
         {"policy": replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))},
     ],
@@ -256,7 +257,7 @@ def test_a_node_refused_by_another_gate_also_shows_the_overdue_holder(changes: d
 
 
 def test_a_node_outside_its_window_also_checks_the_holders() -> None:
-    """The line is empty outside the window, and some node must still notice the overdue holder."""
+    """Outside of the maintenance window no node is in the line, but some node must still notice the overdue holder."""
     shut = replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))
     decision = waiting(
         replace(LINE, line=replace(LINE.line, names=())), policy=shut, holders=Holders(nodes=(REBOOTING,))
@@ -289,10 +290,12 @@ def test_no_holder_is_marked_in_a_paused_lock() -> None:
 
 def test_overdue_holders_are_remembered_for_the_metric_until_they_recover() -> None:
     memory = waiting(MARKED, memory=QUIET, waiters=()).memory
-    assert memory.behind.overdue == (("n9", at(480)),)
-    assert decided(RECORD, lock=Unknown("503"), memory=memory).memory.behind.overdue == memory.behind.overdue
-    assert waiting(LINE, memory=memory, waiters=()).memory.behind.overdue == ()
-    assert waiting(MARKED, memory=memory, need=NO).memory.behind.overdue == ()
+    assert memory.holder_check.overdue == (("n9", at(480)),)
+    assert (
+        decided(RECORD, lock=Unknown("503"), memory=memory).memory.holder_check.overdue == memory.holder_check.overdue
+    )
+    assert waiting(LINE, memory=memory, waiters=()).memory.holder_check.overdue == ()
+    assert waiting(MARKED, memory=memory, need=NO).memory.holder_check.overdue == ()
 
 
 AT_WORK = a_marked_node(a_progress(Phase.DRAINING, claim="c8"), name="n8", annotations={keys.SINCE: at(5)})
@@ -322,7 +325,7 @@ ALONE_MARKED = replace(MARKED, line=replace(MARKED.line, names=(), at=""))
 
 
 def test_an_idle_node_marks_an_overdue_holder_if_no_node_waits() -> None:
-    assert idle(ALONE).memory.behind.overdue == ()
+    assert idle(ALONE).memory.holder_check.overdue == ()
     decision = idle(ALONE, holders=Holders(nodes=(REBOOTING,)))
     assert the_lock(decision) == ALONE_MARKED
     assert [action.code for action in decision.actions if isinstance(action, PostEvent)] == [Code.HOLDER_OVERDUE]
@@ -330,21 +333,22 @@ def test_an_idle_node_marks_an_overdue_holder_if_no_node_waits() -> None:
 
 @pytest.mark.parametrize(("agents", "pause"), [(3, 60), (360, 60), (5000, 5000 / 6)])
 def test_all_idle_nodes_together_check_an_overdue_holder_six_times_a_second(agents: int, pause: float) -> None:
-    """The metric must disappear soon after the holder recovers. A host that is dead for a long time must not cost the
-    API server many requests."""
+    """The metric of the overdue holder must disappear soon after the holder recovers. A host that is dead for a long
+    time must not cost the API server many requests."""
     remembered = replace(remembering(is_reconciled=False), agents=agents)
     knows = idle(ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=remembered)
-    assert (knows.memory.behind.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + pause)
+    assert (knows.memory.holder_check.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + pause)
     over = idle(LockContent(), memory=knows.memory, uptime=UPTIME + pause + 1)
-    assert over.memory.behind.overdue == ()
+    assert over.memory.holder_check.overdue == ()
     assert over.memory.lock_due == UPTIME + pause + 1 + max(300, 60 * agents)
 
 
 @pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 5000)])
 def test_all_agents_together_check_the_holders_once_a_second_without_a_line(agents: int | None, pause: float) -> None:
-    """In a large fleet, a dead holder is found as soon as in a small one. The age of the claim does not matter."""
-    assert looking_behind.pause_seconds("n1", LockContent(), agents) == pause
-    young = replace(ENTRY, created=at(looking_behind.LOOK_SECONDS + 1))
+    """The agents of a large fleet notice a dead holder as soon as those of a small fleet. The age of the holder's claim
+    does not matter."""
+    assert holder_checks.pause_seconds("n1", LockContent(), agents) == pause
+    young = replace(ENTRY, created=at(holder_checks.LOOK_SECONDS + 1))
     memory = replace(remembering(), agents=agents)
     assert idle(held(young), memory=replace(memory, is_reconciled=False), holders=NOT_ASKED).wants >= {Evidence.HOLDERS}
 
@@ -352,18 +356,18 @@ def test_all_agents_together_check_the_holders_once_a_second_without_a_line(agen
 @pytest.mark.parametrize(
     ("memory", "looks"),
     [
-        pytest.param({}, False, id="the interval for all agents has begun"),
-        pytest.param({"crowd": Crowd(count=3, until=UPTIME + 1)}, True, id="few nodes wait, counted since"),
+        pytest.param({}, False, id="the next check of all agents is far away"),
+        pytest.param({"crowd": Crowd(count=3, until=UPTIME + 1)}, True, id="a recent count found few waiting nodes"),
         pytest.param({"crowd": Crowd(count=3, until=UPTIME)}, False, id="counted long ago"),
         pytest.param(
-            {"crowd": Crowd(count=3, until=UPTIME + 1), "behind__at": UPTIME + 30},
+            {"crowd": Crowd(count=3, until=UPTIME + 1), "holder_check__at": UPTIME + 30},
             False,
-            id="few nodes wait, and it has just looked",
+            id="few nodes wait, and this node has just checked",
         ),
     ],
 )
 def test_few_waiting_nodes_of_a_large_fleet_find_a_dead_holder_soon(memory: dict[str, Any], looks: bool) -> None:
-    given = remembering(**{"agents": 5000, "behind__at": UPTIME + 4000, "is_reconciled": False, **memory})
+    given = remembering(**{"agents": 5000, "holder_check__at": UPTIME + 4000, "is_reconciled": False, **memory})
     old = replace(ENTRY, created=at(600))
     assert (Evidence.HOLDERS in idle(held(old), memory=given, holders=NOT_ASKED).wants) is looks
 
@@ -396,12 +400,12 @@ def test_a_restarted_process_continues_the_watch_of_a_missing_node() -> None:
     assert the_lock(absent(901)).entries == ()
 
 
-def test_the_time_of_a_mark_counts_only_with_a_known_api_server_clock() -> None:
+def test_an_overdue_mark_frees_no_claim_without_the_api_servers_clock() -> None:
     assert the_lock(absent(901, clock_skew_seconds=Unknown("not told yet"))).holders == ("n9",)
     assert WriteLock not in kinds(absent(901, clock_skew_seconds=60.0))
 
 
-def test_no_holder_is_marked_without_a_known_api_server_clock() -> None:
+def test_no_holder_is_marked_without_the_api_servers_clock() -> None:
     decision = waiting(
         replace(LINE, line=replace(LINE.line, names=("n2",))),
         holders=Holders(nodes=(REBOOTING,)),

@@ -1,5 +1,5 @@
-"""A person's request on the Node. The tests show how careen parses it, when it is a need for a reboot, and when it is
-met or expires."""
+"""A person's request for a reboot, drain or maintenance, as an annotation of the Node. The tests show how careen parses
+the request, when the node therefore needs a reboot, and when the request is met or expires."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def test_during_a_reboot_only_the_host_reports_a_further_need(phase: Phase) -> N
 
 
 def test_a_requested_reboot_is_a_need_until_the_host_boots() -> None:
-    """An agent may restart between the announcement and the request to the host. The agent would otherwise treat the
-    person's request as withdrawn."""
+    """An agent may restart after it has recorded on the Node that a reboot follows, and before it asks the host to
+    reboot. It would otherwise treat the person's request as withdrawn."""
     node = asking(PersonRequest(wish=Wish.REBOOT))
     found = heard(an_observation(node, need=NO), node, Progress(phase=Phase.REBOOTING)).need
     assert found.answer is NeedAnswer.YES
@@ -134,14 +134,14 @@ def test_after_a_reboot_loop_only_the_host_reports_a_need() -> None:
     assert heard(an_observation(asking(KEEP), need=NO), asking(KEEP), looping).need == NO
 
 
-def test_a_new_boot_meets_a_request_and_an_unreadable_boot_id_does_not() -> None:
+def test_only_a_readable_new_boot_id_meets_a_reboot_request() -> None:
     wish = asking(PersonRequest(wish=Wish.REBOOT, boot="boot-0"))
     assert heard(an_observation(wish, need=NO), wish, Progress()).need == NO
     unread = an_observation(wish, need=NO, boot_id=Unknown("no such file"))
     assert heard(unread, wish, Progress()).need.answer is NeedAnswer.YES
 
 
-def test_a_requested_need_still_shows_the_running_package_manager() -> None:
+def test_a_reboot_request_does_not_hide_a_running_package_manager() -> None:
     from dataclasses import replace
 
     busy = replace(NO, package_manager="dpkg")
@@ -149,5 +149,5 @@ def test_a_requested_need_still_shows_the_running_package_manager() -> None:
 
 
 @pytest.mark.parametrize(("request_", "waived"), [(WHOLE, True), (KEEP, False)])
-def test_a_request_with_now_waives_the_same_gates_as_reboot_now(request_: PersonRequest, waived: bool) -> None:
+def test_the_field_now_of_a_request_waives_gates(request_: PersonRequest, waived: bool) -> None:
     assert is_waived(asking(request_), NOW) is waived

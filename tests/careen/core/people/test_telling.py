@@ -1,4 +1,4 @@
-"""Messages to people. The tests show their fields, and when an agent reports the end of a roll-out."""
+"""Messages to people. The tests show which fields a message has, and when an agent reports the end of a roll-out."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ N1 = a_marked_node(a_progress(Phase.SETTLING), name="n1")
     ("changes", "is_told"),
     [
         pytest.param({}, True, id="no other node"),
-        pytest.param({"waiters": (N1,)}, True, id="an older list still contains the node itself"),
+        pytest.param({"waiters": (N1,)}, True, id="an old list still contains this node"),
         pytest.param({"waiters": (N2,)}, False, id="another node waits"),
         pytest.param({"waiters": Unknown("503")}, False, id="the waiting nodes are unknown"),
-        pytest.param({"lock": held(an_entry(), an_entry("n9"))}, False, id="another node works"),
+        pytest.param({"lock": held(an_entry(), an_entry("n9"))}, False, id="another node holds a claim"),
         pytest.param(
             {"lock": held(an_entry(), an_entry("n9", failed="never-ready"))}, False, id="another node has failed"
         ),
-        pytest.param({"need": UNKNOWN_NEED}, False, id="its own need is unknown"),
-        pytest.param({"need": YES}, False, id="it waits again"),
+        pytest.param({"need": UNKNOWN_NEED}, False, id="this node's need is unknown"),
+        pytest.param({"need": YES}, False, id="this node needs another reboot"),
     ],
 )
 def test_the_node_that_releases_the_last_claim_reports_the_end_of_the_roll_out(

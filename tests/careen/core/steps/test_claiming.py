@@ -58,7 +58,8 @@ def claiming(**changes: Any) -> Decision:
 
 
 def withdraws_the_claim(decision: Decision) -> bool:
-    """Whether the decision withdraws the claim. A patch must record the withdrawal before the entry leaves the lock."""
+    """Whether the decision withdraws the claim: it must record the withdrawal on the Node before it removes the claim's
+    entry from the lock."""
     patches = kinds(decision)
     record = the_record(decision)
     return (
@@ -98,28 +99,32 @@ def test_a_claim_needs_no_list_if_the_last_release_named_all_waiting_nodes() -> 
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, waiting=3)),
             remembering(),
-            id="a node waits that is not named",
+            id="more nodes wait than the line names",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW - timedelta(seconds=6)))),
             remembering(),
-            id="the list is old",
+            id="the line was written six seconds ago",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW + timedelta(hours=1)))),
             remembering(),
-            id="the list is of a clock ahead",
+            id="the line was written in the future",
         ),
-        pytest.param(replace(JUST_NAMED, line=replace(JUST_NAMED.line, at="soon")), remembering(), id="unreadable"),
+        pytest.param(
+            replace(JUST_NAMED, line=replace(JUST_NAMED.line, at="soon")),
+            remembering(),
+            id="the time of the line is unreadable",
+        ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, names=("n2", "n3"))),
             remembering(),
-            id="this node is not named itself",
+            id="the line does not name this node",
         ),
         pytest.param(JUST_NAMED, remembering(line__passed=("n0",)), id="a named node did not start"),
     ],
 )
-def test_a_claim_lists_the_waiting_nodes_if_the_lock_may_lack_some(content: LockContent, memory: Memory) -> None:
+def test_a_claim_lists_the_waiting_nodes_if_the_line_may_be_incomplete(content: LockContent, memory: Memory) -> None:
     assert claiming(lock=content, waiters=NOT_ASKED, memory=memory).wants == {Evidence.WAITERS}
 
 
@@ -149,8 +154,10 @@ def test_a_claim_records_the_passed_over_nodes_in_the_lock() -> None:
     ("changes", "code"),
     [
         pytest.param({"lock": held(an_entry("n2", "c2"))}, Code.LIMIT_REACHED, id="another node claimed first"),
-        pytest.param({"lock": lock.pause(LockContent(), "", 1)}, Code.PAUSED, id="paused before the entry was written"),
-        pytest.param({"lock": lock.pause(OWN, "", 1)}, Code.PAUSED, id="paused after the entry was written"),
+        pytest.param(
+            {"lock": lock.pause(LockContent(), "", 1)}, Code.PAUSED, id="the lock is paused, without the claim"
+        ),
+        pytest.param({"lock": lock.pause(OWN, "", 1)}, Code.PAUSED, id="the lock is paused, with the claim"),
         pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="garbage"),
         pytest.param({"lock": Unknown("503")}, Code.LOCK_UNKNOWN, id="the lock cannot be read"),
         pytest.param(
@@ -161,10 +168,10 @@ def test_a_claim_records_the_passed_over_nodes_in_the_lock() -> None:
         pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="the node is held"),
         pytest.param({"foreign": ("kured runs",)}, Code.FOREIGN_COORDINATOR, id="kured runs"),
         pytest.param({"forecast": Unknown("out of memory")}, Code.FORECAST_UNKNOWN, id="no forecast"),
-        pytest.param({"pods": Unknown("503")}, Code.PODS_UNKNOWN, id="no list of pods"),
-        pytest.param({"owners": Unknown("503")}, Code.OWNERS_UNKNOWN, id="no health of the workloads"),
-        pytest.param({"fleet": Unknown("503")}, Code.FLEET_UNKNOWN, id="no list of nodes"),
-        pytest.param({"peers": Unknown("503")}, Code.FLEET_UNKNOWN, id="no list of working nodes"),
+        pytest.param({"pods": Unknown("503")}, Code.PODS_UNKNOWN, id="the list of pods is unknown"),
+        pytest.param({"owners": Unknown("503")}, Code.OWNERS_UNKNOWN, id="the health of the workloads is unknown"),
+        pytest.param({"fleet": Unknown("503")}, Code.FLEET_UNKNOWN, id="the list of nodes is unknown"),
+        pytest.param({"peers": Unknown("503")}, Code.FLEET_UNKNOWN, id="the list of working nodes is unknown"),
         pytest.param(
             {"fleet": a_fleet(a_node(), a_node("n2", ready=False))}, Code.NODES_DOWN, id="another node went down"
         ),
@@ -213,9 +220,7 @@ def test_the_node_keeps_its_claim_for_seconds_while_evidence_is_missing(changes:
         ({"forecast": Unknown("out of memory")}, 20, 2),
     ],
 )
-def test_a_node_retries_soon_after_a_lost_race_and_later_after_a_costly_refusal(
-    changes: dict[str, Any], pause: float, refusals: int
-) -> None:
+def test_a_withdrawn_claim_is_retried_after_a_pause(changes: dict[str, Any], pause: float, refusals: int) -> None:
     after = claiming(memory=remembering(costly__refusals=1), **changes).memory
     assert (after.costly.not_before, after.costly.refusals) == (UPTIME + pause, refusals)
 
@@ -283,7 +288,7 @@ def test_cordon_and_record_are_one_patch_with_a_deadline() -> None:
 
 
 def test_the_start_of_the_drain_uses_the_api_servers_clock() -> None:
-    """The drain compares this time with the creation times of pods, which the API server sets."""
+    """The recorded start of the drain is compared with the creation times of pods, which the API server sets."""
     assert the_record(claiming(clock_skew_seconds=30.0)).drain_started_at == "2026-03-04T11:59:30Z"
 
 
@@ -392,7 +397,7 @@ ELSEWHERE = a_marked_node(a_progress(Phase.CLAIMING, lock="another/lock"), name=
 BESIDE = a_marked_node(a_progress(Phase.CLAIMING, claim="c2"), name="n2")
 
 
-def test_a_node_withdraws_its_claim_beside_a_working_node_missing_from_the_lock() -> None:
+def test_a_node_withdraws_its_claim_if_the_lock_lacks_a_working_node() -> None:
     decision = claiming(peers=(WORKING,))
     assert decision.reason.code is Code.SURPLUS
     assert withdraws_the_claim(decision)
@@ -441,7 +446,7 @@ def test_a_change_of_the_other_claiming_node_restarts_the_wait() -> None:
     assert later.phase is Phase.CLAIMING
 
 
-def test_holders_in_the_lock_and_the_own_node_cause_no_withdrawal_of_the_claim() -> None:
+def test_a_node_keeps_its_claim_beside_holders_in_the_lock() -> None:
     own = held(an_entry(limit=2), an_entry("n2", "c2", limit=2))
     fleet = a_fleet(a_node(), WORKING)
     itself = a_marked_node(RECORD)

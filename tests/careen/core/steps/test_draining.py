@@ -1,6 +1,6 @@
-"""The phase Draining (with `careen.core.steps.shared.late_gates` and `careen.core.steps.shared.working`). The node
-evicts pods until it is drained or cannot continue. A cancelled drain restores everything in one patch, before the claim
-leaves the lock."""
+"""The phase Draining (with `careen.core.steps.shared.late_gates` and `careen.core.steps.shared.working`). The agent
+evicts pods until its node is drained or the drain cannot continue. If a drain is cancelled, one patch restores the
+Node, before the claim leaves the lock."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def refused(attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAns
 
 
 def is_undone(decision: Decision) -> bool:
-    """Check that one patch restores everything except the claim's id, which stays on the Node until the entry has left
-    the lock. Return True."""
+    """Check that one patch restores everything on the Node except the claim's id, which stays on the Node until the
+    claim has left the lock. Return True."""
     patch, record = the_patch(decision), the_record(decision)
     assert patch.unschedulable is False
     assert {"pool": patch.labels["pool"], "new": patch.labels["new"]} == {"pool": "web", "new": None}
@@ -92,7 +92,7 @@ def test_evictions_of_pods_created_after_the_cordon_have_a_back_off() -> None:
     decision = draining(pods=(came,))
     assert evicted(decision) == ["web-2"]
     assert evicted(draining(pods=(a_pod("web-3", created_at=NOW),), memory=decision.memory)) == []
-    assert decision.memory.drain.comers["rs-web"].not_before == UPTIME + 1.5
+    assert decision.memory.drain.new_pods["rs-web"].not_before == UPTIME + 1.5
 
 
 def test_a_recreated_pod_that_tolerates_the_cordon_does_not_delay_the_reboot() -> None:
@@ -100,7 +100,7 @@ def test_a_recreated_pod_that_tolerates_the_cordon_does_not_delay_the_reboot() -
 
 
 def test_a_bound_pod_is_evicted_once_and_the_drain_continues() -> None:
-    """The owner recreates such a pod on the node within a second of each eviction."""
+    """A pod that its owner binds to a node is recreated on this node within a second of each eviction."""
     first = draining(pods=(a_pod("pinned-1", came_bound=True),))
     assert evicted(first) == ["pinned-1"]
     again = draining(pods=(a_pod("pinned-2", came_bound=True, created_at=NOW),), memory=first.memory)
@@ -119,7 +119,7 @@ def test_the_drain_stops_evicting_a_recreated_pod_after_six_rounds() -> None:
         if decision.phase is Phase.REBOOTING:
             break
     assert phases[-1] is Phase.REBOOTING
-    assert memory.drain.comers["rs-web"].rounds == 6
+    assert memory.drain.new_pods["rs-web"].rounds == 6
 
 
 def test_the_drain_forgets_the_back_offs_of_deleted_pods() -> None:
@@ -143,7 +143,7 @@ def test_a_drained_node_announces_then_confirms_its_claim_and_asks_the_host() ->
         pytest.param(
             {"lock": '{"nodeID":"manual"}'},
             Code.PAUSED,
-            id="paused as kured's documentation says, which removes the claims",
+            id="paused as kured documents it, without the claims",
         ),
         pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="the lock is garbage"),
     ],
@@ -163,7 +163,7 @@ def test_an_undo_patches_the_node_before_it_writes_the_lock() -> None:
     assert the_lock(decision).entries == ()
     (write,) = [action for action in decision.actions if isinstance(action, WriteLock)]
     assert (write.expected_resource_version, write.daemonset_uid) == ("42", DAEMONSET), (
-        "in the order in which they were read"
+        "the write requires the DaemonSet that this turn read"
     )
 
 
@@ -222,7 +222,7 @@ def test_an_unknown_fact_stops_the_evictions_and_then_undoes_the_drain(changes: 
     assert is_undone(undone)
 
 
-def test_a_fact_that_is_known_again_ends_the_patience() -> None:
+def test_a_fact_that_is_known_again_ends_the_wait() -> None:
     first = draining(pods=(a_pod(),), need=UNKNOWN_NEED)
     assert draining(pods=(a_pod(),), memory=first.memory).memory.patience.since is None
 
@@ -255,24 +255,22 @@ def test_a_drain_without_a_timeout_continues() -> None:
             refused(3, answer=EvictAnswer.DENIED),
             Phase.REBOOTING,
             Code.FORCED,
-            id="three attempts, refused by a webhook",
+            id="a webhook refused three evictions",
         ),
         pytest.param(
             FORCE,
             refused(2, answer=EvictAnswer.DENIED),
             Phase.DRAINING,
             Code.DRAINING,
-            id="two attempts: one more first",
+            id="a webhook refused two evictions",
         ),
-        pytest.param(
-            FORCE, refused(9), Phase.FAILED, Code.DRAIN_TIMEOUT, id="a budget refuses: force does not override it"
-        ),
+        pytest.param(FORCE, refused(9), Phase.FAILED, Code.DRAIN_TIMEOUT, id="a budget refused nine evictions"),
         pytest.param(
             DrainPolicy(timeout_seconds=20, force_reboot=True, force_past_budgets=True),
             refused(3),
             Phase.REBOOTING,
             Code.FORCED,
-            id="budgets are overridden",
+            id="--force-reboot-past-budgets ignores a budget",
         ),
     ],
 )
@@ -287,8 +285,8 @@ def test_a_forced_reboot_requires_three_decided_evictions(
 
 @pytest.mark.parametrize("answer", [EvictAnswer.UNCLEAR, EvictAnswer.BARRED])
 def test_undecided_evictions_do_not_count_towards_a_forced_reboot(answer: EvictAnswer) -> None:
-    """The API server did not decide these evictions: they were not sent, the server was busy, a webhook was down, or a
-    permission was missing."""
+    """The API server has not decided about an eviction that was not sent, or that failed because the server was busy, a
+    webhook was down, or a permission was missing."""
     memory = remembering()
     for _ in range(2):
         memory = after_eviction(memory, pod_uid="uid-web-1", answer=answer, uptime=UPTIME - 60, jitter=0.0)
@@ -358,8 +356,9 @@ def test_a_later_turn_does_not_restart_the_reboot_delay() -> None:
     assert all(keys.PROGRESS not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_a_refusal_older_than_the_drain_does_not_shorten_the_patience() -> None:
-    """An agent that starts during the drain still finds the refusals from the phase Waiting."""
+def test_a_refusal_from_before_the_drain_does_not_shorten_the_wait() -> None:
+    """The annotations of the Node still contain the refusals from the phase Waiting when an agent starts during the
+    drain. The time since such a refusal does not count."""
     stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'
     decision = draining(node={"annotations": {keys.REFUSALS: stored}}, pods=Unknown("503"))
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.PODS_UNKNOWN)

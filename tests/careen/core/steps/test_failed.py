@@ -1,5 +1,5 @@
-"""The phase Failed. If the drain was undone, the node retries after a back-off. If the roll-out is halted, the node
-keeps its claim until a person acts."""
+"""The phase Failed. If the drain was undone, the node tries again after a back-off. If the failure stopped the
+roll-out, the node keeps its claim until a person acts."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_a_halted_node_keeps_its_claim_for_any_length_of_time(code: Code, uptime
 @pytest.mark.parametrize(
     "entry",
     [
-        pytest.param({}, id="the write was lost, or the failure is older than the mark"),
-        pytest.param({"failed": "other"}, id="an earlier failure had another reason"),
+        pytest.param({}, id="the claim has no failure mark"),
+        pytest.param({"failed": "other"}, id="the claim has the mark of an earlier failure"),
     ],
 )
 def test_a_halted_node_marks_its_claim_so_that_no_other_node_starts(code: Code, entry: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ def test_the_retry_annotation_starts_another_attempt(code: Code, phase: Phase) -
         assert the_lock(decision).entries == ()
 
 
-def test_a_manual_unlock_keeps_what_the_halted_node_must_restore() -> None:
+def test_a_manual_unlock_keeps_the_values_that_the_node_must_restore() -> None:
     record = halted(Code.NEVER_READY, is_cordoned_by_us=True, prior_labels={"pool": "web"})
     decision = decided(record, node={"ready": False}, lock=LockContent())
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.FAILED, Code.UNLOCKED_BY_HAND, [PatchNode])
@@ -161,20 +161,20 @@ def test_recovered_workloads_return_a_halted_node_to_settling() -> None:
     assert decided(record, owners=(an_owner(),)).phase is Phase.SETTLING
 
 
-def test_a_node_that_failed_because_of_a_job_in_an_older_release_recovers() -> None:
+def test_a_node_recovers_from_a_failure_that_only_a_job_caused() -> None:
     job = an_owner("nightly", kind="Job", replicas=1, ready=1)
     record = halted(Code.SETTLE_TIMEOUT, owners=(job,))
     assert decided(record, owners=(an_owner("nightly", kind="Job", replicas=1, ready=0),)).phase is Phase.SETTLING
 
 
-def test_a_reboot_loop_whose_need_ended_releases_its_claim() -> None:
+def test_a_node_in_a_reboot_loop_releases_its_claim_when_the_need_ends() -> None:
     decision = decided(halted(Code.REBOOT_LOOP), need=NO)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.NEED_GONE)
     assert the_record(decision).is_giving_back
     assert decided(halted(Code.REBOOT_NOT_HAPPENED), need=NO).phase is Phase.FAILED
 
 
-def test_an_undone_failed_node_first_removes_its_claim_from_the_lock() -> None:
+def test_a_failed_node_removes_its_claim_from_the_lock_and_then_from_the_node() -> None:
     record = a_progress(Phase.FAILED, is_giving_back=True, failed="drain-timeout", failed_at=ago(5))
     first = decided(record, lock=held(an_entry()))
     assert kinds(first) == [WriteLock]
@@ -205,7 +205,7 @@ def test_a_failure_is_retried_after_a_doubling_back_off(
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 300), (2, 600), (9, 3600)])
 def test_a_failed_reboot_command_has_a_back_off_five_times_as_long(failures: int, pause: float) -> None:
-    """Each new attempt would drain the node again without a reboot."""
+    """Each new attempt would drain the node again without a reboot, so the attempts become rarer."""
 
     def phase(waited: float) -> Phase:
         return decided(released(Code.REBOOT_COMMAND_FAILED, failures=failures, failed_at=ago(waited), tries=1)).phase

@@ -119,7 +119,7 @@ def test_only_a_request_with_now_waives_the_window(is_now: bool, refused: bool) 
 
 
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DRAINING])
-def test_a_withdrawn_request_has_the_effect_of_a_need_that_ended(phase: Phase) -> None:
+def test_a_withdrawn_request_ends_the_need(phase: Phase) -> None:
     decision = decided(a_progress(phase), node=asking(None), need=NO)
     assert decision.reason.code is Code.NEED_GONE
 
@@ -142,7 +142,7 @@ def test_a_node_in_maintenance_writes_its_message_once() -> None:
     assert (first.phase, first.reason.code) == (Phase.MAINTENANCE, Code.MAINTENANCE)
     said = {"annotations": {**asking(KEEP)["annotations"], **the_patch(first).annotations}}
     said["annotations"][keys.PROGRESS] = asking(None)["annotations"].get(keys.PROGRESS) or _progress_text()
-    again = down(KEEP, node=said, memory=remembering(told__code=Code.MAINTENANCE.value))
+    again = down(KEEP, node=said, memory=remembering(reported__code=Code.MAINTENANCE.value))
     assert kinds(again) == []
 
 
@@ -220,7 +220,8 @@ def test_a_manual_uncordon_ends_the_maintenance_and_the_request() -> None:
 
 
 def test_a_manual_uncordon_ends_a_maintenance_whose_record_was_lost() -> None:
-    """The node has lost its record and taken a new claim. Its cordon is from an earlier claim."""
+    """The node has lost its record (the annotation in which careen stores the progress) and taken a new claim. careen
+    has cordoned the node under an earlier claim."""
     node = asking(KEEP, unschedulable=True, cordoned_by=(keys.FIELD_MANAGER,))
     drained = decided(a_progress(Phase.CLAIMING), node=node, need=NO, lock=held(an_entry()), pods=())
     kept = decided(the_record(drained), node=node, need=NO, pods=())
@@ -255,7 +256,7 @@ def test_a_node_that_stays_unready_after_its_maintenance_fails_at_the_deadline(w
     assert decision.phase is phase
     if phase is Phase.FAILED:
         assert decision.reason.code is Code.NEVER_READY
-        assert decision.reason.sentence == "the node is not ready, 10m1s after it was handed back"
+        assert decision.reason.sentence == "the node is not ready, 10m1s after its maintenance ended"
         record = the_record(decision)
         assert (record.claim, record.is_cordoned_by_us, record.failed) == ("c1", True, "never-ready")
         (entry,) = the_lock(decision).entries
@@ -315,7 +316,10 @@ def test_a_new_boot_during_a_maintenance_is_verified_when_the_maintenance_ends()
 def test_the_release_reports_that_the_node_did_not_reboot() -> None:
     record = a_progress(Phase.SETTLING, boot_left=BOOT, verify_started=None)
     decision = decided(record, node=asking(None), need=NO)
-    assert (decision.phase, decision.reason.sentence) == (Phase.IDLE, "handed back; the claim is released")
+    assert (decision.phase, decision.reason.sentence) == (
+        Phase.IDLE,
+        "back in service after maintenance; the claim is released",
+    )
 
 
 def test_a_host_that_needs_a_reboot_keeps_its_taint_after_a_maintenance() -> None:

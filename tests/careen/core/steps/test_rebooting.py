@@ -1,5 +1,5 @@
-"""The phase Rebooting. The agent announces the reboot, confirms its claim and asks the host. The tests include every
-way in which the host may fail to reboot."""
+"""The phase Rebooting. The agent records on the Node that a reboot follows (the announcement), confirms its claim and
+asks the host to reboot. The tests include every way in which the host may fail to reboot."""
 
 from __future__ import annotations
 
@@ -47,13 +47,15 @@ def having(outcome: RebootOutcome, detail: str = "", announcement: int = 1) -> M
 
 
 def watching(seconds: float, by: str = "") -> Memory:
-    """Return the memory of a process that has seen another process's announcement for `seconds`."""
+    """Return the memory of a process that has seen for `seconds` that another process has recorded on the Node that a
+    reboot follows."""
     return remembering(stranger=StrangerMemory(by=by, announcement=1, since=UPTIME - seconds))
 
 
 def rebooting(outcome: RebootOutcome | None = None, announced_ago: float = 20, **changes: Any) -> Decision:
-    """Return the decision of a process that recorded `outcome` for its reboot request. Without `outcome`, the process
-    has found another process's announcement and takes that process for dead."""
+    """Return the decision of a process in the phase Rebooting. With `outcome`, the process has asked its host to
+    reboot, with this result. Without it, another process has recorded on the Node that a reboot follows, and this
+    process takes the other one for dead."""
     memory = having(outcome, "exit code 1") if outcome else watching(150)
     return decided(a_progress(Phase.REBOOTING, announced=ago(announced_ago)), **{"memory": memory, **changes})
 
@@ -69,11 +71,11 @@ def test_the_memory_records_an_announced_reboot_as_not_yet_requested() -> None:
     )
 
 
-def test_a_configured_silence_is_requested_before_the_announcement() -> None:
+def test_alerts_are_silenced_before_the_announcement() -> None:
     decision = decided(a_progress(Phase.DRAINING), a_policy(silences_alerts=True))
     assert kinds(decision) == [SilenceAlerts, PatchNode, ConfirmClaim, AskReboot]
     assert kinds(decided(a_progress(Phase.DRAINING))) == [PatchNode, ConfirmClaim, AskReboot], (
-        "silences are off by default"
+        "by default careen silences no alert"
     )
 
 
@@ -82,8 +84,8 @@ def told(decision: Decision) -> list[tuple[Occasion, str]]:
 
 
 def test_a_restarted_agent_does_not_repeat_the_message_about_the_reboot() -> None:
-    """A second announcement by the same process does contain the message, because the first turn may have stopped
-    before it sent the message."""
+    """If the same process records a second time on the Node that a reboot follows, it does send the message, because it
+    may have been interrupted before it sent the first one."""
     assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
     assert told(rebooting(RebootOutcome.NOT_ASKED)) == [(Occasion.REBOOT, "c1")]
     assert asks(rebooting())
@@ -115,9 +117,7 @@ def test_a_host_is_not_asked_twice_to_reboot(outcome: RebootOutcome) -> None:
     [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}, {"lock": lock.pause(held(an_entry()), "", 1)}],
 )
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR, None])
-def test_a_node_whose_host_may_have_been_asked_undoes_nothing(
-    outcome: RebootOutcome | None, changes: dict[str, Any]
-) -> None:
+def test_a_possible_reboot_request_prevents_an_undo(outcome: RebootOutcome | None, changes: dict[str, Any]) -> None:
     decision = rebooting(outcome, **changes)
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ASKED)
     assert not asks(decision)
@@ -146,7 +146,7 @@ def test_a_manual_uncordon_before_the_request_cancels_the_reboot() -> None:
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.UNCORDONED_BY_HAND)
 
 
-def test_a_hold_before_the_request_undoes_the_drain_under_any_late_policy() -> None:
+def test_a_hold_before_the_reboot_request_always_undoes_the_drain() -> None:
     decision = rebooting(
         RebootOutcome.NOT_ASKED,
         policy=a_policy(late_policy=LatePolicy.REBOOT),
@@ -157,7 +157,8 @@ def test_a_hold_before_the_request_undoes_the_drain_under_any_late_policy() -> N
 
 @pytest.mark.parametrize("changes", [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}])
 def test_a_cancelled_reboot_does_not_restore_a_missing_claim(changes: dict[str, Any]) -> None:
-    """A person released the claim and holds the node. The agent therefore leaves the lock unchanged."""
+    """A person has released the claim and forbidden the node's reboot. The agent therefore leaves the lock
+    unchanged."""
     decision = rebooting(RebootOutcome.NOT_ASKED, lock=LockContent(), **changes)
     assert decision.phase is Phase.WAITING
     assert WriteLock not in kinds(decision)
@@ -177,7 +178,7 @@ def test_remaining_pods_do_not_delay_the_second_announcement_of_a_forced_reboot(
     assert the_record(decision).is_forced
 
 
-def test_an_announcement_with_an_unknown_number_counts_as_from_another_process() -> None:
+def test_an_unknown_announcement_number_shows_another_process() -> None:
     assert decided(RECORD, memory=having(RebootOutcome.FAILED, announcement=9)).phase is Phase.REBOOTING
 
 
@@ -193,7 +194,7 @@ def mine(outcome: RebootOutcome, by: str = "mine") -> Memory:
     return remembering(reboot=RebootMemory(claim="c1", announcement=1, outcome=outcome, by=by))
 
 
-def test_an_announcement_has_a_process_id_and_its_request_has_a_latest_time() -> None:
+def test_an_announcement_names_its_process_and_the_request_expires() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME, by="fresh")
     assert [action.send_before for action in decision.actions if isinstance(action, AskReboot)] == [UPTIME + 30]
@@ -204,8 +205,8 @@ def test_an_announcement_has_a_process_id_and_its_request_has_a_latest_time() ->
 def test_a_process_does_not_act_on_another_processes_announcement(
     outcome: RebootOutcome, changes: dict[str, Any]
 ) -> None:
-    """Two processes announced the reboot, and the patch of the other process landed. Its reboot may be about to happen,
-    so this process does nothing."""
+    """Two processes of one node have tried to record on the Node that a reboot follows, and the record of the other
+    process took effect. The other process may be about to reboot the host, so this process does nothing."""
     decision = decided(record_by("other"), memory=mine(outcome), **changes)
     assert (decision.phase, decision.reason.code, asks(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, False)
     assert not [action for action in decision.actions if isinstance(action, WriteLock)]
@@ -266,7 +267,7 @@ def test_a_restarted_agent_requests_no_reboot_of_a_node_being_removed() -> None:
     assert asks(decided(record_by("other"), memory=watching(1000, "other")))
 
 
-def test_the_pods_are_listed_before_a_second_announcement() -> None:
+def test_the_agent_lists_the_pods_again_before_it_repeats_the_reboot_request() -> None:
     assert rebooting(pods=NOT_ASKED).wants == {Evidence.PODS}
 
 
@@ -312,13 +313,14 @@ def test_a_rebooting_node_restores_its_missing_claim(outcome: RebootOutcome | No
 def test_an_announcement_of_another_boot_is_ignored(
     announced: Announcement | None, outcome: RebootOutcome | None
 ) -> None:
-    """The time of the reboot request is unknown. The roll-out halts, because the node would otherwise wait for ever."""
+    """The record on the Node does not say when the current boot was asked to end. The roll-out stops, because the node
+    would otherwise wait for ever."""
     memory = having(outcome) if outcome else watching(0)
     decision = decided(a_progress(Phase.REBOOTING, announced=announced), memory=memory)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
 
 
-def test_a_new_boot_forgets_the_request_to_the_old_boot() -> None:
+def test_a_new_boot_clears_the_memory_of_the_reboot_request() -> None:
     decision = decided(RECORD, boot_id="boot-2", memory=having(RebootOutcome.ACCEPTED))
     assert (decision.phase, decision.memory.reboot) == (Phase.VERIFYING, None)
 
@@ -326,7 +328,7 @@ def test_a_new_boot_forgets_the_request_to_the_old_boot() -> None:
 def test_an_unreadable_lock_does_not_cancel_the_reboot() -> None:
     decision = rebooting(lock=Unknown("503"))
     assert decision.reason.sentence == "the lock cannot be read: 503"
-    assert codes_of(decision) == [Code.LOCK_UNKNOWN], "the lock is read again, not treated as paused"
+    assert codes_of(decision) == [Code.LOCK_UNKNOWN], "an unreadable lock must not count as paused"
 
 
 def codes_of(decision: Decision) -> list[Code]:

@@ -1,4 +1,5 @@
-"""A claim is in the lock and not in the Node's record. The agent adopts the claim or releases it."""
+"""A claim is in the lock, but the annotation in which careen stores the node's progress does not contain it. The agent
+adopts the claim or releases it."""
 
 from __future__ import annotations
 
@@ -67,10 +68,12 @@ def test_a_claim_in_a_newer_read_of_the_node_is_not_a_ghost() -> None:
     ("text", "entry"),
     [
         pytest.param(
-            to_annotation(a_progress(Phase.VERIFYING)), an_entry(boot="boot-0"), id="its record says that it verifies"
+            to_annotation(a_progress(Phase.VERIFYING)),
+            an_entry(boot="boot-0"),
+            id="the Node's record has the phase Verifying",
         ),
         pytest.param(
-            '{"version": 99, "claims": ["c1"]}', an_entry(boot="boot-0"), id="a newer release wrote its record"
+            '{"version": 99, "claims": ["c1"]}', an_entry(boot="boot-0"), id="a newer release wrote the Node's record"
         ),
     ],
 )
@@ -80,7 +83,8 @@ def test_the_newer_of_two_reads_of_the_agents_node_decides(text: str, entry: Ent
 
 
 def test_a_recreated_node_does_not_adopt_the_former_nodes_claim() -> None:
-    """A person recreated the Node from a copy. The agent cannot know whether its host is about to reboot."""
+    """A person recreated the Node from a copy. The agent cannot know whether the host of the former Node is about to
+    reboot."""
     content = held(an_entry(uid="uid-old"))
     assert kinds(idle(node={"labels": {keys.REBOOT_LABEL: "in-progress"}}, lock=content)) == []
 
@@ -141,9 +145,9 @@ def test_a_recreated_nodes_claim_is_released_after_the_reboot_deadline() -> None
     content = held(an_entry(uid="uid-former"))
     first = idle(lock=content)
     assert (first.reason.code, kinds(first)) == (Code.ENTRY_RELEASED, [])
-    early = idle(lock=content, memory=with_parts(first.memory, behind__holders_not_before=0), uptime=UPTIME + 899)
+    early = idle(lock=content, memory=with_parts(first.memory, holder_check__holders_not_before=0), uptime=UPTIME + 899)
     assert kinds(early) == []
-    late = idle(lock=content, memory=with_parts(first.memory, behind__holders_not_before=0), uptime=UPTIME + 901)
+    late = idle(lock=content, memory=with_parts(first.memory, holder_check__holders_not_before=0), uptime=UPTIME + 901)
     assert kinds(late) == [WriteLock]
 
 
@@ -155,7 +159,7 @@ def test_a_waiting_node_compares_lock_and_node_in_every_turn() -> None:
     assert the_lock(decision).entries == ()
 
 
-def test_an_idle_node_with_a_need_waits_before_it_removes_leftovers() -> None:
+def test_an_idle_node_with_a_need_enters_waiting_before_it_removes_leftovers() -> None:
     assert idle(need=YES).phase is Phase.WAITING
 
 
@@ -163,7 +167,7 @@ def test_a_node_whose_label_shows_a_lost_record_recovers_before_it_waits() -> No
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     assert idle(node=node, need=YES, lock=NOT_ASKED).wants == {Evidence.LOCK}
     assert idle(node=node, need=NO, lock=NOT_ASKED, memory=remembering(is_reconciled=True)).wants == {Evidence.LOCK}, (
-        "removed while this process ran"
+        "the record was removed while this process ran"
     )
     decision = idle(node=node, need=YES)
     assert (decision.phase, decision.reason.code, the_patch(decision).unschedulable) == (
@@ -178,9 +182,7 @@ def test_a_node_whose_label_shows_a_lost_record_recovers_before_it_waits() -> No
     ("content", "unschedulable", "uncordons"),
     [(KURED, True, True), (KURED, False, False), (KURED_CORDONED, True, False)],
 )
-def test_a_lock_and_cordon_that_kured_left_are_released_as_kured_would(
-    content: str, unschedulable: bool, uncordons: bool
-) -> None:
+def test_careen_releases_a_lock_and_cordon_that_kured_left(content: str, unschedulable: bool, uncordons: bool) -> None:
     decision = idle(lock=content, node={"unschedulable": unschedulable})
     assert kinds(decision) == ([PatchNode, WriteLock] if uncordons else [WriteLock])
     assert the_lock(decision).entries == ()
@@ -218,7 +220,8 @@ def cordoned(*by: str, **changes: Any) -> dict[str, Any]:
 
 
 def test_the_drain_of_a_node_that_lost_all_marks_is_undone() -> None:
-    """The agent has already seen the need again and set the label `required`. The claim is still in the lock."""
+    """The agent has already seen again that the host needs a reboot, and set the label `required`. The claim of the
+    drain is still in the lock."""
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*OURS), holders=Holders(nodes=(a_node(),))
     )
@@ -232,7 +235,7 @@ def test_a_node_that_lost_all_marks_keeps_a_cordon_of_uncertain_origin(by: tuple
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*by), holders=Holders(nodes=(a_node(),))
     )
-    assert kinds(decision) == [WriteLock], "the entry is removed, the cordon stays"
+    assert kinds(decision) == [WriteLock], "the agent removes the claim and keeps the cordon"
 
 
 def test_a_rebooted_node_that_lost_all_its_marks_is_verified_and_uncordoned() -> None:
@@ -278,7 +281,7 @@ def test_the_lock_is_read_before_a_cordon_without_a_record_is_removed() -> None:
     fresh = idle(node=cordoned(*OURS), lock=NOT_ASKED, memory=remembering(is_reconciled=True))
     assert fresh.wants == {Evidence.LOCK}
     failing = idle(node=cordoned(*OURS), lock=Unknown("503"), memory=remembering(is_reconciled=True))
-    assert (kinds(failing), failing.memory.behind.holders_not_before) == ([], UPTIME + 30)
+    assert (kinds(failing), failing.memory.holder_check.holders_not_before) == ([], UPTIME + 30)
     assert idle(node=cordoned(*OURS), lock=NOT_ASKED, memory=failing.memory).wants == frozenset()
 
 
@@ -307,8 +310,8 @@ def recreated(record: Progress | None, **changes: Any) -> Decision:
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
 def test_an_agent_on_a_recreated_node_releases_its_old_claim_at_once(phase: Phase) -> None:
-    """The host has not rebooted since the claim. This process did not ask the host, and no other process could have
-    done so."""
+    """The host has not rebooted since the claim. This process has not asked the host to reboot, and no other process
+    could have done so."""
     decision = recreated(a_progress(phase))
     assert (decision.reason.code, kinds(decision)) == (Code.ENTRY_RELEASED, [WriteLock])
     assert the_lock(decision).entries == ()
@@ -325,30 +328,32 @@ def asked(outcome: RebootOutcome, announcement: int = 1, claim: str = "c1") -> A
 @pytest.mark.parametrize(
     ("changes", "is_released"),
     [
-        pytest.param({"memory": asked(RebootOutcome.NOT_ASKED)}, True, id="it announced and did not ask the host"),
-        pytest.param({"memory": asked(RebootOutcome.FAILED)}, True, id="the host refused the request"),
+        pytest.param(
+            {"memory": asked(RebootOutcome.NOT_ASKED)},
+            True,
+            id="this process announced the reboot and did not ask the host",
+        ),
+        pytest.param({"memory": asked(RebootOutcome.FAILED)}, True, id="the host refused the reboot"),
         pytest.param(
             {"memory": asked(RebootOutcome.ACCEPTED, claim="an older one")},
             True,
-            id="its request under another claim is over",
+            id="this process asked the host under an earlier claim",
         ),
-        pytest.param({"memory": asked(RebootOutcome.ACCEPTED)}, False, id="the host was asked"),
-        pytest.param({"memory": asked(RebootOutcome.UNCLEAR)}, False, id="whether the host was asked is not known"),
+        pytest.param({"memory": asked(RebootOutcome.ACCEPTED)}, False, id="this process asked the host"),
+        pytest.param({"memory": asked(RebootOutcome.UNCLEAR)}, False, id="this process may have asked the host"),
         pytest.param(
             {"memory": asked(RebootOutcome.NOT_ASKED, announcement=2)},
             False,
-            id="an earlier announcement may have been another process's",
+            id="another process may have announced the reboot before",
         ),
-        pytest.param({"memory": remembering()}, False, id="the process started afterwards"),
-        pytest.param(
-            {"lock": held(an_entry(claim="c2", uid="former"))}, False, id="it was not the claim that this process knows"
-        ),
-        pytest.param(
-            {"lock": held(an_entry(uid="former", boot=""))}, False, id="the boot that the claim was to end is unknown"
-        ),
+        pytest.param({"memory": remembering()}, False, id="this process started after the claim"),
+        pytest.param({"lock": held(an_entry(claim="c2", uid="former"))}, False, id="this process knows another claim"),
+        pytest.param({"lock": held(an_entry(uid="former", boot=""))}, False, id="the claim has no boot id"),
     ],
 )
-def test_a_former_nodes_claim_stays_if_the_host_may_have_been_asked(changes: dict[str, Any], is_released: bool) -> None:
+def test_a_former_nodes_claim_stays_if_a_reboot_may_have_been_requested(
+    changes: dict[str, Any], is_released: bool
+) -> None:
     decision = recreated(a_progress(Phase.DRAINING), **changes)
     assert (WriteLock in kinds(decision)) is is_released
 
@@ -397,7 +402,7 @@ def test_a_lost_record_of_an_announced_reboot_is_restored(memory: Memory, is_ask
     assert record.announced == Announcement(boot=BOOT, uptime=UPTIME, is_asked=is_asked)
 
 
-def test_a_process_remembers_its_request_if_the_node_lost_its_record() -> None:
+def test_a_process_remembers_its_reboot_request_without_a_record() -> None:
     node = {**ANNOUNCED, "annotations": {}}
     assert idle(node=node, memory=having_asked(RebootOutcome.ACCEPTED)).phase is Phase.REBOOTING
     assert idle(node=node).phase is Phase.WAITING
@@ -412,9 +417,9 @@ def test_an_announced_reboot_waits_until_its_claim_is_readable(
 
 
 def test_a_lost_record_of_an_announced_reboot_causes_an_immediate_lock_read() -> None:
-    """The agent must not write a new record without the reboot, because other nodes could then remove this node's
-    claim."""
-    has_looked = remembering(is_reconciled=True, behind__holders_not_before=UPTIME + 20)
+    """The record said that a reboot follows. The agent must not write a new record without the reboot, because other
+    nodes could then remove this node's claim."""
+    has_looked = remembering(is_reconciled=True, holder_check__holders_not_before=UPTIME + 20)
     assert idle(node=ANNOUNCED, need=YES, lock=NOT_ASKED, memory=has_looked).wants == {Evidence.LOCK}
     decision = idle(node=ANNOUNCED, need=YES, holders=NOT_ASKED, memory=has_looked)
     assert (decision.phase, kinds(decision)) == (Phase.IDLE, [])
@@ -426,7 +431,7 @@ KEPT = {keys.REQUEST: '{"want":"maintenance","reason":"disk swap"}'}
 CORDONED = {"labels": {keys.REBOOT_LABEL: "in-progress"}, "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)}
 
 
-@pytest.mark.parametrize("boot", [BOOT, "boot-0"], ids=["the same boot", "rebooted by hand meanwhile"])
+@pytest.mark.parametrize("boot", [BOOT, "boot-0"], ids=["the host runs the same boot", "the host runs a new boot"])
 def test_a_node_in_maintenance_that_loses_its_record_stays_cordoned(boot: str) -> None:
     decision = idle(node={**CORDONED, "annotations": KEPT}, lock=held(an_entry(boot=boot)))
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)

@@ -1,5 +1,5 @@
-"""The phase Settling. The node waits for the displaced workloads and then for the release delay. It then releases its
-claim and names the next nodes."""
+"""The phase Settling. The node waits until the displaced workloads are healthy, and then for the release delay. It then
+releases its claim and writes into the lock which nodes reboot next."""
 
 from __future__ import annotations
 
@@ -71,9 +71,11 @@ def test_a_release_removes_the_claim_everywhere_and_names_the_next_nodes() -> No
     ("interval", "changes", "expected"),
     [
         pytest.param(3600, {}, "2026-03-04T12:00:00Z", id="after a reboot"),
-        pytest.param(3600, {"clock_skew_seconds": 30.0}, "2026-03-04T11:59:30Z", id="by the clock of the API server"),
+        pytest.param(
+            3600, {"clock_skew_seconds": 30.0}, "2026-03-04T11:59:30Z", id="the host's clock is 30 seconds ahead"
+        ),
         pytest.param(3600, {"waiters": Unknown("503")}, "2026-03-04T12:00:00Z", id="the waiting nodes are unknown"),
-        pytest.param(0, {}, "", id="no interval is configured"),
+        pytest.param(0, {}, "", id="without --cluster-minimum-interval"),
     ],
 )
 def test_a_release_after_a_reboot_starts_the_cluster_wide_interval(
@@ -98,24 +100,24 @@ BESIDE = held(an_entry(), an_entry("n9"))
 @pytest.mark.parametrize(
     ("changes", "looks_again"),
     [
-        pytest.param({"waiters": (N2,)}, False, id="counted a moment ago"),
+        pytest.param({"waiters": (N2,)}, False, id="this turn lists the waiting nodes"),
         pytest.param({"waiters": Unknown("503")}, True, id="the waiting nodes are unknown"),
-        pytest.param({"waiters": (N2,), "lock": BESIDE}, True, id="another holder may be stuck"),
+        pytest.param({"waiters": (N2,), "lock": BESIDE}, True, id="another node holds a claim"),
     ],
 )
 def test_an_idle_agent_reads_the_lock_again_after_an_uncertain_release(
     changes: dict[str, Any], looks_again: bool
 ) -> None:
-    """The agent's process began after the reboot and was not idle before."""
+    """The agent's process began after the reboot, so it has never been idle before the release of its claim."""
     home = settling(memory=remembering(is_reconciled=False), **changes)
     assert home.phase is Phase.IDLE
     idle = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 2)
     assert idle.wants == ({Evidence.LOCK} if looks_again else frozenset())
     much_later = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 10_000)
-    assert much_later.wants == {Evidence.LOCK}, "a later state may look the same"
+    assert much_later.wants == {Evidence.LOCK}, "the idle node still reads the lock from time to time"
 
 
-def test_a_release_does_not_name_the_releasing_node_from_an_old_list() -> None:
+def test_a_releasing_node_does_not_name_itself() -> None:
     older = [a_marked_node(a_progress(Phase.WAITING), name=name, label="ready") for name in ("n1", "n2")]
     content = the_lock(settling(waiters=tuple(older)))
     assert (content.line.names, content.line.waiting) == (("n2",), 1)
@@ -129,12 +131,12 @@ def test_a_release_without_a_list_of_waiting_nodes_keeps_the_named_nodes() -> No
 @pytest.mark.parametrize(
     ("now", "is_settled"),
     [
-        pytest.param((an_owner(),), True, id="as before"),
+        pytest.param((an_owner(),), True, id="as healthy as before"),
         pytest.param((an_owner(ready=2),), False, id="one replica fewer than before"),
         pytest.param((an_owner(ready=4, replicas=4),), True, id="scaled up by another client"),
-        pytest.param((an_owner(ready=1, replicas=1),), True, id="scaled down by another client: not comparable"),
-        pytest.param((an_owner(ready=0, generation=2),), True, id="changed by another client: not comparable"),
-        pytest.param((an_owner(ready=0, uid="another"),), True, id="recreated by another client: not comparable"),
+        pytest.param((an_owner(ready=1, replicas=1),), True, id="scaled down by another client"),
+        pytest.param((an_owner(ready=0, generation=2),), True, id="changed by another client"),
+        pytest.param((an_owner(ready=0, uid="another"),), True, id="recreated by another client"),
         pytest.param((), True, id="deleted by another client"),
         pytest.param(Unknown("503"), False, id="unreadable"),
     ],
@@ -153,8 +155,8 @@ def test_a_workload_that_was_unhealthy_before_need_not_recover() -> None:
 @pytest.mark.parametrize(
     "now",
     [
-        pytest.param({"ready": 0}, id="completed or failed: none of its pods is ever ready"),
-        pytest.param({"replicas": 4, "ready": 3}, id="active, in the back-off before its next pod"),
+        pytest.param({"ready": 0}, id="a completed or failed Job"),
+        pytest.param({"replicas": 4, "ready": 3}, id="a Job that waits before it creates its next pod"),
         pytest.param({"replicas": 4, "ready": 0, "generation": 2}, id="suspended"),
     ],
 )
@@ -170,7 +172,7 @@ def test_a_job_does_not_hide_an_unhealthy_workload() -> None:
     assert decision.reason.sentence == "not yet as healthy as before: ReplicaSet shop/web (2 of 3 ready)"
 
 
-def test_unreadable_health_does_not_delay_a_node_without_displaced_workloads() -> None:
+def test_a_node_without_displaced_workloads_ignores_unreadable_health() -> None:
     job = an_owner("nightly", kind="Job", replicas=1, ready=1)
     assert settling(replace(RECORD, owners=(job,)), owners=Unknown("503")).phase is Phase.IDLE
 
@@ -201,10 +203,10 @@ def test_after_the_settle_timeout_the_policy_halts_or_continues(policy: SettlePo
 @pytest.mark.parametrize(
     ("uptime", "owner", "phase"),
     [
-        pytest.param(20.0, an_owner(ready=2), Phase.SETTLING, id="a replica flaps before the boot is stable"),
-        pytest.param(20.0, an_owner(), Phase.SETTLING, id="healthy again, not yet stable"),
-        pytest.param(31.0, an_owner(), Phase.IDLE, id="healthy and stable"),
-        pytest.param(31.0, an_owner(ready=2), Phase.FAILED, id="worse, but stable"),
+        pytest.param(20.0, an_owner(ready=2), Phase.SETTLING, id="unhealthy workloads on a new boot"),
+        pytest.param(20.0, an_owner(), Phase.SETTLING, id="healthy workloads on a new boot"),
+        pytest.param(31.0, an_owner(), Phase.IDLE, id="healthy workloads on a stable boot"),
+        pytest.param(31.0, an_owner(ready=2), Phase.FAILED, id="unhealthy workloads on a stable boot"),
     ],
 )
 def test_a_settle_timeout_does_not_halt_before_the_boot_is_stable(
@@ -226,7 +228,7 @@ def test_the_node_is_in_service_during_the_release_delay(waited: float, is_relea
     ("uptime", "look"),
     [
         pytest.param(0.5, 5.0, id="just booted"),
-        pytest.param(28.0, 2.0, id="the next turn is when the boot is old enough"),
+        pytest.param(28.0, 2.0, id="two seconds before the boot is stable"),
         pytest.param(30.0, None, id="stable"),
     ],
 )
@@ -254,7 +256,7 @@ def test_a_host_that_boots_again_is_verified_again_under_the_same_claim() -> Non
 
 
 @pytest.mark.parametrize("need", [YES, UNKNOWN_NEED])
-def test_a_host_with_a_new_or_unknown_need_waits_and_keeps_its_reboot_count(need: Any) -> None:
+def test_a_node_with_a_new_or_unknown_need_keeps_its_reboot_count(need: Any) -> None:
     decision = settling(need=need)
     assert (decision.phase, decision.reason.code, kinds(decision)) == (
         Phase.WAITING,
@@ -302,20 +304,24 @@ def due(decision: Decision) -> list[str]:
     ("changes", "said"),
     [
         pytest.param(
-            {"policy": a_policy(lock_release_delay_seconds=60)}, ["2026-03-04T12:00:55Z"], id="the delay remains"
+            {"policy": a_policy(lock_release_delay_seconds=60)},
+            ["2026-03-04T12:00:55Z"],
+            id="the claim is due after the release delay",
         ),
         pytest.param(
             {"policy": a_policy(stable_boot_seconds=UPTIME + 20)},
             ["2026-03-04T12:00:20Z"],
-            id="the boot is not stable yet",
+            id="the claim is due when the boot is stable",
         ),
         pytest.param(
-            {"owners": (an_owner(ready=1),)}, ["2026-03-04T12:00:00Z"], id="workloads may settle at any moment"
+            {"owners": (an_owner(ready=1),)},
+            ["2026-03-04T12:00:00Z"],
+            id="the claim is due now, because workloads may settle at any moment",
         ),
         pytest.param(
             {"policy": a_policy(stable_boot_seconds=UPTIME + 20), "clock_skew_seconds": 5.0},
             ["2026-03-04T12:00:15Z"],
-            id="by the API server's clock",
+            id="the host's clock is five seconds ahead",
         ),
         pytest.param(
             {
@@ -323,17 +329,17 @@ def due(decision: Decision) -> list[str]:
                 "lock": held(an_entry(due="2026-03-04T12:00:18Z")),
             },
             [],
-            id="already announced",
+            id="the lock already has the time",
         ),
         pytest.param(
             {"policy": a_policy(stable_boot_seconds=UPTIME + 20), "lock": held(an_entry(due="2026-03-04T12:00:05Z"))},
             ["2026-03-04T12:00:20Z"],
-            id="a new boot: much later than announced",
+            id="much later than the time in the lock",
         ),
         pytest.param(
             {"owners": (an_owner(ready=1),), "lock": held(an_entry(due="2026-03-04T11:00:00Z"))},
             [],
-            id="workloads take long: announced once",
+            id="the time in the lock has passed",
         ),
     ],
 )

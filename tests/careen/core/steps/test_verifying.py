@@ -64,7 +64,7 @@ def test_cordon_taint_and_labels_are_restored_in_one_patch() -> None:
     assert patch.labels == {keys.REBOOT_LABEL: "in-progress", "pool": "web", "checked": "yes"}
     record = the_record(decision)
     assert (record.claim, record.is_cordoned_by_us, record.taint_key) == ("c1", False, "")
-    assert record.failures == 0, "the next failure counts as the first in a row"
+    assert record.failures == 0, "the agent must reset the count of failures"
     assert [action.occasion for action in decision.actions if isinstance(action, Notify)] == [Occasion.UNCORDON]
 
 
@@ -133,7 +133,7 @@ def test_the_agent_restores_nothing_before_the_boot_is_verified(node: dict[str, 
             a_daemon_pod(is_ready=False, deletion_timestamp=NOW + timedelta(seconds=30)),
             id="a terminating pod of a DaemonSet",
         ),
-        pytest.param(a_daemon_pod(is_ready=False, phase="Failed"), id="a failed pod of a DaemonSet, to be replaced"),
+        pytest.param(a_daemon_pod(is_ready=False, phase="Failed"), id="a failed pod of a DaemonSet"),
     ],
 )
 def test_only_running_daemonset_pods_delay_the_verification(pod: Any) -> None:
@@ -179,7 +179,7 @@ def test_a_verified_node_returns_to_service_despite_an_unreadable_lock(lock: Any
 
 
 def daemon_row(**changes: Any) -> OwnerHealth:
-    """Return the record's entry for the DaemonSet that owns `a_daemon_pod`."""
+    """Return the entry for the DaemonSet that owns `a_daemon_pod`, as the record on the Node stores it."""
     return OwnerHealth(
         **{
             "kind": "DaemonSet",
@@ -205,39 +205,39 @@ REVISION = {"labels": {"controller-revision-hash": "5d9"}}
             REVISION,
             Phase.VERIFYING,
             Phase.FAILED,
-            id="ready before the reboot: it must become ready again",
+            id="a pod that was ready before the reboot",
         ),
         pytest.param(
             (daemon_row(ready=0),),
             REVISION,
             Phase.SETTLING,
             Phase.SETTLING,
-            id="not ready before: the reboot is not the cause",
+            id="a pod that was not ready before the reboot",
         ),
         pytest.param(
             (daemon_row(ready=0),),
             {"labels": {"controller-revision-hash": "77f"}},
             Phase.SETTLING,
             Phase.SETTLING,
-            id="not ready before, but changed since",
+            id="a pod that was not ready before and has a new template",
         ),
-        pytest.param((), REVISION, Phase.VERIFYING, Phase.SETTLING, id="not here before: awaited, but not for ever"),
+        pytest.param((), REVISION, Phase.VERIFYING, Phase.SETTLING, id="a pod of a new DaemonSet"),
         pytest.param(
-            (daemon_row(uid="other"),), REVISION, Phase.VERIFYING, Phase.SETTLING, id="recreated under its name"
+            (daemon_row(uid="other"),), REVISION, Phase.VERIFYING, Phase.SETTLING, id="a pod of a recreated DaemonSet"
         ),
         pytest.param(
             (daemon_row(),),
             {"labels": {"controller-revision-hash": "77f"}},
             Phase.VERIFYING,
             Phase.SETTLING,
-            id="its template changed since",
+            id="a pod that was ready before and has a new template",
         ),
         pytest.param(
             (daemon_row(generation=0),),
             {},
             Phase.VERIFYING,
             Phase.FAILED,
-            id="ready before, its revision unknown then and now",
+            id="a pod without a template revision that was ready before",
         ),
     ],
 )

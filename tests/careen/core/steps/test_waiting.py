@@ -1,6 +1,6 @@
-"""The phase Waiting. The agent writes all cheap refusals at once. It evaluates costly gates only if its node may start,
-and writes the claim to the Node before the lock. A node without a need becomes idle
-(`careen.core.steps.shared.giving_back`)."""
+"""The phase Waiting. The agent writes all refusals of cheap gates at once. It evaluates costly gates only if its node
+may begin its reboot, and writes the claim to the Node before the lock. A node that no longer needs a reboot becomes
+idle (`careen.core.steps.shared.giving_back`)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.facts import keys
 from careen.core.facts.memory import (
-    ComerMemory,
     EvictAnswer,
     EvictionMemory,
     Memory,
+    NewPodsMemory,
     RebootMemory,
     RebootOutcome,
 )
@@ -200,8 +200,9 @@ def test_order_zone_starts_only_the_first_zone_if_no_node_is_named(how: Order, p
 
 
 def test_the_first_claim_waits_until_other_nodes_have_counted_their_pods() -> None:
-    """The node with the fewest pods is known only after all nodes have counted. Until then no node is named."""
-    first = waiting(memory=remembering(line__key="another hand-over"), waiters=NOT_ASKED)
+    """Which node has the fewest pods is known only after all agents have counted the pods of their nodes. Until then,
+    the lock names no next node."""
+    first = waiting(memory=remembering(line__key="another line"), waiters=NOT_ASKED)
     assert (first.phase, first.reason.code, first.wants) == (Phase.WAITING, Code.WAITING_FOR_TURN, frozenset())
     assert WriteLock not in kinds(first)
     assert first.look_again_seconds == order.NEXT_LOOK_SECONDS
@@ -214,22 +215,23 @@ def test_the_first_claim_waits_until_other_nodes_have_counted_their_pods() -> No
 
 
 @pytest.mark.parametrize(("agents", "look"), [(None, 3.0), (300, 3.0), (5000, 50.0)])
-def test_nodes_of_a_large_fleet_take_few_turns_before_the_first_claim(agents: int | None, look: float) -> None:
-    first = waiting(memory=remembering(line__key="another hand-over", agents=agents), waiters=NOT_ASKED)
+def test_agents_of_a_large_fleet_run_rarely_before_the_first_claim(agents: int | None, look: float) -> None:
+    first = waiting(memory=remembering(line__key="another line", agents=agents), waiters=NOT_ASKED)
     assert first.look_again_seconds == look
     last = order.gather_seconds(agents) - 2.0
     assert waiting(memory=first.memory, uptime=UPTIME + last, waiters=NOT_ASKED).look_again_seconds == 2.0
-    assert look < order.PASSED_OVER_SECONDS, "a node that is named meanwhile would lose its place"
+    assert look < order.PASSED_OVER_SECONDS, "a named node that sleeps this long would be passed over"
 
 
 def test_a_refused_node_waits_again_for_other_nodes_before_the_first_claim() -> None:
-    """All refused nodes would otherwise claim at the same time when the refusal ends."""
+    """When the refusal ends, all nodes that it concerned would otherwise claim at the same time."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
 
 @pytest.mark.parametrize(("jitter", "look"), [(0.0, 20.0), (0.999, 20.0 + 0.999 * OPENING_SECONDS)])
-def test_every_node_takes_a_turn_when_the_window_opens(jitter: float, look: float) -> None:
-    """The window opens in 20 s. The first node must not start before the other nodes have counted their pods."""
+def test_every_agent_runs_when_the_window_opens(jitter: float, look: float) -> None:
+    """The window opens in 20 s. No node may begin its reboot before the agents of the other nodes have counted their
+    pods."""
     shut = Window(start=(NOW + timedelta(seconds=20)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(
         policy=a_policy(window=shut), chance=Chance(claim_id="fresh", jitter=jitter)
@@ -245,11 +247,9 @@ def test_a_node_sleeps_as_usual_long_before_the_window_opens() -> None:
 @pytest.mark.parametrize(
     ("agents", "jitter", "look"), [(None, 0.5, 30), (180, 0.999, 37), (600, 0.0, 75), (600, 0.5, 100), (5000, 0.0, 625)]
 )
-def test_nodes_of_a_large_fleet_take_few_turns_outside_the_window(
-    agents: int | None, jitter: float, look: float
-) -> None:
-    """The line is empty, so the lock does not contain the number of waiting nodes. Each turn sends two requests, and
-    5,000 nodes send fewer than 20 requests a second."""
+def test_agents_of_a_large_fleet_run_rarely_outside_the_window(agents: int | None, jitter: float, look: float) -> None:
+    """No node is in the line, so the lock does not contain the number of waiting nodes. In each round of its loop, an
+    agent sends two requests, and 5,000 agents together send fewer than 20 requests a second."""
     shut = a_policy(window=Window(days=frozenset()))
     decision = waiting(
         policy=shut,
@@ -262,7 +262,7 @@ def test_nodes_of_a_large_fleet_take_few_turns_outside_the_window(
 
 
 @pytest.mark.parametrize("number", [10**6, 10**13, 10**30, 10**400])
-def test_a_huge_count_of_waiting_nodes_limits_how_long_a_node_sleeps(number: int) -> None:
+def test_the_sleep_is_limited_for_any_count_of_waiting_nodes(number: int) -> None:
     shut = a_policy(window=Window(days=frozenset()))
     assert waiting(
         policy=shut, lock=f'{{"nodeID":"","locks":[],"waiting":{number}}}'
@@ -281,22 +281,22 @@ def test_a_huge_count_of_waiting_nodes_limits_how_long_a_node_sleeps(number: int
     ],
 )
 @pytest.mark.parametrize(("agents", "look"), [(None, 30.0), (100, 30.0), (5000, 5000 / 6)])
-def test_refused_nodes_of_a_large_fleet_take_few_turns(
+def test_agents_of_refused_nodes_run_rarely_in_a_large_fleet(
     agents: int | None, look: float, changes: dict[str, Any]
 ) -> None:
-    decision = waiting(memory=remembering(agents=agents, behind__at=UPTIME + 1), **changes)
+    decision = waiting(memory=remembering(agents=agents, holder_check__at=UPTIME + 1), **changes)
     assert decision.reason.code is Code.REFUSED
     assert decision.look_again_seconds == pytest.approx(look)
 
 
 def test_nodes_in_the_line_of_a_paused_lock_sleep_as_usual() -> None:
-    """The line has few nodes, and they must start soon after a person resumes the lock."""
+    """The line has few nodes, and these must begin their reboot soon after a person ends the pause of the lock."""
     paused = replace(NAMED, is_paused=True)
     assert waiting(lock=paused, memory=remembering(agents=5000)).look_again_seconds == LOOK_SECONDS
 
 
 def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
-    """The lock would otherwise keep the count from the time when the line was filled."""
+    """The lock would otherwise keep the number of waiting nodes from the time when the line was written."""
     late = tuple(a_marked_node(a_progress(Phase.WAITING), name=f"m{number}", label="required") for number in range(7))
     decision = waiting(
         lock=NAMED, waiters=(N2, *late), alerts=(Alert(name="A"),), policy=a_policy(alerts=AlertPolicy())
@@ -304,7 +304,7 @@ def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
     assert (the_lock(decision).line.names, the_lock(decision).line.waiting) == (("n1", "n2"), 9)
 
 
-def test_nodes_of_a_large_fleet_take_turns_soon_after_the_window_opens() -> None:
+def test_agents_of_a_large_fleet_run_soon_after_the_window_opens() -> None:
     opening = timedelta(minutes=9)
     shut = Window(start=(NOW + opening).time(), end=(NOW + timedelta(hours=1)).time())
     look = waiting(
@@ -321,8 +321,8 @@ def test_nodes_of_a_large_fleet_spread_their_turns_after_the_window_opens() -> N
     assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_a_named_node_and_a_node_beside_a_holder_claim_at_once() -> None:
-    just_now = remembering(line__key="another hand-over")
+def test_named_nodes_and_nodes_beside_a_holder_claim_without_a_wait() -> None:
+    just_now = remembering(line__key="another line")
     assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
     assert (
         waiting(memory=just_now, lock=held(an_entry("n9", limit=2)), policy=a_policy(concurrency=2)).phase
@@ -334,7 +334,7 @@ def test_a_restarted_agent_keeps_the_start_of_a_costly_refusal() -> None:
     refused = '[{"gate":"forecast","code":"forecast-unknown","sentence":"no answer","since":"2026-03-04T10:00:00Z"}]'
     decision = waiting(
         node={"annotations": {keys.REFUSALS: refused}},
-        memory=remembering(line__key="another hand-over"),
+        memory=remembering(line__key="another line"),
         forecast=Unknown("killed"),
         policy=a_policy(),
     )
@@ -343,13 +343,13 @@ def test_a_restarted_agent_keeps_the_start_of_a_costly_refusal() -> None:
     ]
 
 
-def test_a_node_that_may_start_first_writes_only_its_claim_id() -> None:
+def test_a_node_that_may_start_writes_only_its_claim_id() -> None:
     decision = waiting(lock=NAMED)
     assert (decision.phase, decision.reason.code) == (Phase.CLAIMING, Code.TAKING_CLAIM)
     assert kinds(decision) == [PatchNode]
     record = the_record(decision)
     assert (record.claim, record.lock, record.boot_left, record.phase) == ("fresh", LOCK_OBJECT, BOOT, "Claiming")
-    assert record.claimed == ago(0), "--drain-delay and the patience under the claim start here"
+    assert record.claimed == ago(0), "--drain-delay starts with the claim"
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "in-progress"}
     assert the_patch(decision).unschedulable is None
 
@@ -399,7 +399,7 @@ def test_the_first_costly_refusal_ends_the_evaluation() -> None:
     assert codes(decision.refusals) == [Code.FOREIGN_COORDINATOR]
 
 
-def test_a_named_node_that_a_costly_gate_refuses_moves_behind_the_next() -> None:
+def test_a_costly_refusal_moves_a_named_node_behind_the_next_node() -> None:
     decision = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     assert decision.reason.code is Code.REFUSED
     content = the_lock(decision)
@@ -446,19 +446,19 @@ CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", un
 @pytest.mark.parametrize(
     ("others", "line"),
     [
+        pytest.param((N2, CORDONED), ("n3", "n1", "n2"), id="a cordoned node that may start"),
+        pytest.param((N2, replace(CORDONED, ready=False)), ("n1", "n2"), id="a cordoned node that is not ready"),
+        pytest.param((N2, a_node("n3", unschedulable=True)), ("n1", "n2"), id="a cordoned node that does not wait"),
         pytest.param(
-            (N2, CORDONED), ("n3", "n1", "n2"), id="its own cordon does not count against it, so it goes first"
+            (N2, CORDONED, a_node("n4", ready=False)), ("n1", "n2"), id="a cordoned node beside an unready node"
         ),
-        pytest.param((N2, replace(CORDONED, ready=False)), ("n1", "n2"), id="a node that is not ready could not start"),
-        pytest.param((N2, a_node("n3", unschedulable=True)), ("n1", "n2"), id="a node that does not wait"),
-        pytest.param((N2, CORDONED, a_node("n4", ready=False)), ("n1", "n2"), id="another node counts against it too"),
     ],
 )
 def test_a_waiting_node_whose_cordon_blocks_other_nodes_goes_first(
     others: tuple[NodeView, ...], line: tuple[str, ...]
 ) -> None:
-    """A person cordons a node and requests its reboot. The other nodes are refused until the cordoned node has
-    rebooted."""
+    """A person cordons a node and requests its reboot. The cordon makes the gates refuse all other reboots until the
+    cordoned node has rebooted."""
     decision = waiting(
         lock=NAMED,
         fleet=a_fleet(a_node(), *others),
@@ -496,9 +496,9 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 @pytest.mark.parametrize(
     ("named", "look"), [((), 3), (("n2",), 5), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
 )
-def test_a_refused_node_reads_the_lock_less_often_the_more_nodes_are_named(named: tuple[str, ...], look: float) -> None:
-    """A refused node leaves the line. The next release can name it again, and it must then start within five
-    seconds."""
+def test_a_refused_node_behind_many_named_nodes_reads_the_lock_rarely(named: tuple[str, ...], look: float) -> None:
+    """A node whose reboot a gate refuses leaves the line. When another node releases its claim, it may put this node
+    into the line again, which must then begin its reboot within five seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
     assert (
         waiting(lock=held(an_entry("n9"), line=Line(names=named)), memory=memory, forecast=NOT_ASKED).look_again_seconds
@@ -507,8 +507,8 @@ def test_a_refused_node_reads_the_lock_less_often_the_more_nodes_are_named(named
 
 
 def test_a_refused_node_beside_an_empty_line_reads_the_lock_often() -> None:
-    """This node may start second, because no node is named beside the holder. A refused node does not enter the
-    line."""
+    """The refusal may end, and this node may then be the next to begin its reboot, because the line names no other
+    node."""
     refused = waiting(
         lock=held(an_entry("n9", limit=2)),
         policy=a_policy(concurrency=2),
@@ -526,7 +526,7 @@ def test_a_refused_node_reads_the_lock_rarely_if_there_is_no_holder() -> None:
     )
 
 
-def test_a_waiting_node_fills_a_short_line() -> None:
+def test_a_waiting_node_adds_names_to_a_short_line() -> None:
     named = waiting(lock=held(an_entry("n9"), line=Line(names=("n2",))), waiters=(N2,))
     assert the_lock(named).line.names == ("n2", "n1")
     assert the_lock(named).holders == ("n9",)
@@ -545,7 +545,7 @@ LINE = held(an_entry("n9"), line=Line(names=("n2", "n1", *(f"m{number}" for numb
         (replace(LINE, line=replace(LINE.line, names=("n2",) * 20)), 3600),
     ],
 )
-def test_the_first_in_line_checks_the_holder_of_an_old_claim_earliest(content: LockContent, pause: float) -> None:
+def test_nodes_farther_back_in_the_line_check_an_old_claim_later(content: LockContent, pause: float) -> None:
     def looking(age: float, memory: Memory | None = None, uptime: float = UPTIME) -> Decision:
         entry = an_entry("n9", created=rfc3339(NOW - timedelta(seconds=age)))
         return waiting(
@@ -557,7 +557,7 @@ def test_the_first_in_line_checks_the_holder_of_an_old_claim_earliest(content: L
     looked = waiting(
         lock=content,
         holders=Holders(nodes=(AT_WORK,)),
-        memory=remembering(behind__at=UPTIME),
+        memory=remembering(holder_check__at=UPTIME),
         now=NOW + timedelta(seconds=pause),
     ).memory
     assert looking(pause * 2, looked, UPTIME + pause - 1).wants == frozenset()
@@ -565,7 +565,8 @@ def test_the_first_in_line_checks_the_holder_of_an_old_claim_earliest(content: L
 
 
 def test_a_new_process_reads_the_age_of_claims_from_the_lock() -> None:
-    """An agent that is killed every five seconds must also check the holders."""
+    """The agent may be killed every five seconds, so its memory cannot tell the age of the claims. It must still check
+    the nodes that hold them."""
     assert waiting(
         lock=replace(LINE, line=replace(LINE.line, names=("n1", *LINE.line.names[2:]))), holders=NOT_ASKED
     ).wants == {Evidence.HOLDERS}
@@ -581,7 +582,7 @@ def behind(
     holders: Holders, uptime: float = UPTIME, memory: Memory | None = None, content: LockContent = LINE
 ) -> Decision:
     return waiting(
-        lock=content, holders=holders, memory=with_parts(memory or remembering(), behind__at=0), uptime=uptime
+        lock=content, holders=holders, memory=with_parts(memory or remembering(), holder_check__at=0), uptime=uptime
     )
 
 
@@ -607,7 +608,7 @@ THREE = a_policy(concurrency=3)
 
 
 def test_the_failure_of_another_node_refuses_and_keeps_the_line() -> None:
-    decision = waiting(lock=HALTED, policy=THREE, holders=NOT_ASKED, memory=remembering(behind__at=UPTIME + 1))
+    decision = waiting(lock=HALTED, policy=THREE, holders=NOT_ASKED, memory=remembering(holder_check__at=UPTIME + 1))
     assert (decision.phase, codes(decision.refusals)) == (Phase.WAITING, [Code.HALTED])
     assert "careen retry n9" in str(the_patch(decision).annotations[keys.REASON])
     assert decision.wants == frozenset()
@@ -626,7 +627,7 @@ def test_the_first_in_line_checks_the_failed_holder_of_a_halted_roll_out() -> No
     def looking(holders: Any, uptime: float = UPTIME, memory: Memory | None = None) -> Decision:
         memory = memory or remembering()
         return waiting(
-            lock=HALTED, policy=THREE, holders=holders, memory=with_parts(memory, behind__at=0), uptime=uptime
+            lock=HALTED, policy=THREE, holders=holders, memory=with_parts(memory, holder_check__at=0), uptime=uptime
         )
 
     assert looking(NOT_ASKED).wants == {Evidence.HOLDERS}
@@ -638,7 +639,7 @@ def test_the_first_in_line_checks_the_failed_holder_of_a_halted_roll_out() -> No
     assert the_lock(looking(Holders(absent=frozenset({"n9"})), UPTIME + 901, first.memory)).entries == ()
 
 
-def test_a_failed_node_refuses_no_node_if_its_claim_lacks_the_failure_mark() -> None:
+def test_a_claim_without_a_failure_mark_does_not_halt_other_nodes() -> None:
     assert waiting(lock=replace(HALTED, entries=(an_entry("n9", limit=3),)), policy=THREE).phase is Phase.CLAIMING
 
 
@@ -715,12 +716,12 @@ def test_a_new_claim_starts_with_a_cleared_memory() -> None:
         claiming__claimers={"x/1": 1.0},
         patience__since=3.0,
         drain__evictions={"uid-web-1": EvictionMemory(attempts=3, not_before=1.0, answer=EvictAnswer.DENIED)},
-        drain__comers={"rs-web": ComerMemory(rounds=6, not_before=1.0, judgements=6)},
+        drain__new_pods={"rs-web": NewPodsMemory(rounds=6, not_before=1.0, judgements=6)},
         reboot=RebootMemory(claim="c0", announcement=1, outcome=RebootOutcome.ACCEPTED),
     )
     after = waiting(lock=NAMED, memory=memory).memory
     assert (after.claiming.claimers, after.patience.since) == ({}, None)
-    assert (after.drain.evictions, after.drain.comers, after.reboot) == ({}, {}, None)
+    assert (after.drain.evictions, after.drain.new_pods, after.reboot) == ({}, {}, None)
 
 
 def test_the_newer_read_of_the_agents_node_outweighs_an_older_list() -> None:

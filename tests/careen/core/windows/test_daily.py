@@ -25,22 +25,22 @@ def at(day: int, text: str) -> datetime:
 @pytest.mark.parametrize(
     ("window", "now", "is_open"),
     [
-        pytest.param(Window(), at(1, "23:59:59.999999"), True, id="the default has no gap before midnight"),
+        pytest.param(Window(), at(1, "23:59:59.999999"), True, id="the default window is open until midnight"),
         pytest.param(OFFICE, at(6, "09:00"), True, id="the start is part of the window"),
         pytest.param(OFFICE, at(6, "08:59:59"), False, id="a second before the start"),
         pytest.param(OFFICE, at(6, "17:00"), True, id="the end is part of the window"),
         pytest.param(OFFICE, at(6, "17:00:01"), False, id="a second after the end"),
         pytest.param(OFFICE, at(7, "12:00"), False, id="another day"),
         pytest.param(FRIDAY_NIGHT, at(6, "22:00"), True, id="Friday night"),
-        pytest.param(FRIDAY_NIGHT, at(7, "03:59"), True, id="Saturday before dawn belongs to Friday's window"),
+        pytest.param(FRIDAY_NIGHT, at(7, "03:59"), True, id="Friday's window is open early on Saturday"),
         pytest.param(FRIDAY_NIGHT, at(7, "04:01"), False, id="Saturday morning"),
-        pytest.param(FRIDAY_NIGHT, at(6, "03:00"), False, id="Friday before dawn belongs to Thursday's"),
+        pytest.param(FRIDAY_NIGHT, at(6, "03:00"), False, id="early Friday belongs to Thursday, which has no window"),
         pytest.param(FRIDAY_NIGHT, at(7, "22:30"), False, id="Saturday night"),
         pytest.param(
             Window(start=time(9), end=time(9)),
             at(6, "09:01"),
             False,
-            id="start and end are equal: open for that second only, as in kured",
+            id="a window whose start equals its end is open for a second",
         ),
         pytest.param(Window(days=frozenset()), at(6, "12:00"), False, id="no day is given"),
         pytest.param(
@@ -53,7 +53,7 @@ def at(day: int, text: str) -> datetime:
             Window(start=time(2), end=time(4), zone=ZoneInfo("Europe/Berlin")),
             at(29, "01:30"),
             True,
-            id="half past three on the night the clock jumps",
+            id="half past three on the night when the clock skips an hour",
         ),
         pytest.param(
             Window(start=time(2), end=time(3), zone=ZoneInfo("Europe/Berlin")),

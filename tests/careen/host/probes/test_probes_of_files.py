@@ -46,7 +46,7 @@ def with_files(root: Path, *paths: str) -> Path:
         ("5.14.0-427.13.1.el9_4.x86_64", ["5.14.0-427.13.1.el9_4.x86_64+debug"], UNKNOWN, "no installed kernel"),
         ("6.4.0-150600.21-default", ["6.4.0-150600.23.25-default"], YES, "6.4.0-150600.23.25-default"),
         ("6.9.1-arch1-1", ["6.9.1-arch1-2"], YES, "6.9.1-arch1-2"),
-        ("6.1.0-18-amd64", [], UNKNOWN, "no installed kernel of the kind of the running 6.1.0-18-amd64"),
+        ("6.1.0-18-amd64", [], UNKNOWN, "no installed kernel of the same kind as the running 6.1.0-18-amd64"),
         ("6.1.0-18-amd64", ["6.1.0-21-amd64.old"], UNKNOWN, "no installed kernel"),
     ],
 )
@@ -93,7 +93,7 @@ def test_the_suse_probe_checks_the_file_of_zypper(tmp_path: Path) -> None:
         (
             ["/run/ostree-booted", "/run/ostree/staged-deployment", "/run/ostree/staged-deployment-locked"],
             NO,
-            "but it is locked",
+            "but it is locked: a reboot would not start it",
         ),
         # bootc-dev/bootc, its composefs backend: write_composefs_state
         (["/run/composefs/staged-deployment"], YES, "/run/composefs/staged-deployment"),

@@ -13,7 +13,7 @@ YES, NO, UNKNOWN = NeedAnswer.YES, NeedAnswer.NO, NeedAnswer.UNKNOWN
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(NeedAnswer, NeedAnswer)))
-def test_the_need_is_yes_if_one_probe_says_yes_and_no_if_all_say_no(first: NeedAnswer, second: NeedAnswer) -> None:
+def test_the_need_is_yes_if_any_probe_says_yes(first: NeedAnswer, second: NeedAnswer) -> None:
     pair = {first, second}
     expected = YES if YES in pair else UNKNOWN if UNKNOWN in pair else NO
     assert together([Need(answer=first), Need(answer=second)]).answer is expected
@@ -21,9 +21,13 @@ def test_the_need_is_yes_if_one_probe_says_yes_and_no_if_all_say_no(first: NeedA
 
 def test_the_result_yes_lists_the_probes_with_an_unknown_result() -> None:
     said = together(
-        [Need(answer=YES, detail="a asks"), Need(answer=UNKNOWN, detail="b hangs"), Need(answer=NO, detail="c")]
+        [
+            Need(answer=YES, detail="probe a says yes"),
+            Need(answer=UNKNOWN, detail="probe b hangs"),
+            Need(answer=NO, detail="c"),
+        ]
     )
-    assert said.detail == "a asks; besides, b hangs"
+    assert said.detail == "probe a says yes; besides, probe b hangs"
 
 
 def test_the_result_of_a_single_probe_is_unchanged() -> None:

@@ -101,9 +101,9 @@ def test_the_plan_page_shows_every_risk_with_its_remedy(plan: Plan) -> None:
     assert ("No risk that the simulation can see" in words) is (not risks(plan))
 
 
-def test_the_plan_page_has_a_row_for_each_node_and_a_labelled_bar_for_each_step() -> None:
+def test_the_plan_page_has_a_row_for_each_node_and_a_bar_for_each_step() -> None:
     page = Page(plan_html(a_bad_plan()))
-    assert len(page.with_class("row")) == 1 + 2, "the axis, n1, and n2 with both of its visits"
+    assert len(page.with_class("row")) == 1 + 2, "one row for the axis, one for n1 and one for n2"
     bars = page.with_class("bar")
     assert [bar["aria-label"] for bar in bars][:2] == [
         "n1: draining Wed 2026-03-04 22:00 UTC, for 1m",
@@ -201,7 +201,7 @@ def test_a_plan_without_nodes_also_has_a_page() -> None:
 
 
 def a_large_plan(nodes: int = 60) -> Plan:
-    """Return a plan for nodes of three zones, one node after another, in which each node moves one pod to n00."""
+    """Return a plan for nodes of three zones, which reboot one after another. Each drain moves one pod to n00."""
     names = tuple(f"n{number:02}" for number in range(nodes))
     visits = tuple(a_visit(name, 275 * place, moves=1) for place, name in enumerate(names))
     moves = tuple(
@@ -245,7 +245,8 @@ def test_the_overview_shows_many_zones_as_eight_stripes() -> None:
 
 
 def test_the_plan_page_lists_moves_in_the_order_of_the_table() -> None:
-    """n1 starts first. A move of n2 comes before the moves of n1, because a pod of n2 was preempted early."""
+    """n1 is the first node to reboot, so the page lists its moves first. The plan's list of moves begins with a move of
+    n2, because a pod of n2 was preempted early."""
     plan = a_plan(
         moves=(
             Move(pod="shop/b", source="n2", target="n1", at=T0),
@@ -270,7 +271,7 @@ def test_the_plan_page_shows_its_cluster_and_settings() -> None:
     assert "Dump" not in words
 
 
-def test_the_first_lines_of_the_page_say_when_and_in_which_window_the_plan_ends() -> None:
+def test_the_first_lines_of_the_page_say_when_the_plan_ends() -> None:
     closes = T0 + timedelta(hours=2)
     inside = Page(plan_html(replace(a_plan(), closes=closes))).words.split("What is at risk")[0]
     assert "finished Wed 2026-03-04 22:09:05" in inside
@@ -278,7 +279,7 @@ def test_the_first_lines_of_the_page_say_when_and_in_which_window_the_plan_ends(
     late = a_plan(
         visits=(a_visit("n1", 0), a_visit("n2", DAY)), closings=(Closing(at=T0 + timedelta(hours=2), left=1),)
     )
-    assert "in a later window than the first" in Page(plan_html(replace(late, closes=T0))).words
+    assert "in a later window, which closes" in Page(plan_html(replace(late, closes=T0))).words
 
 
 # ---- in a browser ----

@@ -1,4 +1,4 @@
-"""Tests that the page has one row for each node, in the order of the visits."""
+"""Tests that the page of a plan has one row for each node, in the order in which the nodes reboot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from careen.report.page.rows import rows
 from tests.careen.report.planned import a_bad_plan, a_plan
 
 
-def test_a_node_that_is_visited_twice_has_one_row() -> None:
+def test_a_node_with_two_claims_has_one_row() -> None:
     plan = a_bad_plan()
     names = re.findall(r'<span class="name">(.+?)</span>', rows(plan, Axis.of(plan.timeline.visits)))
     assert names == ["n1", "n2"]

@@ -1,8 +1,9 @@
-"""An HTTP proxy on loopback between one agent and the API server, which can corrupt, delay or replace answers.
+"""An HTTP proxy on loopback between one agent and the API server, which can corrupt, delay or replace the server's
+responses.
 
-The agent uses plain HTTP to the proxy. The proxy uses TLS to the server, with the agent's own token. A rule gets each
-call and chooses the answer. The rule runs in the thread of the call, so it can also delay the answer, or do something
-else before it.
+The agent uses plain HTTP to the proxy. The proxy uses TLS to the server, with the agent's own token. For each call, a
+rule chooses the response that the agent gets. The rule runs in the thread of the call, so it can also delay the
+response, or do something else first.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer for the agent. With status 0, the proxy closes the connection without an answer."""
+    """The response that the agent gets. With status 0, the proxy closes the connection without a response."""
 
     status: int
     body: bytes = b""
@@ -72,7 +73,8 @@ class Answer:
 LOST = Answer(status=0)
 
 Rule = Callable[[Call, Callable[[], Answer]], Answer | None]
-"""Returns the agent's answer for a call and a function that forwards it; None: the call is forwarded unchanged."""
+"""A function with two parameters: a call, and a function that forwards this call to the server. It returns the response
+for the agent, or None to forward the call unchanged."""
 
 
 def as_it_is(_call: Call, _forward: Callable[[], Answer]) -> Answer | None:
@@ -99,7 +101,7 @@ class Proxy:
         self._pool.clear()
 
     def forward(self, call: Call, headers: dict[str, str]) -> Answer:
-        """Forward the call to the server. Return the complete answer, or LOST if there was none."""
+        """Forward the call to the server. Return the complete response, or LOST if there was none."""
         try:
             found = self._open(call, headers, preload=True)
         except urllib3.exceptions.HTTPError:

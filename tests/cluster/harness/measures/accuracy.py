@@ -52,7 +52,6 @@ class Score:
         return self.sizes / (self.pods + self.superseded) if self.pods else 0.0
 
     def add(self, other: Score) -> None:
-        """Add the counts of another score."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -108,7 +107,7 @@ def disorder(drain: Drain) -> str:
     last. No other pod appears, such as the late replacement of a Job's pod from an earlier drain.
     """
     if stranger := _stranger(drain):
-        return f"{stranger} came, which this drain did not displace"
+        return f"{stranger} was created, but replaces no pod of this drain"
     if early := _early(drain):
         return early
     place = {pod.title: number for number, pod in enumerate(drain.forecast.pods)}
@@ -139,20 +138,19 @@ def _stranger(drain: Drain) -> str:
 
 
 def _early(drain: Drain) -> str:
-    """Return how a Job's pod was replaced sooner than a forecast assumes, or an empty text. Does not check the order
-    among Jobs.
-    """
+    """Return which Job replaced a pod sooner than a forecast assumes, as a sentence, or an empty text. Does not check
+    the order of several Jobs."""
     away: list[PodEvent] = []  # evicted from this node and not replaced yet, Jobs' pods aside
     came = ""
     for event in drain.events:
         if event.kind == "evicted" and event.node == drain.node and event.owner:
             if came:
-                return f"{came} came before {event.title} was evicted"
+                return f"{came} was created before {event.title} was evicted"
             away += [] if _is_of_job(event) else [event]
         elif event.kind == "created" and _is_of_job(event):
             came = event.title
             if away:
-                return f"{came} came before a replacement of {away[0].title}"
+                return f"{came} was created before a replacement of {away[0].title}"
         elif event.kind == "created":
             replaced = next((gone for gone in away if gone.owner == event.owner), None)
             away = [gone for gone in away if gone is not replaced]

@@ -166,7 +166,7 @@ class Drain:
     seconds: float = 0.0
 
 
-def foretold(happened: Happened, snapshot: Snapshot, forecast: Forecast) -> Drain:
+def with_forecast(happened: Happened, snapshot: Snapshot, forecast: Forecast) -> Drain:
     """Add a forecast to a finished drain. Leaves out pods of other namespaces, because no events of these pods are
     recorded.
     """
@@ -204,11 +204,11 @@ class Drainer:
         happened = self.happened(node)
         snapshot = load_pages(happened.pages)
         (forecast,) = simulate_drain(snapshot, [node], made_at="")
-        return foretold(happened, snapshot, forecast)
+        return with_forecast(happened, snapshot, forecast)
 
     def happened(self, node: str) -> Happened:
-        """Drain the node as `drain` does, but without a forecast. The caller can compute the forecast later from
-        `pages`.
+        """Drain the node as `drain` does, but without a forecast. The caller can compute the forecast later from the
+        result's `pages`.
         """
         pages, lacking = asyncio.run(self._pages()), self._lacking()
         watch, began = self.watch(), time.time()

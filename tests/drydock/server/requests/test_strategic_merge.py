@@ -83,7 +83,7 @@ A, B = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}
                 "containers": [{"name": "a", "image": "2"}],
             },
             {"containers": [B, {"name": "a", "image": "2"}]},
-            id="the order that the client wants",
+            id="a list gets the order of $setElementOrder",
         ),
         pytest.param(
             {"containers": [A, B]},
@@ -95,7 +95,7 @@ A, B = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}
             {"strategy": {"type": "RollingUpdate", "rollingUpdate": {}}},
             {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}},
             {"strategy": {"type": "Recreate"}},
-            id="only the keys to retain",
+            id="only the keys in $retainKeys remain",
         ),
         pytest.param(
             {"labels": {"a": "1", "b": "1"}},

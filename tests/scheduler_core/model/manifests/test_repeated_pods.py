@@ -56,21 +56,23 @@ def test_copies_of_generated_pods_are_read_like_single_pods(drawn: list[dict[str
 MAIN = '"metadata":{"name":"p","namespace":"ns"}'
 HOSTILE = {
     "the same text on two nodes": [f'{{{MAIN},"spec":{{"nodeName":"{node}","priority":3}}}}' for node in ("n1", "n2")],
-    "a name of another field, in the place of the node's": [
+    "nodeName inside an unknown field": [
         f'{{{MAIN},"spec":{{"priority":3,"other":{{"nodeName":"n1"}}}}}}',
         f'{{{MAIN},"spec":{{"priority":3,"other":{{"nodeName":"n2"}}}}}}',
         f'{{{MAIN},"spec":{{"priority":3,"other":{{}}}}}}',
     ],
-    "the field after an equal text without it": [
+    "nodeName at different places in otherwise equal text": [
         f'{{{MAIN},"spec":{{"overhead":{{}},"priority":3}}}}',
         f'{{{MAIN},"spec":{{"overhead":{{"nodeName":"n1"}},"priority":3}}}}',
         f'{{{MAIN},"spec":{{"overhead":{{}},"nodeName":"n1","priority":3}}}}',
     ],
-    "the field twice": [f'{{{MAIN},"spec":{{"nodeName":"n1","nodeName":"{node}"}}}}' for node in ("n2", "n3")],
+    "nodeName twice in one object": [
+        f'{{{MAIN},"spec":{{"nodeName":"n1","nodeName":"{node}"}}}}' for node in ("n2", "n3")
+    ],
     "escaped letters": [f'{{{MAIN},"spec":{{"nodeName":"{node}"}}}}' for node in ("n\\u0031", "n\\u0032", "é")],
     "blanks": [f'{{ {MAIN}, "spec": {{ "nodeName": "{node}", "priority": 3 }} }}' for node in ("n1", "n2")],
     "no spec and no status": [f"{{{MAIN}}}", f'{{{MAIN},"status":null}}', f'{{{MAIN},"spec":{{}}}}'],
-    "a text inside a text": [
+    "nodeName quoted inside a string": [
         f'{{{MAIN},"spec":{{"schedulerName":"\\"nodeName\\":\\"{node}\\","}}}}' for node in ("n1", "n2")
     ],
     "an amount that cannot be read": [

@@ -87,12 +87,20 @@ EBS = PersistentVolume(name="pv", legacy_kind="awsElasticBlockStore", legacy_ide
     ("volume", "expected"),
     [
         pytest.param(EBS, None, id="without labels"),
-        pytest.param(replace(EBS, labels={ZONE: "a__b"}), nodes((zones(EBS_ZONE, "a", "b"),)), id="from its labels"),
-        pytest.param(replace(EBS, labels={OLD_ZONE: "a"}), nodes((zones(EBS_ZONE, "a"),)), id="from its old labels"),
+        pytest.param(
+            replace(EBS, labels={ZONE: "a__b"}),
+            nodes((zones(EBS_ZONE, "a", "b"),)),
+            id="the zone comes from the volume's labels",
+        ),
+        pytest.param(
+            replace(EBS, labels={OLD_ZONE: "a"}),
+            nodes((zones(EBS_ZONE, "a"),)),
+            id="the zone comes from the volume's beta labels",
+        ),
         pytest.param(
             replace(EBS, node_affinity=nodes((zones(ZONE, "a"),)), labels={ZONE: "b"}),
             nodes((zones(EBS_ZONE, "a"),)),
-            id="affinity before labels",
+            id="the volume's node affinity overrides its labels",
         ),
         pytest.param(
             replace(
@@ -102,12 +110,12 @@ EBS = PersistentVolume(name="pv", legacy_kind="awsElasticBlockStore", legacy_ide
                 ),
             ),
             nodes((zones(EBS_ZONE, "a"), zones(REGION, "r"))),
-            id="old region becomes today's",
+            id="the beta region label is replaced by the current one",
         ),
         pytest.param(
             replace(EBS, node_affinity=nodes((zones("disk", "ssd"),), (zones("x", "y"),)), labels={ZONE: "a"}),
             nodes((zones("disk", "ssd"), zones(EBS_ZONE, "a")), (zones("x", "y"), zones(EBS_ZONE, "a"))),
-            id="added to every term",
+            id="the zone of the labels is added to every affinity term",
         ),
     ],
 )

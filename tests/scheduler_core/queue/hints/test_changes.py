@@ -32,7 +32,7 @@ def asking(**requests: int) -> PodSpec:
             {"spec": asking(cpu=1, memory=1)},
             {"spec": asking(cpu=2)},
             [Action.UPDATE_POD_SCALE_DOWN],
-            id="more of one resource, less of the other",
+            id="a larger request for cpu and none for memory",
         ),
         pytest.param(
             {"spec": GATED},
@@ -52,7 +52,9 @@ def asking(**requests: int) -> PodSpec:
         pytest.param(
             {}, {"generated_claims": (("a", "b"),)}, [Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM], id="new claims"
         ),
-        pytest.param({}, {"terminating": True}, [Action.UPDATE], id="a deletion in progress has no event of its own"),
+        pytest.param(
+            {}, {"terminating": True}, [Action.UPDATE], id="a deletion timestamp causes only the general update"
+        ),
         pytest.param(
             {"spec": asking(cpu=2)},
             {"spec": asking(cpu=1), "labels": {"a": "b"}},

@@ -55,7 +55,7 @@ def hints(profile: dict[str, Any] | None = None, version: KubeVersion = NOW) -> 
 
 
 def helps(plugin: str, pod: Pod, resource: Resource, action: Action, old: Any, new: Any, **settings: Any) -> bool:
-    """Whether the event wakes the pod that this plugin refused."""
+    """Whether one of the plugin's hints says that the event may help this pod, which the plugin refused."""
     event = ClusterEvent(resource, action)
     return any(hint.event.matches(event) and hint.helps(pod, old, new) for hint in hints(**settings)[plugin])
 
@@ -188,7 +188,7 @@ def test_node_unschedulable_waits_for_an_uncordon(action: Action, old: Any, new:
     assert helps("NodeUnschedulable", WAITING, Resource.NODE, action, old, new) is expected
 
 
-def test_node_name_waits_for_new_nodes_only() -> None:
+def test_the_node_name_plugin_waits_for_new_nodes_only() -> None:
     assert helps("NodeName", WAITING, Resource.NODE, NODE_ADD, None, a_node())
     assert not helps("NodeName", WAITING, Resource.NODE, NODE_LABEL, a_node(), a_node())
 
@@ -226,18 +226,25 @@ GREEDY = a_pod(containers=asking(example_dot_com__gpu=1))
 @pytest.mark.parametrize(
     ("pod", "action", "old", "new", "expected"),
     [
-        pytest.param(HUNGRY, NODE_ADD, None, a_node(), True, id="a node that is large enough"),
+        pytest.param(HUNGRY, NODE_ADD, None, a_node(), True, id="a node with enough cpu is added"),
         pytest.param(
-            HUNGRY, NODE_ADD, None, a_node(allocatable={"cpu": 1000, "pods": 110}), False, id="a node that is too small"
+            HUNGRY,
+            NODE_ADD,
+            None,
+            a_node(allocatable={"cpu": 1000, "pods": 110}),
+            False,
+            id="a node with too little cpu is added",
         ),
-        pytest.param(HUNGRY, NODE_ADD, None, a_node(allocatable={"cpu": 4000}), False, id="a node that runs no pods"),
+        pytest.param(
+            HUNGRY, NODE_ADD, None, a_node(allocatable={"cpu": 4000}), False, id="a node that allows no pods is added"
+        ),
         pytest.param(
             HUNGRY,
             NODE_ALLOCATABLE,
             a_node(),
             a_node(allocatable={"cpu": 5000, "pods": 110}),
             True,
-            id="more of the requested resource",
+            id="a node gets more of the requested resource",
         ),
         pytest.param(
             HUNGRY,
@@ -245,7 +252,7 @@ GREEDY = a_pod(containers=asking(example_dot_com__gpu=1))
             a_node(),
             a_node(allocatable={"cpu": 4000, "memory": 9 * GIB, "pods": 110}),
             False,
-            id="more of another resource",
+            id="a node gets more of another resource",
         ),
         pytest.param(
             HUNGRY,
@@ -253,7 +260,7 @@ GREEDY = a_pod(containers=asking(example_dot_com__gpu=1))
             a_node(),
             a_node(allocatable={"cpu": 4000, "pods": 111}),
             True,
-            id="more pods allowed",
+            id="the node allows more pods",
         ),
         pytest.param(
             GREEDY,
@@ -261,9 +268,9 @@ GREEDY = a_pod(containers=asking(example_dot_com__gpu=1))
             a_node(),
             a_node(allocatable={"cpu": 4000, "pods": 110, "example.com/gpu": 1}),
             True,
-            id="a device appears",
+            id="the node offers the requested device",
         ),
-        pytest.param(HUNGRY, NODE_LABEL, HDD, SSD, False, id="a change of labels does not matter"),
+        pytest.param(HUNGRY, NODE_LABEL, HDD, SSD, False, id="the labels of a node change"),
     ],
 )
 def test_a_pod_without_room_waits_for_a_node_with_more_resources(
@@ -284,7 +291,7 @@ def running(cpu: int, name: str = "other", **fields: Any) -> Pod:
             Action.DELETE, a_pod("gone", nominated_node_name="n1"), None, True, id="a nominated pod is deleted"
         ),
         pytest.param(Action.DELETE, a_pod("gone"), None, False, id="a pending pod is deleted"),
-        pytest.param(Action.UPDATE_POD_SCALE_DOWN, running(2), running(1), True, id="a bound pod requests less of it"),
+        pytest.param(Action.UPDATE_POD_SCALE_DOWN, running(2), running(1), True, id="a bound pod requests less cpu"),
         pytest.param(
             Action.UPDATE_POD_SCALE_DOWN, running(2), running(2), False, id="a bound pod requests as much as before"
         ),
@@ -293,10 +300,10 @@ def running(cpu: int, name: str = "other", **fields: Any) -> Pod:
             running(2, node_name=""),
             running(1, node_name=""),
             False,
-            id="a pending pod requests less",
+            id="another pending pod requests less cpu",
         ),
-        pytest.param(Action.UPDATE_POD_SCALE_DOWN, HUNGRY, HUNGRY, True, id="the waiting pod itself requests less"),
-        pytest.param(Action.ADD, None, GONE, False, id="a new pod does not help"),
+        pytest.param(Action.UPDATE_POD_SCALE_DOWN, HUNGRY, HUNGRY, True, id="the waiting pod itself is scaled down"),
+        pytest.param(Action.ADD, None, GONE, False, id="a pod is bound"),
     ],
 )
 def test_a_pod_without_room_waits_for_pods_that_leave_or_shrink(
@@ -374,11 +381,18 @@ AVOIDED_BY = a_pod("x", pod_anti_affinity=PodAffinity(required=(TERM,)), node_na
 @pytest.mark.parametrize(
     ("pod", "action", "old", "new", "expected"),
     [
-        pytest.param(WANTS, Action.ADD, None, X, True, id="the needed pod is added"),
+        pytest.param(WANTS, Action.ADD, None, X, True, id="a pod that the affinity selects is added"),
         pytest.param(WANTS, Action.ADD, None, Y, False, id="another pod is added"),
-        pytest.param(WANTS, Action.ADD, None, replace(X, node_name=""), False, id="the needed pod is only pending"),
-        pytest.param(WANTS, Action.DELETE, X, None, False, id="the needed pod is deleted"),
-        pytest.param(AVOIDS, Action.DELETE, X, None, True, id="the avoided pod is deleted"),
+        pytest.param(
+            WANTS,
+            Action.ADD,
+            None,
+            replace(X, node_name=""),
+            False,
+            id="a pod that the affinity selects is added but pending",
+        ),
+        pytest.param(WANTS, Action.DELETE, X, None, False, id="a pod that the affinity selects is deleted"),
+        pytest.param(AVOIDS, Action.DELETE, X, None, True, id="a pod that the anti-affinity selects is deleted"),
         pytest.param(AVOIDS, Action.DELETE, Y, None, False, id="another pod is deleted"),
         pytest.param(
             replace(WAITING, labels={"app": "x"}),
@@ -386,13 +400,19 @@ AVOIDED_BY = a_pod("x", pod_anti_affinity=PodAffinity(required=(TERM,)), node_na
             AVOIDED_BY,
             None,
             True,
-            id="a pod that avoided this one is deleted",
+            id="a pod with anti-affinity to the waiting pod is deleted",
         ),
-        pytest.param(WAITING, Action.DELETE, AVOIDED_BY, None, False, id="a pod that avoided others is deleted"),
-        pytest.param(WANTS, Action.UPDATE_POD_LABEL, Y, X, True, id="a pod begins to match the needed one"),
-        pytest.param(AVOIDS, Action.UPDATE_POD_LABEL, X, Y, True, id="a pod no longer matches the avoided one"),
-        pytest.param(WANTS, Action.UPDATE_POD_LABEL, X, Y, False, id="a pod no longer matches the needed one"),
-        pytest.param(WANTS, Action.UPDATE_POD_LABEL, WANTS, WANTS, True, id="the pod itself changes"),
+        pytest.param(
+            WAITING, Action.DELETE, AVOIDED_BY, None, False, id="a pod with anti-affinity to other pods is deleted"
+        ),
+        pytest.param(WANTS, Action.UPDATE_POD_LABEL, Y, X, True, id="a pod gets the labels that the affinity selects"),
+        pytest.param(
+            AVOIDS, Action.UPDATE_POD_LABEL, X, Y, True, id="a pod loses the labels that the anti-affinity selects"
+        ),
+        pytest.param(
+            WANTS, Action.UPDATE_POD_LABEL, X, Y, False, id="a pod loses the labels that the affinity selects"
+        ),
+        pytest.param(WANTS, Action.UPDATE_POD_LABEL, WANTS, WANTS, True, id="the waiting pod itself changes"),
     ],
 )
 def test_a_pod_with_affinity_waits_for_added_or_deleted_pods(
@@ -437,20 +457,27 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
 @pytest.mark.parametrize(
     ("pod", "action", "old", "new", "expected"),
     [
-        pytest.param(spread(), Action.ADD, None, X, True, id="a counted pod is added"),
-        pytest.param(spread(), Action.DELETE, X, None, True, id="a counted pod is deleted"),
-        pytest.param(spread(), Action.DELETE, Y, None, False, id="an uncounted pod is deleted"),
+        pytest.param(spread(), Action.ADD, None, X, True, id="a pod that the constraint counts is added"),
+        pytest.param(spread(), Action.DELETE, X, None, True, id="a pod that the constraint counts is deleted"),
+        pytest.param(spread(), Action.DELETE, Y, None, False, id="a pod that the constraint does not count is deleted"),
         pytest.param(
-            spread(), Action.DELETE, replace(X, namespace="other"), None, False, id="a pod of another namespace"
+            spread(),
+            Action.DELETE,
+            replace(X, namespace="other"),
+            None,
+            False,
+            id="a matching pod of another namespace is deleted",
         ),
-        pytest.param(spread(), Action.UPDATE_POD_LABEL, X, Y, True, id="a pod is no longer counted"),
+        pytest.param(
+            spread(), Action.UPDATE_POD_LABEL, X, Y, True, id="a pod loses the labels that the constraint counts"
+        ),
         pytest.param(
             spread(),
             Action.UPDATE_POD_LABEL,
             X,
             replace(X, labels={"app": "x", "z": "z"}),
             False,
-            id="a counted pod is still counted",
+            id="a counted pod gets another label",
         ),
         pytest.param(
             spread(when_unsatisfiable="ScheduleAnyway"),
@@ -458,9 +485,11 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
             X,
             None,
             False,
-            id="a soft constraint refuses no node",
+            id="a ScheduleAnyway constraint waits for no pod",
         ),
-        pytest.param(WAITING, Action.DELETE, X, None, True, id="spread by defaults: every pod of the namespace counts"),
+        pytest.param(
+            WAITING, Action.DELETE, X, None, True, id="with default constraints every pod of the namespace counts"
+        ),
     ],
 )
 def test_a_spread_pod_waits_for_added_or_deleted_matching_pods(

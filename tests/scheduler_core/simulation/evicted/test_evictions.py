@@ -38,12 +38,17 @@ _EXHAUSTED = {"disruptions_allowed": 0, "current_healthy": 2}
     ("pod", "budgets", "refused"),
     [
         pytest.param(a_pod(), [], False, id="no budget"),
-        pytest.param(a_pod(), [a_budget()], False, id="a budget that allows one"),
-        pytest.param(a_pod(), [a_budget(**_EXHAUSTED)], True, id="a budget that allows none now"),
+        pytest.param(a_pod(), [a_budget()], False, id="a budget that allows an eviction"),
+        pytest.param(a_pod(), [a_budget(**_EXHAUSTED)], True, id="a budget that allows no eviction now"),
         pytest.param(a_pod(), [a_budget(**_EXHAUSTED, namespace="other")], False, id="a budget of another namespace"),
-        pytest.param(a_pod(labels={"app": "web"}), [a_budget(**_EXHAUSTED)], False, id="a budget for other labels"),
         pytest.param(
-            a_pod(), [a_budget(), a_budget("all", selector=EVERYTHING)], True, id="two budgets, although both allow it"
+            a_pod(labels={"app": "web"}), [a_budget(**_EXHAUSTED)], False, id="a budget that selects other labels"
+        ),
+        pytest.param(
+            a_pod(),
+            [a_budget(), a_budget("all", selector=EVERYTHING)],
+            True,
+            id="two budgets for one pod, even if each allows the eviction",
         ),
         pytest.param(a_pod(phase="Pending"), [a_budget(**_EXHAUSTED)], False, id="a pod that never started"),
         pytest.param(a_pod(phase="Succeeded"), [a_budget(**_EXHAUSTED)], False, id="a finished pod"),

@@ -50,34 +50,40 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
 @pytest.mark.parametrize(
     ("job", "evicted", "lost"),
     [
-        pytest.param(a_job(backoff_limit=6), 2, 0, id="below its limit"),
-        pytest.param(a_job(backoff_limit=0), 1, 1, id="without any retry"),
-        pytest.param(a_job(backoff_limit=1), 1, 0, id="the first failure, and one is allowed"),
-        pytest.param(
-            a_job(backoff_limit=1), 2, 2, id="two failures at once, and one is allowed: the Job fails and replaces none"
-        ),
-        pytest.param(a_job(backoff_limit=6, failed=6), 1, 1, id="as many earlier failures as are allowed"),
-        pytest.param(a_job(backoff_limit=6, failed=5), 1, 0, id="one more failure is allowed"),
-        pytest.param(a_job(backoff_limit=0, rules=(IGNORES,)), 3, 0, id="its policy ignores evictions"),
-        pytest.param(a_job(backoff_limit=0, rules=(COUNTS,)), 1, 1, id="its policy counts evictions"),
-        pytest.param(a_job(backoff_limit=0, rules=()), 1, 1, id="a policy without rules counts evictions"),
-        pytest.param(a_job(rules=(FAILS,)), 1, 1, id="its policy fails the Job"),
+        pytest.param(a_job(backoff_limit=6), 2, 0, id="fewer failures than backoffLimit"),
+        pytest.param(a_job(backoff_limit=0), 1, 1, id="a backoffLimit of zero"),
+        pytest.param(a_job(backoff_limit=1), 1, 0, id="one failure with a backoffLimit of one"),
+        pytest.param(a_job(backoff_limit=1), 2, 2, id="two failures with a backoffLimit of one: no pod is replaced"),
+        pytest.param(a_job(backoff_limit=6, failed=6), 1, 1, id="earlier failures have reached backoffLimit"),
+        pytest.param(a_job(backoff_limit=6, failed=5), 1, 0, id="earlier failures are one below backoffLimit"),
+        pytest.param(a_job(backoff_limit=0, rules=(IGNORES,)), 3, 0, id="the podFailurePolicy ignores evictions"),
+        pytest.param(a_job(backoff_limit=0, rules=(COUNTS,)), 1, 1, id="the podFailurePolicy counts evictions"),
+        pytest.param(a_job(backoff_limit=0, rules=()), 1, 1, id="a podFailurePolicy without rules counts evictions"),
+        pytest.param(a_job(rules=(FAILS,)), 1, 1, id="the podFailurePolicy fails the Job"),
         pytest.param(
             a_job(rules=(exits("FailJob", "In", 42), IGNORES)),
             1,
             0,
-            id="an exit code that an evicted pod does not have",
+            id="a FailJob rule for an exit code that no evicted container has",
         ),
         pytest.param(
             a_job(rules=(exits("FailJob", "In", 137), IGNORES)),
             1,
             1,
-            id="the exit code of a container that ignores SIGTERM",
+            id="a FailJob rule for the exit code after SIGKILL",
         ),
         pytest.param(
-            a_job(rules=(exits("FailJob", "NotIn", 1), IGNORES)), 1, 1, id="every exit code but one fails the Job"
+            a_job(rules=(exits("FailJob", "NotIn", 1), IGNORES)),
+            1,
+            1,
+            id="a FailJob rule for all exit codes except one",
         ),
-        pytest.param(a_job(rules=(IGNORES, exits("FailJob", "NotIn", 1))), 1, 0, id="the first matching rule decides"),
+        pytest.param(
+            a_job(rules=(IGNORES, exits("FailJob", "NotIn", 1))),
+            1,
+            0,
+            id="an Ignore rule before a FailJob rule that also matches",
+        ),
         pytest.param(
             a_job(
                 backoff_limit=0,
@@ -85,18 +91,19 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
             ),
             1,
             1,
-            id="a condition of another status",
+            id="an Ignore rule for a condition with another status",
         ),
         pytest.param(a_job(has_ended=True), 1, 1, id="the Job has ended"),
         pytest.param(a_job(is_suspended=True), 1, 1, id="the Job is suspended"),
         pytest.param(a_job(succeeded=8), 1, 1, id="the Job has all its completions"),
-        pytest.param(a_job(parallelism=0), 1, 1, id="scaled to nothing"),
-        pytest.param(a_job(completions=None), 1, 0, id="a work queue that continues"),
+        pytest.param(a_job(parallelism=0), 1, 1, id="the Job has a parallelism of zero"),
+        pytest.param(a_job(completions=None), 1, 0, id="a work queue whose pods have not succeeded yet"),
+        pytest.param(a_job(completions=None, succeeded=1), 1, 1, id="a work queue in which one pod has succeeded"),
         pytest.param(
-            a_job(completions=None, succeeded=1), 1, 1, id="a work queue that ends: its last pods are not replaced"
-        ),
-        pytest.param(
-            a_job(is_managed_elsewhere=True, backoff_limit=0), 1, 0, id="another controller, whose rules are unknown"
+            a_job(is_managed_elsewhere=True, backoff_limit=0),
+            1,
+            0,
+            id="a Job of another controller, whose rules are unknown",
         ),
     ],
 )
@@ -111,38 +118,40 @@ def test_a_job_replaces_an_evicted_pod_only_while_the_job_may_fail_again(job: Jo
             a_job(backoff_limit_per_index=1, backoff_limit=2**31 - 1),
             (0, 1),
             ["shop/p1"],
-            id="each index has its own failures",
+            id="only one of two indexes has reached its limit",
         ),
-        pytest.param(a_job(backoff_limit_per_index=0), (0, 0), ["shop/p0", "shop/p1"], id="no index may fail"),
+        pytest.param(
+            a_job(backoff_limit_per_index=0), (0, 0), ["shop/p0", "shop/p1"], id="a backoffLimitPerIndex of zero"
+        ),
         pytest.param(
             a_job(backoff_limit_per_index=5, backoff_limit=1),
             (0, 0),
             ["shop/p0", "shop/p1"],
-            id="the Job has a total limit too",
+            id="the backoffLimit of the whole Job is reached",
         ),
         pytest.param(
             a_job(backoff_limit_per_index=0, rules=(IGNORES,)),
             (0, 0),
             [],
-            id="ignored evictions do not count as failures",
+            id="the podFailurePolicy ignores evictions",
         ),
         pytest.param(
             a_job(backoff_limit_per_index=9, rules=(replace(FAILS, action="FailIndex"),)),
             (0,),
             ["shop/p0"],
-            id="its policy fails the index",
+            id="the podFailurePolicy fails the index",
         ),
         pytest.param(
             a_job(backoff_limit_per_index=1, max_failed_indexes=0),
             (0, 1),
             ["shop/p0", "shop/p1"],
-            id="one failed index too many fails the Job",
+            id="more failed indexes than maxFailedIndexes fail the Job",
         ),
         pytest.param(
             a_job(backoff_limit_per_index=1, max_failed_indexes=2, failed_indexes=1),
             (0, 1),
             ["shop/p1"],
-            id="as many failed indexes as allowed",
+            id="exactly maxFailedIndexes failed indexes",
         ),
     ],
 )
@@ -155,11 +164,11 @@ def test_an_indexed_job_counts_the_failures_of_each_index(job: Job, failures: tu
     [
         pytest.param(
             OwnerReference("batch.volcano.sh/v1alpha1", "Job", "work", "job-1"),
-            id="a kind of this name in another API group",
+            id="an owner of kind Job in another API group",
         ),
-        pytest.param(OwnerReference("batch/v1", "Job", "work", "job-0"), id="an earlier Job of this name"),
+        pytest.param(OwnerReference("batch/v1", "Job", "work", "job-0"), id="a deleted Job of the same name"),
         pytest.param(OwnerReference("batch/v1", "Job", "other", "job-2"), id="a Job missing from the snapshot"),
-        pytest.param(None, id="no owner"),
+        pytest.param(None, id="a pod without an owner"),
     ],
 )
 def test_pods_without_a_job_are_ignored(owner: OwnerReference | None) -> None:

@@ -26,9 +26,15 @@ def owned_by(kind: str) -> Pod:
     ("pod", "recreation"),
     [
         pytest.param(owned_by("ReplicaSet"), Recreation.AT_ONCE, id="a ReplicaSet replaces a terminating pod at once"),
-        pytest.param(owned_by("ReplicationController"), Recreation.AT_ONCE, id="a ReplicationController does the same"),
+        pytest.param(
+            owned_by("ReplicationController"),
+            Recreation.AT_ONCE,
+            id="a ReplicationController replaces a terminating pod at once",
+        ),
         pytest.param(owned_by("Job"), Recreation.MUCH_LATER, id="a Job waits for its back-off"),
-        pytest.param(owned_by("CloneSet"), Recreation.AT_ONCE, id="an unknown controller does the same"),
+        pytest.param(
+            owned_by("CloneSet"), Recreation.AT_ONCE, id="an unknown controller is assumed to replace the pod at once"
+        ),
         pytest.param(
             owned_by("StatefulSet"), Recreation.AFTER_IT_IS_GONE, id="a StatefulSet waits until the name is free"
         ),

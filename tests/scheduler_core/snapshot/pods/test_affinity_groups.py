@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from scheduler_core.snapshot.pods.affinity_groups import NO_GROUP, AffinityGroups, Newcomer
+from scheduler_core.snapshot.pods.affinity_groups import NO_GROUP, AffinityGroups, IncomingPod
 from scheduler_core.testing.builders import PodBuilder, a_pod
 
-WEB = Newcomer("default", (), (("app", "web"),))
+WEB = IncomingPod("default", (), (("app", "web"),))
 
 
 def groups_of(*builders: PodBuilder) -> tuple[AffinityGroups, list[int]]:
@@ -11,7 +11,7 @@ def groups_of(*builders: PodBuilder) -> tuple[AffinityGroups, list[int]]:
     return groups, [groups.number_of(builder.build().spec) for builder in builders]
 
 
-def test_pods_with_equal_terms_share_a_group_and_pods_without_terms_have_no_group() -> None:
+def test_pods_with_equal_affinity_terms_share_a_group() -> None:
     shy = a_pod("a").away_from("zone", {"app": "web"})
     _, numbers = groups_of(shy, shy.requesting(cpu="1"), a_pod("b"), a_pod("c").near("zone", {"app": "web"}))
     assert numbers == [0, 0, NO_GROUP, 1]
@@ -48,7 +48,7 @@ def test_affinity_terms_without_label_values_are_found() -> None:
         a_pod("2").away_from("zone", {}, labelSelector=None),
     )
     assert groups.pulls_on(WEB) == {0: (("keeps off", "zone", 1),), 1: (("keeps off", "zone", 1),)}
-    assert groups.pulls_on(Newcomer("default", (), ())) == {1: (("keeps off", "zone", 1),)}
+    assert groups.pulls_on(IncomingPod("default", (), ())) == {1: (("keeps off", "zone", 1),)}
 
 
 def test_namespace_selectors_check_the_incoming_pods_namespace() -> None:
@@ -56,7 +56,7 @@ def test_namespace_selectors_check_the_incoming_pods_namespace() -> None:
         a_pod("0", "ops").away_from("zone", {"app": "web"}, namespaceSelector={"matchLabels": {"team": "red"}})
     )
     assert groups.pulls_on(WEB) == {}
-    assert groups.pulls_on(Newcomer("default", (("team", "red"),), (("app", "web"),))) == {
+    assert groups.pulls_on(IncomingPod("default", (("team", "red"),), (("app", "web"),))) == {
         0: (("keeps off", "zone", 1),)
     }
 

@@ -1,8 +1,10 @@
-"""Counts how many pods a drain of this node would evict, and writes the number on the Node for the order of the line.
+"""Counts how many pods a drain of this node would evict, and how many of these must stay in the node's zone. Both
+numbers are written on the Node, because the order in which waiting nodes begin their drains depends on them.
 
-A node counts its own pods when it becomes ready, with one list request for which the API server has an index. No node
-lists another node's pods for this. The number is in the patch that labels the node ready. With --order=fewest-moves the
-node counts again from time to time, because pods come and go with each drain. It counts more often while it is named.
+A node counts its own pods when it becomes ready, with one list request for which the API server has an index. No agent
+lists another node's pods for this. The numbers are in the patch that sets the label `ready` on the Node. With
+--order=fewest-moves the node counts again from time to time, because pods come and go with each drain. The node counts
+more often while the line of waiting nodes in the lock names it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ OTHERS_SECONDS = 1800.0  # 5,000 nodes: three lists a second
 
 
 def is_due(situation: Situation, content: LockContent) -> bool:
-    """Whether the node has to count its pods in this turn."""
+    """Whether the node has to count the pods that a drain would evict in this round of its agent's loop."""
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
         return True
     if situation.policy.order is not Order.FEWEST_MOVES and keys.MOVES in situation.node.annotations:
@@ -32,10 +34,13 @@ def is_due(situation: Situation, content: LockContent) -> bool:
 
 
 def number(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation with the number of pods that a drain would evict. Return nothing if the list of pods failed
-    or if the Node already has that number."""
+    """Return the annotations with the number of pods that a drain would evict, and with the number of those that must
+    stay in the zone, if there are any. Return nothing if the pods could not be listed. Leave out annotations that the
+    Node already has."""
     pods = situation.seen.pods
     if not isinstance(pods, tuple):
         return {}
-    count = str(len(drain_plan.to_evict(pods, situation.policy.drain)))
-    return {} if situation.node.annotations.get(keys.MOVES) == count else {keys.MOVES: count}
+    evicted = drain_plan.to_evict(pods, situation.policy.drain)
+    in_zone = sum(pod.spreads_over_zones for pod in evicted)
+    counted = {keys.MOVES: str(len(evicted)), keys.MOVES_IN_ZONE: str(in_zone) if in_zone else None}
+    return {key: value for key, value in counted.items() if situation.node.annotations.get(key) != value}

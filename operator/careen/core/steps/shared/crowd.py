@@ -1,9 +1,10 @@
-"""Lets a waiting node of a large fleet count the waiting nodes while there are no hand-overs.
+"""Lets a waiting node of a large fleet count the waiting nodes while no other node counts them.
 
-A hand-over counts the waiting nodes. While gates refuse all nodes, or the lock is paused, there are no hand-overs. Then
-each node must assume that every node with an agent waits, so it makes long pauses. One short list shows whether only a
-few nodes wait. If so, they may read the lock as often as in a small fleet. The list ends at a hundred Nodes, and all
-nodes together request it at most once a second.
+Usually a node that releases or takes a claim counts the waiting nodes. While gates refuse all nodes, or the lock is
+paused, no node does so. Then each waiting node must assume that every node with an agent waits, so it pauses for long
+between two reads of the lock. One short list shows whether only a few nodes wait. If so, they may read the lock as
+often as in a small fleet. The list ends at a hundred Nodes, and all waiting nodes together request it at most once a
+second.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ FEW = int(order.OTHERS_LOOK_SECONDS * order.LOOKS_PER_SECOND)
 
 
 def look(situation: Situation) -> Decision | Situation:
-    """Return the situation with a recent count, or a decision that first asks the shell for the count."""
+    """Return the situation, with a recent count of the waiting nodes if one is due, or a decision that first requests
+    the count."""
     if not _is_due(situation):
         return situation
     seen, memory = situation.seen.crowd, situation.memory
@@ -38,27 +40,28 @@ def look(situation: Situation) -> Decision | Situation:
 
 
 def how_many_wait(situation: Situation) -> int:
-    """Return how many nodes may be waiting, as far as this node knows."""
-    told, number = _as_told(situation), counted(situation)
+    """Return how many nodes may be waiting for their reboots, by the lock and by this node's own count."""
+    told, number = _by_the_lock(situation), counted(situation)
     return told if number is None else min(told, number)
 
 
 def counted(situation: Situation) -> int | None:
-    """Return this node's own recent count. Return None if it has none, or if there were too many nodes to count."""
+    """Return this node's own recent count of the waiting nodes. Return None without a recent count, or if there were
+    too many nodes to count."""
     return situation.memory.crowd.count if situation.seen.uptime < situation.memory.crowd.until else None
 
 
 def _is_due(situation: Situation) -> bool:
-    """Whether a count is due. No count is due while the need is young, because a whole fleet may have seen the need in
-    the same minute, and all nodes would count at once."""
+    """Whether this node has to count the waiting nodes now. It does not count in the first minutes of its need of a
+    reboot, because a whole fleet may have seen the need in the same minute, and all nodes would count at once."""
     since = from_rfc3339(situation.progress.need_since)
     is_old = since is not None and (situation.seen.now - since).total_seconds() >= order.COUNT_SECONDS
-    return is_old and situation.seen.uptime >= situation.memory.crowd.until and _as_told(situation) > FEW
+    return is_old and situation.seen.uptime >= situation.memory.crowd.until and _by_the_lock(situation) > FEW
 
 
-def _as_told(situation: Situation) -> int:
-    """Return how many nodes may be waiting, according to the lock. If the lock does not say, return the number of
-    agents."""
+def _by_the_lock(situation: Situation) -> int:
+    """Return how many nodes may be waiting for their reboots, according to the lock. If the lock does not say, return
+    the number of agents."""
     content = situation.lock
     known = content if isinstance(content, LockContent) else None
     return order.how_many_wait(known, situation.memory.agents, situation.seen.now)

@@ -1,5 +1,5 @@
-"""The two ways in which a step fails. Either it undoes everything and releases the claim, or it keeps the claim, which
-halts the roll-out."""
+"""The two ways in which a step (the function that decides for a node in its phase) fails. Either the agent undoes
+everything on the node and releases the claim, or the agent keeps the claim, so that no other node begins its drain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_SECONDS = 10.0
 
 
 def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None = None) -> Decision:
-    """Fail, undo everything on the node and release the claim."""
+    """Return the decision to move to the phase Failed, undo everything on the node and release the claim."""
     before = situation.progress
     progress = replace(
         before,
@@ -32,17 +32,18 @@ def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None
     return undo(
         situation,
         Status(code, sentence),
-        Transition(Phase.FAILED, progress, then=_told(situation, Occasion.FAILED, sentence)),
+        Transition(Phase.FAILED, progress, then=_message(situation, Occasion.FAILED, sentence)),
     )
 
 
 def halted(
     situation: Situation, code: Code, sentence: str, *, progress: Progress, change: NodeChange = NO_CHANGE
 ) -> Decision:
-    """Fail, keep the claim and mark it as failed in the lock, which halts the roll-out. If the mark does not land, the
-    next turn writes it."""
+    """Return the decision to move to the phase Failed, keep the claim and mark it as failed in the lock, so that no
+    other node begins its drain. If the write of the mark fails, the agent tries it again in the next round of its
+    loop."""
     record = replace(progress, failed=code.value, failed_at=situation.mark(), failures=progress.failures + 1)
-    then: tuple[Action, ...] = (*mark(situation, code.value), *_told(situation, Occasion.HALTED, sentence))
+    then: tuple[Action, ...] = (*mark(situation, code.value), *_message(situation, Occasion.HALTED, sentence))
     return move(
         situation, Status(code, sentence), Transition(Phase.FAILED, record, change=change, then=then, look=LOOK_SECONDS)
     )
@@ -50,7 +51,7 @@ def halted(
 
 def mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
     """Return the write that marks this node's claim in the lock as failed. Return nothing if the claim already has the
-    mark."""
+    mark, or is not in the lock."""
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None or entry.failed == failed:
         return ()
@@ -59,5 +60,5 @@ def mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
     )
 
 
-def _told(situation: Situation, occasion: Occasion, sentence: str) -> tuple[Notify, ...]:
+def _message(situation: Situation, occasion: Occasion, sentence: str) -> tuple[Notify, ...]:
     return (telling.about_failure(situation, occasion, sentence),)

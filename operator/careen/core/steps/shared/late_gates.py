@@ -1,8 +1,9 @@
-"""Asks the gates again once the node is drained, and reacts to refusals.
+"""Asks the gates (conditions for a reboot) again once the node is drained, and reacts to refusals.
 
-A hold or a pause undoes the drain. An unknown fact makes the node wait, and undoes the drain only after a while,
-because moving every pod again costs more than waiting for one missing answer. --late-policy decides about all other
-refusals. With --late-policy=reboot, unknown facts about the world outside of the host do not stop the reboot either.
+A hold on the node (an annotation by which a person keeps the node from rebooting) or a pause of the lock undoes the
+drain. An unknown fact makes the agent wait, and undo the drain only after a while, because moving every pod again costs
+more than waiting for one missing fact. --late-policy decides about all other refusals. With --late-policy=reboot,
+unknown facts about the world outside of the host do not stop the reboot either.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
-    """Return the decision that follows from the first refusal that stops the reboot. Return None if the reboot may go
-    on."""
+    """Return the decision that follows from the first gate whose refusal stops the reboot of a drained node. Return
+    None if the reboot may go on."""
     for gate in asked(When.BEFORE_REBOOT):
         if lacking := missing(situation, (gate,)):
             return want(situation, *lacking)
@@ -42,8 +43,8 @@ def decide(situation: Situation) -> Decision | None:
 
 
 def called_off(situation: Situation) -> Decision | None:
-    """Undo the drain if the host no longer asks for a reboot or an autoscaler is removing the node. Return None
-    otherwise."""
+    """Return the decision to undo the drain if the host no longer asks for a reboot or an autoscaler is removing the
+    node. Return None otherwise."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return undo(
             situation,
@@ -60,7 +61,7 @@ def called_off(situation: Situation) -> Decision | None:
 
 
 def undone(situation: Situation, refused: Refusal, code: Code) -> Decision:
-    """Undo the drain because of this refusal."""
+    """Return the decision to undo the drain because of this refusal."""
     return undo(
         situation,
         Status(code, f"{refused.sentence}: the drain is undone", refusals=(refused,)),
@@ -74,8 +75,9 @@ def undoes(gate: Gate, policy: Policy) -> bool:
 
 
 def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
-    """Wait until the fact is known, and undo the drain after --unknown-patience."""
-    refused = replace(refused, since=patience.told_since(situation))
+    """Return the decision to wait until the fact is known whose absence made a gate refuse, or to undo the drain after
+    --unknown-patience."""
+    refused = replace(refused, since=patience.waits_since(situation))
     if situation.seen.uptime - patience.began(situation) > situation.policy.unknown_patience_seconds:
         return undo(
             situation,

@@ -1,10 +1,10 @@
-"""Prepares the next node in line while the holder's workloads settle: makes a forecast, and a dry-run eviction of each
-pod that a drain would evict.
+"""Prepares the drain of the next node in line while another node (the holder) still holds its claim until its workloads
+are healthy: makes a forecast, and a dry-run eviction of each pod that a drain would evict.
 
-So neither of them takes time between a release and the next drain. The preparation decides nothing: before its claim
-the node reads lock, gates and Nodes again. It uses the prepared forecast and dry runs only if they are a few seconds
-old, and if Nodes, holders, pods and budgets have not changed. Otherwise the agent discards them and writes the reason
-on the Node.
+So neither of these takes time between the release of a claim and the next drain. The preparation decides nothing:
+before the node takes a claim, its agent reads the lock and the Nodes and asks the gates again. The agent uses the
+prepared forecast and dry runs only if they are a few seconds old, and if Nodes, holders, pods and budgets have not
+changed. Otherwise the agent discards the preparation and writes the reason on the Node.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _RESTS_ON = (Evidence.FLEET, Evidence.PODS, Evidence.DISRUPTIONS)
 
 
 def decide(situation: Situation, content: LockContent) -> Decision | None:
-    """Prepare if this node comes next and a holder is about to release its claim. Return None otherwise."""
+    """Return the decision to prepare this node's drain, if the node comes next and another node is about to release its
+    claim. Return None otherwise."""
     leaving = _leaving(situation, content)
     if not leaving or not _is_due(situation, content):
         return None
@@ -58,8 +59,8 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
 
 
 def is_near(situation: Situation, content: LockContent) -> bool:
-    """Whether this node may start within seconds. Only then is it worth the memory to start the forecasting process in
-    advance."""
+    """Whether this node may soon begin its drain. Only then is it worth the memory to start the process that computes
+    forecasts in advance."""
     if situation.policy.forecast is ForecastPolicy.OFF or not _is_next(situation, content):
         return False
     return any(_is_young(situation, entry) or _is_leaving(situation, entry) for entry in content.entries)
@@ -71,21 +72,21 @@ def _is_young(situation: Situation, entry: Entry) -> bool:
 
 
 def _is_leaving(situation: Situation, entry: Entry) -> bool:
-    """Whether the expected release of this claim is about now. A holder that is late by more may keep its claim for an
-    hour."""
+    """Whether the node with this claim is about to release it: the expected release that the claim shows is at most
+    some seconds away, in the past or the future. A node that is later than that may keep its claim for an hour."""
     due = from_rfc3339(entry.due)
     return due is not None and abs((due - situation.server_now).total_seconds()) < AROUND_DUE_SECONDS
 
 
 def lacking(situation: Situation) -> tuple[Evidence, ...]:
-    """Return the evidence that the shell must read before the preparation may be used. Return nothing without a valid
-    preparation."""
+    """Return the kinds of facts that the agent must read in this round of its loop before it may use the preparation.
+    Return nothing without a valid preparation."""
     return _lacking(situation, _RESTS_ON) if why_not(situation) == "" else ()
 
 
 def used(situation: Situation) -> Situation:
-    """Return the situation with the prepared forecast and dry runs, if the preparation is valid and this turn has made
-    none itself. The caller must first read everything that `lacking` returns."""
+    """Return the situation with the prepared forecast and dry runs, if the preparation is valid and the agent has made
+    none in this round of its loop. The caller must first read everything that `lacking` returns."""
     prepared, seen = situation.memory.prepared, situation.seen
     if prepared is None or why_not(situation):
         return situation
@@ -97,18 +98,20 @@ def used(situation: Situation) -> Situation:
 
 
 def annotation(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation that says whether the preparation was used. Without a preparation, return the removal of an
-    older annotation."""
+    """Return the annotation that says whether the prepared forecast and dry runs were used. Without a preparation,
+    return the removal of an older annotation, if there is one."""
     prepared, why = situation.memory.prepared, why_not(situation)
     if prepared is None:
         return {keys.PREPARED: None} if keys.PREPARED in situation.node.annotations else {}
-    age = f"{span(round(situation.seen.uptime - prepared.at))}"
-    return {keys.PREPARED: f"thrown away: {why}" if why else f"the forecast and the dry runs of {age} before were used"}
+    if why:
+        return {keys.PREPARED: f"thrown away: {why}"}
+    age = span(round(situation.seen.uptime - prepared.at))
+    return {keys.PREPARED: f"the forecast and the dry runs from {age} before were used"}
 
 
 def why_not(situation: Situation) -> str | None:
-    """Return why the preparation is not valid, as far as this turn knows. Return an empty text if it is valid, None
-    without a preparation."""
+    """Return why the prepared forecast and dry runs are not valid, as far as the facts show that the agent has read in
+    this round of its loop. Return an empty text if they are valid, None if nothing was prepared."""
     prepared, content = situation.memory.prepared, situation.lock
     if prepared is None:
         return None
@@ -124,7 +127,8 @@ def why_not(situation: Situation) -> str | None:
 
 
 def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
-    """Return the holders that are about to release their claims. Return none if this node may not start after that."""
+    """Return the names of the nodes that are about to release their claims. Return none if this node may not take a
+    claim after that."""
     if not _is_next(situation, content):
         return frozenset()
     return frozenset(
@@ -136,7 +140,7 @@ def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
 
 
 def _is_next(situation: Situation, content: LockContent) -> bool:
-    """Whether this node may start after the next release."""
+    """Whether this node may take a claim after the next release of one."""
     is_first = content.line.names[:1] == (situation.node.name,)
     is_full = free_slots(content, situation.policy.concurrency) == 0
     return is_first and is_full and not (content.is_paused or content.failed)
@@ -178,8 +182,8 @@ def _prepared(situation: Situation, content: LockContent, leaving: frozenset[str
 
 
 def _refused(situation: Situation) -> str:
-    """Return why this node could not start now: a fact is unknown, or a gate refuses. The preparation keeps this reason
-    and is never valid."""
+    """Return why this node could not begin its drain now: a fact is unknown, or a gate refuses. A preparation with such
+    a reason is never valid. Return an empty text without a reason."""
     unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
     if unknown:
         return f"{unknown[0]} could not be read"
@@ -191,7 +195,7 @@ def _refused(situation: Situation) -> str:
 
 def _why_old(situation: Situation, prepared: Prepared) -> str:
     age = situation.seen.uptime - prepared.at
-    return f"it is {span(round(age))} old" if age > situation.policy.forecast_max_age_seconds else ""
+    return f"the preparation is {span(round(age))} old" if age > situation.policy.forecast_max_age_seconds else ""
 
 
 def _why_others(before: tuple[str, ...], now: tuple[str, ...]) -> str:
@@ -224,8 +228,8 @@ def _why_budgets(situation: Situation, prepared: Prepared) -> str:
 
 
 def _change(before: Mapping[str, object], now: Mapping[str, object], what: str) -> str:
-    """Return a phrase about the first item, by name, that was added, removed or changed. Return an empty text if there
-    is none."""
+    """Return a phrase about the first item, by name, that was added, removed or changed between the two mappings.
+    Return an empty text if there is none."""
     changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
     if not changed:
         return ""
@@ -238,8 +242,8 @@ def _marks(nodes: Collection[NodeView]) -> dict[str, str]:
 
 
 def _mark(node: NodeView) -> str:
-    """Return a digest of the facts that decide where pods may land. It leaves out the label that careen itself changes
-    on waiting and working nodes."""
+    """Return a digest of the facts about a Node that decide whether pods may move there. The digest leaves out the
+    label that careen itself changes on nodes that wait for their reboots or are down for them."""
     labels = sorted((key, value) for key, value in node.labels.items() if key != keys.REBOOT_LABEL)
     taints = [(each.key, each.effect, each.value) for each in node.taints if each.key != _FOLLOWS_THE_CORDON]
     looked_at = (node.uid, node.ready, node.unschedulable, labels, taints)
@@ -247,8 +251,8 @@ def _mark(node: NodeView) -> str:
 
 
 def _of_these(allowed: Mapping[str, int], pods: Collection[PodView]) -> dict[str, int]:
-    """Return the allowed evictions of all budgets in the pods' namespaces, because only the API server decides which
-    budget covers which pod."""
+    """Return how many evictions each disruption budget in the pods' namespaces allows, because only the API server
+    decides which budget covers which pod."""
     namespaces = {pod.namespace for pod in pods}
     return {name: count for name, count in allowed.items() if name.partition("/")[0] in namespaces}
 

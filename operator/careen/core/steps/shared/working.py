@@ -1,5 +1,5 @@
 """The duties of an agent while careen works on its node. The agent puts the node's claim back into the lock if the
-claim is missing there, because the node *is* down. At the end it restores the state of the Node from before the
+claim is missing there, because the node *is* down. At the end the agent restores the state of the Node from before the
 drain."""
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from careen.core.writing import (
 )
 
 
-def handed_back(situation: Situation, besides: NodeChange, *, keeps_taint: bool) -> tuple[Progress, NodeChange]:
-    """Return the record and the change of the patch that puts the node back into service and starts Settling.
+def back_in_service(situation: Situation, besides: NodeChange, *, keeps_taint: bool) -> tuple[Progress, NodeChange]:
+    """Return two parts of the patch that puts the node back into service and moves it to the phase Settling: the new
+    record, and the changes besides the record.
 
-    `besides` holds other changes of the patch. With `keeps_taint` the soft taint stays, because the node still needs a
-    reboot.
+    `besides` holds further changes for the patch. With `keeps_taint` the soft taint stays, because the node still needs
+    a reboot.
     """
     taints, owned = with_our_taint(situation) if keeps_taint else (without_our_taint(situation), "")
     record = replace(
@@ -47,8 +48,9 @@ def handed_back(situation: Situation, besides: NodeChange, *, keeps_taint: bool)
 
 
 def put_back(situation: Situation) -> Decision | None:
-    """Put this node's missing entry back into the lock. Return None if the entry is there or the lock cannot be
-    understood."""
+    """Return the decision to put this node's missing claim back into the lock. If the claim is now in another lock
+    object than the record says, return the decision to record that. Return None if the claim is in its place or the
+    lock cannot be understood."""
     content = situation.lock
     if not isinstance(content, LockContent):
         return None
@@ -80,8 +82,8 @@ def put_back(situation: Situation) -> Decision | None:
 
 
 def is_released(situation: Situation) -> bool:
-    """Whether the claim was removed from the lock object that held it, either by this agent just before a crash or by a
-    person."""
+    """Whether this node's claim was removed from the lock object in which the agent put it, either by this agent just
+    before a crash or by a person."""
     content = situation.lock
     return (
         isinstance(content, LockContent)

@@ -1,5 +1,5 @@
-"""A waiting node counts its movable pods before it gets the label `ready`. Later it repeats the count from time to
-time."""
+"""The agent of a waiting node counts the pods that a drain would move, before it sets the label `ready` on the Node. It
+repeats the count from time to time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from careen.core.actions import PatchNode
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.observation import NOT_ASKED, Taint, Unknown
+from careen.core.facts.observation import NOT_ASKED, PodView, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.reasons import Code
@@ -48,7 +48,7 @@ def counting(label: str = "required", moves: str | None = None, **changes: Any) 
 
 
 def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "2") -> bool:
-    """Whether the node lists its pods again if its last list was `ago` seconds before."""
+    """Whether the agent of a waiting node lists the node's pods again if its last list was `ago` seconds before."""
     return (
         Evidence.PODS
         in counting(
@@ -71,6 +71,28 @@ def test_a_node_counts_its_movable_pods_before_it_gets_the_label_ready(order: Or
     assert decision.reason.code is Code.WAITING_FOR_TURN
 
 
+SPREAD = (*PODS, a_pod("api-1", spreads_over_zones=True), a_daemon_pod(spreads_over_zones=True))
+
+
+@pytest.mark.parametrize(
+    ("before", "pods", "written"),
+    [
+        pytest.param({}, SPREAD, {keys.MOVES: "3", keys.MOVES_IN_ZONE: "1"}, id="the first count"),
+        pytest.param({keys.MOVES: "3", keys.MOVES_IN_ZONE: "2"}, SPREAD, {keys.MOVES_IN_ZONE: "1"}, id="fewer"),
+        pytest.param({keys.MOVES: "3", keys.MOVES_IN_ZONE: "1"}, SPREAD, {}, id="as many"),
+        pytest.param({keys.MOVES: "2", keys.MOVES_IN_ZONE: "1"}, PODS, {keys.MOVES_IN_ZONE: None}, id="none any more"),
+        pytest.param({}, PODS, {keys.MOVES: "2"}, id="none"),
+    ],
+)
+def test_a_node_counts_the_pods_that_must_stay_in_its_zone(
+    before: dict[str, str], pods: tuple[PodView, ...], written: dict[str, str | None]
+) -> None:
+    node = {**TAINTED, "label": "required", "annotations": before}
+    patch = the_patch(decided(RECORD, node=node, policy=a_policy(), lock=BUSY, waiters=(), memory=UNCOUNTED, pods=pods))
+    counted = {key: value for key, value in patch.annotations.items() if key in (keys.MOVES, keys.MOVES_IN_ZONE)}
+    assert counted == written
+
+
 def test_an_unchanged_count_is_not_written_again() -> None:
     decision = counting(moves="2", pods=PODS)
     assert keys.MOVES not in the_patch(decision).annotations
@@ -78,13 +100,14 @@ def test_an_unchanged_count_is_not_written_again() -> None:
 
 
 def test_a_node_counts_its_pods_each_time_before_it_gets_the_label_ready() -> None:
-    """One patch writes both the count and the label. After a conflict, the node therefore counts again."""
+    """One patch writes both the count and the label. If the patch fails with a conflict, the agent therefore counts
+    again."""
     just_now = remembering(moves_counted_at=UPTIME - 1)
     assert counting(moves="9", pods=NOT_ASKED, policy=a_policy(), memory=just_now).wants == {Evidence.PODS}
     assert the_patch(counting(moves="9", pods=PODS, policy=a_policy(), memory=just_now)).annotations[keys.MOVES] == "2"
 
 
-def test_order_fewest_moves_writes_a_changed_count_alone() -> None:
+def test_order_fewest_moves_writes_a_changed_count_in_a_separate_patch() -> None:
     decision = counting(
         "ready", moves="9", pods=PODS, lock=NAMED, memory=remembering(moves_counted_at=UPTIME - NAMED_SECONDS)
     )
@@ -100,13 +123,11 @@ def test_order_fewest_moves_writes_a_changed_count_alone() -> None:
         pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="not named"),
     ],
 )
-def test_a_node_whose_position_depends_on_its_count_counts_often(
-    policy: Policy, content: LockContent, pause: float
-) -> None:
+def test_order_fewest_moves_repeats_the_count_of_pods(policy: Policy, content: LockContent, pause: float) -> None:
     assert (asks(pause - 1, policy, content), asks(pause, policy, content)) == (False, True)
 
 
-def test_a_node_whose_position_does_not_depend_on_its_count_never_recounts() -> None:
+def test_the_default_order_does_not_repeat_the_count_of_pods() -> None:
     assert not asks(10 * OTHERS_SECONDS, a_policy(), NAMED)
 
 

@@ -1,5 +1,5 @@
-"""The count of waiting nodes. In a large fleet, a refused node counts the waiting nodes itself, and the count
-determines how long the node sleeps."""
+"""The count of waiting nodes. In a large fleet, the agent of a node that must not reboot yet counts the waiting nodes
+itself, and the count determines how long the agent sleeps."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
 @pytest.mark.parametrize(
     ("changes", "asks"),
     [
-        pytest.param({}, True, id="no node counts"),
+        pytest.param({}, True, id="the lock has no count"),
         pytest.param({"lock": LockContent(is_paused=True)}, True, id="paused"),
         pytest.param({"lock": "{"}, True, id="the lock cannot be understood"),
-        pytest.param({"agents": 180}, False, id="so few that every node may take a turn each half minute"),
+        pytest.param({"agents": 180}, False, id="a fleet too small to need a count"),
         pytest.param({"agents": None}, False, id="the number of agents is unknown"),
         pytest.param(
             {"lock": LockContent(line=Line(names=("n7",), at="2026-03-04T11:58:30Z", waiting=20))},
@@ -42,12 +42,14 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
             id="just released",
         ),
         pytest.param(
-            {"record": replace(OLD_NEED, need_since="2026-03-04T11:58:30Z")}, False, id="other nodes may count just now"
+            {"record": replace(OLD_NEED, need_since="2026-03-04T11:58:30Z")},
+            False,
+            id="a new need, which many nodes may count at once",
         ),
         pytest.param(
             {"memory": remembering(agents=5000, crowd__count=None, crowd__until=UPTIME + 1)},
             False,
-            id="many, counted just now",
+            id="a recent count found too many nodes",
         ),
         pytest.param(
             {"memory": remembering(agents=5000, crowd__count=3, crowd__until=UPTIME)}, True, id="the count is too old"
@@ -62,8 +64,8 @@ def test_a_refused_node_counts_the_waiting_nodes_if_no_other_node_does(changes: 
     ("crowd", "look", "holds"),
     [
         pytest.param(3, 30.0, 120.0, id="few nodes"),
-        pytest.param(100, 30.0, 120.0, id="as many as can be counted"),
-        pytest.param(None, 5000 / 6, 5000.0, id="many nodes: together they count once a second"),
+        pytest.param(100, 30.0, 120.0, id="the greatest possible count"),
+        pytest.param(None, 5000 / 6, 5000.0, id="more nodes than the count can contain"),
         pytest.param(Unknown("503"), 5000 / 6, 5000.0, id="no answer"),
     ],
 )

@@ -1,5 +1,5 @@
-"""The next node in line prepares its claim while the holder's workloads settle. The tests show what it prepares, and
-when the preparation is valid."""
+"""The node that is next in the line prepares its claim while the workloads of the current holder settle. The tests show
+what the node prepares, and when the preparation is valid."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ NO_ROOM = Forecast(
 
 
 def waiting(**changes: Any) -> Decision:
-    """Return the decision of the next node in line. It waits for a holder whose claim is due in three seconds."""
+    """Return the decision of the node that is next in line. It waits for another node, which expects to release its
+    claim in three seconds."""
     given: dict[str, Any] = {"pods": PODS, "fleet": a_fleet(MINE, OTHER), "disruptions": ALLOWED, "lock": SETTLING}
     return decided(RECORD, node=READY, **given | changes)
 
@@ -71,7 +72,7 @@ def prepared(**changes: Any) -> Prepared:
 @pytest.mark.parametrize(
     ("lock", "is_time"),
     [
-        pytest.param(SETTLING, True, id="it is the next node, and the release is due in three seconds"),
+        pytest.param(SETTLING, True, id="this node is next, and the release is due in three seconds"),
         pytest.param(
             held(an_entry("n9", due="2026-03-04T11:00:00Z"), line=Line(names=("n1",))),
             True,
@@ -82,14 +83,14 @@ def prepared(**changes: Any) -> Prepared:
             False,
             id="the release is due in six seconds",
         ),
-        pytest.param(held(an_entry("n9"), line=Line(names=("n1",))), False, id="the holder does not settle yet"),
+        pytest.param(held(an_entry("n9"), line=Line(names=("n1",))), False, id="the holder has announced no release"),
         pytest.param(
             replace(SETTLING, line=replace(SETTLING.line, names=("n2", "n1"))), False, id="another node is next"
         ),
         pytest.param(
             held(an_entry("n9", due="2026-03-04T12:00:03Z", failed="never-ready"), line=Line(names=("n1",))),
             False,
-            id="halted",
+            id="the holder has failed",
         ),
     ],
 )
@@ -108,15 +109,23 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
 @pytest.mark.parametrize(
     ("changes", "expects"),
     [
-        pytest.param({"lock": beside(an_entry("n9", created=YOUNG))}, True, id="next, beside a young claim"),
-        pytest.param({"lock": beside(an_entry("n9", created=OLD))}, False, id="the holder has taken two minutes"),
-        pytest.param({"lock": beside(an_entry("n9", created="soon"))}, False, id="the claim's age is unknown"),
-        pytest.param({"lock": beside(an_entry("n9", created="2026-03-04T13:00:00Z"))}, False, id="the clock is ahead"),
         pytest.param(
-            {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T12:00:15Z"))}, True, id="an old claim, due soon"
+            {"lock": beside(an_entry("n9", created=YOUNG))}, True, id="this node is next, and the claim is new"
+        ),
+        pytest.param({"lock": beside(an_entry("n9", created=OLD))}, False, id="the claim is three minutes old"),
+        pytest.param({"lock": beside(an_entry("n9", created="soon"))}, False, id="the claim's age is unknown"),
+        pytest.param(
+            {"lock": beside(an_entry("n9", created="2026-03-04T13:00:00Z"))}, False, id="the claim is from the future"
         ),
         pytest.param(
-            {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T11:59:00Z"))}, False, id="due for a minute"
+            {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T12:00:15Z"))},
+            True,
+            id="an old claim, and the release is due soon",
+        ),
+        pytest.param(
+            {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T11:59:00Z"))},
+            False,
+            id="the release is a minute overdue",
         ),
         pytest.param(
             {"lock": beside(an_entry("n9", created=YOUNG), line=Line(names=("n2", "n1")))},
@@ -128,15 +137,14 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
             False,
             id="forecasts are switched off",
         ),
-        pytest.param(
-            {"lock": beside(an_entry("n9", created=YOUNG), is_paused=True)}, False, id="paused: no node is next"
-        ),
+        pytest.param({"lock": beside(an_entry("n9", created=YOUNG), is_paused=True)}, False, id="the lock is paused"),
     ],
 )
 def test_only_a_node_that_may_start_within_seconds_starts_a_forecast_process(
     changes: dict[str, Any], expects: bool
 ) -> None:
-    """A ready forecast process costs memory. Therefore only the next node in line starts one, for some seconds."""
+    """A ready forecast process costs memory. Therefore only the node that is next in line starts such a process, for
+    some seconds."""
     assert waiting(**changes).starts_soon is expects
 
 
@@ -178,13 +186,15 @@ def ready(before: Prepared, **changes: Any) -> Memory:
 
 
 def our_turn(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision of a prepared node after the holder's release. No new forecast is made."""
+    """Return the decision of a node that has prepared its claim (`before`), after the other node has released its
+    claim. No new forecast is made."""
     given: dict[str, Any] = {"lock": FREE, "forecast": NOT_ASKED, "memory": ready(before)}
     return waiting(**given | changes)
 
 
 def claimed(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision of a prepared node under its own claim. No new forecast and no new dry run are made."""
+    """Return the decision of a node that has prepared its claim (`before`) and has now written it into the lock. No new
+    forecast is made, and no new dry-run evictions are sent."""
     given: dict[str, Any] = {
         "pods": PODS,
         "fleet": a_fleet(MINE, OTHER),
@@ -202,8 +212,8 @@ def test_a_valid_preparation_is_used_and_recorded_on_the_node() -> None:
     before = replace(prepared(), at=UPTIME - 4)
     decision = our_turn(before)
     assert decision.phase is Phase.CLAIMING
-    assert the_patch(decision).annotations[keys.PREPARED] == "the forecast and the dry runs of 4s before were used"
-    assert decision.memory.claiming.forecast is None, "under the claim the inputs are compared once more"
+    assert the_patch(decision).annotations[keys.PREPARED] == "the forecast and the dry runs from 4s before were used"
+    assert decision.memory.claiming.forecast is None, "after the claim the agent checks the inputs again"
     assert decision.memory.prepared == before
     cordoned = claimed(before)
     assert cordoned.phase is Phase.DRAINING
@@ -232,7 +242,7 @@ TAINTED = a_node("n9", taints=(Taint(key="x", effect="NoSchedule"),))
         pytest.param(
             {"disruptions": {**ALLOWED, "shop/web": 0}},
             "the disruption budget shop/web has changed",
-            id="a budget has no room any more",
+            id="a budget allows no eviction any more",
         ),
         pytest.param(
             {"disruptions": {**ALLOWED, "data/more": 0}},
@@ -254,7 +264,7 @@ def test_a_changed_input_discards_the_preparation_with_a_reason(changes: dict[st
 
 
 @pytest.mark.parametrize(
-    ("ago", "is_good"), [pytest.param(10, True, id="a few seconds old"), pytest.param(10.5, False, id="too old")]
+    ("ago", "is_good"), [pytest.param(10, True, id="ten seconds old"), pytest.param(10.5, False, id="too old")]
 )
 def test_a_preparation_is_valid_for_a_few_seconds(ago: float, is_good: bool) -> None:
     assert (our_turn(replace(prepared(), at=UPTIME - ago)).phase is Phase.CLAIMING) is is_good

@@ -1,5 +1,6 @@
-"""Tests the prior: the share of each node over all possible starts of a search. The prior counts more if the simulated
-searches differ more."""
+"""Tests how a forecast accounts for nodes at which the scheduler's search may begin and which it did not simulate. For
+each node, the forecast counts from how many of all possible starts the search would choose the node. The more the
+simulated searches differ, the more this count weighs."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ import pytest
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.sampling import Search
-from scheduler_core.simulation.course_parts.any_start import shares_of_any_start, weighed
 from scheduler_core.simulation.drain import simulate_drain
 from scheduler_core.simulation.forecast import PodForecast
+from scheduler_core.simulation.scenario_parts.any_start import shares_of_any_start, weighed
 from scheduler_core.simulation.searches import Shares
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod, manifests
-from tests.scheduler_core.learning.test_search_belief import a_cluster, an_incoming_pod
+from tests.scheduler_core.learning.test_search_estimate import a_cluster, an_incoming_pod
 
 SCHEDULER = Scheduler()
 
@@ -56,13 +57,13 @@ def test_with_an_unknown_node_order_half_of_the_weight_belongs_to_random_orders(
 PRIOR: Shares = ((("a",), 0.4), (("b",), 0.3), (("c", "d"), 0.2), (("e",), 0.1))
 
 
-def test_the_prior_adds_nothing_to_searches_that_agree() -> None:
+def test_the_count_over_all_starts_adds_nothing_to_searches_that_agree() -> None:
     weights = weighed({"z": 1.0}, 160, PRIOR)
     assert weights["z"] > 0.99
     assert sum(weights.values()) == pytest.approx(1.0)
 
 
-def test_the_prior_counts_more_if_the_searches_differ_more() -> None:
+def test_the_count_over_all_starts_weighs_more_if_searches_differ() -> None:
     chance, nodes = np.random.default_rng(1), [f"n{number}" for number in range(200)]
     true = 0.9 ** np.arange(200)
     true /= true.sum()
@@ -90,13 +91,11 @@ def _held(weights: dict[str, float], true: dict[str, float]) -> float:
 @pytest.mark.parametrize(
     ("counts", "number", "prior"), [({}, 32, PRIOR), ({"a": 1.0}, 1, PRIOR), ({"a": 0.5, "b": 0.5}, 32, ())]
 )
-def test_without_a_prior_or_several_searches_the_weights_equal_the_counts(
-    counts: dict[str, float], number: int, prior: Shares
-) -> None:
+def test_nothing_to_combine_leaves_the_counts_unchanged(counts: dict[str, float], number: int, prior: Shares) -> None:
     assert weighed(counts, number, prior) == counts
 
 
-def test_the_prior_does_not_change_the_sum_of_the_counts() -> None:
+def test_combining_with_all_starts_keeps_the_sum_of_the_counts() -> None:
     assert sum(weighed({"a": 0.2, "b": 0.1}, 8, PRIOR).values()) == pytest.approx(0.3)
 
 
@@ -110,9 +109,9 @@ def forecast(**more: Any) -> PodForecast:
 
 
 def test_a_forecast_with_few_searches_lists_nodes_that_no_search_found() -> None:
-    few, many = forecast(most_courses=4), forecast(most_courses=160)
+    few, many = forecast(most_scenarios=4), forecast(most_scenarios=160)
     assert set(many.landing) <= set(few.landing)
 
 
-def test_the_prior_adds_nothing_if_the_start_is_known() -> None:
-    assert len(forecast(most_courses=4, start=7).landing) < len(forecast(most_courses=4).landing)
+def test_a_forecast_with_a_known_start_lists_fewer_nodes() -> None:
+    assert len(forecast(most_scenarios=4, start=7).landing) < len(forecast(most_scenarios=4).landing)

@@ -2,9 +2,9 @@
 
 If the scheduler checks only a part of the nodes, the start of its search decides which node a pod gets. Every cycle
 moves the start by a number of nodes that can be computed. So each binding shows which of the possible starts predicted
-it: a Bayes filter. A search also has a number of workers and an order of nodes. A part of the probability, `doubt`,
-always belongs to no followed search, because the scheduler may have restarted, may use an unknown order of nodes, or
-may have run cycles that were not observed.
+the node: a Bayes filter. A search also has a number of workers and an order of nodes. A part of the probability,
+`doubt`, belongs to none of the followed searches, because the scheduler may have restarted, may use an unknown order of
+nodes, or may have run cycles that were not observed.
 
 The binding of an unknown pod moves the start too. The filter assumes that it moves as far as in the last observed
 cycles, because most cycles of a cluster check about the same number of nodes.
@@ -23,7 +23,7 @@ from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.learning.expectation import Expectation, Weighed
 from scheduler_core.model.pod import Pod
 from scheduler_core.sampling import Search
-from scheduler_core.simulation.course_parts.deviations import AHEAD, STEPS, moves_start
+from scheduler_core.simulation.scenario_parts.deviations import AHEAD, STEPS, moves_start
 from scheduler_core.simulation.searches import Likely, in_known_orders, possible_searches
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
@@ -35,7 +35,7 @@ _SPREAD: Final = 160
 # The probability, before each binding, that the scheduler restarted, that a cycle was not observed, or that one moved
 # the start further than any of `STEPS`.
 _LOST: Final = 0.002
-# The part of the doubt that is given to new starts at each binding: without it, the belief could never recover.
+# The part of the doubt that is given to new starts at each binding: without it, the estimate could never recover.
 _TRIED_AGAIN: Final = 0.05
 # The least likely searches with less than this weight are dropped.
 _FORGOTTEN: Final = 0.002
@@ -49,8 +49,9 @@ _Kind = tuple[int, int]  # number of workers, order of nodes
 _Weights = NDArray[np.float64]
 
 
-class SearchBelief(Value, kw_only=True):
-    """The probability that each search is the scheduler's next one. The value is frozen: learning returns a new belief.
+class SearchEstimate(Value, kw_only=True):
+    """How probable it is that the scheduler's next search is each of the followed searches. The value is frozen: each
+    binding gives a new estimate.
 
     `bindings` is the number of observed bindings. The weights of `followed` and `doubt` add up to 1. `strides` are the
     numbers of nodes by which the last observed cycles moved the start. `others` is the number of pods per second that
@@ -64,16 +65,16 @@ class SearchBelief(Value, kw_only=True):
     others: float = 0.0
 
     @classmethod
-    def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchBelief:
-        """Returns the belief before any observation: every start is equally likely. If the scheduler checks every node,
-        the belief never changes, because there is nothing to learn."""
+    def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchEstimate:
+        """Returns the estimate before any observation: every start is equally likely. If the scheduler checks every
+        node, the estimate never changes, because there is nothing to learn."""
         grid = in_known_orders(snapshot, scheduler, MOST_FOLLOWED)
         return cls(followed=tuple(_scaled(grid, 0.5)), doubt=0.5) if grid else cls()
 
     def expect(self, snapshot: Snapshot, scheduler: Scheduler, pod: Pod) -> Expectation:
         """Predicts the result of this pod's cycle. `snapshot` is the cluster right before the cycle, so the pod is not
         on a node. Raises NoProfileError if the pod belongs to another scheduler, because its binding then says nothing
-        about the searches."""
+        about this scheduler's searches."""
         spread = possible_searches(snapshot, scheduler, _SPREAD)
         if not spread:
             return Expectation.of_one(scheduler.schedule(snapshot, pod))
@@ -88,8 +89,8 @@ class SearchBelief(Value, kw_only=True):
             nodes=len(snapshot.nodes),
         )
 
-    def told(self, expected: Expectation, node_name: str) -> SearchBelief:
-        """Returns the belief after the pod was bound to this node. `expected` is what `expect` returned before the
+    def after_binding(self, expected: Expectation, node_name: str) -> SearchEstimate:
+        """Returns the estimate after the pod was bound to this node. `expected` is the result of `expect` before the
         binding."""
         if not expected.spread:
             return self
@@ -108,28 +109,29 @@ class SearchBelief(Value, kw_only=True):
             strides=(*self.strides, _stride(expected, weighed.in_order + weighed.ahead))[-_MOST_STRIDES:],
         )
 
-    def unseen(self, snapshot: Snapshot) -> SearchBelief:
-        """Returns the belief after a binding of an unknown pod. Assumes that the start moved as far as in one of the
-        last observed cycles, or, less likely, by any number of nodes."""
+    def after_unknown_binding(self, snapshot: Snapshot) -> SearchEstimate:
+        """Returns the estimate after a binding of an unknown pod. Assumes that the start of the scheduler's search
+        moved as far as in one of the last observed cycles, or, less likely, by any number of nodes."""
         nodes, found = len(snapshot.nodes), dict[_Kind, _Weights]()
         if not self.followed or not nodes:
             return self
         for each in self.followed:
             _of(found, each.search, nodes)[each.search.start % nodes] += each.weight
-        kept = _likeliest({kind: _strode(line, self.strides) for kind, line in found.items()}, 1.0)
+        kept = _likeliest({kind: _after_stride(line, self.strides) for kind, line in found.items()}, 1.0)
         return replace_value(self, followed=kept, doubt=1.0 - sum(each.weight for each in kept))
 
     def starts(self) -> tuple[tuple[int, float], ...]:
         """Returns the positions in the scheduler's node order at which the next search may start, with their
-        probabilities, the most likely position first. The probabilities add up to 1 minus the doubt."""
+        probabilities, the most likely position first. The probabilities add up to 1 minus `doubt` (the probability that
+        no followed search is right)."""
         weights: dict[int, float] = {}
         for each in self.followed:
             weights[each.search.start] = weights.get(each.search.start, 0.0) + each.weight
         return tuple(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
-        """Returns `most` searches of equal weight for a forecast. A search that is more likely appears more often.
-        Returns no searches if the scheduler checks every node."""
+        """Returns `most` searches of equal weight, from which a forecast can simulate a drain. A search that is more
+        likely appears more often. Returns no searches if the scheduler checks every node."""
         spread = possible_searches(snapshot, scheduler, most)
         if not spread:
             return ()
@@ -154,32 +156,34 @@ def _scaled(searches: Iterable[Likely], factor: float) -> Iterable[Likely]:
 
 
 def _moved(followed: Sequence[tuple[Likely, CycleResult]], weighed: Weighed, nodes: int) -> dict[_Kind, _Weights]:
-    """Returns the weights of the starts of the next search, for each number of workers and node order."""
-    exact, astray = dict[_Kind, _Weights](), dict[_Kind, _Weights]()
+    """Moves each possible start as far as the cycle that began there moved it. Returns the weights of the new starts,
+    for each number of workers and each order of nodes."""
+    exact, deviating = dict[_Kind, _Weights](), dict[_Kind, _Weights]()
     for (likely, result), in_order, ahead in zip(followed, weighed.in_order, weighed.ahead, strict=True):
         start = (likely.search.start if result.next_start is None else result.next_start) % nodes
         moved = ahead * moves_start(result)
         _of(exact, likely.search, nodes)[start] += in_order + ahead - moved
-        _of(astray, likely.search, nodes)[start] += moved
-    return {kind: line + _astray(astray[kind]) for kind, line in exact.items()}
+        _of(deviating, likely.search, nodes)[start] += moved
+    return {kind: line + _deviated(deviating[kind]) for kind, line in exact.items()}
 
 
 def _stride(expected: Expectation, weights: _Weights) -> int:
-    """Returns by how many nodes this cycle moved the start, according to the search that is now the most likely."""
+    """Returns by how many nodes this cycle moved the start of the scheduler's search, if the most likely search is the
+    right one."""
     if not len(weights):
         return 0
     likely, result = expected.followed[int(weights.argmax())]
     return 0 if result.next_start is None else (result.next_start - likely.search.start) % expected.nodes
 
 
-def _strode(line: _Weights, strides: Sequence[int]) -> _Weights:
-    """Returns the weights of the starts after a cycle moved the start by one of these strides, or, less likely, by any
-    number of nodes."""
+def _after_stride(line: _Weights, strides: Sequence[int]) -> _Weights:
+    """Returns the weights of the starts after a cycle moved the start: probably by one of these strides, less likely by
+    any other number of nodes."""
     anywhere = np.full(len(line), line.sum() / len(line))
     if not strides:
         return anywhere
     moved: _Weights = sum((np.roll(line, stride) for stride in strides), np.zeros(len(line))) / len(strides)
-    near = moved * (1.0 - AHEAD) + _astray(moved) * AHEAD
+    near = moved * (1.0 - AHEAD) + _deviated(moved) * AHEAD
     return near * (1.0 - _UNLIKE) + anywhere * _UNLIKE
 
 
@@ -190,15 +194,16 @@ def _of(found: dict[_Kind, _Weights], search: Search, nodes: int) -> _Weights:
     return found[kind]
 
 
-def _astray(line: _Weights) -> _Weights:
-    """Returns the weights of the starts after the start deviated by one of the numbers in `STEPS`, with their
-    probabilities."""
+def _deviated(line: _Weights) -> _Weights:
+    """Returns the weights of the starts if each start deviates by some number of nodes: `STEPS` maps each possible
+    number to its probability."""
     moved: _Weights = sum((share * np.roll(line, step) for step, share in STEPS.items()), np.zeros(len(line)))
     return moved
 
 
 def _likeliest(found: Mapping[_Kind, _Weights], share: float) -> tuple[Likely, ...]:
-    """Returns the most likely searches. Leaves out those that together have almost no weight."""
+    """Returns the most likely searches. Leaves out the least likely searches, whose weights together are almost
+    nothing."""
     if not found:
         return ()
     kinds = list(found)

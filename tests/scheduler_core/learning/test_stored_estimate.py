@@ -1,5 +1,5 @@
-"""Tests that a dump keeps a belief, which is what was learned about the starts of the scheduler's searches. An invalid
-belief in a dump is ignored."""
+"""Tests that a dump keeps what was learned about the scheduler's searches (a SearchEstimate), and that invalid content
+is ignored."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from scheduler_core import Scheduler, Snapshot
-from scheduler_core.learning.kept_belief import from_mapping, learnt_searches, to_mapping
-from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.learning.search_estimate import SearchEstimate
+from scheduler_core.learning.stored_estimate import from_mapping, learnt_searches, to_mapping
 from scheduler_core.sampling import Search
 from scheduler_core.simulation.searches import Likely
 from scheduler_core.snapshot.dump import DumpWriter, Header, read_dump
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node
 
-BELIEF = SearchBelief(
+ESTIMATE = SearchEstimate(
     followed=(Likely(Search(7, 1, -1), 0.6), Likely(Search(120, 4, -1), 0.3)),
     doubt=0.1,
     bindings=12,
@@ -41,41 +41,41 @@ def dump(learnt: Any) -> bytes:
     return out.getvalue()
 
 
-def test_a_belief_is_the_same_after_a_dump() -> None:
-    read = read_dump(io.BytesIO(dump(to_mapping(BELIEF, town()))))
+def test_a_dump_keeps_the_learned_searches() -> None:
+    read = read_dump(io.BytesIO(dump(to_mapping(ESTIMATE, town()))))
     kept = from_mapping(read.learnt, read.snapshot)
     assert kept is not None
-    assert kept.followed == BELIEF.followed
+    assert kept.followed == ESTIMATE.followed
     assert (kept.bindings, pytest.approx(kept.doubt)) == (12, 0.1)
     assert (kept.strides, kept.others) == ((103, 0, 110), 0.5)
 
 
-def test_a_belief_of_an_earlier_release_has_no_rate_of_other_pods() -> None:
+def test_learned_searches_of_an_earlier_release_can_be_read() -> None:
     kept = from_mapping({"bindings": 1, "searches": [SEARCH]}, town())
     assert kept is not None
     assert (kept.strides, kept.others) == ((), 0.0)
 
 
-def test_a_stored_start_follows_its_node_when_other_nodes_change() -> None:
-    kept = from_mapping(to_mapping(BELIEF, town()), town(range(5, 150)))
+def test_a_learned_search_keeps_its_start_node_when_other_nodes_change() -> None:
+    kept = from_mapping(to_mapping(ESTIMATE, town()), town(range(5, 150)))
     assert kept is not None
     assert [each.search.start for each in kept.followed] == [2, 115]
 
 
-def test_starts_at_a_deleted_node_become_doubt() -> None:
-    kept = from_mapping(to_mapping(BELIEF, town()), town(range(10, 150)))
+def test_a_learned_search_is_dropped_if_its_start_node_was_deleted() -> None:
+    kept = from_mapping(to_mapping(ESTIMATE, town()), town(range(10, 150)))
     assert kept is not None
     assert [each.search.start for each in kept.followed] == [110]
     assert kept.doubt == pytest.approx(0.7)
 
 
 def test_a_forecast_from_a_dump_starts_at_the_learned_node() -> None:
-    found = learnt_searches(to_mapping(BELIEF, town()), town(), Scheduler(), 100)
+    found = learnt_searches(to_mapping(ESTIMATE, town()), town(), Scheduler(), 100)
     assert found is not None
     assert sum(each.search.start == 7 for each in found) >= 50
 
 
-def test_a_dump_without_a_belief_can_be_read() -> None:
+def test_a_dump_without_learned_searches_can_be_read() -> None:
     read = read_dump(io.BytesIO(dump(None)))
     assert read.learnt is None
     assert learnt_searches(read.learnt, read.snapshot, Scheduler(), 100) is None
@@ -109,9 +109,9 @@ SEARCH = {"node": "n001", "weight": 0.5}
         {"bindings": 1, "searches": [SEARCH], "strides": "x"},
     ],
 )
-def test_an_invalid_belief_in_a_dump_is_ignored(written: Any) -> None:
+def test_invalid_learned_searches_in_a_dump_are_ignored(written: Any) -> None:
     assert from_mapping(written, town()) is None
 
 
-def test_an_empty_cluster_has_no_belief() -> None:
+def test_an_empty_cluster_has_no_learned_searches() -> None:
     assert from_mapping({"bindings": 1, "searches": [SEARCH]}, load_objects([])) is None

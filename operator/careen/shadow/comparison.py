@@ -22,8 +22,9 @@ class Comparison(Value, kw_only=True):
     expected: Expectation
 
 
-def answer(expected: Expectation, node: str) -> Comparison:
-    """Compares the expectation with the pod's node. `node` is empty if the scheduler found no node."""
+def compare(expected: Expectation, node: str) -> Comparison:
+    """Compares the nodes that scheduler_core expects for a pod with the `node` to which kube-scheduler bound it. `node`
+    is empty if kube-scheduler found none."""
     return Comparison(reason=_reason(expected, node), expected=expected)
 
 
@@ -45,8 +46,8 @@ def _reason(expected: Expectation, node: str) -> AgreementReason:
 
 
 def results_of(expected: Expectation) -> Sequence[CycleResult]:
-    """Returns the result of each search that the scheduler may have run. There is only one if it examines every
-    node."""
+    """Returns the result of each search that the scheduler may have run. A scheduler that examines every node has only
+    one possible search."""
     if expected.exact is not None:
         return (expected.exact,)
     return [result for _, result in (*expected.followed, *expected.spread)]
@@ -92,7 +93,8 @@ def _unknown(expected: Expectation) -> str:
 
 
 def _explained(plain: Compared, whole: CycleResult, node: str) -> Compared:
-    """Adds why scheduler_core disagrees with the scheduler. `whole` is the result of a search over every node."""
+    """Adds the reason why scheduler_core disagrees with kube-scheduler. `whole` is the result of a search over every
+    node."""
     status = whole.statuses.get(node)
     if status is not None and not status.is_success:
         return replace_value(plain, why=f"{status.plugin}: {status.message}", plugin=status.plugin)

@@ -1,5 +1,5 @@
-"""Tests how a real cycle may deviate from the computed cycle. It deviates only if one worker is ahead of another
-worker."""
+"""Tests how a real scheduling cycle may deviate from the computed one: only if one of the scheduler's parallel workers
+is ahead of another."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from scheduler_core.cycle import CycleResult, NodeSample, Scheduler
 from scheduler_core.sampling import Search
-from scheduler_core.simulation.course_parts.deviations import (
+from scheduler_core.simulation.scenario_parts.deviations import (
     AHEAD,
     STEPS,
     equals_of,
-    foretold,
     goes_elsewhere,
     moves_start,
+    predicted_node,
     taken_ahead,
     taken_in_order,
 )
@@ -23,14 +23,15 @@ from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
-COMER = a_pod("comer").requesting(cpu="2")
+INCOMING = a_pod("incoming").requesting(cpu="2")
 
 
 def cluster(nodes: int, refusing: int) -> Snapshot:
-    """Returns a cluster with `refusing` nodes that are too small: every fourth node, from the first node on."""
+    """Returns a cluster. Of its nodes, `refusing` are too small for the pod: every fourth node, from the first node
+    on."""
     small = frozenset(range(0, 4 * refusing, 4))
     made = [a_node(f"n{number:03}").offering(cpu="1" if number in small else "4") for number in range(nodes)]
-    return load_objects(manifests(made, COMER))
+    return load_objects(manifests(made, INCOMING))
 
 
 def cycle(nodes: int = 200, refusing: int = 20) -> CycleResult:
@@ -71,16 +72,16 @@ def test_the_probabilities_of_best_and_other_nodes_add_up_to_one(refusing: int) 
 def test_another_node_of_equal_score_is_chosen_only_if_a_worker_is_ahead() -> None:
     result = cycle(refusing=0)
     other = next(name for name in result.best if name != result.node)
-    assert result.node == foretold(result)
+    assert result.node == predicted_node(result)
     assert taken_in_order(result, other) == 0.0
-    assert taken_ahead(result, other) == taken_ahead(result, foretold(result)) > 0.0
+    assert taken_ahead(result, other) == taken_ahead(result, predicted_node(result)) > 0.0
     assert other in equals_of(result)
 
 
 def test_a_cycle_that_finds_no_node_predicts_none() -> None:
-    world = load_objects(manifests([a_node(f"n{number}").offering(cpu="1") for number in range(120)], COMER))
+    world = load_objects(manifests([a_node(f"n{number}").offering(cpu="1") for number in range(120)], INCOMING))
     result = Scheduler().schedule(world, world.pending[0], search=Search())
-    assert (foretold(result), equals_of(result), moves_start(result)) == ("", (), 0.0)
+    assert (predicted_node(result), equals_of(result), moves_start(result)) == ("", (), 0.0)
     assert taken_in_order(result, "n1") == taken_ahead(result, "n1") == 0.0
 
 

@@ -1,12 +1,12 @@
-"""Finds the states of the cluster in which the scheduler may have decided about a pod, as far as events show.
+"""Finds the states of the cluster that the scheduler may have seen when it decided about a pod.
 
 The scheduler decides a moment before other clients see its binding, and it counts the pod on its node at once. So the
 cluster right before a binding can differ from what the scheduler saw. It may lack pods that the scheduler decided
 earlier but bound later. It may contain pods that the scheduler decided later but bound earlier, and changes that the
 scheduler had not seen.
 
-Pods of equal priority are decided in the order in which they were created. If two pods are bound in another order
-within a short time, or if the cluster changed shortly before, the scheduler may have seen a second state.
+Pods of equal priority are decided in the order in which they were created. The scheduler may have seen a second state
+if two pods are bound in another order within a short time, or if the cluster changed shortly before.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import Snapshot
 
 CLOSE_SECONDS: Final = 1.0
-"""Bindings rarely take longer than this. Events rarely reach one client later than another by more than this."""
+"""The longest usual time of a binding, and the longest usual delay between two clients that see the same event."""
 _MOST_CHANGES: Final = 64
 
 
 @dataclass(slots=True, eq=False)
 class ScheduledPod:
-    """A pod whose node or refusal was just seen. `before` is the cluster right before that event."""
+    """A pod that an event has just shown as bound, or as refused because no node fits. `before` is the cluster right
+    before that event."""
 
     pod: Pod
     node: str  # empty: it found none
@@ -40,23 +41,23 @@ class ScheduledPod:
     decided_after: list[str] = field(default_factory=list)  # and bound earlier
     followed_by: int = 0  # so many bindings that cannot be compared
 
-    def other_worlds(self) -> Sequence[tuple[AgreementReason, Snapshot]]:
-        """Returns the other states of the cluster in which the scheduler may have decided about this pod. Each comes
+    def other_states(self) -> Sequence[tuple[AgreementReason, Snapshot]]:
+        """Returns the other states of the cluster that the scheduler may have seen when it decided about this pod, each
         with the reason why it is possible."""
-        worlds = []
+        states = []
         if self.decided_before or self.decided_after:
             rows = self.before.columns.row_of
             coming = [(each.pod, each.node) for each in self.decided_before if each.node in rows]
             gone = [key for key in self.decided_after if self.before.placements.find(key) is not None]
-            worlds.append((AgreementReason.ORDER, self.before.without_pods(gone).with_pods_placed(coming)))
+            states.append((AgreementReason.ORDER, self.before.without_pods(gone).with_pods_placed(coming)))
         if self.earlier is not None:
-            worlds.append((AgreementReason.CHANGED_MEANWHILE, self.earlier))
-        return worlds
+            states.append((AgreementReason.CHANGED_MEANWHILE, self.earlier))
+        return states
 
 
 def note_order(landed: ScheduledPod, others: Iterable[ScheduledPod]) -> None:
-    """Records on both pods that the scheduler may have decided them in another order than it bound them. That is likely
-    if the pod bound later was created earlier."""
+    """Records, for pairs of pods, that the scheduler may have decided about them in another order than it bound them.
+    That is likely if the pod that was bound later was created earlier."""
     for other in others:
         is_close = landed.seen_at - other.seen_at <= CLOSE_SECONDS
         if not (is_close and landed.node and other.node) or landed.turn > other.turn:
@@ -75,13 +76,14 @@ class _Change:
 
 
 class RecentChanges:
-    """The recent changes of the cluster that a scheduling decision reads, except new pods and bindings."""
+    """The recent changes of the cluster that can change a scheduling decision, except new pods and bindings."""
 
     def __init__(self) -> None:
         self._last: deque[_Change] = deque(maxlen=_MOST_CHANGES)
 
     def note(self, turn: int, now: float, before: Snapshot) -> None:
-        """Records a change that is about to happen. `turn` is that of the newest pod that was created before it."""
+        """Records a change of the cluster. `before` is the cluster before the change. Pods are numbered in the order of
+        their creation, and `turn` is the number of the newest pod at that time."""
         self._drop(now)
         self._last.append(_Change(turn, now, before))
 
@@ -92,8 +94,8 @@ class RecentChanges:
             each.bound.append((pod, node))
 
     def before(self, landed: ScheduledPod) -> Snapshot | None:
-        """Returns the cluster as it was before the recent changes that came after the pod's creation; None if there
-        were none."""
+        """Returns the cluster before the first recent change that came after the pod's creation; None if there was no
+        such change."""
         self._drop(landed.seen_at)
         for each in self._last:
             if each.turn >= landed.turn:

@@ -26,9 +26,9 @@ _Weights = NDArray[np.float64]
 
 
 def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: bool) -> Shares:
-    """Returns, for each node, the share of all starts from which the search chooses it, if a search stops after
-    `wanted` nodes that fit. `result` is the cycle that checks every node. Unless the order of nodes is known, random
-    orders count for one half. Nodes of equal score have equal shares."""
+    """Returns the probability of each node if the scheduler's search may start at any node, and stops after `wanted`
+    nodes that fit. `result` is a cycle that checked every node. If the order of nodes is unknown, the known order and
+    random orders count for one half each. Nodes of equal score get equal probabilities."""
     if result.table is None:
         return ((result.best, 1.0),) if result.node else ()
     columns = result.table.nodes.snapshot.columns
@@ -41,10 +41,10 @@ def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: boo
 
 
 def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str, float]:
-    """Combines two estimates of where a pod lands: `counts` of the nodes that `number` followed searches chose, and
-    `prior`, the shares over all searches.
+    """Combines two estimates of where a pod lands: `counts` says which nodes the `number` simulated searches chose, and
+    `prior` is the result of `shares_of_any_start`.
 
-    Tries several weights for the prior, and takes the one with which each followed search is best predicted from the
+    Tries several weights for `prior`, and takes the weight with which each simulated search is best predicted from the
     others. The result adds up to the sum of `counts`.
     """
     total = sum(counts.values())
@@ -52,20 +52,20 @@ def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str
         return dict(counts)
     before = {name: share / len(names) for names, share in prior for name in names}
     names = list(dict.fromkeys((*counts, *before)))
-    told = np.array([counts.get(name, 0.0) for name in names]) / total * number
+    counted = np.array([counts.get(name, 0.0) for name in names]) / total * number
     expected = np.array([before.get(name, 0.0) for name in names]) + _NEGLIGIBLE / len(names)
     expected /= expected.sum()
-    worth = max(_WORTH, key=lambda each: _likelihood(told, expected, number, each))
-    weights = (told + worth * expected) / (number + worth) * total
+    worth = max(_WORTH, key=lambda each: _likelihood(counted, expected, number, each))
+    weights = (counted + worth * expected) / (number + worth) * total
     return {name: float(weight) for name, weight in zip(names, weights, strict=True)}
 
 
-def _likelihood(told: _Weights, expected: _Weights, number: int, worth: float) -> float:
-    """Returns the log-likelihood of the followed searches, if each one is predicted from the other searches and the
-    prior."""
-    seen = told > 0
-    others = np.maximum(told[seen] - 1.0, 0.0)
-    return float((told[seen] * np.log((others + worth * expected[seen]) / (number - 1 + worth))).sum())
+def _likelihood(counted: _Weights, expected: _Weights, number: int, worth: float) -> float:
+    """Returns the log-likelihood of the simulated searches, if each search is predicted from the other searches and
+    from `expected`, which counts as much as `worth` searches."""
+    seen = counted > 0
+    others = np.maximum(counted[seen] - 1.0, 0.0)
+    return float((counted[seen] * np.log((others + worth * expected[seen]) / (number - 1 + worth))).sum())
 
 
 def _groups(totals: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
@@ -74,8 +74,8 @@ def _groups(totals: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
 
 
 def _by_rank(totals: NDArray[np.int64], wanted: int) -> _Weights:
-    """Returns the share of each node if the order of nodes is random. A search takes a node if it finds this node and
-    none with a higher score."""
+    """Returns the probability of each node if the scheduler checks the nodes in random order. The scheduler takes a
+    node if its search finds this node and none with a higher score."""
     fitting = len(totals)
     shares, none_before, better = np.zeros(fitting), 1.0, 0
     for places in _groups(totals):
@@ -89,8 +89,8 @@ def _by_rank(totals: NDArray[np.int64], wanted: int) -> _Weights:
 
 
 def _by_age(totals: NDArray[np.int64], wanted: int) -> _Weights:
-    """Returns the share of each node if the order of nodes is known: from how many of the starts the search finds this
-    node and none with a higher score."""
+    """Returns the probability of each node if the order of nodes is known but not the start: the part of the starts
+    from which the search finds this node and none with a higher score."""
     fitting = len(totals)
     shares, is_open = np.zeros(fitting), np.ones(fitting, dtype=bool)
     for places in _groups(totals):

@@ -1,4 +1,4 @@
-"""The displaced pods of one course, and the order in which the scheduler tries to place them."""
+"""The displaced pods of one scenario, and the order in which the scheduler tries to place them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
 from scheduler_core.model.pod import Pod
-from scheduler_core.simulation.course_parts.displaced import Displaced, joined
 from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of, replacement_of
+from scheduler_core.simulation.scenario_parts.displaced import Displaced, joined
 
 
 @dataclass(slots=True)
@@ -16,7 +16,7 @@ class PlacementQueue:
     """Every displaced pod, placed or not, by the key of the evicted pod, and the order in which the scheduler tries
     them.
 
-    First it tries the pods in `line`, in order. Then it tries the pods in `pool`, in an unknown order.
+    First the scheduler tries the pods in `line`, in order. Then it tries the pods in `pool`, in an unknown order.
     """
 
     displaced: dict[str, Displaced] = field(default_factory=dict)
@@ -49,8 +49,8 @@ class PlacementQueue:
         self.line = self._who_waited
 
     def add_victim(self, victim: Pod, preemptions: int) -> None:
-        """Adds the replacement of a preempted pod at the end of the line. If the victim is itself a displaced pod that
-        had landed, adds this displaced pod again."""
+        """Adds the replacement of a preempted pod at the end of the line. If the victim is itself the replacement of a
+        displaced pod, adds this displaced pod again."""
         landed = (each for each in self.displaced.values() if each.landed and each.replacement.key == victim.key)
         known = next(landed, None)
         if known is not None:
@@ -71,26 +71,27 @@ class PlacementQueue:
     # ---- pods that are tried ----
 
     def take(self, key: str) -> None:
-        """Moves this pod from the pool to the line, so that the scheduler tries it next."""
+        """Moves this pod from the pool (pods without a known order) to the line, so that the scheduler tries it
+        next."""
         self.pool = tuple(other for other in self.pool if other != key)
         self.line = (key,)
 
     def postpone(self) -> None:
-        """Makes the pods of the pool wait for the next round."""
+        """Empties the pool. Its pods wait until the next round of evictions has ended."""
         self.pool, self.postponed = (), self.pool
 
     def tried(self, each: Displaced) -> None:
-        """Removes the first pod from the line, and records where it landed or that it found no node."""
+        """Removes the first pod from the line, and records the node that it got, or that it found none."""
         self.displaced[each.pod.key] = each
         self.line = self.line[1:]
 
     def drop_alike(self, each: Displaced) -> None:
-        """Removes the other pods of this pod's kind from the line, because the scheduler would refuse them too."""
+        """Removes all pods of this pod's kind from the line, because the scheduler would refuse them as well."""
         self.line = tuple(key for key in self.line if self.displaced[key].kind != each.kind)
 
     @property
     def open_kinds(self) -> tuple[str, ...]:
-        """Returns, for each kind of pods in the pool, the key of the first pod."""
+        """The keys of one pod of each kind in the pool, the first of the kind. Pods of one kind are interchangeable."""
         kinds = {self.displaced[key].kind: key for key in reversed(self.pool)}
         return tuple(reversed(kinds.values()))
 
@@ -123,7 +124,8 @@ class PlacementQueue:
         )
 
     def absorb(self, other: PlacementQueue, weights: tuple[float, float], *, is_theirs: bool) -> None:
-        """Adds the results of an equivalent queue; `joined` combines the results of two pods."""
+        """Adds the results of another scenario's queue in which the same kinds of pods have the same nodes. `joined`
+        combines the results of two pods."""
         theirs: dict[Hashable, list[Displaced]] = {}
         for each in other.displaced.values():
             theirs.setdefault((each.kind, each.replacement.node_name), []).append(each)

@@ -1,4 +1,5 @@
-"""Estimates when a node's agent takes its next turn or tries again, from the Node's record and the lock.
+"""Estimates when a node's agent begins the next turn (a round of its loop: observe, decide, apply) or retries a failed
+reboot, from the Node's record and the lock.
 
 Only the agent knows the exact time, from its last decision. A test checks that no agent sleeps longer than this
 estimate."""
@@ -23,9 +24,9 @@ from careen.core.writing import stored_refusals
 from scheduler_core.values import Value
 
 
-class NextLook(Value, kw_only=True):
-    """When the agent acts next, seen from outside. With `is_retry`, the node tries again in exactly this many seconds.
-    Otherwise the agent takes its next turn within this many seconds."""
+class NextTurn(Value, kw_only=True):
+    """When the agent acts next, estimated without asking it. With `is_retry`, the agent retries a failed reboot in
+    exactly this many seconds. Otherwise the next round of its loop begins within this many seconds."""
 
     seconds: float
     is_retry: bool = False
@@ -38,7 +39,7 @@ class NextLook(Value, kw_only=True):
         return f"its agent takes its next turn within {span(round(self.seconds))}"
 
 
-def next_look(
+def next_turn(
     node: NodeView,
     progress: Progress,
     lock: LockContent | Garbage | Unknown,
@@ -46,15 +47,15 @@ def next_look(
     now: datetime,
     *,
     agents: int | None = None,
-) -> NextLook:
-    """Estimates the time without asking the agent. Assumes that the agent's clock and this computer's clock agree.
-    `agents` is the number of agents, if known."""
+) -> NextTurn:
+    """Estimates when the agent acts next, without asking it. Assumes that the agent's clock and this computer's clock
+    agree. `agents` is the number of agents, if known."""
     phase = Phase(progress.phase) if progress.phase else Phase.IDLE
     if phase is Phase.WAITING:
-        return NextLook(seconds=_of_the_waiting(node, lock, policy, agents))
+        return NextTurn(seconds=_of_the_waiting(node, lock, policy, agents))
     if phase is Phase.FAILED and (left := _until_the_retry(node, progress, policy, now)) is not None:
-        return NextLook(seconds=left, is_retry=True)
-    return NextLook(seconds=_LOOKS[phase])
+        return NextTurn(seconds=left, is_retry=True)
+    return NextTurn(seconds=_LOOKS[phase])
 
 
 _LOOKS = {
@@ -88,7 +89,8 @@ def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, polic
 
 
 def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:
-    """Returns the seconds until the automatic retry; None if only a person can start one."""
+    """Returns the seconds until the agent retries a failed reboot by itself; None if only a person can start a
+    retry."""
     since = from_rfc3339(node.annotations.get(keys.SINCE, ""))
     if since is None or progress.claim or not failed.is_tried_again(progress, policy):
         return None

@@ -1,17 +1,17 @@
-"""Follows the possible courses of one drain, from the first eviction until no pod moves.
+"""Follows the possible scenarios of one drain, from the first eviction until no pod moves.
 
 Evictions are requested one after another. If a controller creates a replacement at once, the scheduler places it before
 the next eviction: on a real cluster an eviction takes a tenth of a second, and a replacement gets its node in a tenth
 of that. The replacement of a StatefulSet's pod appears when the old pod is gone. The replacement of a Job's pod appears
 still later.
 
-A course is one possible sequence of events. It divides at a tie, because the scheduler may take any of the equal nodes.
-It also divides when several pods end, because any of them may end first. Two courses that have become equivalent are
-joined again; replicas of one owner are interchangeable. `most` limits the number of courses. If courses are left out
-because of this limit, pods placed later are marked, because a node may be missing from their results. `landings.py`
-combines the results of the courses.
+A scenario is one possible sequence of events. It divides at a tie, because the scheduler may take any of the equal
+nodes. It also divides when several pods end, because any of them may end first. Two scenarios that have become
+equivalent are joined again; replicas of one owner are interchangeable. `most` limits the number of scenarios. If
+scenarios are left out because of this limit, pods placed later are marked, because a node may be missing from their
+results. `landings.py` combines the results of the scenarios.
 
-If the scheduler checks only a part of the nodes, a course also has the searches that lead to it, with their weights
+If the scheduler checks only a part of the nodes, a scenario also has the searches that lead to it, with their weights
 (`searches.py`). It divides where these searches find different nodes.
 """
 
@@ -24,12 +24,12 @@ from typing import Any
 
 from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
 from scheduler_core.model.pod import Pod
-from scheduler_core.simulation.course_parts.any_start import shares_of_any_start
-from scheduler_core.simulation.course_parts.displaced import Displaced
-from scheduler_core.simulation.course_parts.eviction_rounds import EvictionRounds
-from scheduler_core.simulation.course_parts.placement_queue import PlacementQueue
 from scheduler_core.simulation.evicted.jobs import JobsAfter, after_evictions
 from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of
+from scheduler_core.simulation.scenario_parts.any_start import shares_of_any_start
+from scheduler_core.simulation.scenario_parts.displaced import Displaced
+from scheduler_core.simulation.scenario_parts.eviction_rounds import EvictionRounds
+from scheduler_core.simulation.scenario_parts.placement_queue import PlacementQueue
 from scheduler_core.simulation.searches import Draw, Likely, Shares, Way, after_others, are_few, ways, weight_of
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
@@ -45,15 +45,15 @@ _MOST_PREEMPTIONS = 200  # a chain of preemptions always ends, because prioritie
 
 
 class OpenLanding(Value):
-    """A displaced pod for which the scheduler found at least one node but has not chosen yet. `ways` maps each node to
-    the searches that find it; it is empty if the scheduler checks every node."""
+    """A displaced pod for which the scheduler found one or more nodes, one of which must still be chosen. `ways` maps
+    each node to the possible searches that choose it. `ways` is empty if the scheduler checks every node."""
 
     each: Displaced
     ways: Mapping[str, Way]
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that the pod may take. The node that it takes in the main course comes first."""
+        """The nodes that the pod may take. The node that it takes in the main scenario comes first."""
         if self.ways:
             return tuple(self.ways)
         result = self.each.result
@@ -65,9 +65,9 @@ class OpenLanding(Value):
 
 
 @dataclass(slots=True)
-class Course:
-    """One course between two steps. When a course divides, the new courses get their own rounds and queues, and share
-    all other values."""
+class Scenario:
+    """One scenario of a drain, stopped between two steps. When a scenario divides, the new scenarios get copies of its
+    eviction rounds and queue, and share all other values."""
 
     scheduler: Scheduler
     world: Snapshot
@@ -78,11 +78,11 @@ class Course:
     landing: OpenLanding | None = None  # of the pod that was tried last
     choices: tuple[str, ...] = ()  # the open choice, as `_find_choices` describes it
     preemptions: int = 0
-    tells_scores: bool = True  # of the nodes taken in the main course, and of the next best
-    counts_any_start: bool = False  # of each pod in the main course: nothing is known of the search
+    reports_scores: bool = True  # of the nodes taken in the main scenario, and of the next best
+    counts_any_start: bool = False  # of each pod in the main scenario: nothing is known of the search
     is_main: bool = True  # takes the scheduler's own pick at each tie, and the first of each pool
     is_over: bool = False
-    is_cut: bool = False  # courses were left out
+    is_cut: bool = False  # scenarios were left out
 
     @property
     def displaced(self) -> dict[str, Displaced]:
@@ -92,7 +92,7 @@ class Course:
     # ---- one step ----
 
     def go_on(self) -> None:
-        """Runs the course until it must choose between `choices`, or until it has ended (`is_over`)."""
+        """Runs the scenario until it must choose between `choices`, or until it has ended (`is_over`)."""
         while not self.is_over:
             self.choices = self._find_choices()
             if self.choices:
@@ -108,7 +108,7 @@ class Course:
 
     def _find_choices(self) -> tuple[str, ...]:
         """Returns the options of the next choice: the nodes for the pod just tried, or the first pod of each kind in
-        the pool. The option of the main course comes first. Returns nothing if there is nothing to choose."""
+        the pool. The option of the main scenario comes first. Returns nothing if there is nothing to choose."""
         if self.landing is not None:
             return self.landing.nodes
         if self.queue.line or not self.queue.pool:
@@ -124,9 +124,9 @@ class Course:
             return f"{pod.node_name} {pod.key} {len(self.displaced)}"
         return " ".join(self.queue.pool)
 
-    def divided(self, ways: int, turn: int) -> list[Course]:
-        """Divides this course into at most `ways` courses, one for each option of the next choice. If there are more
-        options, `turn` decides which ones are left out."""
+    def divided(self, ways: int, turn: int) -> list[Scenario]:
+        """Divides this scenario into at most `ways` scenarios, one for each option of the next choice. If there are
+        more options, `turn` decides which ones are left out."""
         choices, searches = self.choices, self.searches
         if ways < len(choices):
             choices = (*choices[turn % len(choices) :], *choices[: turn % len(choices)])
@@ -152,7 +152,7 @@ class Course:
         else:
             self.queue.take(choice)
 
-    def _copy(self) -> Course:
+    def _copy(self) -> Scenario:
         return replace(self, is_main=False, rounds=self.rounds.copy(), queue=self.queue.copy())
 
     # ---- evictions ----
@@ -167,7 +167,7 @@ class Course:
 
     def _end_round(self) -> None:
         """Removes the evicted pods, and adds the replacements that appear when these are gone. Begins the next round,
-        or ends the course if this round moved no pod."""
+        or ends the scenario if this round moved no pod."""
         rounds, queue = self.rounds, self.queue
         rounds.refill()
         if rounds.ending or queue.postponed:
@@ -183,7 +183,7 @@ class Course:
     # ---- cycles ----
 
     def _try(self, each: Displaced) -> None:
-        """Runs one scheduling cycle for the first pod in the line. If the cycle finds nodes, the course must then
+        """Runs one scheduling cycle for the first pod in the line. If the cycle finds nodes, the scenario must then
         choose one."""
         result, unknown, found = None, "", {}
         try:
@@ -205,8 +205,8 @@ class Course:
             self.queue.drop_alike(each)
 
     def _search(self, each: Displaced) -> dict[str, Way]:
-        """Returns the searches, grouped by the node that they find. There is one group if the scheduler checks every
-        node."""
+        """Runs a scheduling cycle for the pod with each possible search of the scheduler. Returns the searches, grouped
+        by the node that they choose. If the scheduler checks every node, there is one cycle and one group."""
         if not self.searches:
             result = self.scheduler.schedule(self.world, each.replacement)
             return {"": Way("", result, (), ())}
@@ -219,8 +219,8 @@ class Course:
         return found
 
     def _any_start(self, each: Displaced, result: CycleResult | None) -> Shares:
-        """Returns the share of each node over all possible searches, in the main course. Empty in other courses, or if
-        `counts_any_start` is False."""
+        """Returns the probability of each node if the scheduler's search may start anywhere. Empty in scenarios other
+        than the main one, or if `counts_any_start` is False."""
         if not (self.is_main and self.counts_any_start and result and result.sample):
             return ()
         every = self.scheduler.schedule(self.world, each.replacement)
@@ -228,8 +228,8 @@ class Course:
         return shares_of_any_start(every, result.sample.looked_at, is_order_known=not is_shuffled)
 
     def _follow(self, each: Displaced, way: Way) -> None:
-        """Goes on with the searches that found this node. `node` is empty if an extender refused all nodes that they
-        found."""
+        """Places the pod on the node that the searches in `way` choose, and drops the other searches. Places it nowhere
+        if these searches find no node."""
         self.searches = way.searches
         self.displaced[each.pod.key] = each = replace_value(each, result=way.result, shares=way.shares)
         if way.node:
@@ -245,14 +245,14 @@ class Course:
         else:
             taken = each.result if node == each.result.node else replace_value(each.result, node=node)
             self.world = self.scheduler.place(self.world, taken)
-        told = _told(each.result) if self.is_main and self.tells_scores else {}
+        scores = _scores(each.result) if self.is_main and self.reports_scores else {}
         self.displaced[each.pod.key] = replace_value(
             each,
             replacement=each.replacement.on_node(node),
             landed=True,
             choices=(node, *left_out),
             result=each.result.without_evidence(),
-            **told,
+            **scores,
         )
         if not victims and not each.waited:
             self.rounds.healthy = (*self.rounds.healthy, each.pod)
@@ -274,60 +274,60 @@ class Course:
 
     @property
     def likeness(self) -> Hashable:
-        """A key that is equal for two courses if they go on in the same way. That is so if they have the same kinds of
-        pods on the same nodes, and the same kinds waiting in the same order."""
+        """A key that is equal for two scenarios if they go on in the same way. Two scenarios do so if they have the
+        same kinds of pods on the same nodes, and the same kinds waiting in the same order."""
         return (self.queue.likeness, self.rounds.likeness)
 
     @property
     def most_ways(self) -> int:
-        """The largest number of courses into which this course can divide. If the course follows searches, it is their
-        number, because each new course needs at least one."""
+        """The largest number of scenarios into which this scenario can divide. If it follows possible searches of the
+        scheduler, it is their number, because each new scenario needs at least one search."""
         return len(self.searches) if self.searches else len(self.choices)
 
     @property
     def weight(self) -> float:
-        """The probability of this course, or 1 if the probability is unknown."""
+        """The probability of this scenario, or 1 if the probability is unknown."""
         return weight_of(self.searches) if self.searches else 1.0
 
-    def absorb(self, other: Course) -> None:
-        """Adds the results and the searches of an equivalent course to this course."""
+    def absorb(self, other: Scenario) -> None:
+        """Adds the results and the searches of an equivalent scenario to this scenario."""
         self.queue.absorb(other.queue, (self.weight, other.weight), is_theirs=other.is_main)
         self.is_cut, self.is_main = self.is_cut or other.is_cut, self.is_main or other.is_main
         self.searches = (*self.searches, *other.searches)
 
 
-def _told(result: CycleResult) -> dict[str, Any]:
+def _scores(result: CycleResult) -> dict[str, Any]:
     return {"score": result.highest_total, "runner_up": result.runner_up}
 
 
-def follow(first: Course, most: int, draw: Draw = NOTHING_DRAWN) -> list[Course]:
-    """Follows at most `most` courses from `first` to their ends. The main course comes first in the result. If there
-    are more courses, `draw` chooses some of them."""
-    going: list[Course] = [first]
-    over: list[Course] = []
+def follow(first: Scenario, most: int, draw: Draw = NOTHING_DRAWN) -> list[Scenario]:
+    """Follows at most `most` scenarios from `first` to their ends. The main scenario comes first in the result. If
+    there are more scenarios, `draw` chooses some of them."""
+    going: list[Scenario] = [first]
+    over: list[Scenario] = []
     while going:
-        for course in going:
-            course.go_on()
-        over += [course for course in going if course.is_over]
-        going = _divided([course for course in going if not course.is_over], most - len(over), draw)
-    over.sort(key=lambda course: not course.is_main)
+        for scenario in going:
+            scenario.go_on()
+        over += [scenario for scenario in going if scenario.is_over]
+        going = _divided([scenario for scenario in going if not scenario.is_over], most - len(over), draw)
+    over.sort(key=lambda scenario: not scenario.is_main)
     return over if len(over) < 2 else _merged(over)
 
 
-def _divided(courses: Sequence[Course], most: int, draw: Draw) -> list[Course]:
-    spare = most - len(courses)
-    parts: list[Course] = []
-    for turn, course in enumerate(courses):
-        ways = min(len(course.choices), 1 + max(0, spare), course.most_ways)
+def _divided(scenarios: Sequence[Scenario], most: int, draw: Draw) -> list[Scenario]:
+    spare = most - len(scenarios)
+    parts: list[Scenario] = []
+    for turn, scenario in enumerate(scenarios):
+        ways = min(len(scenario.choices), 1 + max(0, spare), scenario.most_ways)
         spare -= ways - 1
-        parts += course.divided(ways, turn + draw.among(len(course.choices), course.question))
+        parts += scenario.divided(ways, turn + draw.among(len(scenario.choices), scenario.question))
     return parts if len(parts) < 2 else _merged(parts)
 
 
-def _merged(courses: Sequence[Course]) -> list[Course]:
-    alike: dict[Hashable, Course] = {}
-    for course in courses:
-        known = alike.setdefault(course.likeness, course)
-        if known is not course:
-            known.absorb(course)
+def _merged(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    alike: dict[Hashable, Scenario] = {}
+    for scenario in scenarios:
+        known = alike.setdefault(scenario.likeness, scenario)
+        if known is not scenario:
+            known.absorb(scenario)
     return list(alike.values())

@@ -1,10 +1,10 @@
-"""Tests the rounds of evictions: each pod is evicted once. If an eviction is refused, the next round repeats it."""
+"""Tests the rounds of evictions: a round evicts each pod once, and the next round tries the refused evictions again."""
 
 from __future__ import annotations
 
 from scheduler_core.model.pod import OwnerReference, Pod
-from scheduler_core.simulation.course_parts.eviction_rounds import EvictionRounds
 from scheduler_core.simulation.evicted.evictions import BudgetLedger
+from scheduler_core.simulation.scenario_parts.eviction_rounds import EvictionRounds
 from scheduler_core.testing.builders import a_budget
 
 
@@ -18,7 +18,7 @@ def a_round(*pods: Pod, allowed: int = 9) -> EvictionRounds:
     return EvictionRounds(BudgetLedger([a_budget("web").selecting(app="web").allowing(allowed).build()]), pods)
 
 
-def test_a_refused_eviction_is_repeated_in_the_next_round_after_a_replacement_landed() -> None:
+def test_the_next_round_repeats_a_refused_eviction() -> None:
     first, second = a_pod("web-1"), a_pod("web-2")
     rounds = a_round(first, second, allowed=1)
     assert (rounds.evict_next(), rounds.evict_next()) == (first, None)

@@ -1,4 +1,4 @@
-"""Evicts the pods of one course, round after round."""
+"""Evicts the pods of one scenario, round after round."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class EvictionRounds:
         return any(self.ledger.refusal(pod) is None for pod in self.remaining)
 
     def refill(self) -> None:
-        """Counts the replacements that landed in this round as healthy pods in their budgets."""
+        """Counts the replacements that got a node in this round as healthy pods in their budgets."""
         for pod in self.healthy:
             self.ledger.refill(pod)
         self.healthy = ()
@@ -68,6 +68,6 @@ class EvictionRounds:
 
     @property
     def likeness(self) -> Hashable:
-        """A key that is equal for two objects if their next rounds proceed in the same way."""
+        """A key that is equal for two `EvictionRounds` if their next rounds proceed in the same way."""
         asked, held = (tuple(pod.key for pod in pods) for pods in (self.remaining, self.held))
         return (asked, len(self.ending), held, self.ledger.state)

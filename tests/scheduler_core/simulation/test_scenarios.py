@@ -1,5 +1,5 @@
-"""Tests the courses of a drain, which are the sequences of events that are possible. The tests show where courses
-divide, where they join again, and that together they miss no landing."""
+"""Tests the scenarios of a drain, which are the sequences of events that are possible. The tests show where scenarios
+divide, where they join again, and that together they miss no node on which a pod may land."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler_core.cycle import Scheduler
-from scheduler_core.simulation.course_parts.eviction_rounds import EvictionRounds
-from scheduler_core.simulation.courses import Course, follow
 from scheduler_core.simulation.drain import run_drain, simulate_drain
 from scheduler_core.simulation.evicted.evictions import BudgetLedger
 from scheduler_core.simulation.evicted.replacements import eviction_order
 from scheduler_core.simulation.forecast import Forecast, Outcome
+from scheduler_core.simulation.scenario_parts.eviction_rounds import EvictionRounds
+from scheduler_core.simulation.scenarios import Scenario, follow
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 
@@ -98,7 +98,7 @@ def zone_spread(app: str) -> Manifest:
 
 
 def drained(*objects: Manifest, most: int = 100) -> Forecast:
-    return simulate_drain(load_objects(objects), ["n1"], made_at="x", most_courses=most)[0]
+    return simulate_drain(load_objects(objects), ["n1"], made_at="x", most_scenarios=most)[0]
 
 
 def landings(forecast: Forecast) -> dict[str, tuple[str, ...]]:
@@ -111,7 +111,7 @@ def landings(forecast: Forecast) -> dict[str, tuple[str, ...]]:
 def test_a_pod_with_affinity_may_land_on_any_node_of_an_earlier_tie() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a")))
     assert landings(forecast) == {"a": ("n2", "n3"), "b": ("n2", "n3")}
-    assert forecast.courses == 2
+    assert forecast.scenarios == 2
 
 
 def test_the_sentence_contains_nodes_that_depend_on_an_earlier_tie() -> None:
@@ -122,13 +122,13 @@ def test_the_sentence_contains_nodes_that_depend_on_an_earlier_tie() -> None:
     )
 
 
-def test_a_tie_between_identical_replicas_adds_no_course() -> None:
+def test_a_tie_between_identical_replicas_adds_no_scenario() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", app="web"), a_pod("q", app="web"))
     assert sorted(landings(forecast).values()) == [("n2",), ("n3",)]
-    assert forecast.courses == 1
+    assert forecast.scenarios == 1
 
 
-def test_a_pod_is_pending_if_it_finds_room_only_in_some_courses() -> None:
+def test_a_pod_is_pending_if_it_finds_room_only_in_some_scenarios() -> None:
     room = [a_node("n2", cpu="2"), a_node("n3", cpu="2")]
     forecast = drained(
         a_node("n1"),
@@ -141,23 +141,23 @@ def test_a_pod_is_pending_if_it_finds_room_only_in_some_courses() -> None:
     follower = forecast.pods[1]
     assert (follower.outcome, follower.landing) == (Outcome.PENDING, ("n2",))
     assert follower.sentence.startswith(
-        "finds room in some courses only, depending on earlier ties: 0/3 nodes are available"
+        "finds room in some scenarios only, depending on earlier ties: 0/3 nodes are available"
     )
 
 
-def test_the_forecast_reports_that_courses_were_not_simulated() -> None:
+def test_the_forecast_reports_that_scenarios_were_not_simulated() -> None:
     forecast = drained(
         a_node("n1"), a_node("n2"), a_node("n3"), a_node("n4"), a_pod("a"), a_pod("b", **near("a")), most=2
     )
-    assert landings(forecast)["a"] == ("n2", "n3", "n4"), "the pod's own tie is completely known"
+    assert landings(forecast)["a"] == ("n2", "n3", "n4"), "the limit leaves out no node of pod a"
     assert len(landings(forecast)["b"]) == 2
     assert [pod.is_cut for pod in forecast.pods] == [False, True]
     assert forecast.notes == (
-        "more courses are possible than the 2 simulated ones: 1 pod may land on nodes that are not listed",
+        "more scenarios are possible than the 2 simulated ones: 1 pod may land on nodes that are not listed",
     )
 
 
-def test_a_tie_at_the_last_pod_adds_no_course() -> None:
+def test_a_tie_at_the_last_pod_adds_no_scenario() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), most=1)
     assert (landings(forecast)["a"], forecast.pods[0].is_cut, forecast.notes) == (("n2", "n3"), False, ())
 
@@ -180,7 +180,7 @@ def test_a_replacement_is_placed_while_later_pods_still_run() -> None:
         *cluster, a_pod("p", app="web", **spread), a_pod("q", app="web", **spread), a_pod("r", "n3", app="web")
     )
     assert ("n3",) in landings(forecast).values(), (
-        "if both left at once, zone b would be one ahead and closed to the first"
+        "if both pods were evicted at once, the spread over zones would exclude n3 for p"
     )
 
 
@@ -193,7 +193,9 @@ def test_a_pod_refused_by_a_budget_is_evicted_in_the_next_round() -> None:
         a_pod("c", cpu="2"),
         a_budget("web", 1),
     )
-    assert landings(forecast) == {"a": ("n2",), "b": ("n2",), "c": ("n3",)}, "b would have taken n3 from c"
+    assert landings(forecast) == {"a": ("n2",), "b": ("n2",), "c": ("n3",)}, (
+        "c is placed before b, which would otherwise take n3"
+    )
 
 
 def test_all_orders_in_which_pods_of_two_stateful_sets_end_are_simulated() -> None:
@@ -203,14 +205,14 @@ def test_all_orders_in_which_pods_of_two_stateful_sets_end_are_simulated() -> No
         a_pod("a-0", cpu="3", owner="StatefulSet", app="a"),
         a_pod("b-0", cpu="2500m", owner="StatefulSet", app="b"),
     )
-    assert forecast.courses == 2
+    assert forecast.scenarios == 2
     assert {name: set(nodes) for name, nodes in landings(forecast).items()} == {
         "a-0": {"n2", "n3"},
         "b-0": {"n2", "n3"},
     }
 
 
-def test_a_pod_of_a_stateful_set_may_end_before_or_after_the_next_round_begins() -> None:
+def test_a_stateful_pod_may_end_before_or_after_the_next_round() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     pods = [
         a_pod("a", cpu="100m", app="web"),
@@ -222,10 +224,10 @@ def test_a_pod_of_a_stateful_set_may_end_before_or_after_the_next_round_begins()
     assert (set(said["b"]), set(said["c-0"])) == ({"n2", "n3"}, {"n2", "n3"})
 
 
-def test_a_round_without_allowed_evictions_adds_no_course() -> None:
+def test_a_round_without_allowed_evictions_adds_no_scenario() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     forecast = drained(*cluster, a_pod("b", app="web"), a_pod("c-0", cpu="3", owner="StatefulSet"), a_budget("web", 0))
-    assert ([pod.outcome for pod in forecast.pods], forecast.courses) == ([Outcome.BLOCKED, Outcome.MOVES], 1)
+    assert ([pod.outcome for pod in forecast.pods], forecast.scenarios) == ([Outcome.BLOCKED, Outcome.MOVES], 1)
 
 
 def test_the_replacement_of_a_job_is_placed_last() -> None:
@@ -268,29 +270,29 @@ def clusters(draw: st.DrawFn) -> Snapshot:
     return load_objects([*nodes, *pods, *others, *([a_budget("a", 1)] if draw(st.booleans()) else [])])
 
 
-def a_course(snapshot: Snapshot) -> Course:
+def a_scenario(snapshot: Snapshot) -> Scenario:
     pods = sorted(snapshot.pods_on("n1"), key=eviction_order)
-    return Course(
+    return Scenario(
         Scheduler(),
         snapshot.with_node_cordoned("n1"),
         EvictionRounds(BudgetLedger(snapshot.objects.budgets), tuple(pods)),
     )
 
 
-def walk(snapshot: Snapshot, chance: random.Random) -> Course:
-    """Simulates one course, with a random choice wherever courses divide."""
-    course = a_course(snapshot)
+def walk(snapshot: Snapshot, chance: random.Random) -> Scenario:
+    """Simulates one scenario, with a random choice wherever scenarios divide."""
+    scenario = a_scenario(snapshot)
     while True:
-        course.go_on()
-        if course.is_over:
-            return course
-        (course,) = course.divided(1, chance.randrange(len(course.choices)))
+        scenario.go_on()
+        if scenario.is_over:
+            return scenario
+        (scenario,) = scenario.divided(1, chance.randrange(len(scenario.choices)))
 
 
 @settings(max_examples=25, deadline=None)
 @given(clusters(), st.integers(0, 2**32))
-def test_every_random_course_lands_on_forecast_nodes(snapshot: Snapshot, seed: int) -> None:
-    forecast = simulate_drain(snapshot, ["n1"], made_at="x", most_courses=2000)[0]
+def test_every_random_scenario_lands_on_forecast_nodes(snapshot: Snapshot, seed: int) -> None:
+    forecast = simulate_drain(snapshot, ["n1"], made_at="x", most_scenarios=2000)[0]
     by_chance = walk(snapshot, random.Random(seed))
     said: dict[str, list[tuple[str, ...]]] = {}
     for pod in forecast.pods:
@@ -308,8 +310,8 @@ def test_every_random_course_lands_on_forecast_nodes(snapshot: Snapshot, seed: i
 
 @settings(max_examples=15, deadline=None)
 @given(clusters(), st.integers(1, 6))
-def test_simulating_fewer_courses_removes_nodes_and_marks_their_pods(snapshot: Snapshot, most: int) -> None:
-    whole, bounded = (simulate_drain(snapshot, ["n1"], made_at="x", most_courses=n)[0] for n in (2000, most))
+def test_simulating_fewer_scenarios_removes_nodes_and_marks_their_pods(snapshot: Snapshot, most: int) -> None:
+    whole, bounded = (simulate_drain(snapshot, ["n1"], made_at="x", most_scenarios=n)[0] for n in (2000, most))
     if any(pod.is_cut for pod in bounded.pods):
         assert all(nodes <= nodes_of_owners(whole)[owner] for owner, nodes in nodes_of_owners(bounded).items())
     else:
@@ -326,22 +328,22 @@ def nodes_of_owners(forecast: Forecast) -> dict[str, set[str]]:
 
 @settings(max_examples=15, deadline=None)
 @given(clusters())
-def test_the_single_course_of_a_drain_is_the_main_course(snapshot: Snapshot) -> None:
+def test_a_drain_with_one_scenario_has_the_result_of_the_main_scenario(snapshot: Snapshot) -> None:
     alone = run_drain(snapshot, ["n1"], Scheduler())
-    among = run_drain(snapshot, ["n1"], Scheduler(), most_courses=50)
+    among = run_drain(snapshot, ["n1"], Scheduler(), most_scenarios=50)
     assert [(each.pod.key, each.replacement.node_name) for each in alone.displaced] == [
         (each.pod.key, each.replacement.node_name) for each in among.displaced
     ]
 
 
-def test_a_drain_simulates_no_more_courses_than_the_limit() -> None:
+def test_a_drain_simulates_no_more_scenarios_than_the_limit() -> None:
     snapshot = load_objects([a_node(f"n{n}") for n in range(1, 6)] + [a_pod(name) for name in "abcd"])
-    assert len(follow(a_course(snapshot), 7)) <= 7
+    assert len(follow(a_scenario(snapshot), 7)) <= 7
 
 
 def can_be_matched(places: list[str], said: list[tuple[str, ...]]) -> bool:
-    """Whether each node in `places` can be matched with a different forecast. Tries all matches, because there are
-    few."""
+    """Whether each node in `places` can be matched with a different set of nodes in `said` that contains it. Tries all
+    matches, because there are few."""
     if not places:
         return True
     first, *rest = places

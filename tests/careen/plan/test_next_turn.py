@@ -1,4 +1,5 @@
-"""Tests that the predicted time of an agent's next evaluation is never earlier than the real time."""
+"""Tests that a plan predicts when an agent acts next: the agent begins the next round of its loop no later than
+predicted."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from careen.core.facts.times import rfc3339
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.lock.line import Line
 from careen.core.writing import _refusals_json
-from careen.plan.next_look import NextLook, next_look
+from careen.plan.next_turn import NextTurn, next_turn
 from tests.careen.core.builders import (
     NO,
     NOW,
@@ -47,11 +48,11 @@ def predicted_from_annotations(
     label: str = "",
     agents: int | None = None,
     **policy: Any,
-) -> NextLook:
+) -> NextTurn:
     refusals = (Refusal(gate=refused, code=code, sentence="x"),) if refused else ()
     annotations = {keys.SINCE: rfc3339(NOW - timedelta(seconds=since)), keys.REFUSALS: _refusals_json(refusals) or "[]"}
     node = a_marked_node(progress, annotations=annotations, **({"label": label} if label else {}))
-    return next_look(
+    return next_turn(
         node, progress, lock if lock is not None else LockContent(), a_policy(**policy), NOW, agents=agents
     )
 
@@ -72,14 +73,14 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
     ("need unknown", a_progress(Phase.WAITING), {"need": UNKNOWN_NEED, "policy": untainted()}),
     ("lock garbage", a_progress(Phase.WAITING), {"lock": "{", "policy": untainted()}),
     (
-        "the line is long",
+        "many nodes wait",
         a_progress(Phase.WAITING),
         {
             "policy": untainted(window=Window(days=frozenset())),
             "lock": held(an_entry("n9"), line=Line(names=("n2",), waiting=600)),
         },
     ),
-    ("far down the line", a_progress(Phase.WAITING), {"lock": FULL, "node": {"label": "ready"}, "policy": untainted()}),
+    ("named last", a_progress(Phase.WAITING), {"lock": FULL, "node": {"label": "ready"}, "policy": untainted()}),
     (
         "not named",
         a_progress(Phase.WAITING),
@@ -95,7 +96,7 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
         {"alerts": (Alert(name="A"),), "policy": untainted(alerts=AlertPolicy()), "node": {"label": "ready"}},
     ),
     (
-        "an alert for long",
+        "a lasting alert",
         a_progress(Phase.WAITING),
         {
             "alerts": (Alert(name="A"),),
@@ -128,11 +129,11 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("jitter", [0.0, 0.999])
 @pytest.mark.parametrize(("progress", "changes"), [row[1:] for row in SITUATIONS], ids=[row[0] for row in SITUATIONS])
-def test_the_agent_evaluates_no_later_than_predicted(
+def test_the_agent_takes_its_next_turn_no_later_than_predicted(
     progress: Progress, changes: dict[str, Any], jitter: float
 ) -> None:
     decision = decided(progress, chance=Chance(claim_id="fresh", jitter=jitter), **changes)
-    assert not decision.wants, "the situation is completely known"
+    assert not decision.wants, "the decision needs no more evidence"
     assert decision.look_again_seconds > 0, "the node waits"
     refused = decision.refusals[0].gate if decision.refusals else ""
     label = changes.get("node", {}).get("label", "")
@@ -181,10 +182,10 @@ def test_no_retry_is_predicted_if_the_retry_needs_a_person(progress: Progress) -
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        (NextLook(seconds=47.3, is_retry=True), "its agent tries again in 47s"),
-        (NextLook(seconds=0.4, is_retry=True), "its agent tries again now"),
-        (NextLook(seconds=30), "its agent takes its next turn within 30s"),
+        (NextTurn(seconds=47.3, is_retry=True), "its agent tries again in 47s"),
+        (NextTurn(seconds=0.4, is_retry=True), "its agent tries again now"),
+        (NextTurn(seconds=30), "its agent takes its next turn within 30s"),
     ],
 )
-def test_the_predicted_time_is_printed_as_a_duration(said: NextLook, sentence: str) -> None:
+def test_the_predicted_time_is_printed_as_a_duration(said: NextTurn, sentence: str) -> None:
     assert said.sentence == sentence

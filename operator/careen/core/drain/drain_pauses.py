@@ -1,5 +1,6 @@
-"""Decides how long a drain pauses before its next turn. Each turn reads the Node, the lock and the pods, so turns
-should be few. But each second that a turn comes too late delays the whole roll-out."""
+"""Decides how long the agent pauses during a drain before the next turn, that is, before the next round of its loop
+(observe, decide, apply). Each turn reads the Node, the lock and the pods, so turns should be few. But each second that
+a turn comes too late delays the reboots of all nodes that wait."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from datetime import datetime, timedelta
 
 from careen.core.actions import Evict
 from careen.core.decision import Decision
-from careen.core.facts.memory import EvictAnswer, Memory
+from careen.core.facts.memory import ENDS_EVICTION, Memory
 from careen.core.facts.observation import PodView
 
 LOOK_SECONDS = 2.0  # three reads a look; a pod's grace is 30 s by default
@@ -21,16 +22,17 @@ _SAME_ROUND_SECONDS = 0.5
 
 
 def without_eviction(ending: Iterable[PodView], pauses: Sequence[float], now: datetime) -> float:
-    """Return the pause after a turn that evicts nothing. `pauses` are the seconds until each refused pod may be evicted
-    again. While there is a refused pod, the drain cannot end, so terminating pods need no earlier turn."""
+    """Return the pause after a round of the agent's loop that requests no eviction. `pauses` are the seconds until each
+    pod whose eviction was refused may be tried again. The drain cannot end before that, so `ending`, the terminating
+    pods, do not make the pause shorter."""
     if pauses:
         return _until_next_round(pauses)
-    return min((_ending_look_seconds(pod, now) for pod in ending), default=LOOK_SECONDS)
+    return min((_terminating_pause_seconds(pod, now) for pod in ending), default=LOOK_SECONDS)
 
 
 def after_evictions(decision: Decision, memory: Memory, *, uptime: float) -> Decision:
-    """Return the decision with a pause that suits the answers to its evictions. `memory` contains these answers. A
-    decision that evicts nothing is returned unchanged."""
+    """Return the decision with a pause that depends on the results of the evictions in this decision. `memory` contains
+    these results. A decision without evictions is returned unchanged."""
     asked = [pod.uid for action in decision.actions if isinstance(action, Evict) for pod in action.pods]
     if not asked:
         return decision
@@ -41,23 +43,21 @@ def _after(asked: Sequence[str], memory: Memory, uptime: float) -> float:
     answered = memory.drain.evictions
     if any(uid not in answered or answered[uid].not_before <= uptime for uid in asked):
         return UNTRIED_SECONDS
-    pauses = [each.not_before - uptime for each in answered.values() if each.answer not in _ENDS]
+    pauses = [each.not_before - uptime for each in answered.values() if each.answer not in ENDS_EVICTION]
     return max(UNTRIED_SECONDS, _until_next_round(pauses)) if pauses else AFTER_EVICTION_SECONDS
 
 
-_ENDS = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.GONE})
-
-
 def _until_next_round(pauses: Sequence[float]) -> float:
-    """Return the seconds until the next eviction is allowed, but at most `LOOK_SECONDS`. Evictions within half a second
-    share one turn, because each turn reads the Node, the lock and the pods."""
+    """Return the seconds until the next eviction is allowed, but at most `LOOK_SECONDS`. Evictions that become allowed
+    within half a second are requested together, because each round of the agent's loop reads the Node, the lock and the
+    pods."""
     first = min(pauses)
     return min(max(each for each in pauses if each <= first + _SAME_ROUND_SECONDS), LOOK_SECONDS)
 
 
-def _ending_look_seconds(pod: PodView, now: datetime) -> float:
-    """Return the pause until the next turn for a terminating pod. The pause is short at first, because most pods are
-    gone long before their grace period ends. It grows with the time that the pod takes."""
+def _terminating_pause_seconds(pod: PodView, now: datetime) -> float:
+    """Return the pause before the agent checks whether a terminating pod is gone. The pause is short at first, because
+    most pods are gone long before their grace period ends. Then the pause grows with the time that the pod takes."""
     if pod.deletion_timestamp is None:
         return LOOK_SECONDS
     asked = pod.deletion_timestamp - timedelta(seconds=pod.deletion_grace_seconds or 0.0)

@@ -1,12 +1,13 @@
-"""Tests the queue of displaced pods: which pod the scheduler tries next, and which pods have no order among them."""
+"""Tests the queue of displaced pods in a simulated drain: which pod the scheduler tries next, and between which pods
+the order is unknown."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from scheduler_core.model.pod import OwnerReference, Pod, PodSpec
-from scheduler_core.simulation.course_parts.displaced import Displaced
-from scheduler_core.simulation.course_parts.placement_queue import PlacementQueue
+from scheduler_core.simulation.scenario_parts.displaced import Displaced
+from scheduler_core.simulation.scenario_parts.placement_queue import PlacementQueue
 
 SPECS = {priority: PodSpec(priority=priority) for priority in (0, 5, 9)}  # replicas share theirs
 WEB = OwnerReference("apps/v1", "ReplicaSet", "web", "u")
@@ -49,7 +50,7 @@ def test_the_scheduler_first_tries_one_already_pending_pod_of_each_kind() -> Non
     assert (queue.line, queue.pool) == (("shop/other", "shop/old-1", "shop/old-2"), ())
 
 
-def test_a_victim_that_just_landed_is_the_same_displaced_pod() -> None:
+def test_preempting_a_pod_that_just_landed_queues_it_again() -> None:
     queue = PlacementQueue()
     key = queue.add(a_pod("web-1", WEB))
     queue.tried(each := landed(queue.displaced[key], "n2"))

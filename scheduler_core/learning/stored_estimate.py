@@ -1,5 +1,5 @@
-"""Writes a belief (what was learned about the scheduler's next search) as JSON into a dump, and reads it back. The JSON
-names the node at which a search starts, because positions change when nodes are added or removed."""
+"""Writes an estimate (what was learned about the scheduler's next search) as JSON into a dump, and reads it back. The
+JSON names the node at which a search starts, because positions change when nodes are added or removed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final
 import msgspec
 
 from scheduler_core.cycle import Scheduler
-from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.learning.search_estimate import SearchEstimate
 from scheduler_core.sampling import Search
 from scheduler_core.simulation.searches import Likely
 from scheduler_core.snapshot.snapshot import Snapshot
 
 _MOST_KEPT: Final = 200
-_MOST_BELIEVED: Final = 1e6  # pods per second, nodes in a stride
+_MOST_PLAUSIBLE: Final = 1e6  # pods per second, nodes in a stride
 
 
 class _KeptSearch(msgspec.Struct, frozen=True):
@@ -25,37 +25,38 @@ class _KeptSearch(msgspec.Struct, frozen=True):
     order: int = -1
 
 
-class _StoredBelief(msgspec.Struct, frozen=True):
+class _StoredEstimate(msgspec.Struct, frozen=True):
     bindings: int
     searches: tuple[_KeptSearch, ...]
     strides: tuple[int, ...] = ()
     others: float = 0.0
 
 
-def to_mapping(belief: SearchBelief, snapshot: Snapshot) -> Mapping[str, Any]:
-    """Returns the most likely searches of the belief as JSON values. `snapshot` is the cluster from which the belief
-    was learned."""
-    likeliest = sorted(belief.followed, key=lambda each: -each.weight)[:_MOST_KEPT]
+def to_mapping(estimate: SearchEstimate, snapshot: Snapshot) -> Mapping[str, Any]:
+    """Returns the most likely searches of the estimate as JSON values. `snapshot` is the cluster from which the
+    estimate was learned."""
+    likeliest = sorted(estimate.followed, key=lambda each: -each.weight)[:_MOST_KEPT]
     kept = [
         _KeptSearch(_name(snapshot, each.search), round(each.weight, 6), each.search.workers, each.search.order)
         for each in likeliest
     ]
     found: dict[str, Any] = msgspec.to_builtins(
-        _StoredBelief(belief.bindings, tuple(kept), belief.strides, round(belief.others, 4))
+        _StoredEstimate(estimate.bindings, tuple(kept), estimate.strides, round(estimate.others, 4))
     )
     return found
 
 
-def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
-    """Reads a stored belief for the cluster of the dump; returns None if it is invalid. If the node at which a search
-    starts no longer exists, the weight of this search becomes doubt."""
+def from_mapping(written: Any, snapshot: Snapshot) -> SearchEstimate | None:
+    """Reads a stored estimate for the cluster of the dump; returns None if it is invalid. A search that starts at a
+    node which no longer exists is dropped, and its weight is added to `doubt` (the probability that none of the listed
+    searches is right)."""
     try:
-        kept = msgspec.convert(written, _StoredBelief)
+        kept = msgspec.convert(written, _StoredEstimate)
     except (msgspec.ValidationError, RecursionError):
         return None
     if not len(snapshot.nodes) or any(not 0.0 <= each.weight <= 1.0 or each.workers < 1 for each in kept.searches):
         return None
-    if not 0.0 <= kept.others <= _MOST_BELIEVED or not all(0 <= stride <= _MOST_BELIEVED for stride in kept.strides):
+    if not 0.0 <= kept.others <= _MOST_PLAUSIBLE or not all(0 <= stride <= _MOST_PLAUSIBLE for stride in kept.strides):
         return None
     followed = [
         Likely(Search(start, each.workers, each.order), each.weight)
@@ -65,7 +66,7 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
     total = sum(each.weight for each in followed)
     if not followed or not 0.0 < total <= 1.001:
         return None
-    return SearchBelief(
+    return SearchEstimate(
         followed=tuple(followed),
         doubt=max(0.0, 1.0 - total),
         bindings=max(0, kept.bindings),
@@ -75,9 +76,10 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
 
 
 def learnt_searches(written: Any, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...] | None:
-    """Returns at most `most` likely searches for a forecast from a dump, or None if the dump has no readable belief."""
-    belief = None if written is None else from_mapping(written, snapshot)
-    return None if belief is None else belief.searches(snapshot, scheduler, most)
+    """Returns at most `most` likely searches for a forecast from a dump, or None if the dump has no readable
+    estimate."""
+    estimate = None if written is None else from_mapping(written, snapshot)
+    return None if estimate is None else estimate.searches(snapshot, scheduler, most)
 
 
 def _name(snapshot: Snapshot, search: Search) -> str:

@@ -1,4 +1,4 @@
-"""One displaced pod in one course of a drain. `kind_of` says which pods are interchangeable."""
+"""One displaced pod in one scenario of a drain. `kind_of` says which pods are interchangeable."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _PERSONAL_LABELS = frozenset(
 
 
 class Displaced(Value):
-    """A displaced pod and its replacement, which needs a node. `arrival` is its position in the queue.
+    """A displaced pod and its replacement, which needs a node. `arrival` is its number in the order in which the
+    replacements entered the queue.
 
-    `choices` are the nodes that the replacement may take in this course: the chosen node, and equally good nodes for
-    which there is no other course.
+    `choices` are the nodes that the replacement may take in this scenario: the chosen node, and equally good nodes that
+    no other scenario chooses.
     """
 
     pod: Pod
@@ -29,11 +30,11 @@ class Displaced(Value):
     landed: bool = False
     unknown: str = ""  # why its node is unknown here
     choices: tuple[str, ...] = ()
-    shares: Shares = ()  # the probability of each node in this course; empty if unknown
-    any_start: Shares = ()  # the same if nothing is known of the search; in the main course only
-    score: int | None = None  # the total of the node, in the main course where several could take the pod
+    shares: Shares = ()  # the probability of each node in this scenario; empty if unknown
+    any_start: Shares = ()  # the same if nothing is known of the search; in the main scenario only
+    score: int | None = None  # the total of the node, in the main scenario where several could take the pod
     runner_up: tuple[str, int] | None = None  # the best of the others
-    is_after_cut: bool = False  # judged when courses had been left out already
+    is_after_cut: bool = False  # judged when scenarios had been left out already
     waited: bool = False  # it had no node before the drain
 
     @property
@@ -49,17 +50,17 @@ def kind_of(pod: Pod) -> Hashable:
 
 
 def joined(mine: Displaced, my_weight: float, theirs: Displaced, their_weight: float, *, is_theirs: bool) -> Displaced:
-    """Combines the results of two courses for interchangeable pods on the same node. With `is_theirs`, the other course
-    is the main course, and so its result and score are kept."""
+    """Combines the results `mine` and `theirs` of two scenarios, for interchangeable pods on the same node. With
+    `is_theirs`, `theirs` comes from the main scenario, so its result and score are kept."""
     if not (is_theirs or theirs.is_after_cut or (theirs.choices, theirs.shares) != (mine.choices, mine.shares)):
         return mine
-    told = theirs if is_theirs else mine
+    kept = theirs if is_theirs else mine
     return replace_value(
         mine,
-        result=told.result,
-        any_start=told.any_start,
-        score=told.score,
-        runner_up=told.runner_up,
+        result=kept.result,
+        any_start=kept.any_start,
+        score=kept.score,
+        runner_up=kept.runner_up,
         choices=tuple(dict.fromkeys((*mine.choices, *theirs.choices))),
         shares=mixed([(my_weight, mine.shares), (their_weight, theirs.shares)]),
         is_after_cut=mine.is_after_cut or theirs.is_after_cut,

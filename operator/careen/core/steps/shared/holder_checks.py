@@ -1,8 +1,9 @@
-"""Checks the holders in the lock: whether each still holds its claim and makes progress.
+"""Checks the holders, the nodes with claims in the lock: whether each still has its claim on its Node and makes
+progress.
 
-A waiting node reads the holders' Nodes, frees the claims that are proven ghosts, and marks the holders that take longer
-than usual, so that every other waiting node can report them. The first node in line checks most often. Nothing here
-depends on how long an agent's process lives.
+A waiting node's agent reads the holders' Nodes, removes from the lock the claims that are proven ghosts (without a
+holder), and marks the holders that take longer than usual, so that every other waiting node can report them. The first
+node in line checks most often. Nothing here depends on how long an agent's process lives.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 from careen.core.actions import Notify, Occasion
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.memory import Behind
+from careen.core.facts.memory import HolderCheck
 from careen.core.facts.observation import Holders, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
@@ -29,46 +30,48 @@ OTHERS_LOOK_SECONDS = 3600.0  # for a node outside of the line: all nodes in the
 
 
 def look(situation: Situation) -> Decision | Situation:
-    """Check the holders if a check is due. Return the situation for the rest of the turn, or a decision if the agent
-    first has to read or write something."""
+    """Check the nodes with claims if a check is due. Return the situation for the rest of this round of the agent's
+    loop, or a decision if the agent first has to read or write something."""
     content = situation.lock
     if not isinstance(content, LockContent) or content.is_paused or not _is_due(situation, content):
         return situation
     if situation.seen.lacks(Evidence.HOLDERS):
         return want(situation, Evidence.HOLDERS)
     pause = pause_seconds(situation.node.name, content, _lookers(situation))
-    behind = replace(situation.memory.behind, at=situation.seen.uptime + pause)
-    situation, holders = _having_looked(situation, behind), situation.seen.holders
+    check = replace(situation.memory.holder_check, at=situation.seen.uptime + pause)
+    situation, holders = _with_check(situation, check), situation.seen.holders
     if not isinstance(holders, Holders):
         return situation
     watch = ghosts.watch_on(situation, content, holders)
-    situation = _having_looked(situation, replace(behind, ghosts=watch.since))
+    situation = _with_check(situation, replace(check, ghosts=watch.since))
     return _free(situation, content, watch.proven) if watch.proven else _mark(situation, content, holders)
 
 
-def _having_looked(situation: Situation, behind: Behind) -> Situation:
-    return situation.with_memory(replace(situation.memory, behind=behind))
+def _with_check(situation: Situation, check: HolderCheck) -> Situation:
+    return situation.with_memory(replace(situation.memory, holder_check=check))
 
 
 def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
-    """Return the pause between two checks by this node. If the line names no node, either this node alone may check, or
-    all `lookers` may. The pause is then long enough that together they check once a second."""
+    """Return the pause in seconds between two checks of the nodes with claims by this node. If the line of waiting
+    nodes names no node, all `lookers` nodes may check. The pause is then so long that together they check about once a
+    second. `lookers` is None if their number is unknown."""
     if not content.line.names:
         return max(LOOK_SECONDS, lookers or 0)
     return LOOK_SECONDS * (1 + content.line.names.index(name)) if name in content.line.names else OTHERS_LOOK_SECONDS
 
 
 def _lookers(situation: Situation) -> int | None:
-    """Return how many nodes may check the holders if the line names no node: the waiting nodes by this node's count, or
-    all agents."""
+    """Return how many nodes may check the nodes with claims if the line of waiting nodes names no node: the waiting
+    nodes by this node's count, or all nodes with an agent."""
     counted = crowd.counted(situation)
     return situation.memory.agents if counted is None else counted
 
 
 def _is_due(situation: Situation, content: LockContent) -> bool:
-    """Whether a check is due. No check is due before a claim is as old as the pause, because most claims are released
-    by then. The lock has the age of each claim, so a process that has just started knows the age too."""
-    name, left = situation.node.name, situation.memory.behind.at - situation.seen.uptime
+    """Whether this node has to check the nodes with claims now. No check is due before a claim is as old as the pause
+    between two checks, because most claims are released by then. The lock has the age of each claim, so a process that
+    has just started knows the age too."""
+    name, left = situation.node.name, situation.memory.holder_check.at - situation.seen.uptime
     pause = pause_seconds(name, content, _lookers(situation))
     is_outdated = not content.line.names and left > pause  # set for all agents, before a count found only a few waiting
     if left > 0 and not is_outdated:
@@ -78,7 +81,8 @@ def _is_due(situation: Situation, content: LockContent) -> bool:
 
 
 def _age_seconds(situation: Situation, entry: Entry) -> float:
-    """Return the age of the claim. A claim whose instant is unreadable or in the future counts as old."""
+    """Return the age of the claim in seconds. A claim whose instant of creation is unreadable or in the future counts
+    as old."""
     created = from_rfc3339(entry.created)
     seconds = (situation.seen.now - created).total_seconds() if created is not None else -1.0
     return seconds if seconds >= 0 else OTHERS_LOOK_SECONDS
@@ -101,8 +105,8 @@ def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...])
 
 
 def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decision | Situation:
-    """Update the marks of overdue holders, by the API server's clock. A new mark is reported as a warning. The removal
-    of a mark is not reported."""
+    """Return the decision to update the marks of overdue claims in the lock, by the API server's clock, or the
+    situation if no mark changes. A new mark is reported as a warning. The removal of a mark is not reported."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return situation
     marked = overdue.marked(content, holders, situation.policy, now=situation.server_now)
@@ -127,7 +131,8 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
 
 
 def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> tuple[Notify, ...]:
-    """Return the message that no holder makes progress any more. Only the agent that writes the last mark sends it."""
+    """Return the message to people that no node with a claim makes progress any more, if all of them are overdue. Only
+    the agent that writes the last mark sends the message."""
     late = overdue.holders_overdue(marked)
     if not new or len(late) < lock.limit(marked, situation.policy.concurrency):
         return ()

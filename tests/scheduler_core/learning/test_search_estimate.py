@@ -1,8 +1,7 @@
-"""Tests the belief about the start of the scheduler's next search, which is learned from bindings. The belief is never
-more certain than the bindings justify.
+"""Tests the estimate of the node at which the scheduler begins its next search for a node. It is learned from bindings,
+and never more certain than the bindings justify.
 
-The bindings come from scheduler_core's own scheduler, whose start the belief does not know.
-"""
+The bindings come from scheduler_core's own scheduler. The estimate does not know at which node that scheduler began."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ import pytest
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import NoProfileError, Scheduler
-from scheduler_core.learning.search_belief import MOST_FOLLOWED, SearchBelief
+from scheduler_core.learning.search_estimate import MOST_FOLLOWED, SearchEstimate
 from scheduler_core.model.pod import Pod
 from scheduler_core.sampling import Search
 from scheduler_core.simulation.drain import simulate_drain
@@ -54,7 +53,7 @@ def an_incoming_pod(number: int, chance: random.Random) -> Pod:
 
 @dataclass
 class HiddenScheduler:
-    """Schedules one pod after another, from a start that the belief does not know."""
+    """Schedules one pod after another. The estimate does not know at which node the search for the first pod begins."""
 
     world: Snapshot
     search: Search
@@ -78,191 +77,192 @@ def hidden(seed: int, **search: Any) -> HiddenScheduler:
     return HiddenScheduler(a_cluster(seed), Search(seed * 37 % NODES, **search), random.Random(seed))
 
 
-def learned(scheduler: HiddenScheduler, count: int, belief: SearchBelief | None = None) -> SearchBelief:
-    belief = belief or SearchBelief.unknown(scheduler.world, SCHEDULER)
+def learned(scheduler: HiddenScheduler, count: int, estimate: SearchEstimate | None = None) -> SearchEstimate:
+    estimate = estimate or SearchEstimate.unknown(scheduler.world, SCHEDULER)
     for world, pod, node in scheduler.bindings(count):
-        belief = belief.told(belief.expect(world, SCHEDULER, pod), node)
-    return belief
+        estimate = estimate.after_binding(estimate.expect(world, SCHEDULER, pod), node)
+    return estimate
 
 
 @pytest.mark.parametrize("workers", [1, 2, 8])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_start_and_the_number_of_workers_are_learned_from_twenty_bindings(seed: int, workers: int) -> None:
     scheduler = hidden(seed, workers=workers)
-    belief = learned(scheduler, 20)
-    assert belief.bindings == 20
-    (likeliest, _), *_ = belief.starts()
+    estimate = learned(scheduler, 20)
+    assert estimate.bindings == 20
+    (likeliest, _), *_ = estimate.starts()
     assert likeliest == scheduler.search.start
-    assert max(belief.followed, key=lambda each: each.weight).search.workers == workers
-    assert belief.doubt < 0.05
+    assert max(estimate.followed, key=lambda each: each.weight).search.workers == workers
+    assert estimate.doubt < 0.05
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_twenty_bindings_shrink_the_predicted_set_of_nodes(seed: int) -> None:
     scheduler = hidden(seed, workers=2)
-    belief = unknown = SearchBelief.unknown(scheduler.world, SCHEDULER)
-    belief = learned(scheduler, 20, belief)
+    estimate = unknown = SearchEstimate.unknown(scheduler.world, SCHEDULER)
+    estimate = learned(scheduler, 20, estimate)
     inside = mine = without = 0
     for world, pod, node in scheduler.bindings(20):
-        expected = belief.expect(world, SCHEDULER, pod)
+        expected = estimate.expect(world, SCHEDULER, pod)
         inside += node in expected.named
         mine += len(expected.named)
         without += len(unknown.expect(world, SCHEDULER, pod).named)
-        belief = belief.told(expected, node)
+        estimate = estimate.after_binding(expected, node)
     assert inside >= 19
     assert mine <= without * 0.75
 
 
 def test_weights_and_doubt_add_up_to_one_after_any_bindings() -> None:
     scheduler, chance = hidden(4), random.Random(4)
-    belief = SearchBelief.unknown(scheduler.world, SCHEDULER)
+    estimate = SearchEstimate.unknown(scheduler.world, SCHEDULER)
     for world, pod, _ in scheduler.bindings(12):
-        expected = belief.expect(world, SCHEDULER, pod)
+        expected = estimate.expect(world, SCHEDULER, pod)
         assert sum(expected.shares.values()) == pytest.approx(1.0)
         assert list(expected.shares.values()) == sorted(expected.shares.values(), reverse=True)
-        belief = belief.told(expected, chance.choice(world.node_names))
-        assert sum(each.weight for each in belief.followed) + belief.doubt == pytest.approx(1.0)
-        assert all(each.weight > 0 for each in belief.followed)
-        assert 0 < len(belief.followed) <= MOST_FOLLOWED
+        estimate = estimate.after_binding(expected, chance.choice(world.node_names))
+        assert sum(each.weight for each in estimate.followed) + estimate.doubt == pytest.approx(1.0)
+        assert all(each.weight > 0 for each in estimate.followed)
+        assert 0 < len(estimate.followed) <= MOST_FOLLOWED
 
 
 def test_predictions_stay_right_with_an_unknown_node_order() -> None:
     scheduler = hidden(5, shuffle=4711)
-    belief = learned(scheduler, 20)
-    assert belief.doubt > 0.25
+    estimate = learned(scheduler, 20)
+    assert estimate.doubt > 0.25
     inside = 0
     for world, pod, node in scheduler.bindings(20):
-        expected = belief.expect(world, SCHEDULER, pod)
+        expected = estimate.expect(world, SCHEDULER, pod)
         inside += node in expected.named
-        belief = belief.told(expected, node)
+        estimate = estimate.after_binding(expected, node)
     assert inside >= 18
 
 
-def test_the_belief_recovers_after_the_scheduler_restarts() -> None:
+def test_the_estimate_recovers_after_the_scheduler_restarts() -> None:
     scheduler = hidden(6)
-    belief = learned(scheduler, 20)
-    before = belief.starts()[0]
+    estimate = learned(scheduler, 20)
+    before = estimate.starts()[0]
     scheduler.search = replace_value(scheduler.search, start=(scheduler.search.start + NODES // 2) % NODES)
-    belief = learned(scheduler, 2, belief)
-    assert dict(belief.starts()).get(scheduler.search.start, 0.0) < before[1] / 2
-    belief = learned(scheduler, 25, belief)
-    assert belief.starts()[0][0] == scheduler.search.start
+    estimate = learned(scheduler, 2, estimate)
+    assert dict(estimate.starts()).get(scheduler.search.start, 0.0) < before[1] / 2
+    estimate = learned(scheduler, 25, estimate)
+    assert estimate.starts()[0][0] == scheduler.search.start
 
 
 def test_a_binding_that_no_search_predicted_adds_little_doubt() -> None:
     scheduler = hidden(7)
-    belief = learned(scheduler, 20)
+    estimate = learned(scheduler, 20)
     ((world, pod, _),) = scheduler.bindings(1)
-    expected = belief.expect(world, SCHEDULER, pod)
+    expected = estimate.expect(world, SCHEDULER, pod)
     elsewhere = next(name for name in world.node_names if name not in expected.shares)
-    assert belief.told(expected, elsewhere).doubt < belief.doubt + 0.05
-    assert belief.told(expected, "no such node").doubt < belief.doubt + 0.05
+    assert estimate.after_binding(expected, elsewhere).doubt < estimate.doubt + 0.05
+    assert estimate.after_binding(expected, "no such node").doubt < estimate.doubt + 0.05
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])
-def test_the_binding_of_an_unknown_pod_moves_the_start_by_an_observed_stride(seed: int) -> None:
+def test_an_unknown_binding_moves_the_start_like_an_observed_cycle(seed: int) -> None:
     scheduler = hidden(seed)
-    belief = learned(scheduler, 20)
+    estimate = learned(scheduler, 20)
     list(scheduler.bindings(1))
-    after = belief.unseen(scheduler.world)
+    after = estimate.after_unknown_binding(scheduler.world)
     near = {(scheduler.search.start + step) % NODES for step in range(-6, 7)}
     assert sum(weight for start, weight in after.starts() if start in near) > 0.4
     assert sum(each.weight for each in after.followed) + after.doubt == pytest.approx(1.0)
-    assert {each.search.workers for each in after.followed} <= {each.search.workers for each in belief.followed}
-    assert (after.bindings, after.strides) == (belief.bindings, belief.strides)
+    assert {each.search.workers for each in after.followed} <= {each.search.workers for each in estimate.followed}
+    assert (after.bindings, after.strides) == (estimate.bindings, estimate.strides)
 
 
 def test_predictions_stay_right_if_every_third_bound_pod_is_unknown() -> None:
-    """A belief that ignores the bindings of unknown pods is too certain, so more of its predictions are wrong."""
+    """An estimate that is not told about bindings of unknown pods is too certain, so more of its predictions are
+    wrong."""
     inside = {True: 0, False: 0}
     for seed in range(31, 37):
         for is_told in inside:
             scheduler = hidden(seed)
-            belief = learned(scheduler, 20)
+            estimate = learned(scheduler, 20)
             for number, (world, pod, node) in enumerate(scheduler.bindings(24)):
                 if number % 3 == 2:
-                    belief = belief.unseen(world) if is_told else belief
+                    estimate = estimate.after_unknown_binding(world) if is_told else estimate
                     continue
-                expected = belief.expect(world, SCHEDULER, pod)
+                expected = estimate.expect(world, SCHEDULER, pod)
                 inside[is_told] += node in expected.named
-                belief = belief.told(expected, node)
+                estimate = estimate.after_binding(expected, node)
     assert inside[True] >= 0.93 * 6 * 16
     assert inside[True] > inside[False]
 
 
-def test_an_unknown_binding_before_any_observed_cycle_makes_all_starts_equally_likely() -> None:
+def test_an_unknown_first_binding_makes_all_starts_equally_likely() -> None:
     world = a_cluster(24)
-    after = SearchBelief(followed=(Likely(Search(7, 2, -1), 0.9),), doubt=0.1).unseen(world)
+    after = SearchEstimate(followed=(Likely(Search(7, 2, -1), 0.9),), doubt=0.1).after_unknown_binding(world)
     assert len(after.starts()) == NODES
     assert max(weight for _, weight in after.starts()) == pytest.approx(0.9 / NODES)
-    assert SearchBelief().unseen(world) == SearchBelief()
-    assert after.unseen(load_objects([])) == after
+    assert SearchEstimate().after_unknown_binding(world) == SearchEstimate()
+    assert after.after_unknown_binding(load_objects([])) == after
 
 
-def test_the_belief_keeps_the_strides_of_the_last_observed_cycles() -> None:
+def test_the_estimate_remembers_how_far_the_last_cycles_moved_the_start() -> None:
     scheduler = hidden(25)
-    belief, moved = SearchBelief.unknown(scheduler.world, SCHEDULER), []
+    estimate, moved = SearchEstimate.unknown(scheduler.world, SCHEDULER), []
     for _ in range(40):
         start = scheduler.search.start
-        belief = learned(scheduler, 1, belief)
+        estimate = learned(scheduler, 1, estimate)
         moved.append((scheduler.search.start - start) % NODES)
-    assert len(belief.strides) == 32
-    assert sum(mine == true for mine, true in zip(belief.strides[-20:], moved[-20:], strict=True)) >= 18
+    assert len(estimate.strides) == 32
+    assert sum(mine == true for mine, true in zip(estimate.strides[-20:], moved[-20:], strict=True)) >= 18
 
 
-def test_learned_searches_have_the_rate_and_the_strides_of_other_pods() -> None:
+def test_searches_for_a_forecast_say_how_other_pods_move_the_start() -> None:
     scheduler = hidden(26)
-    belief = replace_value(learned(scheduler, 10), others=2.0)
-    (others,) = {each.others for each in belief.searches(scheduler.world, SCHEDULER, 16)}
-    (strides,) = {each.strides for each in belief.searches(scheduler.world, SCHEDULER, 16)}
-    assert (others, strides) == (2.0, belief.strides)
+    estimate = replace_value(learned(scheduler, 10), others=2.0)
+    (others,) = {each.others for each in estimate.searches(scheduler.world, SCHEDULER, 16)}
+    (strides,) = {each.strides for each in estimate.searches(scheduler.world, SCHEDULER, 16)}
+    assert (others, strides) == (2.0, estimate.strides)
 
 
 def test_if_every_node_is_checked_nothing_is_learned() -> None:
     small = a_cluster(8, nodes=99)
-    belief = SearchBelief.unknown(small, SCHEDULER)
-    assert belief == SearchBelief()
-    assert belief.searches(small, SCHEDULER, 32) == ()
-    expected = belief.expect(small, SCHEDULER, an_incoming_pod(1, random.Random(1)))
+    estimate = SearchEstimate.unknown(small, SCHEDULER)
+    assert estimate == SearchEstimate()
+    assert estimate.searches(small, SCHEDULER, 32) == ()
+    expected = estimate.expect(small, SCHEDULER, an_incoming_pod(1, random.Random(1)))
     assert not expected.is_sampled
     assert sum(expected.shares.values()) == pytest.approx(1.0)
-    assert belief.told(expected, expected.named[0]) is belief
+    assert estimate.after_binding(expected, expected.named[0]) is estimate
 
 
 def test_learning_begins_when_the_cluster_grows_beyond_a_hundred_nodes() -> None:
     scheduler = HiddenScheduler(a_cluster(9), Search(55), random.Random(9))
-    belief = learned(scheduler, 25, SearchBelief())
-    assert belief.starts()[0][0] == scheduler.search.start
+    estimate = learned(scheduler, 25, SearchEstimate())
+    assert estimate.starts()[0][0] == scheduler.search.start
 
 
 def test_a_start_beyond_the_last_node_wraps_to_the_first_nodes() -> None:
     scheduler = hidden(10)
-    belief = learned(scheduler, 5)
+    estimate = learned(scheduler, 5)
     scheduler.world = a_cluster(11, nodes=101)
-    learned(scheduler, 3, belief)
+    learned(scheduler, 3, estimate)
 
 
 def test_pods_of_another_scheduler_give_no_information() -> None:
     world = a_cluster(12)
-    belief = SearchBelief.unknown(world, SCHEDULER)
+    estimate = SearchEstimate.unknown(world, SCHEDULER)
     pod = an_incoming_pod(1, random.Random(1))
     foreign = replace_value(pod, spec=replace(pod.spec, scheduler_name="another"))
     with pytest.raises(NoProfileError):
-        belief.expect(world, SCHEDULER, foreign)
+        estimate.expect(world, SCHEDULER, foreign)
 
 
 def test_a_scheduler_that_searches_all_nodes_has_no_start_to_learn() -> None:
     all_nodes = Scheduler(Configuration(percentage_of_nodes_to_score=100))
-    assert SearchBelief.unknown(a_cluster(13), all_nodes) == SearchBelief()
+    assert SearchEstimate.unknown(a_cluster(13), all_nodes) == SearchEstimate()
 
 
 def test_a_forecast_with_a_learned_start_lists_fewer_nodes() -> None:
     scheduler = hidden(14)
-    belief = learned(scheduler, 20)
+    estimate = learned(scheduler, 20)
     mine = a_pod("mine").requesting(cpu="300m").owned_by("ReplicaSet", "mine").on("n000")
     pod = load_objects(manifests(a_node("n000"), mine)).placed_pods[0]
     world = scheduler.world.with_pod_placed(pod, "n000")
-    searches = belief.searches(world, SCHEDULER, 64)
+    searches = estimate.searches(world, SCHEDULER, 64)
     assert len(searches) == 64
     assert {each.weight for each in searches} == {1 / 64}
     (blind,) = simulate_drain(world, ["n000"], made_at="")

@@ -1,4 +1,4 @@
-"""Tests when a draining node takes its next turn: after evictions, and while pods terminate."""
+"""Tests how soon the agent of a draining node decides again: after evictions, and while pods terminate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from careen.core.actions import Evict, EvictPod
 from careen.core.decision import Decision, Reason
-from careen.core.drain import drain_looks
+from careen.core.drain import drain_pauses
 from careen.core.facts.memory import EvictAnswer, EvictionMemory, Memory
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
@@ -34,7 +34,8 @@ def evicting(*names: str) -> Decision:
 
 
 def answered(answers: Answers) -> Memory:
-    """Return a memory with each pod's last eviction result and the time of its next eviction."""
+    """Return a memory with the result of the last eviction of each pod, and with the earliest time of the pod's next
+    eviction."""
     evictions = {
         name: EvictionMemory(attempts=1, not_before=UPTIME + wait, answer=answer)
         for name, (answer, wait) in answers.items()
@@ -46,33 +47,35 @@ def answered(answers: Answers) -> Memory:
     ("answers", "look"),
     [
         pytest.param({"a": (ACCEPTED, 1.5), "b": (ACCEPTED, 1.5)}, 1.0, id="all terminate"),
-        pytest.param({"a": (ACCEPTED, 1.5), "b": (GONE, 1.5)}, 1.0, id="one was gone already"),
-        pytest.param({"a": (ACCEPTED, 0.9), "b": (BUDGET, 1.2)}, 1.2, id="a budget refused one: its next eviction"),
-        pytest.param({"a": (BUDGET, 1.0), "b": (DENIED, 1.4)}, 1.4, id="both fit into one round"),
-        pytest.param({"a": (BUDGET, 1.0), "b": (UNCLEAR, 1.6)}, 1.0, id="they need a round each"),
-        pytest.param({"a": (BUDGET, 50.0), "b": (BUDGET, 60.0)}, 2.0, id="a hold must still take effect"),
-        pytest.param({"a": (BUDGET, 0.2), "b": (ACCEPTED, 1.5)}, 0.5, id="no busy loop"),
-        pytest.param({"a": (ACCEPTED, 1.5)}, 0.5, id="one was not tried in time"),
-        pytest.param({"a": (ACCEPTED, 1.5), "b": (BUDGET, 0.0)}, 0.5, id="one was not tried again in time"),
+        pytest.param({"a": (ACCEPTED, 1.5), "b": (GONE, 1.5)}, 1.0, id="one pod was already gone"),
+        pytest.param({"a": (ACCEPTED, 0.9), "b": (BUDGET, 1.2)}, 1.2, id="the next turn evicts a refused pod"),
+        pytest.param({"a": (BUDGET, 1.0), "b": (DENIED, 1.4)}, 1.4, id="two close back-offs end in one turn"),
+        pytest.param({"a": (BUDGET, 1.0), "b": (UNCLEAR, 1.6)}, 1.0, id="two distant back-offs need two turns"),
+        pytest.param({"a": (BUDGET, 50.0), "b": (BUDGET, 60.0)}, 2.0, id="a long back-off does not delay a hold"),
+        pytest.param({"a": (BUDGET, 0.2), "b": (ACCEPTED, 1.5)}, 0.5, id="a turn pauses at least half a second"),
+        pytest.param({"a": (ACCEPTED, 1.5)}, 0.5, id="the turn ended before the second eviction"),
+        pytest.param({"a": (ACCEPTED, 1.5), "b": (BUDGET, 0.0)}, 0.5, id="the turn ended before a repeated eviction"),
         pytest.param(
-            {"a": (ACCEPTED, 1.5), "b": (ACCEPTED, 1.5), "c": (BUDGET, 0.8)}, 0.8, id="one was refused a turn before"
+            {"a": (ACCEPTED, 1.5), "b": (ACCEPTED, 1.5), "c": (BUDGET, 0.8)},
+            0.8,
+            id="the turn before was refused a pod",
         ),
     ],
 )
 def test_the_results_of_evictions_determine_the_next_turn(answers: Answers, look: float) -> None:
     decided = evicting("a", "b")
-    found = drain_looks.after_evictions(decided, answered(answers), uptime=UPTIME)
+    found = drain_pauses.after_evictions(decided, answered(answers), uptime=UPTIME)
     assert found == replace(decided, look_again_seconds=pytest.approx(look))
 
 
 def test_a_turn_without_evictions_keeps_its_pause() -> None:
     idle = replace(evicting(), actions=())
-    assert drain_looks.after_evictions(idle, answered({"a": (BUDGET, 1.2)}), uptime=UPTIME) is idle
+    assert drain_pauses.after_evictions(idle, answered({"a": (BUDGET, 1.2)}), uptime=UPTIME) is idle
 
 
 def test_a_due_eviction_delays_the_check_of_terminating_pods() -> None:
     ending = [a_pod("a", deletion_timestamp=NOW - timedelta(seconds=1))]
-    assert drain_looks.without_eviction(ending, (), NOW) == 0.5
-    assert drain_looks.without_eviction(ending, (1.3,), NOW) == 1.3
-    assert drain_looks.without_eviction(ending, (7.0,), NOW) == 2.0
-    assert drain_looks.without_eviction((), (), NOW) == 2.0
+    assert drain_pauses.without_eviction(ending, (), NOW) == 0.5
+    assert drain_pauses.without_eviction(ending, (1.3,), NOW) == 1.3
+    assert drain_pauses.without_eviction(ending, (7.0,), NOW) == 2.0
+    assert drain_pauses.without_eviction((), (), NOW) == 2.0
