@@ -66,7 +66,7 @@ _FLAKES = (
 case "$*" in
   *CLUSTER_WORKERS=1*) echo "alone: $*"; exit {second} ;;
   *" test-cluster") for story in {stories}; """
-    """do echo "FAILED tests/cluster/test_x.py::$story[one] - boom"; done; exit 1 ;;
+    """do echo "{ended} tests/cluster/test_x.py::$story[one] - boom"; done; exit 1 ;;
 esac
 echo "12 passed in $*"
 """
@@ -74,18 +74,19 @@ echo "12 passed in $*"
 
 
 @pytest.mark.parametrize(
-    ("stories", "second", "code", "is_alone"),
+    ("ended", "stories", "second", "code", "is_alone"),
     [
-        pytest.param("a b", 0, 0, True, id="a test that passes alone counts as passed, and is named"),
-        pytest.param("a b", 1, 1, True, id="a second failure counts"),
-        pytest.param("a b c d e f", 0, 1, False, id="many failures are not run again"),
+        pytest.param("FAILED", "a b", 0, 0, True, id="a test that passes alone counts as passed, and is named"),
+        pytest.param("ERROR", "a b", 0, 0, True, id="so does a test whose fixture failed"),
+        pytest.param("FAILED", "a b", 1, 1, True, id="a second failure counts"),
+        pytest.param("FAILED", "a b c d e f", 0, 1, False, id="many failures are not run again"),
     ],
 )
 def test_ci_runs_a_test_again_alone_after_it_failed_in_parallel(
-    tmp_path: Path, stories: str, second: int, code: int, is_alone: bool
+    tmp_path: Path, ended: str, stories: str, second: int, code: int, is_alone: bool
 ) -> None:
     run_with_a_make_that(tmp_path)
-    (tmp_path / "bin" / "make").write_text(_FLAKES.format(stories=stories, second=second))
+    (tmp_path / "bin" / "make").write_text(_FLAKES.format(ended=ended, stories=stories, second=second))
     done = run(["bash", ".ci/run"], cwd=tmp_path, env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"})
     assert done.returncode == code, done.stdout + done.stderr
     assert (

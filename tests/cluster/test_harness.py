@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.cluster.harness.machines.control_plane import ControlPlane
 from tests.cluster.harness.machines.hosts import Host, Launch
 from tests.cluster.harness.rules import broken
 from tests.cluster.harness.story import Story
-from tests.cluster.harness.workloads import deployment
+from tests.cluster.harness.workloads import bare_pod, deployment, path_of
 
 pytestmark = pytest.mark.cluster
 
@@ -99,3 +100,23 @@ def test_an_agents_token_contains_its_node_and_becomes_invalid_with_its_pod(
 
 def test_the_manifests_of_the_repository_are_applied_unchanged() -> None:
     assert [file.name for file in manifest_files()][:2] == ["namespace.yaml", "rbac.yaml"]
+
+
+def test_the_sweep_deletes_a_pod_that_a_controller_creates_late(
+    story: Story, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The garbage collector deletes such a pod too, but waits for the kubelet of a node that no longer exists."""
+    story.workloads()
+    wait_for = story.wait_for
+
+    def wait_after_a_late_pod(sentence: str, condition: Callable[[], bool]) -> bool:
+        condition()
+        late = bare_pod("late", "n00")
+        story.apply(late)
+        plane.admin.delete(f"{path_of(late)}/late")
+        assert plane.admin.get(f"{path_of(late)}/late")["metadata"]["deletionTimestamp"]
+        return wait_for(sentence, condition, 10)
+
+    monkeypatch.setattr(story, "wait_for", wait_after_a_late_pod)
+    story.sweep()
+    assert plane.admin.list("/api/v1/pods") == []

@@ -18,6 +18,8 @@ from tests.cluster.harness.observer import Observer
 from tests.cluster.harness.workloads import SHOP, path_of
 
 LOCK_ANNOTATION = "weave.works/kured-node-lock"
+AT_ONCE: Object = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
+"""The options of a deletion that waits for no kubelet."""
 T = TypeVar("T")
 
 
@@ -171,27 +173,32 @@ class Cluster:
     def sweep(self) -> None:
         """Remove workloads, agents' objects and nodes, so that the next test starts with an empty cluster."""
         admin = self.admin
-        now = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
         for kind in ("deployments", "statefulsets", "daemonsets", "replicasets"):
-            admin.delete(f"/apis/apps/v1/namespaces/{SHOP}/{kind}", now)
+            admin.delete(f"/apis/apps/v1/namespaces/{SHOP}/{kind}", AT_ONCE)
         for kind in ("cronjobs", "jobs"):
-            admin.delete(f"/apis/batch/v1/namespaces/{SHOP}/{kind}", now)
-        admin.delete(f"/apis/policy/v1/namespaces/{SHOP}/poddisruptionbudgets", now)
+            admin.delete(f"/apis/batch/v1/namespaces/{SHOP}/{kind}", AT_ONCE)
+        admin.delete(f"/apis/policy/v1/namespaces/{SHOP}/poddisruptionbudgets", AT_ONCE)
         for identity in (CAREEN, KURED):
-            admin.delete(identity.path, now)
-        for pod in admin.list("/api/v1/pods"):
-            meta = pod["metadata"]
-            admin.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", now)
-        admin.delete("/api/v1/nodes", now)
-        admin.delete("/api/v1/namespaces/default/events", now)
-        self.wait_for(
-            "the cluster is empty",
-            lambda: (
-                not (
-                    admin.list("/api/v1/pods") or admin.list("/api/v1/nodes") or admin.list("/apis/apps/v1/daemonsets")
-                )
-            ),
-        )
+            admin.delete(identity.path, AT_ONCE)
+        try:
+            self.wait_for("the cluster is empty", lambda: not self._delete_remaining())
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nstill there: {self._delete_remaining()}") from error
+        admin.delete("/api/v1/namespaces/default/events", AT_ONCE)
+
+    def _delete_remaining(self) -> list[str]:
+        """Delete the pods and nodes that exist, and return the names of what existed, DaemonSets included. A controller
+        with an old cache creates another pod after its workload was deleted. Its node is gone, and without a further
+        deletion the API server keeps the pod for a minute."""
+        admin = self.admin
+        pods = [pod["metadata"] for pod in admin.list("/api/v1/pods")]
+        nodes = [node["metadata"] for node in admin.list("/api/v1/nodes")]
+        for meta in pods:
+            admin.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", AT_ONCE)
+        if nodes:
+            admin.delete("/api/v1/nodes", AT_ONCE)
+        daemonsets = [item["metadata"] for item in admin.list("/apis/apps/v1/daemonsets")]
+        return [meta["name"] for meta in (*pods, *nodes, *daemonsets)]
 
 
 def manifest_files() -> list[Path]:
