@@ -47,13 +47,12 @@ class NodeAffinity(Value):
     name: ClassVar[str] = "NodeAffinity"
 
     def skips(self, spec: PodSpec) -> bool:
-        required = None if spec.node_affinity is None else spec.node_affinity.required
-        return required is None and not spec.node_selector and self._added_required is None
+        return _required(spec) is None and not spec.node_selector and self._added_required is None
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
-        required = _required(pod)
-        if required is None and not pod.spec.node_selector and self._added_required is None:
+        if self.skips(pod.spec):
             return PreFilterResult(SKIP)
+        required = _required(pod.spec)
         if required is None or not required.terms:
             return PreFilterResult()
         names = _named_nodes(required)
@@ -82,7 +81,7 @@ class NodeAffinity(Value):
 
     def _rules(self, pod: Pod) -> tuple[_Rule, ...]:
         """Returns what a node must match, in the order in which kube-scheduler checks it."""
-        own = _Rule(pod.spec.node_selector, _required(pod), _NOT_CHOSEN)
+        own = _Rule(pod.spec.node_selector, _required(pod.spec), _NOT_CHOSEN)
         return (own,) if self._added_required is None else (_Rule((), self._added_required, _NOT_ADDED), own)
 
     def node_key(self, pod: Pod) -> Hashable:
@@ -115,8 +114,8 @@ class NodeAffinity(Value):
         return normalize_to_hundred(scores)
 
 
-def _required(pod: Pod) -> NodeSelector | None:
-    return None if pod.spec.node_affinity is None else pod.spec.node_affinity.required
+def _required(spec: PodSpec) -> NodeSelector | None:
+    return None if spec.node_affinity is None else spec.node_affinity.required
 
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:

@@ -48,9 +48,10 @@ class NodeDeclaredFeatures(Value):
         return not needed_features(spec)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
-        needed = needed_features(pod.spec)
-        state.write(NeededFeatures(needed))
-        return PreFilterResult(SUCCESS if needed else SKIP)
+        if self.skips(pod.spec):
+            return PreFilterResult(SKIP)
+        state.write(NeededFeatures(needed_features(pod.spec)))
+        return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
         return _verdict(node_info.node.declared_features, state.read(NeededFeatures).names)

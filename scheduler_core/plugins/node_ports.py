@@ -35,8 +35,10 @@ class NodePorts(Value):
         return not spec.host_ports
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
+        if self.skips(pod.spec):
+            return PreFilterResult(SKIP)
         state.write(WantedPorts(pod.spec.host_ports))
-        return PreFilterResult(SUCCESS if pod.spec.host_ports else SKIP)
+        return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
         used = node_info.used_ports
