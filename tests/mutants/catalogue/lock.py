@@ -376,13 +376,13 @@ MUTANTS = (
     Mutant(
         "With the default order, nodes of a zone where reboots have begun do not go first",
         _ORDER + "_by_need",
-        "node.zone != zone,",
+        "node.zone != working_zone,",
         "False,",
     ),
     Mutant(
         "With --order=zone, nodes of a zone where reboots have begun do not go first",
         _ORDER + "_by_zone",
-        "node.zone != zone,",
+        "node.zone != working_zone,",
         "False,",
     ),
     Mutant(

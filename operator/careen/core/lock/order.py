@@ -148,18 +148,13 @@ _Rank = tuple[bool, str, int, int]
 def _by_need(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
-    alike = {node.name: among_alike(node) for node in waiters}
-    rank = _ranks(waiters, alike)
-    if zone is None:
-        zone = _zone_at_work(content, candidates, alike)
+    working_zone, by_zone_and_need = _zone_by_zone(waiters, content, zone, candidates)
     return lambda node: (
         _may_not_come(node, content),
         _place(node, content),
         node.is_control_plane,
-        node.zone != zone,
-        *rank[node.zone],
-        node.zone,
-        *(alike[node.name] if node.zone == zone else in_later_zone(alike[node.name])),
+        node.zone != working_zone,
+        *by_zone_and_need(node),
     )
 
 
@@ -168,18 +163,28 @@ def _by_zone(
 ) -> _Key:
     """Return the sort key of --order=zone. The nodes of the working zone come first, even before nodes that the line
     already names. Otherwise a node of that zone that becomes ready late would wait until all other zones are done."""
-    alike = {node.name: among_alike(node) for node in waiters}
-    rank = _ranks(waiters, alike)
-    if content.entries or zone is None:
-        zone = _zone_at_work(content, candidates, alike)
+    working_zone, by_zone_and_need = _zone_by_zone(waiters, content, None if content.entries else zone, candidates)
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
-        node.zone != zone,
+        node.zone != working_zone,
         _place(node, content),
+        *by_zone_and_need(node),
+    )
+
+
+def _zone_by_zone(
+    waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
+) -> tuple[str | None, _Key]:
+    """Return the zone whose nodes come first, which is `zone` if that is known, and the sort key of nodes that are
+    equal in everything else: zone by zone, and in each zone by need and pods."""
+    alike = {node.name: among_alike(node) for node in waiters}
+    rank = _ranks(waiters, alike)
+    working_zone = _zone_at_work(content, candidates, alike) if zone is None else zone
+    return working_zone, lambda node: (
         *rank[node.zone],
         node.zone,
-        *(alike[node.name] if node.zone == zone else in_later_zone(alike[node.name])),
+        *(alike[node.name] if node.zone == working_zone else in_later_zone(alike[node.name])),
     )
 
 
