@@ -20,9 +20,10 @@ from scheduler_core.values import Value
 
 class MovableTally(Value):
     """Counts, for each node, the pods that a drain would have to move. The rule `stays` says which pods the drain
-    leaves on the node."""
+    leaves on the node. With `only_spread`, counts only the pods that must be spread over the zones."""
 
     stays: StaysBecause = moves_all
+    only_spread: bool = False
 
     def count(self, columns: Columns, table: PodTable) -> Ints:
         moves = np.fromiter((self._moves(pod) for pod in table.pods), dtype=bool, count=len(table.pods))
@@ -41,24 +42,24 @@ class MovableTally(Value):
         return resized(value, rows)
 
     def _moves(self, pod: Pod) -> bool:
-        return not why_it_stays(pod, self.stays)
+        return (not self.only_spread or _must_spread_over_zones(pod)) and not why_it_stays(pod, self.stays)
 
 
 def movable_pods(snapshot: Snapshot, stays: StaysBecause = moves_all) -> dict[str, int]:
     """Maps each node's name to the number of pods that a drain of the node would have to move. The rule `stays` says
     which pods the drain leaves on the node."""
-    return dict(zip(snapshot.node_names, snapshot.tally(MovableTally(stays)).tolist(), strict=True))
+    return _by_name(snapshot, MovableTally(stays))
 
 
 def movable_in_zone(snapshot: Snapshot, stays: StaysBecause = moves_all) -> dict[str, int]:
     """Maps each node's name to the number of pods that a drain of the node would have to move and that must be spread
     over the zones. The replacement of such a pod mostly gets a node in the same zone. The rule `stays` says which pods
     the drain leaves on the node."""
-    counts = dict.fromkeys(snapshot.node_names, 0)
-    for pod in snapshot.placed_pods:
-        if _must_spread_over_zones(pod) and not why_it_stays(pod, stays):
-            counts[pod.node_name] += 1
-    return counts
+    return _by_name(snapshot, MovableTally(stays, only_spread=True))
+
+
+def _by_name(snapshot: Snapshot, tally: MovableTally) -> dict[str, int]:
+    return dict(zip(snapshot.node_names, snapshot.tally(tally).tolist(), strict=True))
 
 
 def _must_spread_over_zones(pod: Pod) -> bool:
