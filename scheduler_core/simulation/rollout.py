@@ -35,7 +35,6 @@ from scheduler_core.simulation.rollout_parts.unplaced import Unplaced, tried_aga
 from scheduler_core.simulation.scenario_parts.displaced import Displaced
 from scheduler_core.simulation.searches import Draw, Likely, drawn_search
 from scheduler_core.simulation.timeline import Left, Move, Obstacle, Span, Step, Timeline, Visit
-from scheduler_core.snapshot.pods.usage import Ints
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
 from scheduler_core.values import Value
 
@@ -282,15 +281,8 @@ def _counted_when_asked(world: Snapshot, movable: MovableTally) -> Callable[[str
     """Returns a function that counts the pods that a drain of a node would have to move. The pods are counted when the
     function is first called, because most rules that order the waiting nodes never call it."""
 
-    @cache
-    def counted() -> tuple[Mapping[str, int], Ints]:
-        return world.columns.row_of, world.tally(movable)
-
-    def count(name: str) -> int:
-        row_of, counts = counted()
-        return int(counts[row_of[name]])
-
-    return count
+    row_of, counts = world.columns.row_of, cache(lambda: world.tally(movable))
+    return lambda name: int(counts()[row_of[name]])
 
 
 def _time_ended(sentence: str) -> Obstacle:
