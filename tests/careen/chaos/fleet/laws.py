@@ -216,18 +216,16 @@ def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
     annotation by which a person forbids the reboot) was older than that."""
     held: dict[str, float] = {}
     holders: set[str] = set()
-    nodes: dict[str, Mapping[str, Any]] = {}
     holds: dict[str, float] = {}
     for event in events(evidence):
         for name in holders:
             held[name] = event.at
         if isinstance(event, HostEvent):
             if event.what == "asked":
-                yield from _asked(event, held, nodes, holds)
+                yield from _asked(event, held, holds)
         elif event.plural == "daemonsets":
             holders = _holders(event.after)
         elif event.plural == "nodes":
-            nodes[event.key[1]] = event.after
             if "careen.dev/hold" in ((event.after.get("metadata") or {}).get("annotations") or {}):
                 holds.setdefault(event.key[1], event.at)
             else:
@@ -238,9 +236,7 @@ _CONFIRMED_SECONDS = 5.5
 """The longest time that may pass between the last read of lock and Node and the request to the host to reboot."""
 
 
-def _asked(
-    event: HostEvent, held: Mapping[str, float], nodes: Mapping[str, Mapping[str, Any]], holds: Mapping[str, float]
-) -> Iterator[str]:
+def _asked(event: HostEvent, held: Mapping[str, float], holds: Mapping[str, float]) -> Iterator[str]:
     if event.at - held.get(event.host, -1e9) > _CONFIRMED_SECONDS:
         yield f"reboot: {event.at:.2f}: {event.host} was asked to reboot without a claim"
     if event.at - holds.get(event.host, 1e9) > _CONFIRMED_SECONDS:
