@@ -1,0 +1,1 @@
+"""Checks of the settings as a whole. An agent with contradictory settings refuses to start."""
