@@ -43,7 +43,7 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
         return {keys.HOLD: text}
 
     seen = await annotate_node(cluster, node, "hold", change)
-    say(f"Held: {text}. " + _what_now(seen))
+    say(f"Held: {text}. " + _what_now(seen, end))
 
 
 @click.command()
@@ -59,14 +59,14 @@ async def unhold(cluster: Cluster, *, node: str) -> None:
     say(f"{node} is no longer held. It was: {before}.")
 
 
-def _what_now(node: NodeView) -> str:
+def _what_now(node: NodeView, end: datetime | None) -> str:
     phase = phase_of(node)
     if phase == Phase.DRAINING:
         return f"{node.name} is draining: its agent undoes the drain in its next turn."
     if phase in WORKING:
         return f"{node.name} is {phase}: it completes this reboot; the hold applies to the next reboot."
-    if end := node.annotations.get(keys.HOLD, "").partition("until=")[2]:
-        return f"{node.name} does not reboot until {end} or until `careen unhold {node.name}`."
+    if end:
+        return f"{node.name} does not reboot until {rfc3339(end)} or until `careen unhold {node.name}`."
     return f"{node.name} does not reboot until `careen unhold {node.name}`."
 
 
