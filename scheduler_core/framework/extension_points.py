@@ -93,7 +93,10 @@ class SkipsBySpec(Protocol):
     def name(self) -> str: ...
     def skips(self, spec: PodSpec) -> bool:
         """Whether `pre_filter` returns SKIP for every pod with this spec in every cluster. `pre_filter` is then not
-        called, so the plugin's other methods must not read what `pre_filter` would have written."""
+        called, so the plugin's other methods must not read what `pre_filter` would have written.
+
+        A subclass inherits this method. If it overrides `pre_filter`, it must also override `skips`, unless both still
+        agree."""
         ...
 
 
