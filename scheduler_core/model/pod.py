@@ -160,6 +160,14 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
             for port in c.host_ports
         )
 
+    @property
+    def has_claims_or_disks(self) -> bool:
+        """Whether a volume is a claim or a legacy disk. If not, no volume restricts the pod's node."""
+        return any(
+            volume.claim_name is not None or volume.ephemeral or volume.legacy_disk is not None
+            for volume in self.volumes
+        )
+
 
 class OwnerReference(Value, weakref=True):
     api_version: str

@@ -25,7 +25,6 @@ from scheduler_core.model.storage.pod_claims import (
     claim_class,
     claims_used,
     find_claim,
-    has_claims_or_disks,
     ownership_problem,
     volume_class,
 )
@@ -111,7 +110,7 @@ class VolumeBinding(Value):
     name: str = "VolumeBinding"
 
     def skips(self, spec: PodSpec) -> bool:
-        return not has_claims_or_disks(spec)
+        return not spec.has_claims_or_disks
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
         objects = nodes.snapshot.objects

@@ -21,13 +21,7 @@ from scheduler_core.model.storage.csi_migration import (
     is_migratable_provisioner,
     migrated_disk,
 )
-from scheduler_core.model.storage.pod_claims import (
-    claim_class,
-    claims_used,
-    find_claim,
-    has_claims_or_disks,
-    ownership_problem,
-)
+from scheduler_core.model.storage.pod_claims import claim_class, claims_used, find_claim, ownership_problem
 from scheduler_core.model.storage.volumes import CSINode, PersistentVolumeClaim
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.node_info import NodeInfo
@@ -64,7 +58,7 @@ class NodeVolumeLimits(Value):
     prepares_late: ClassVar[tuple[str, ...]] = ("filter",)
 
     def skips(self, spec: PodSpec) -> bool:
-        return not has_claims_or_disks(spec)
+        return not spec.has_claims_or_disks
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
         if not any(

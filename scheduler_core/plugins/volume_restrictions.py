@@ -16,7 +16,7 @@ from scheduler_core.framework.extension_points import PreFilterResult
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvable, unschedulable
 from scheduler_core.model.pod import LegacyDisk, Pod, PodSpec
-from scheduler_core.model.storage.pod_claims import find_claim, has_claims_or_disks
+from scheduler_core.model.storage.pod_claims import find_claim
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.volume_users import VOLUME_USERS
@@ -55,7 +55,7 @@ class VolumeRestrictions(Value):
     name: str = "VolumeRestrictions"
 
     def skips(self, spec: PodSpec) -> bool:
-        return not has_claims_or_disks(spec)
+        return not spec.has_claims_or_disks
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
         exclusive: set[str] = set()

@@ -15,7 +15,7 @@ from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvable
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod, PodSpec
-from scheduler_core.model.storage.pod_claims import claim_class, find_claim, has_claims_or_disks
+from scheduler_core.model.storage.pod_claims import claim_class, find_claim
 from scheduler_core.model.storage.volumes import PersistentVolume
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.node_info import NodeInfo
@@ -52,7 +52,7 @@ class VolumeZone(Value):
     prepares_late: ClassVar[tuple[str, ...]] = ("filter",)
 
     def skips(self, spec: PodSpec) -> bool:
-        return not has_claims_or_disks(spec)
+        return not spec.has_claims_or_disks
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
         topologies: list[TopologyOfVolume] = []

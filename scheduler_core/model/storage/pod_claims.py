@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.model.pod import Pod
 from scheduler_core.model.storage.volumes import PersistentVolume, PersistentVolumeClaim
 from scheduler_core.values import Value
 
@@ -21,11 +21,6 @@ class ClaimUse(Value):
 
     name: str
     is_ephemeral: bool
-
-
-def has_claims_or_disks(spec: PodSpec) -> bool:
-    """Whether a volume of the pod is a claim or a legacy disk. If not, no volume restricts the pod's node."""
-    return any(volume.claim_name is not None or volume.ephemeral or volume.legacy_disk for volume in spec.volumes)
 
 
 def claims_used(pod: Pod) -> Iterator[ClaimUse]:

@@ -36,14 +36,14 @@ class VolumeUsersTally(Value):
         for pod, row in zip(table.pods, table.rows, strict=True):
             concern = concerns.get(pod.spec)
             if concern is None:
-                concern = concerns[pod.spec] = has_volumes_of_interest(pod)
+                concern = concerns[pod.spec] = pod.spec.has_claims_or_disks
             if concern:
                 by_row.setdefault(int(row), []).append(pod)
                 _count_uses(uses, pod, 1)
         return VolumeUsers({row: tuple(pods) for row, pods in by_row.items()}, uses)
 
     def after(self, value: VolumeUsers, changes: Changes, columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002
-        relevant = [change for change in changes if has_volumes_of_interest(change.pod)]
+        relevant = [change for change in changes if change.pod.spec.has_claims_or_disks]
         if not relevant:
             return value
         by_row, uses = dict(value.by_row), dict(value.uses)
@@ -65,13 +65,6 @@ class VolumeUsersTally(Value):
 
 
 VOLUME_USERS: Final = VolumeUsersTally()
-
-
-def has_volumes_of_interest(pod: Pod) -> bool:
-    return any(
-        volume.claim_name is not None or volume.ephemeral or volume.legacy_disk is not None
-        for volume in pod.spec.volumes
-    )
 
 
 def _count_uses(uses: dict[str, int], pod: Pod, sign: int) -> None:
