@@ -78,8 +78,8 @@ async def test_a_reboot_command_is_not_killed_when_its_caller_is_cancelled(tmp_p
 
 
 def no_pipe_is_open() -> bool:
-    """Return whether asyncio has closed the pipes of every child process, because Python would report an open pipe in a
-    later test.
+    """Return whether asyncio has closed the pipes of every child process. Python would report an open pipe in a later
+    test.
     """
     left = [each for each in gc.get_objects() if isinstance(each, asyncio.base_subprocess.BaseSubprocessTransport)]
     return all(each._proc is None for each in left)

@@ -29,7 +29,7 @@ def need_of(root: Path, **sources: Any) -> HostNeed:
     return HostNeed(Sources(**{"seconds": LONG_SECONDS, **sources}), root=root, how=HostExec.DIRECT)
 
 
-async def test_one_of_several_sentinel_files_suffices_for_a_need(root: Path) -> None:
+async def test_the_host_needs_a_reboot_if_one_of_several_sentinel_files_exists(root: Path) -> None:
     need = need_of(root, files=(SENTINEL, "/run/reboot-needed"))
     assert await need.look() == Need(
         answer=NO, detail="no sentinel file /run/reboot-required; no sentinel file /run/reboot-needed"
@@ -38,7 +38,7 @@ async def test_one_of_several_sentinel_files_suffices_for_a_need(root: Path) -> 
     assert await need.look() == Need(answer=YES, detail="the sentinel file /run/reboot-needed exists")
 
 
-async def test_one_unreadable_sentinel_file_makes_the_need_unknown(root: Path) -> None:
+async def test_an_unreadable_sentinel_leaves_the_need_for_a_reboot_unknown_unless_another_exists(root: Path) -> None:
     need = need_of(root, files=(SENTINEL, "/gone/x"))
     assert (await need.look()).answer is UNKNOWN
     (root / "run/reboot-required").touch()
@@ -74,7 +74,7 @@ async def test_the_package_filter_applies_to_the_package_list_beside_the_sentine
     assert "x" * 256 not in need.detail
 
 
-async def test_a_package_list_beside_an_unknown_sentinel_name_is_not_opened(root: Path) -> None:
+async def test_a_package_list_beside_a_sentinel_not_named_reboot_required_is_not_opened(root: Path) -> None:
     """The ConfigMap may set the paths of sentinel files, but must not choose which files of the host are shown on the
     Node.
     """
@@ -92,7 +92,7 @@ async def test_a_package_list_that_is_a_symlink_is_not_followed(root: Path) -> N
     assert "secret" not in (await need_of(root, files=(SENTINEL,)).look()).detail
 
 
-async def test_file_probes_and_command_probes_run_separately(root: Path) -> None:
+async def test_file_probes_run_without_starting_a_command(root: Path) -> None:
     need = need_of(root, files=(SENTINEL,), probes=("sentinel", "suse", "uptime"), longest_uptime_seconds=1e12)
     assert not need.has_commands
     assert (await need.look()).answer is NO
@@ -100,7 +100,7 @@ async def test_file_probes_and_command_probes_run_separately(root: Path) -> None
     assert (await need.look()).answer is YES
 
 
-async def test_a_missing_program_makes_a_command_probe_unknown(root: Path) -> None:
+async def test_the_result_of_a_command_probe_is_unknown_if_its_program_is_missing(root: Path) -> None:
     need = need_of(root, probes=("flatcar",))
     assert need.has_commands
     assert await need.look() == Need(answer=NO), "no file can report a need"

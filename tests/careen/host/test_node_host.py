@@ -105,7 +105,7 @@ async def test_the_self_test_checks_the_right_to_send_a_signal_without_sending_i
     assert sent == [(1, 0)]
 
 
-async def test_the_self_test_only_warns_about_a_kubelet_that_would_miss_the_shutdown(
+async def test_the_self_test_passes_with_a_warning_if_the_kubelet_would_miss_the_shutdown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "kill", lambda pid, number: None)

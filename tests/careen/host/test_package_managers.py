@@ -1,5 +1,5 @@
 """Tests how the agent recognises a running package manager by its lock. The tests take each lock as the package manager
-takes it.
+does.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def test_an_absolute_symlink_is_resolved_inside_the_host_root(tmp_path: Path) ->
     assert under_root(tmp_path, "/var/run/reboot-required") == tmp_path / "run/reboot-required"
 
 
-def test_relative_symlinks_and_parent_steps_stay_inside_the_host_root(tmp_path: Path) -> None:
+def test_relative_symlinks_and_parent_folders_stay_inside_the_host_root(tmp_path: Path) -> None:
     (tmp_path / "var").mkdir()
     (tmp_path / "run").mkdir()
     (tmp_path / "var/run").symlink_to("../run")

@@ -24,7 +24,7 @@ def host(root: Path) -> Path:
     return root
 
 
-def test_an_existing_sentinel_file_means_a_need(tmp_path: Path) -> None:
+def test_the_host_needs_a_reboot_if_the_sentinel_file_exists(tmp_path: Path) -> None:
     (host(tmp_path) / "run/reboot-required").touch()
     need = sentinel.read_file(tmp_path, "/run/reboot-required")
     assert (need.answer, need.detail) == (YES, "the sentinel file /run/reboot-required exists")
@@ -35,7 +35,7 @@ def test_a_dangling_symlink_counts_as_a_sentinel_file(tmp_path: Path) -> None:
     assert sentinel.read_file(tmp_path, "/run/reboot-required").answer is YES
 
 
-def test_a_folder_at_the_path_of_the_sentinel_makes_the_need_unknown(tmp_path: Path) -> None:
+def test_a_folder_at_the_path_of_the_sentinel_leaves_the_need_for_a_reboot_unknown(tmp_path: Path) -> None:
     """If a pod mounts a missing file, a container runtime creates a folder at its path. A reboot does not remove this
     folder, so the folder must not mean that the host needs a reboot."""
     (host(tmp_path) / "run/reboot-required").mkdir()
@@ -44,7 +44,7 @@ def test_a_folder_at_the_path_of_the_sentinel_makes_the_need_unknown(tmp_path: P
     assert "the sentinel /run/reboot-required is a folder" in need.detail
 
 
-def test_a_missing_sentinel_file_in_an_existing_folder_means_no_need(tmp_path: Path) -> None:
+def test_no_reboot_is_needed_if_the_folder_exists_without_the_sentinel_file(tmp_path: Path) -> None:
     assert sentinel.read_file(host(tmp_path), "/run/reboot-required").answer is NO
 
 
@@ -55,9 +55,11 @@ def test_a_missing_sentinel_file_in_an_existing_folder_means_no_need(tmp_path: P
         ("/file/reboot-required", "Not a directory"),
         ("/loop/x", "symbolic links"),
     ],
-    ids=["the mount is missing", "the folder is a file", "a cycle of links"],
+    ids=["the mount is missing", "the folder is a file", "the path is a cycle of symlinks"],
 )
-def test_an_inaccessible_sentinel_file_makes_the_need_unknown(tmp_path: Path, path: str, word: str) -> None:
+def test_an_inaccessible_sentinel_file_leaves_the_need_for_a_reboot_unknown(
+    tmp_path: Path, path: str, word: str
+) -> None:
     host(tmp_path)
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("/loop")
@@ -68,7 +70,7 @@ def test_an_inaccessible_sentinel_file_makes_the_need_unknown(tmp_path: Path, pa
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read every folder")
-def test_a_sentinel_file_in_a_forbidden_folder_makes_the_need_unknown(tmp_path: Path) -> None:
+def test_a_sentinel_file_in_a_forbidden_folder_leaves_the_need_for_a_reboot_unknown(tmp_path: Path) -> None:
     (host(tmp_path) / "run").chmod(0)
     try:
         assert sentinel.read_file(tmp_path, "/run/reboot-required").answer is UNKNOWN
@@ -76,9 +78,11 @@ def test_a_sentinel_file_in_a_forbidden_folder_makes_the_need_unknown(tmp_path: 
         (tmp_path / "run").chmod(0o700)
 
 
-def test_a_file_system_error_makes_the_need_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root can read every folder, so another test, which uses a forbidden folder, cannot run as root. This test checks
-    the same error as root."""
+def test_a_file_system_error_leaves_the_need_for_a_reboot_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root can read every folder, so the test with a forbidden folder is skipped for root. This test causes the same
+    error in another way, so that it also runs as root."""
 
     def refused(self: Path) -> os.stat_result:
         raise PermissionError(13, "Permission denied", str(self))
@@ -156,7 +160,9 @@ async def test_a_hanging_check_of_the_sentinel_blocks_no_other_thread(
     files.is_back.set()
 
 
-async def test_the_need_is_unknown_if_no_thread_can_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_need_for_a_reboot_is_unknown_if_no_thread_can_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -168,7 +174,7 @@ async def test_the_need_is_unknown_if_no_thread_can_start(tmp_path: Path, monkey
     assert (await look.read()).answer is NO
 
 
-async def test_a_check_of_the_sentinel_that_raises_an_exception_makes_the_need_unknown(tmp_path: Path) -> None:
+async def test_an_exception_in_the_sentinel_check_leaves_the_need_for_a_reboot_unknown(tmp_path: Path) -> None:
     need = await file_look(tmp_path, "/run/\0", deadline_seconds=30).read()
     assert (need.answer, "null" in need.detail) == (UNKNOWN, True)
 
@@ -185,7 +191,7 @@ async def test_a_check_of_the_sentinel_that_raises_an_exception_makes_the_need_u
         ("no-such-program-here || exit 1", UNKNOWN, "a program is missing"),
     ],
 )
-async def test_the_exit_code_of_the_sentinel_command_decides_the_need(
+async def test_the_exit_code_of_the_sentinel_command_decides_whether_a_reboot_is_needed(
     script: str, answer: NeedAnswer, words: str
 ) -> None:
     need = await sentinel.run_command(["sh", "-c", script], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
@@ -193,13 +199,13 @@ async def test_the_exit_code_of_the_sentinel_command_decides_the_need(
     assert words in need.detail
 
 
-async def test_a_missing_sentinel_command_makes_the_need_unknown() -> None:
+async def test_a_missing_sentinel_command_leaves_the_need_for_a_reboot_unknown() -> None:
     need = await sentinel.run_command(["/no/such/program"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert need.answer is UNKNOWN
     assert "/no/such/program" in need.detail
 
 
-async def test_a_sentinel_command_that_does_not_end_makes_the_need_unknown() -> None:
+async def test_a_sentinel_command_that_does_not_end_leaves_the_need_for_a_reboot_unknown() -> None:
     need = await sentinel.run_command(["sleep", "30"], how=HostExec.DIRECT, deadline_seconds=0.2)
     assert need.answer is UNKNOWN
     assert "did not end" in need.detail

@@ -1,4 +1,4 @@
-"""Tests that of two agent processes on one node only one acts, which holds a lock on the host."""
+"""Tests that if two agent processes run on one node, only the process that has locked a file on the host acts."""
 
 from __future__ import annotations
 

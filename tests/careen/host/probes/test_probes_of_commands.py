@@ -102,7 +102,7 @@ def exited(code: int, output: str = "", errors: str = "") -> Outcome:
         ("flatcar", exited(0, "CURRENT_OP="), UNKNOWN, "did not say"),
     ],
 )
-def test_the_output_of_each_tool_is_read_as_its_source_defines(
+def test_the_output_of_each_tool_means_what_the_source_code_of_the_tool_defines(
     probe: str, outcome: Outcome, answer: NeedAnswer, words: str
 ) -> None:
     need = running(probe).judge(outcome)
@@ -124,12 +124,14 @@ COMMANDS = [name for name, reach in PROBES.items() if reach is HostAccess.COMMAN
         (NotFollowed("can't start new thread"), "can't start new thread"),
     ],
 )
-def test_a_tool_that_gives_no_result_makes_the_need_unknown(probe: str, outcome: Outcome, words: str) -> None:
+def test_a_tool_that_gives_no_result_leaves_the_need_for_a_reboot_unknown(
+    probe: str, outcome: Outcome, words: str
+) -> None:
     need = running(probe).judge(outcome)
     assert (need.answer, words in need.detail) == (UNKNOWN, True), need
 
 
-def test_only_the_first_of_many_packages_are_listed() -> None:
+def test_of_many_updated_packages_the_reason_lists_the_first_and_counts_the_rest() -> None:
     names = [f"  * package-{number}" for number in range(40)]
     output = "\n".join([DNF_YES.splitlines()[0], *names, "Reboot is required to fully utilize these updates."])
     detail = running("needs-restarting").judge(exited(1, output)).detail

@@ -66,13 +66,13 @@ def test_a_kernel_with_modules_but_without_an_image_is_not_installed(tmp_path: P
     assert ask("kernel", tmp_path, release="6.1.0-18-amd64").answer is NO
 
 
-def test_an_unreadable_folder_of_kernels_makes_the_need_unknown(tmp_path: Path) -> None:
+def test_an_unreadable_folder_of_kernels_leaves_the_need_for_a_reboot_unknown(tmp_path: Path) -> None:
     with_files(tmp_path, "/boot")
     need = ask("kernel", tmp_path, release="6.1.0-18-amd64")
     assert (need.answer, "cannot look for installed kernels" in need.detail) == (UNKNOWN, True)
 
 
-def test_the_suse_probe_checks_the_file_of_zypper(tmp_path: Path) -> None:
+def test_the_suse_probe_checks_the_same_file_as_zypper(tmp_path: Path) -> None:
     """openSUSE/zypp-boot-plugin writes `/run/reboot-needed`. zypper's needs-rebooting.cc reads the same file through
     the link `/var/run`.
     """
@@ -102,12 +102,14 @@ def test_the_suse_probe_checks_the_file_of_zypper(tmp_path: Path) -> None:
         ([], UNKNOWN, "no /run/ostree-booted"),
     ],
 )
-def test_a_staged_deployment_needs_a_reboot(tmp_path: Path, files: list[str], answer: NeedAnswer, words: str) -> None:
+def test_the_staged_deployment_probe_tells_whether_a_staged_update_needs_a_reboot(
+    tmp_path: Path, files: list[str], answer: NeedAnswer, words: str
+) -> None:
     need = ask("staged-deployment", with_files(tmp_path, *files))
     assert (need.answer, words in need.detail) == (answer, True), need
 
 
-def test_an_unreadable_staged_deployment_makes_the_need_unknown(tmp_path: Path) -> None:
+def test_an_unreadable_staged_deployment_leaves_the_need_for_a_reboot_unknown(tmp_path: Path) -> None:
     need = ask("staged-deployment", with_files(tmp_path, "/run"))
     assert (need.answer, "cannot look for a staged deployment" in need.detail) == (UNKNOWN, True)
 

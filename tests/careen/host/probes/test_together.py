@@ -13,13 +13,13 @@ YES, NO, UNKNOWN = NeedAnswer.YES, NeedAnswer.NO, NeedAnswer.UNKNOWN
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(NeedAnswer, NeedAnswer)))
-def test_the_need_is_yes_if_any_probe_says_yes(first: NeedAnswer, second: NeedAnswer) -> None:
+def test_the_host_needs_a_reboot_if_any_probe_says_yes(first: NeedAnswer, second: NeedAnswer) -> None:
     pair = {first, second}
     expected = YES if YES in pair else UNKNOWN if UNKNOWN in pair else NO
     assert together([Need(answer=first), Need(answer=second)]).answer is expected
 
 
-def test_the_result_yes_lists_the_probes_with_an_unknown_result() -> None:
+def test_if_one_probe_says_yes_the_reason_also_names_probes_with_unknown_results() -> None:
     said = together(
         [
             Need(answer=YES, detail="probe a says yes"),
@@ -36,7 +36,7 @@ def test_the_result_of_a_single_probe_is_unchanged() -> None:
         assert together([need]) == need
 
 
-def test_without_probes_the_need_is_unknown() -> None:
+def test_without_probes_the_need_for_a_reboot_is_unknown() -> None:
     assert together([]).answer is UNKNOWN
 
 
@@ -44,6 +44,6 @@ def test_a_package_manager_found_by_one_probe_is_reported() -> None:
     assert together([Need(answer=YES), Need(answer=NO, package_manager="rpm")]).package_manager == "rpm"
 
 
-def test_the_need_lists_a_few_packages_and_counts_the_remaining_packages() -> None:
+def test_a_long_list_of_packages_is_cut_and_the_remaining_packages_are_counted() -> None:
     assert a_few(["a", "b"]) == "a, b"
     assert a_few(list("abcdefg")) == "a, b, c, d, e and 2 more"
