@@ -1,7 +1,7 @@
 """Computes plans and forecasts of generated clusters, and writes digests of them to `recorded_plans.json`.
 
-`python -m tests.careen.plan.recorded_plans` writes the file again. An optimisation must not change the file. A change
-of a decision may change it if its author can explain each changed line.
+`python -m tests.careen.plan.recorded_plans` writes the file again. An optimisation must not change the file. A commit
+that changes decisions may change the file if its author can explain each changed line.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def test_a_node_without_a_report_gets_the_median_of_the_reported_durations() -> 
     )
 
 
-def test_a_boot_takes_one_second_if_the_reported_drain_exceeds_the_whole_reboot() -> None:
+def test_a_boot_is_estimated_as_one_second_if_the_drain_took_longer_than_the_whole_reboot() -> None:
     assert measured_boots([a_node("a", annotations={keys.LAST_REBOOT: '{"seconds": 50}'})], drain_seconds=60).of == {
         "a": 1
     }

@@ -58,20 +58,20 @@ def predicted_from_annotations(
 
 
 def untainted(**changes: Any) -> Policy:
-    """Return a policy without a soft taint, so that the agent has no taint to restore."""
+    """Return a policy that sets no taint on waiting nodes, so that the agent has no taint to restore."""
     return a_policy(taint_key=None, **changes)
 
 
 SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
-    ("idle", a_progress(Phase.IDLE), {"need": NO}),
+    ("no reboot needed", a_progress(Phase.IDLE), {"need": NO}),
     ("outside the window", a_progress(Phase.WAITING), {"policy": untainted(window=Window(days=frozenset()))}),
     (
         "outside the window, in a large fleet",
         a_progress(Phase.WAITING),
         {"policy": untainted(window=Window(days=frozenset())), "memory": remembering(agents=900)},
     ),
-    ("need unknown", a_progress(Phase.WAITING), {"need": UNKNOWN_NEED, "policy": untainted()}),
-    ("lock garbage", a_progress(Phase.WAITING), {"lock": "{", "policy": untainted()}),
+    ("unknown whether a reboot is needed", a_progress(Phase.WAITING), {"need": UNKNOWN_NEED, "policy": untainted()}),
+    ("unreadable lock", a_progress(Phase.WAITING), {"lock": "{", "policy": untainted()}),
     (
         "many nodes wait",
         a_progress(Phase.WAITING),
@@ -80,9 +80,13 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
             "lock": held(an_entry("n9"), line=Line(names=("n2",), waiting=600)),
         },
     ),
-    ("named last", a_progress(Phase.WAITING), {"lock": FULL, "node": {"label": "ready"}, "policy": untainted()}),
     (
-        "not named",
+        "the last node that the lock names as next",
+        a_progress(Phase.WAITING),
+        {"lock": FULL, "node": {"label": "ready"}, "policy": untainted()},
+    ),
+    (
+        "not among the nodes that the lock names as next",
         a_progress(Phase.WAITING),
         {
             "lock": held(an_entry("n9"), line=Line(names=tuple(f"m{i}" for i in range(20)), waiting=600)),
@@ -123,13 +127,17 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
         a_progress(Phase.SETTLING),
         {"policy": a_policy(lock_release_delay_seconds=600, settle_policy=SettlePolicy.CONTINUE)},
     ),
-    ("halted", a_progress(Phase.FAILED, failed="never-ready", boot_left="boot-0", verify_started=ago(1)), {}),
+    (
+        "failed, so that the roll-out halts",
+        a_progress(Phase.FAILED, failed="never-ready", boot_left="boot-0", verify_started=ago(1)),
+        {},
+    ),
 ]
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.999])
 @pytest.mark.parametrize(("progress", "changes"), [row[1:] for row in SITUATIONS], ids=[row[0] for row in SITUATIONS])
-def test_the_agent_takes_its_next_turn_no_later_than_predicted(
+def test_the_agent_acts_again_no_later_than_predicted(
     progress: Progress, changes: dict[str, Any], jitter: float
 ) -> None:
     decision = decided(progress, chance=Chance(claim_id="fresh", jitter=jitter), **changes)
@@ -175,7 +183,7 @@ def test_the_agent_retries_at_the_predicted_time(failed_ago: float, is_due: bool
     "progress",
     [Progress(phase="Failed", failed="reboot-command-failed", tries=3), Progress(phase="Failed", failed="reboot-loop")],
 )
-def test_no_retry_is_predicted_if_the_retry_needs_a_person(progress: Progress) -> None:
+def test_no_retry_is_predicted_if_only_a_person_can_start_the_retry(progress: Progress) -> None:
     assert not predicted_from_annotations(progress).is_retry
 
 
@@ -187,5 +195,5 @@ def test_no_retry_is_predicted_if_the_retry_needs_a_person(progress: Progress) -
         (NextTurn(seconds=30), "its agent takes its next turn within 30s"),
     ],
 )
-def test_the_predicted_time_is_printed_as_a_duration(said: NextTurn, sentence: str) -> None:
+def test_the_next_action_of_the_agent_is_printed_with_the_time_until_then(said: NextTurn, sentence: str) -> None:
     assert said.sentence == sentence

@@ -14,7 +14,7 @@ RECORDED = json.loads(RECORD.read_text())
 CASES = cases()
 
 
-def test_every_plan_case_is_recorded() -> None:
+def test_every_generated_plan_and_forecast_has_a_record() -> None:
     assert list(RECORDED) == list(CASES)
 
 
@@ -24,7 +24,7 @@ def test_a_plan_or_forecast_equals_its_record(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if " 24 nodes" in name or "1 of 300" in name])
-def test_a_cache_of_the_scheduler_changes_no_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_schedulers_cache_for_large_clusters_changes_no_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_usage, "_FEWEST_NODES", 0)  # as in a large cluster
     assert digest(CASES[name]()) == RECORDED[name]
 

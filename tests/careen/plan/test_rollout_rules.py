@@ -101,28 +101,36 @@ def since(name: str, day: int, zone: str = "a") -> NodeView:
         pytest.param(
             [since("n1", 1, "a"), since("n2", 2, "b"), since("n3", 3, "a")],
             ["n1", "n3", "n2"],
-            id="a started zone is finished first",
+            id="all nodes of one zone reboot before the next zone starts",
         ),
         pytest.param(
             [a_node("cp", labels={keys.CONTROL_PLANE: ""}), in_zone("n2", "a"), in_zone("n1", "b")],
             ["n2", "n1", "cp"],
-            id="the control plane is last",
+            id="the control plane node is last",
         ),
     ],
 )
-def test_plans_and_agents_have_the_same_default_order(nodes: list[NodeView], expected: list[str]) -> None:
+def test_a_plan_orders_the_nodes_by_default_as_the_agents_do(nodes: list[NodeView], expected: list[str]) -> None:
     assert order(plan(nodes)) == expected
 
 
 @pytest.mark.parametrize(
     ("policy", "rule"),
     [
-        pytest.param(POLICY, "bound-pods", id="refused by default"),
-        pytest.param(replace(POLICY, forecast=ForecastPolicy.WARN), "bound-pods", id="whatever --forecast says"),
-        pytest.param(replace(POLICY, drain=DrainPolicy(bound_pods=BoundPods.STAY)), "", id="left on the node"),
+        pytest.param(POLICY, "bound-pods", id="by default the plan refuses"),
+        pytest.param(
+            replace(POLICY, forecast=ForecastPolicy.WARN), "bound-pods", id="the plan refuses despite --forecast=warn"
+        ),
+        pytest.param(
+            replace(POLICY, drain=DrainPolicy(bound_pods=BoundPods.STAY)),
+            "",
+            id="--pods-bound-to-node=stay allows the drain",
+        ),
     ],
 )
-def test_a_plan_refuses_a_node_with_pods_that_would_come_back(policy: Policy, rule: str) -> None:
+def test_a_plan_refuses_to_drain_a_node_with_pods_whose_controller_sets_the_node_name(
+    policy: Policy, rule: str
+) -> None:
     rules = RolloutRules([a_node("n1"), a_node("n2")], policy)
     bound = PodForecast(
         namespace="shop",
@@ -173,7 +181,7 @@ def test_a_requested_reboot_does_not_wait_for_the_interval_in_a_plan() -> None:
     assert (second.node, (second.start - first.end).total_seconds()) == ("n2", DURATIONS.handover)
 
 
-def test_the_order_zone_takes_down_one_zone_at_a_time() -> None:
+def test_with_order_zone_a_plan_takes_down_one_zone_at_a_time() -> None:
     nodes = [in_zone(f"{zone}{number}", zone) for zone in "ab" for number in range(3)]
     timeline = plan(nodes, replace(POLICY, concurrency=2, order=Order.ZONE))
     assert order(timeline) == ["a0", "a1", "a2", "b0", "b1", "b2"]
@@ -186,7 +194,7 @@ def test_the_order_zone_takes_down_one_zone_at_a_time() -> None:
     )
 
 
-def test_the_order_fewest_moves_counts_the_pods_that_would_move_now() -> None:
+def test_with_order_fewest_moves_a_plan_counts_the_pods_that_would_move_now() -> None:
     movable = {"n1": 3, "n2": 1, "n3": 2, "cp": 0}
     nodes = [a_node("n1"), a_node("n2"), a_node("n3"), a_node("cp", labels={keys.CONTROL_PLANE: ""})]
     assert list(
@@ -202,7 +210,7 @@ def test_a_plan_counts_the_pods_of_nodes_without_an_annotated_count() -> None:
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
 
 
-def test_a_plan_counts_the_pods_that_must_stay_in_their_zone_as_agents_do() -> None:
+def test_plans_and_agents_count_the_pods_that_must_stay_in_their_zone_in_the_same_way() -> None:
     said = {keys.MOVES: "3"}  # by an agent, which found no pod that must stay
     nodes = [
         in_zone("a1", "a"),
@@ -217,14 +225,14 @@ def test_a_plan_counts_the_pods_that_must_stay_in_their_zone_as_agents_do() -> N
     assert list(rules.line(["a1", "b1", "b2", "b3"], NOW, lambda _: 0)) == ["a1", "b3", "b2", "b1"]
 
 
-def test_nodes_in_the_zone_of_the_last_released_claim_come_first() -> None:
+def test_nodes_in_the_zone_of_the_last_rebooted_node_come_first() -> None:
     rules = RolloutRules([since("a1", 3, "a"), since("a2", 3, "a"), since("b1", 1, "b")], POLICY)
     rules.claimed("a1", NOW)
     rules.released("a1", NOW)
     assert list(rules.line(["b1", "a2"], NOW, lambda _: 0)) == ["a2", "b1"]
 
 
-def test_nodes_whose_budget_has_room_come_first() -> None:
+def test_a_node_whose_budget_has_room_reboots_before_a_node_whose_budget_is_used_up() -> None:
     policy = replace(POLICY, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     rules = RolloutRules([in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b")], policy)
     rules.claimed("a1", NOW)
@@ -232,7 +240,7 @@ def test_nodes_whose_budget_has_room_come_first() -> None:
 
 
 @pytest.mark.parametrize("late_policy", list(LatePolicy))
-def test_a_hold_undoes_a_drain_under_every_late_policy(late_policy: LatePolicy) -> None:
+def test_a_hold_annotation_undoes_a_drain_under_every_late_policy(late_policy: LatePolicy) -> None:
     held = a_node("n1", annotations={keys.HOLD: "auditors"})
     obstacle = RolloutRules([held], replace(POLICY, late_policy=late_policy)).late_refusal("n1", NOW)
     assert obstacle is not None
@@ -260,7 +268,7 @@ def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS,
         (Unforeseen("the moon"), ALWAYS, False, False, False),
     ],
 )
-def test_a_plan_evaluates_a_new_gate_as_the_gate_declares(
+def test_a_plan_asks_a_new_gate_at_the_moments_that_the_gate_declares(
     monkeypatch: pytest.MonkeyPatch,
     foresight: Foreseen | Unforeseen,
     when: frozenset[When],
@@ -317,35 +325,41 @@ def test_no_node_is_next_while_every_claim_is_taken(line: Order) -> None:
             POLICY,
             "hold",
             "held by a person",
-            id="a hold",
+            id="the node has a hold annotation",
         ),
         pytest.param(
-            a_node("n1"), replace(POLICY, window=NIGHT), "maintenance-window", "outside the window", id="the window"
+            a_node("n1"),
+            replace(POLICY, window=NIGHT),
+            "maintenance-window",
+            "outside the window",
+            id="the window is closed",
         ),
         pytest.param(
             a_node("n1", annotations={keys.LAST_REBOOT: '{"at": "2026-03-04T11:00:00Z"}'}),
             replace(POLICY, minimum_interval_seconds=7200.0),
             "minimum-interval",
             "the last reboot is too recent",
-            id="the minimum interval",
+            id="the last reboot is too recent",
         ),
         pytest.param(
             a_node("n1"),
             replace(POLICY, concurrency=1),
             "budgets",
             "other is cordoned by somebody, not by careen",
-            id="a node that a person cordoned",
+            id="a person cordoned another node",
         ),
         pytest.param(
             in_zone("n1", "z"),
             replace(POLICY, concurrency=5, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),)),
             "budgets",
             "the budget zone=z allows 1",
-            id="a budget",
+            id="the budget of the zone is used up",
         ),
     ],
 )
-def test_each_gate_refuses_with_its_reason_in_a_plan(node: NodeView, policy: Policy, rule: str, subject: str) -> None:
+def test_a_plan_contains_the_reason_of_each_gate_that_refuses_a_reboot(
+    node: NodeView, policy: Policy, rule: str, subject: str
+) -> None:
     rules = RolloutRules([node, in_zone("other", "z", unschedulable=True)], policy)
     obstacle = rules.refusal("n1", NOW, None)
     assert obstacle is not None
@@ -399,7 +413,7 @@ def test_a_plan_judges_a_forecast_as_the_agents_do(
 
 
 @pytest.mark.parametrize(("late_policy", "is_undone"), [(LatePolicy.UNDO, True), (LatePolicy.REBOOT, False)])
-def test_the_late_policy_applies_if_the_window_closes_during_the_drain(
+def test_a_plan_applies_the_late_policy_if_the_window_closes_during_the_drain(
     late_policy: LatePolicy, is_undone: bool
 ) -> None:
     begins = datetime(2026, 3, 4, 1, 59, 30, tzinfo=UTC)
@@ -422,7 +436,7 @@ def test_nodes_that_do_not_fit_into_the_window_continue_in_the_next_window() -> 
     assert len(timeline.reboots) == 120
 
 
-def test_a_plan_waits_for_the_end_of_a_hold() -> None:
+def test_a_plan_waits_until_the_hold_of_a_node_ends() -> None:
     held = a_node("n1", annotations={keys.HOLD: "until=2026-03-04T15:00:00Z"})
     (visit,) = plan([held]).visits
     assert visit.start == datetime(2026, 3, 4, 15, 0, tzinfo=UTC)
@@ -562,7 +576,7 @@ def policies(draw: st.DrawFn) -> Policy:
 
 @given(fleet=fleets(), policy=policies(), drawn=st.data())
 @settings(max_examples=150, deadline=None)
-def test_leaving_out_healthy_nodes_changes_no_refusal_of_a_budget(
+def test_budgets_refuse_the_same_nodes_if_healthy_nodes_are_left_out_of_the_count(
     fleet: list[NodeView], policy: Policy, drawn: st.DataObject
 ) -> None:
     policy = replace(policy, order=Order.OLDEST)  # with the order zone, the lock would refuse some of the claims

@@ -80,7 +80,7 @@ def test_the_short_list_gives_the_same_next_nodes_as_the_list_of_all_nodes(
     assert next_from(short) == next_from([node for node in nodes if node.name in waiting])
 
 
-def test_the_short_list_of_equal_nodes_is_as_long_as_the_line_in_the_lock() -> None:
+def test_the_short_list_of_equal_nodes_is_as_long_as_the_list_of_next_nodes_in_the_lock() -> None:
     nodes = [a_node(f"n{number:04}", labels={keys.REBOOT_LABEL: order.READY}) for number in range(1000)]
     short = Waiters(nodes, POLICY).short_list([node.name for node in nodes], LockContent(), lambda _: 0)
     assert [node.name for node in short] == [f"n{number:04}" for number in range(1 + order.SPARE_NAMES)]

@@ -30,7 +30,7 @@ def at(seconds: float) -> datetime:
 
 
 def a_visit(node: str, start: float, *, moves: int = 0, undone: str = "") -> Visit:
-    """Return the time in which a node has its claim: a minute of draining, three minutes of downtime, half a minute of
+    """Return the time in which a node holds the lock: a minute of draining, three minutes of downtime, half a minute of
     settling. If `undone` is set, this time ends after the drain."""
     lengths = [(Step.DRAINING, 60)] if undone else [(Step.DRAINING, 60), (Step.REBOOTING, 180), (Step.SETTLING, 30)]
     spans, begins = [], start

@@ -81,7 +81,7 @@ def test_explain_fits_a_large_cluster_on_one_screen() -> None:
     assert more.endswith("; --all shows each node.")
 
 
-def test_explain_lists_every_node_on_request() -> None:
+def test_explain_lists_every_node_if_the_user_asks_for_all_nodes() -> None:
     assert len(explain_text(fleet(), every_node=True).splitlines()) == 1523 + 3
 
 
@@ -90,6 +90,6 @@ def test_explain_lists_the_best_nodes_first() -> None:
     assert [line.split()[0] for line in lines[3:]] == ["n2", "n1"]
 
 
-def test_explain_has_no_table_if_every_node_refuses() -> None:
+def test_explain_has_no_table_if_the_pod_fits_on_no_node() -> None:
     lines = explain_text(record(a_node("n1"), a_pod("5"))).splitlines()
     assert lines[1:] == ["", "1 node: NodeResourcesFit: Insufficient cpu (n1)"]

@@ -24,7 +24,7 @@ def a_node(name: str, phase: str = "", reason: str = "", label: str = "") -> Nod
     )
 
 
-def test_status_lists_failed_nodes_first_then_working_then_waiting_nodes() -> None:
+def test_status_lists_failed_nodes_first_then_rebooting_then_waiting_nodes() -> None:
     nodes = [
         a_node("f"),
         a_node("e", "Waiting"),
@@ -45,14 +45,14 @@ def test_status_lists_failed_nodes_first_then_working_then_waiting_nodes() -> No
     ]
 
 
-def test_status_lists_a_node_in_an_unknown_phase_first() -> None:
+def test_status_sorts_a_node_in_an_unknown_phase_with_the_failed_nodes() -> None:
     assert [node.name for node in in_order([a_node("a", "Failed"), a_node("z", "Careening")], LockContent())] == [
         "a",
         "z",
     ]
 
 
-def test_the_column_line_shows_the_label_of_the_node_if_the_lock_is_empty() -> None:
+def test_the_column_line_shows_the_reboot_label_of_the_node_if_the_lock_is_empty() -> None:
     assert [
         place_of(a_node("a", "Waiting", label=label), LockContent())
         for label in ("ready", "required", "in-progress", "")
@@ -98,7 +98,7 @@ def test_status_of_a_cluster_without_nodes_has_no_table() -> None:
     assert fleet_text([], LockContent(), NOW) == "Lock: no claim held.\n\n0 nodes."
 
 
-def test_status_shows_a_warning_of_several_nodes_once() -> None:
+def test_status_shows_the_same_warning_of_several_nodes_once() -> None:
     nodes = [
         replace(
             a_node(name, "Waiting", "waits"),

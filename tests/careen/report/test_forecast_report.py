@@ -46,7 +46,7 @@ def test_a_forecast_as_text_has_a_table_totals_notes_and_a_verdict() -> None:
     ]
 
 
-def test_a_forecast_shows_remedies_and_pods_that_were_pending_before() -> None:
+def test_a_forecast_shows_remedies_and_pods_that_were_already_pending() -> None:
     made = Forecast(
         node="n1",
         made_at="2026-03-04T12:00:00Z",
@@ -73,7 +73,7 @@ def test_a_forecast_shows_remedies_and_pods_that_were_pending_before() -> None:
     assert forecast_json(made)["alreadyPending"] == 2
 
 
-def test_the_forecast_of_an_empty_node_is_empty() -> None:
+def test_the_forecast_of_a_node_without_pods_is_empty() -> None:
     assert forecast_text(forecast(), NOW).splitlines() == [
         "If n1 were drained now (0 pods, seen 5s ago):",
         "0 pods.",
@@ -164,21 +164,21 @@ def test_a_forecast_marks_an_incomplete_list_of_possible_nodes() -> None:
         pytest.param(
             Policy(node_name="n1"),
             "The agent would not drain it, because of shop/pinned (--pods-bound-to-node).",
-            id="by default",
+            id="by default the agent does not drain",
         ),
         pytest.param(
             Policy(node_name="n1", forecast=ForecastPolicy.WARN),
             "The agent would not drain it, because of shop/pinned (--pods-bound-to-node).",
-            id="whatever --forecast says",
+            id="the agent does not drain despite --forecast=warn",
         ),
         pytest.param(
             Policy(node_name="n1", drain=DrainPolicy(bound_pods=BoundPods.STAY)),
             "The agent would drain it.",
-            id="left on the node",
+            id="--pods-bound-to-node=stay allows the drain",
         ),
     ],
 )
-def test_a_pod_that_would_come_back_prevents_the_drain(policy: Policy, words: str) -> None:
+def test_a_pod_whose_controller_sets_the_node_name_prevents_the_drain(policy: Policy, words: str) -> None:
     made = forecast(pod("pinned", Outcome.STAYS, "comes again", is_bound=True))
     assert verdict(made, policy) == words
     refusal = forecast_json(made, policy)["refusal"]

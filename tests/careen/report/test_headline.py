@@ -23,7 +23,7 @@ def waiting(name: str, *rows: tuple[str, str, str, str]) -> NodeView:
     return a_node(name, annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps(refusals)})
 
 
-def test_the_headline_begins_when_the_last_node_was_refused() -> None:
+def test_the_headline_says_since_when_every_waiting_node_has_been_refused() -> None:
     nodes = [
         waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T09:00:00Z")),
         waiting(
@@ -38,7 +38,7 @@ def test_the_headline_begins_when_the_last_node_was_refused() -> None:
     assert found.code == "alert"
 
 
-def test_refusals_are_shown_if_the_lock_could_not_be_read() -> None:
+def test_the_headline_shows_refusals_even_if_the_lock_could_not_be_read() -> None:
     found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], Unknown("403"), NOW)
     assert found is not None
     assert found.why == "Nothing will start: active: A (n1, gate alerts)"
@@ -60,11 +60,11 @@ def test_the_headline_shows_three_reasons_and_counts_the_remaining_reasons() -> 
     assert found.why.endswith("; and 2 more reasons")
 
 
-def test_unreadable_refusal_annotations_are_ignored() -> None:
+def test_the_headline_ignores_an_unreadable_annotation_with_refusals() -> None:
     assert headline([a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: "{"})], LockContent(), NOW) is None
 
 
-def test_the_headline_contains_a_duration_and_is_wrapped_to_the_terminal() -> None:
+def test_the_headline_says_how_long_the_wait_has_lasted_and_fits_the_terminal() -> None:
     found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], LockContent(), NOW)
     assert found is not None
     assert headline_text(found, NOW).splitlines() == [

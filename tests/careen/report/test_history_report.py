@@ -26,7 +26,7 @@ def under_way(name: str, phase: Phase, started: str, seconds: int | None = None)
     return a_marked_node(a_progress(phase, drain_started_at=started), name=name, annotations=annotations)
 
 
-def test_history_lists_the_newest_reboot_of_all_nodes_first() -> None:
+def test_history_lists_the_reboots_of_all_nodes_newest_first() -> None:
     nodes = [rebooted("n1", *EARLIER), rebooted("n2", {"at": "2026-03-04T11:00:00Z"}), a_node("n3")]
     assert history_text(nodes, NOW) == (
         "NODE   BACK AT                   AGE      TOOK   MOVES   WHY\n"
@@ -67,12 +67,18 @@ def test_history_marks_a_reboot_that_is_late() -> None:
         a_marked_node(a_progress(Phase.WAITING)),
         a_node(annotations={keys.PROGRESS: "what?"}),
     ],
-    ids=["kept down", "no beginning", "nothing measured", "waits", "unreadable"],
+    ids=[
+        "a node kept down for maintenance",
+        "an unreadable start time",
+        "no earlier reboot was measured",
+        "a node that waits for its reboot",
+        "an unreadable record",
+    ],
 )
-def test_a_reboot_of_unknown_start_or_duration_has_no_expected_end(node: NodeView) -> None:
+def test_no_end_is_expected_for_a_reboot_with_an_unknown_start_or_duration(node: NodeView) -> None:
     assert expected_ends([node]) == {}
 
 
-def test_the_expected_end_of_a_reboot_counts_from_the_cordon() -> None:
+def test_the_expected_duration_of_a_reboot_begins_when_the_node_is_cordoned() -> None:
     found = expected_ends([under_way("n1", Phase.DRAINING, "2026-03-04T11:58:00Z", 300)])["n1"]
     assert found.end == NOW + timedelta(minutes=3)

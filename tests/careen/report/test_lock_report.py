@@ -53,16 +53,16 @@ KUREDS = Entry(node="n9")
         (Unknown("403"), "could not be read: 403"),
     ],
     ids=[
-        "free",
-        "held",
-        "kured's own entry without a time",
-        "held and named",
-        "halted",
-        "overdue",
+        "no claim",
+        "one claim",
+        "a claim written by kured without a time",
+        "a claim and the next nodes",
+        "a failed node that halts the roll-out",
+        "an overdue node",
         "paused",
-        "paused with a reason and a holder",
-        "garbage",
-        "unread",
+        "paused with a reason, and one claim",
+        "unreadable content",
+        "the lock could not be read",
     ],
 )
 def test_one_sentence_describes_each_state_of_the_lock(state: LockState, sentence: str) -> None:
@@ -78,19 +78,19 @@ def test_one_sentence_describes_each_state_of_the_lock(state: LockState, sentenc
         (Garbage("x"), "garbage"),
         (Unknown("x"), "unknown"),
     ],
-    ids=["free", "held", "paused comes before held", "garbage", "unread"],
+    ids=["no claim", "one claim", "paused, and one claim", "unreadable content", "the lock could not be read"],
 )
-def test_the_lock_as_json_contains_one_word_for_its_state(state: LockState, word: str) -> None:
+def test_the_json_output_contains_the_state_of_the_lock_as_one_word(state: LockState, word: str) -> None:
     assert lock_json(state)["state"] == word
 
 
-def test_the_lock_as_json_has_start_and_phase_of_an_overdue_holder() -> None:
+def test_the_json_output_of_the_lock_has_the_phase_and_start_time_of_an_overdue_node() -> None:
     late = replace(N3, overdue=Overdue(phase="Rebooting", since="2026-03-04T12:00:10Z"))
     told = [row["overdue"] for row in lock_json(LockContent(entries=(late, KUREDS)))["holders"]]
     assert told == [{"phase": "Rebooting", "since": "2026-03-04T12:00:10Z"}, None]
 
 
-def test_a_claim_of_a_missing_or_recreated_node_is_stray() -> None:
+def test_a_claim_is_reported_as_stray_if_its_node_was_deleted_or_recreated() -> None:
     nodes = [NodeView(name=name, uid=f"uid-{name}", resource_version="1") for name in ("n1", "n2", "n3")]
     entries = (
         Entry(node="n1", uid="uid-n1"),
@@ -106,7 +106,7 @@ def test_a_claim_of_a_missing_or_recreated_node_is_stray() -> None:
     assert stray_claims(Garbage("x"), nodes) == stray_claims(Unknown("403"), nodes) == ()
 
 
-def test_a_stray_claim_is_shown_with_the_remedy() -> None:
+def test_a_claim_of_a_missing_node_is_shown_with_the_remedy() -> None:
     text = lock_text(LockContent(entries=(N3,)), {}, NOW, where="DaemonSet careen/careen")
     assert (
         "a claim is held by n3, but there is no Node n3. careen frees it when this has lasted longer than the reboot "
@@ -115,7 +115,7 @@ def test_a_stray_claim_is_shown_with_the_remedy() -> None:
     assert "`careen lock release n3` frees it at once, if you know that the host is down or idle." in text
 
 
-def test_the_lock_as_json_contains_the_failed_node_and_the_remedy() -> None:
+def test_the_json_output_of_the_lock_contains_the_failed_node_and_the_remedy() -> None:
     said = lock_json(LockContent(entries=(replace(N3, failed="never-ready"), KUREDS), max_owners=3))
     assert [(each["node"], each["failed"]) for each in said["holders"]] == [("n3", "never-ready"), ("n9", "")]
     assert said["haltedBecause"].startswith("n3 failed (never-ready) and keeps its claim")

@@ -32,7 +32,7 @@ WEB, BATCH, OTHER = (a_node(pool, labels={"pool": pool}) for pool in ("web", "ba
         (NOW, ZoneInfo("Asia/Kathmandu"), "Wed 2026-03-04 17:45 +0545 (Asia/Kathmandu)"),
     ],
 )
-def test_the_next_opening_contains_the_time_zone(at: datetime, zone: tzinfo, told: str) -> None:
+def test_the_next_opening_of_the_window_is_printed_with_its_time_zone(at: datetime, zone: tzinfo, told: str) -> None:
     assert in_zone(at, zone) == told
 
 
@@ -44,13 +44,13 @@ def test_the_next_opening_is_the_earliest_opening_of_the_nodes_windows() -> None
     assert next_opening(POLICY, [], NOW) is None
 
 
-def test_the_next_opening_is_printed_with_its_time_and_the_wait() -> None:
+def test_the_next_opening_of_the_window_is_printed_with_the_time_until_then() -> None:
     assert opening_clause(POLICY, [WEB], NOW) == "which opens at Wed 2026-03-04 23:00 CET (Europe/Berlin), in 10h"
     assert opening_clause(POLICY, [WEB], NOW.replace(hour=23)) == "which has opened in the meantime"
     assert opening_clause(POLICY, [OTHER], NOW) == "which never opens"
 
 
-def test_a_plan_says_that_it_starts_outside_every_window() -> None:
+def test_a_plan_that_begins_while_all_windows_are_closed_says_so() -> None:
     assert shut_at(POLICY, [WEB, BATCH], NOW) == [
         (
             "the maintenance windows are closed when the plan begins; "

@@ -104,25 +104,25 @@ def test_a_plan_without_nodes_has_a_report() -> None:
 @pytest.mark.parametrize(
     ("changes", "clean"),
     [
-        pytest.param({}, True, id="no problem"),
+        pytest.param({}, True, id="a plan without problems is clean"),
         pytest.param(
             {"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=True, why=""),)},
             True,
-            id="a pod that waits until the reboot is over",
+            id="a pod that waits until its node is back is no problem",
         ),
-        pytest.param({"lost": ("p",)}, True, id="a lost pod is reported, as in a forecast"),
+        pytest.param({"lost": ("p",)}, True, id="a lost pod is reported, but the plan is clean"),
         pytest.param(
             {"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=False, why=""),)},
             False,
-            id="a pod without room",
+            id="a pod without room is a problem",
         ),
-        pytest.param({"closings": (Closing(at=at(1), left=1),)}, False, id="more than one window"),
-        pytest.param({"visits": (a_visit("n1", 0, undone="shut"),)}, False, id="an undone drain"),
-        pytest.param({"unknown": ("p",)}, False, id="a pod that cannot be predicted"),
+        pytest.param({"closings": (Closing(at=at(1), left=1),)}, False, id="more than one window is a problem"),
+        pytest.param({"visits": (a_visit("n1", 0, undone="shut"),)}, False, id="an undone drain is a problem"),
+        pytest.param({"unknown": ("p",)}, False, id="an unpredictable pod is a problem"),
         pytest.param(
             {"left": (Left(node="n1", obstacle=Obstacle(rule="hold", subject="", sentence="")),)},
             False,
-            id="a node that is left out",
+            id="a node that is left out is a problem",
         ),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_plan_is_clean_if_it_needs_one_window_and_every_pod_has_room(changes: 
     assert bool(risks(a_plan(**changes))) is (not clean or "lost" in changes)
 
 
-def test_a_plan_as_json_is_complete() -> None:
+def test_the_json_output_of_a_plan_is_complete() -> None:
     plan = json.loads(as_json(plan_json(a_bad_plan())))
     assert plan["agentsOrder"] == "oldest"
     assert (plan["order"], plan["concurrency"], plan["begins"], plan["nodes"]) == (
@@ -230,16 +230,16 @@ def some_ranges(**changes: Any) -> Ranges:
         ({"seeds": 1}, "Another seed may give another plan: --seeds=5 shows the differences."),
     ],
 )
-def test_one_sentence_shows_the_ranges_over_all_seeds(changes: dict[str, Any], sentence: str) -> None:
+def test_the_plan_shows_in_one_sentence_how_the_random_seeds_differ(changes: dict[str, Any], sentence: str) -> None:
     assert sentence in plan_text(a_plan(ranges=some_ranges(**changes), is_open=True)).splitlines()
 
 
-def test_a_plan_without_random_choices_gives_single_numbers() -> None:
+def test_a_plan_without_random_choices_says_that_every_seed_gives_the_same_plan() -> None:
     lines = plan_text(a_plan(ranges=some_ranges(seeds=1))).splitlines()
     assert "No step of the plan depends on chance: every seed gives the same plan." in lines
 
 
-def test_ranges_in_json_are_pairs() -> None:
+def test_a_range_in_json_is_a_pair_of_minimum_and_maximum() -> None:
     assert plan_json(a_plan(ranges=some_ranges(not_clean=1), is_open=True))["ranges"] == {
         "seeds": 5,
         "leftToChance": True,
@@ -252,7 +252,7 @@ def test_ranges_in_json_are_pairs() -> None:
     }
 
 
-def test_a_plan_with_a_problem_under_another_seed_is_not_clean() -> None:
+def test_a_plan_is_not_clean_if_another_random_seed_gives_a_problem() -> None:
     plan = a_plan(ranges=some_ranges(not_clean=2), is_open=True)
     assert not is_clean(plan)
     assert [risk.what for risk in risks(plan)] == [

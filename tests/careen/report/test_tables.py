@@ -52,7 +52,7 @@ def test_a_duration_is_printed_with_its_two_largest_units(span: timedelta, text:
     assert duration(span) == text
 
 
-def test_an_unknown_age_is_printed_as_a_dash() -> None:
+def test_an_age_is_printed_as_a_duration_and_an_unknown_age_as_a_dash() -> None:
     assert age(None, NOON) == "-"
     assert age(NOON - timedelta(hours=1), NOON) == "1h"
 
@@ -66,7 +66,7 @@ def test_json_refuses_values_of_unknown_types() -> None:
         as_json({"a": timedelta(1)})
 
 
-def test_counts_and_lists_are_printed_as_in_a_sentence() -> None:
+def test_counts_use_singular_or_plural_and_long_lists_are_cut() -> None:
     assert (count_of(1, "node"), count_of(3, "node"), count_of(0, "entry", "entries")) == (
         "1 node",
         "3 nodes",

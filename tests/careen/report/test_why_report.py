@@ -38,7 +38,7 @@ def test_why_gives_a_verdict_for_every_gate_in_every_phase(phase: Phase) -> None
     assert [each.gate for each in gate_answers(story(phase))] == [gate.name for gate in GATES]
 
 
-def test_why_says_which_gates_only_a_node_with_a_claim_asks() -> None:
+def test_why_says_which_gates_are_asked_only_when_the_node_holds_a_claim() -> None:
     later = {gate.name for gate in GATES if When.READY not in gate.when}
     assert later
     assert {
@@ -114,7 +114,7 @@ def test_why_shows_who_cordoned_the_node(by: tuple[str, ...], record: Progress |
 @pytest.mark.parametrize(
     "record", ["garbage", '{"version":2}', '{"version":1,"phase":"Elsewhere"}', '{"version":1,"phase":"Draining"}']
 )
-def test_why_shows_an_unreadable_record_with_the_annotation_to_remove(record: str) -> None:
+def test_why_shows_how_to_remove_an_annotation_with_an_unreadable_record(record: str) -> None:
     node = NodeView(name="n1", uid="u", resource_version="1", annotations={keys.PROGRESS: record})
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
     assert "n1 says that it is Idle, but the annotation careen.dev/progress" in text
@@ -126,7 +126,7 @@ def test_why_says_nothing_about_the_cordon_of_an_uncordoned_node() -> None:
     assert why_json(story(Phase.WAITING))["cordon"] is None
 
 
-def test_why_shows_above_the_gates_what_the_reboot_would_lose() -> None:
+def test_why_shows_the_warning_of_the_node_above_the_gates() -> None:
     annotations = {
         keys.PHASE: "Waiting",
         keys.REASON: "waits",
@@ -137,7 +137,7 @@ def test_why_shows_above_the_gates_what_the_reboot_would_lose() -> None:
     assert "Warning: the kubelet does not hear of the shutdown." in text[: text.index("GATE")]
 
 
-def test_why_shows_the_result_of_a_preparation_above_the_gates() -> None:
+def test_why_shows_above_the_gates_whether_the_node_used_its_prepared_forecast() -> None:
     annotations = {keys.PHASE: "Waiting", keys.REASON: "waits", keys.PREPARED: "thrown away: the Node n7 is new"}
     node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
     told = NodeStory(node=node, lock=LockContent(), agents=(), now=NOW)

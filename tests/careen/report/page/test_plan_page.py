@@ -56,7 +56,7 @@ class Page(HTMLParser):
         return [attrs for _, attrs in self.tags if name in (attrs.get("class") or "").split()]
 
 
-@pytest.fixture(params=[a_plan, a_bad_plan], ids=["good", "bad"])
+@pytest.fixture(params=[a_plan, a_bad_plan], ids=["a plan without problems", "a plan with every problem"])
 def plan(request: pytest.FixtureRequest) -> Plan:
     made: Plan = request.param()
     return made
@@ -152,7 +152,7 @@ def test_a_label_near_the_right_edge_is_placed_to_the_left() -> None:
 
 @given(starts=st.lists(st.integers(0, 3 * DAY), min_size=1, max_size=8))
 @settings(max_examples=50, deadline=None)
-def test_no_bar_leaves_the_time_line(starts: list[int]) -> None:
+def test_every_bar_is_drawn_inside_the_time_line(starts: list[int]) -> None:
     visits = tuple(a_visit(f"n{place}", start) for place, start in enumerate(sorted(starts)))
     for bar in Page(plan_html(a_plan(visits=visits))).with_class("bar"):
         left, right = edges(bar)
@@ -165,7 +165,7 @@ def test_no_bar_leaves_the_time_line(starts: list[int]) -> None:
     )
 )
 @settings(max_examples=50, deadline=None)
-def test_the_plan_page_escapes_names(name: str) -> None:
+def test_the_plan_page_escapes_html_markup_in_names(name: str) -> None:
     plan = a_plan(
         nodes=(name,),
         visits=(a_visit(name, 0),),
@@ -180,14 +180,14 @@ def test_the_plan_page_escapes_names(name: str) -> None:
     assert page.words.count(one_line(name)) >= 4
 
 
-def test_the_plan_page_compares_the_orders_and_marks_the_used_order() -> None:
+def test_the_plan_page_compares_the_node_orders_and_marks_the_used_order() -> None:
     assert "Orders side by side" not in Page(plan_html(a_plan())).words
     words = Page(plan_html(a_bad_plan())).words
     assert "Orders side by side" in words
     assert "order fewest-moves (the agents use another order: --order=oldest)" in words
 
 
-def test_the_plan_page_folds_moves_by_node_and_lists_repeated_moves_first() -> None:
+def test_the_plan_page_groups_pod_moves_by_node_and_lists_pods_that_move_twice_first() -> None:
     page = Page(plan_html(a_bad_plan()))
     assert sum(1 for tag, _ in page.tags if tag == "details") == 3
     assert page.words.index("Moved more than once") < page.words.index("n1: 1 move")
@@ -229,14 +229,14 @@ def test_a_small_plan_shows_its_rows_unfolded() -> None:
     assert len(page.with_class("row")) == 50
 
 
-def test_the_stripes_of_the_overview_end_when_all_nodes_are_done() -> None:
+def test_the_stripes_of_all_zones_add_up_to_all_nodes_at_the_end_of_the_overview() -> None:
     stripes = [attrs["points"] or "" for tag, attrs in Page(plan_html(a_large_plan())).tags if tag == "polygon"]
     assert len(stripes) == 3
     tops = [min(float(point.split(",")[1]) for point in points.split()) for points in stripes]
     assert tops == [pytest.approx(200 * (1 - share / 3), abs=0.1) for share in (1, 2, 3)]
 
 
-def test_the_overview_shows_many_zones_as_eight_stripes() -> None:
+def test_the_overview_shows_at_most_eight_stripes_even_for_many_zones() -> None:
     plan = a_large_plan()
     many = replace(plan, zone_of={name: f"zone-{place:02}" for place, name in enumerate(plan.timeline.nodes)})
     page = Page(plan_html(many))
@@ -244,7 +244,7 @@ def test_the_overview_shows_many_zones_as_eight_stripes() -> None:
     assert "others: 53 nodes" in page.words
 
 
-def test_the_plan_page_lists_moves_in_the_order_of_the_table() -> None:
+def test_the_plan_page_lists_moves_in_the_order_in_which_the_nodes_reboot() -> None:
     """n1 is the first node to reboot, so the page lists its moves first. The plan's list of moves begins with a move of
     n2, because a pod of n2 was preempted early."""
     plan = a_plan(
@@ -271,7 +271,7 @@ def test_the_plan_page_shows_its_cluster_and_settings() -> None:
     assert "Dump" not in words
 
 
-def test_the_first_lines_of_the_page_say_when_the_plan_ends() -> None:
+def test_the_plan_page_begins_with_the_end_time_of_the_plan() -> None:
     closes = T0 + timedelta(hours=2)
     inside = Page(plan_html(replace(a_plan(), closes=closes))).words.split("What is at risk")[0]
     assert "finished Wed 2026-03-04 22:09:05" in inside

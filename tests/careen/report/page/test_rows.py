@@ -9,7 +9,7 @@ from careen.report.page.rows import rows
 from tests.careen.report.planned import a_bad_plan, a_plan
 
 
-def test_a_node_with_two_claims_has_one_row() -> None:
+def test_a_node_that_is_drained_twice_has_one_row() -> None:
     plan = a_bad_plan()
     names = re.findall(r'<span class="name">(.+?)</span>', rows(plan, Axis.of(plan.timeline.visits)))
     assert names == ["n1", "n2"]

@@ -32,7 +32,7 @@ def many(agreed: int, disagreed: int, **more: object) -> RunCounts:
     return tally(*agreeing, *[one(AgreementReason.OTHER_NODE, why="its score is 1", **said, **more)] * disagreed)
 
 
-def test_the_first_sentence_says_how_often_shadow_and_scheduler_agree() -> None:
+def test_the_first_sentence_says_how_often_careen_shadow_and_kube_scheduler_agree() -> None:
     text = shadow_text(many(19, 1), FOLLOWED, last=10)
     assert text.startswith(
         "20 nodes and 300 pods were followed for 61 s (1234 events): scheduler_core agrees on 19 of 20 pods (95.0 %), "
@@ -43,7 +43,7 @@ def test_the_first_sentence_says_how_often_shadow_and_scheduler_agree() -> None:
     assert "Likely cause" not in text
 
 
-def test_a_shadow_without_comparisons_prints_a_message() -> None:
+def test_careen_shadow_prints_a_message_if_no_pod_could_be_compared() -> None:
     text = shadow_text(RunCounts(), FOLLOWED, last=10)
     assert "no bound pod could be compared." in text
     assert shadow_json(RunCounts(), FOLLOWED, last=10)["agreement"] is None
@@ -60,11 +60,11 @@ def test_a_shadow_without_comparisons_prints_a_message() -> None:
         (many(24, 6), 0),
     ],
 )
-def test_the_exit_code_says_whether_shadow_and_scheduler_agree(made: RunCounts, code: int) -> None:
+def test_the_exit_code_says_whether_careen_shadow_and_kube_scheduler_agree(made: RunCounts, code: int) -> None:
     assert exit_code(made) == code
 
 
-def test_the_report_lists_the_causes_of_little_agreement() -> None:
+def test_the_report_lists_likely_causes_if_few_decisions_agree() -> None:
     text = shadow_text(many(6, 40, nodes=200, is_sampled=True, is_best_of_all=True), FOLLOWED, last=2)
     assert "This is less than 80 %" in text
     assert (
@@ -82,7 +82,7 @@ def test_the_report_lists_the_causes_of_little_agreement() -> None:
         ({"nodes": 20}, "other score plugins, weights or arguments"),
     ],
 )
-def test_the_report_shows_the_common_cause_of_disagreements(more: dict[str, object], cause: str) -> None:
+def test_the_report_shows_the_likely_cause_that_explains_the_disagreements(more: dict[str, object], cause: str) -> None:
     (found,) = many(0, 40, **more).causes()
     assert cause in found
 
@@ -93,7 +93,7 @@ def test_the_report_lists_plugins_that_refuse_nodes_chosen_by_the_scheduler() ->
     assert found.startswith("the plugin NodeAffinity refuses 40 of the 40 nodes that the scheduler took")
 
 
-def test_shadow_as_json_has_the_content_of_the_text() -> None:
+def test_the_json_output_of_careen_shadow_has_the_content_of_the_text() -> None:
     said = json.loads(json.dumps(shadow_json(many(19, 1), FOLLOWED, last=1)))
     assert (said["agreed"], said["disagreed"], said["cannotSay"], said["agreement"]) == (19, 1, 0, 0.95)
     assert said["profiles"] == [
@@ -105,5 +105,5 @@ def test_shadow_as_json_has_the_content_of_the_text() -> None:
     assert shadow_json(many(19, 1), FOLLOWED, last=0)["disagreements"] == []
 
 
-def test_each_reason_of_an_agreement_has_an_explanation() -> None:
+def test_the_report_explains_each_reason_that_a_comparison_can_have() -> None:
     assert set(MEANINGS) == set(AgreementReason)
