@@ -27,7 +27,7 @@ SIGNS = {
 
 
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name.lower())
-def test_the_search_reaches_the_effect_of_every_kind_of_fault(kind: Kind) -> None:
+def test_the_exploration_reaches_a_state_that_shows_the_effect_of_each_kind_of_fault(kind: Kind) -> None:
     bounds = Bounds(agents=2, faults=1, kinds=(kind,), delays=0)
     found = explore(SmallFleet(bounds))
     assert not found.broken, found.text()
@@ -35,7 +35,7 @@ def test_the_search_reaches_the_effect_of_every_kind_of_fault(kind: Kind) -> Non
 
 
 @pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED.keys())
-def test_the_search_finds_a_planted_bug_with_a_short_story(bug: Planted) -> None:
+def test_the_exploration_finds_a_planted_bug_and_prints_the_few_steps_to_the_bug(bug: Planted) -> None:
     fleet = SmallFleet(bug.bounds)
     with planted(bug, fleet):
         found = explore(fleet)
@@ -45,12 +45,12 @@ def test_the_search_finds_a_planted_bug_with_a_short_story(bug: Planted) -> None
 
 
 @pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED.keys())
-def test_the_search_finds_nothing_without_the_planted_bug(bug: Planted) -> None:
+def test_the_exploration_finds_no_broken_rule_without_the_planted_bug(bug: Planted) -> None:
     found = explore(SmallFleet(bug.bounds))
     assert not found.broken, found.text()
 
 
-def test_a_search_in_which_no_node_returns_to_idle_reports_an_error() -> None:
+def test_an_exploration_in_which_the_nodes_never_become_idle_again_is_an_error() -> None:
     found = Explored(states=9, steps=9, decisions=9, ends=0, seen=frozenset())
     assert found.wrong == "no state has every node idle again"
     assert not replace(found, ends=1).wrong

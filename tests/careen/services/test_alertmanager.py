@@ -135,7 +135,7 @@ class FixedAlerts:
         return self.answer
 
 
-async def test_one_unknown_alert_source_makes_the_alerts_unknown() -> None:
+async def test_the_alerts_are_unknown_if_one_of_several_alert_sources_fails() -> None:
     slow, down = Alert(name="Slow"), Unknown("down")
     assert await Several([FixedAlerts((slow,)), FixedAlerts(())]).active_alerts() == (slow,)
     assert await Several([FixedAlerts((slow,)), FixedAlerts(down)]).active_alerts() == down

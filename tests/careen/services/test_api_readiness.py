@@ -43,7 +43,7 @@ class Page:
         (500, b"".join(b"[-]c%d failed\n" % number for number in range(9)), ("c0", "c1", "c2", "c3", "c4")),
     ],
 )
-async def test_the_result_lists_failing_readiness_checks(
+async def test_the_failing_checks_on_the_readyz_page_are_listed(
     cluster: Cluster, status: int, body: bytes, failing: tuple[str, ...]
 ) -> None:
     cluster.api.transport = server = Page(status, body)

@@ -98,12 +98,12 @@ def test_an_unknown_url_is_refused_without_its_secret(url: str) -> None:
     assert "SECRET" not in str(error.value)
 
 
-def test_the_refusal_of_an_https_url_suggests_the_scheme_generic() -> None:
+def test_the_refusal_of_a_plain_https_url_suggests_generic_https() -> None:
     with pytest.raises(ValueError, match=r"for any other web server, use generic\+https"):
         parse("https://example.com/hook")
 
 
-def test_careens_list_of_apprise_schemes_equals_the_list_of_apprise() -> None:
+def test_careen_lists_the_same_url_schemes_as_the_library_apprise() -> None:
     """If this test fails after an update of apprise, change careen's list by the schemes that the failure shows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -38,7 +38,12 @@ def examples() -> list[Any]:
     blocks = list(YAML.finditer(storage))
     ends = [*(block.start() for block in blocks[1:]), len(storage)]
     return [
-        pytest.param(block[1], told["answer"], told["verdict"].removeprefix("Refuses: "), id=f"{number}-{at}")
+        pytest.param(
+            block[1],
+            told["answer"],
+            told["verdict"].removeprefix("Refuses: "),
+            id=f"query {number + 1}, response {at + 1}",
+        )
         for number, (block, end) in enumerate(zip(blocks, ends, strict=True))
         for at, told in enumerate(TOLD.finditer(storage, block.end(), end))
     ]
@@ -134,15 +139,27 @@ async def test_a_prometheus_sample_older_than_the_limit_is_unknown(started: list
 @pytest.mark.parametrize(
     ("answer", "timestamps"),
     [
-        pytest.param(HEALTHY, '{"status":"success","data":{"resultType":"vector","result":[]}}', id="no timestamp"),
-        pytest.param(HEALTHY, '{"status":"error","error":"x","errorType":"y"}', id="the query for the timestamp fails"),
-        pytest.param('{"status":"error","error":"bad_data","errorType":"bad_data"}', None, id="an error"),
-        pytest.param('{"status":"success","data":{"resultType":"scalar","result":[1,"0"]}}', None, id="a scalar"),
-        pytest.param('{"status":"success","data":{"resultType":"vector","result":{}}}', None, id="not a list"),
         pytest.param(
-            '{"status":"success","data":{"resultType":"vector","result":[{"metric":{}}]}}', None, id="no value"
+            HEALTHY,
+            '{"status":"success","data":{"resultType":"vector","result":[]}}',
+            id="the query for the timestamp finds nothing",
         ),
-        pytest.param("<html>log in</html>", None, id="an HTML page"),
+        pytest.param(HEALTHY, '{"status":"error","error":"x","errorType":"y"}', id="the query for the timestamp fails"),
+        pytest.param('{"status":"error","error":"bad_data","errorType":"bad_data"}', None, id="an error response"),
+        pytest.param(
+            '{"status":"success","data":{"resultType":"scalar","result":[1,"0"]}}',
+            None,
+            id="a scalar instead of a vector",
+        ),
+        pytest.param(
+            '{"status":"success","data":{"resultType":"vector","result":{}}}', None, id="an object instead of a list"
+        ),
+        pytest.param(
+            '{"status":"success","data":{"resultType":"vector","result":[{"metric":{}}]}}',
+            None,
+            id="a sample without a value",
+        ),
+        pytest.param("<html>log in</html>", None, id="an HTML page instead of JSON"),
     ],
 )
 async def test_an_invalid_prometheus_answer_is_unknown(

@@ -13,14 +13,14 @@ from careen.services.notification_urls import parse
 SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
-def test_each_line_of_a_file_is_read_as_a_receiver(tmp_path: Path) -> None:
+def test_each_line_of_a_file_is_read_as_a_notify_url(tmp_path: Path) -> None:
     (tmp_path / "urls").write_text(f"# ours\n\n  {SLACK}  \r\njson://localhost\n")
     found = read([str(tmp_path / "urls")])
     assert found.targets == (parse(SLACK), parse("json://localhost"))
     assert (found.refused, found.unread) == ((), ())
 
 
-def test_a_folder_of_receiver_files_is_read_like_a_mounted_secret(tmp_path: Path) -> None:
+def test_a_folder_of_files_with_notify_urls_is_read_like_a_mounted_secret(tmp_path: Path) -> None:
     (tmp_path / "..2026").mkdir()
     (tmp_path / "..data").symlink_to("..2026")
     for name, text in (("b", "json://b"), ("a", "json://a")):
@@ -29,11 +29,11 @@ def test_a_folder_of_receiver_files_is_read_like_a_mounted_secret(tmp_path: Path
     assert [target.url for target in read([str(tmp_path)]).targets] == ["json://a", "json://b"]
 
 
-def test_an_empty_folder_contains_no_receivers(tmp_path: Path) -> None:
+def test_an_empty_folder_contains_no_notify_urls(tmp_path: Path) -> None:
     assert read([str(tmp_path)]) == read([])
 
 
-def test_a_changed_file_of_receivers_is_read_again(tmp_path: Path) -> None:
+def test_a_changed_file_of_notify_urls_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "urls"
     file.write_text("json://old")
     assert [target.url for target in read([str(file)]).targets] == ["json://old"]
@@ -67,11 +67,11 @@ def test_a_missing_file_is_reported_and_the_next_file_is_read(tmp_path: Path) ->
     assert len(found.targets) == 1
 
 
-def test_a_fifo_in_place_of_a_file_of_receivers_is_not_opened(tmp_path: Path) -> None:
+def test_a_fifo_in_place_of_a_file_of_notify_urls_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert read([f"{tmp_path}/pipe"]).unread == (f"{tmp_path}/pipe cannot be read: it is not a regular file",)
 
 
-def test_a_byte_order_mark_in_a_file_of_receivers_is_ignored(tmp_path: Path) -> None:
+def test_a_byte_order_mark_in_a_file_of_notify_urls_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "urls").write_bytes(b"\xef\xbb\xbfjson://a")
     assert [target.url for target in read([f"{tmp_path}/urls"]).targets] == ["json://a"]

@@ -144,7 +144,7 @@ def test_a_generic_url_posts_to_any_web_server(url: str, way: DeliveryMethod, ex
     assert (target.way, target.url) == (way, expected)
 
 
-def test_the_url_of_a_generic_target_has_no_headers_or_fields() -> None:
+def test_headers_and_fields_in_a_generic_url_are_not_sent_as_part_of_the_url() -> None:
     target = parse(
         "generic://h.example.com/?template=json&messagekey=text&@Authorization=Bearer%20x&$team=ops&method=put&contenttype=text/plain"
     )
@@ -264,7 +264,7 @@ def test_the_repr_of_a_target_shows_only_its_service(url: str) -> None:
     ] == []
 
 
-def test_every_part_of_a_message_url_counts_as_secret() -> None:
+def test_every_part_of_a_notify_url_counts_as_secret() -> None:
     target = Target(
         service="x", url="x://user:pass%2Fword@host.example.com/token?key=value1", headers={"A": "Bearer abcdef"}
     )
@@ -281,7 +281,7 @@ def test_every_part_of_a_message_url_counts_as_secret() -> None:
         ),
     )
 )
-def test_any_text_is_a_message_target_or_is_refused_with_a_message(text: str) -> None:
+def test_any_notify_url_is_either_accepted_or_refused_with_a_message(text: str) -> None:
     try:
         found: Target | str = parse(text)
     except ValueError as error:

@@ -127,7 +127,7 @@ async def test_apprise_checks_its_own_urls_and_the_messages_show_no_secret() -> 
     assert "SECRET" not in str(refused)
 
 
-async def test_a_message_is_sent_to_an_unchanged_apprise_url() -> None:
+async def test_a_message_is_sent_to_an_apprise_url_exactly_as_written() -> None:
     with running_webhook() as hook:
         target = parse(f"json://{hook.address}/a%2Cb?+X-Token=abc&:team=ops")
         assert await send("Draining node n1", [target], seconds=LONG_SECONDS) == (Delivery(service="json"),)

@@ -71,7 +71,7 @@ async def ask(url: str, seconds: float = LONG_SECONDS) -> tuple[Alert, ...] | Un
     return await Prometheus(url, timeout_seconds=seconds).active_alerts()
 
 
-async def test_alerts_are_read_with_name_state_and_labels(serve: Serve) -> None:
+async def test_each_prometheus_alert_is_read_with_its_name_state_and_labels(serve: Serve) -> None:
     asked: list[str] = []
     url = serve(
         vector(
@@ -100,21 +100,21 @@ async def test_requests_keep_the_path_of_a_prometheus_url(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        pytest.param(b'{"status":"error","errorType":"bad_data","error":"no"}', 200, id="an error in a 200 answer"),
-        pytest.param(b'{"status":"error","errorType":"bad_data","error":"no"}', 400, id="a bad query"),
+        pytest.param(b'{"status":"error","errorType":"bad_data","error":"no"}', 200, id="an error with status 200"),
+        pytest.param(b'{"status":"error","errorType":"bad_data","error":"no"}', 400, id="an error with status 400"),
         pytest.param(b"<html>log in</html>", 200, id="a login page"),
-        pytest.param(b"", 500, id="a server error"),
-        pytest.param(b"", 503, id="not ready"),
+        pytest.param(b"", 500, id="status 500"),
+        pytest.param(b"", 503, id="status 503 of a server that is not ready"),
         pytest.param(
             b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{}}]}}',
             200,
-            id="rows without a name",
+            id="alerts without a name",
         ),
-        pytest.param(b"[]", 200, id="another format"),
+        pytest.param(b"[]", 200, id="a list instead of an object"),
         pytest.param(b'{"status":"success","data":{"result":{}}}', 200, id="an empty object instead of a list"),
         pytest.param(b'{"status":"success","data":{"result":""}}', 200, id="an empty text instead of a list"),
         pytest.param(b'{"status":"success","data":{"result":null}}', 200, id="null instead of a list"),
-        pytest.param(b"{}", 200, id="an empty object"),
+        pytest.param(b"{}", 200, id="an object without a result"),
     ],
 )
 async def test_an_unusable_prometheus_answer_makes_the_alerts_unknown(serve: Serve, body: bytes, status: int) -> None:

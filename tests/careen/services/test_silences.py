@@ -119,7 +119,9 @@ def of(
     )
 
 
-async def test_careen_creates_one_silence_per_set_of_matchers_by_the_servers_clock(server: FakeAlertmanager) -> None:
+async def test_careen_creates_one_silence_per_set_of_matchers_with_times_of_the_servers_clock(
+    server: FakeAlertmanager,
+) -> None:
     assert await of(server, NODE, INSTANCE).begin(1800, now=NOW + timedelta(hours=5)) == ""
     assert [(method, path) for method, path, _, _ in server.asked] == [
         ("GET", "/api/v2/silences"),
@@ -169,7 +171,7 @@ async def test_expired_silences_and_silences_of_other_clients_are_not_changed(
     assert len(server.silences) == 2
 
 
-async def test_every_silence_of_the_node_is_ended_even_if_it_has_not_started(server: FakeAlertmanager) -> None:
+async def test_careen_ends_active_and_pending_silences_of_the_node(server: FakeAlertmanager) -> None:
     server.put()
     server.put(status={"state": "pending"}, matchers=[])
     assert await of(server).end() == ""
@@ -185,17 +187,17 @@ async def test_a_silence_for_a_node_of_another_cluster_is_not_changed(server: Fa
 
 HOSTILE = [
     pytest.param(200, b"", id="an empty answer"),
-    pytest.param(200, b"<html>log in</html>", id="a login page"),
-    pytest.param(200, b"{}", id="an object"),
-    pytest.param(200, b"null", id="null"),
+    pytest.param(200, b"<html>log in</html>", id="an HTML page"),
+    pytest.param(200, b"{}", id="an object instead of a list"),
+    pytest.param(200, b"null", id="null instead of a list"),
     pytest.param(200, b"[null]", id="a list with null"),
     pytest.param(200, b"[{}]", id="a silence without fields"),
     pytest.param(200, b"[" * 100_000, id="deeply nested JSON"),
     pytest.param(200, b" " * (17 * 2**20), id="more silences than are plausible"),
-    pytest.param(400, b'"bad matcher"', id="400"),
-    pytest.param(404, b"", id="404"),
-    pytest.param(500, b"", id="500"),
-    pytest.param(204, b"", id="204"),
+    pytest.param(400, b'"bad matcher"', id="status 400"),
+    pytest.param(404, b"", id="status 404"),
+    pytest.param(500, b"", id="status 500"),
+    pytest.param(204, b"", id="status 204 without content"),
 ]
 
 
@@ -210,7 +212,9 @@ async def test_an_answer_that_is_not_a_list_of_silences_makes_the_result_unknown
     assert set(server.methods) == {"GET"}, "careen writes nothing after an unusable answer"
 
 
-@pytest.mark.parametrize(("status", "body"), [*HOSTILE, pytest.param(200, b'{"silenceID": ""}', id="no id")])
+@pytest.mark.parametrize(
+    ("status", "body"), [*HOSTILE, pytest.param(200, b'{"silenceID": ""}', id="an answer without a silence id")]
+)
 async def test_the_result_is_unknown_if_the_creation_of_a_silence_is_uncertain(
     server: FakeAlertmanager, status: int, body: bytes
 ) -> None:

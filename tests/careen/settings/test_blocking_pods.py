@@ -20,7 +20,7 @@ def entries(text: str) -> tuple[BlockingPods, ...]:
     return policy_of(resolved.settings).blocking_pods
 
 
-def test_entries_of_blocking_pods_reach_the_policy_unchanged() -> None:
+def test_the_policy_contains_each_entry_of_the_setting_blocking_pods_unchanged() -> None:
     first, second, third = entries(
         """
 blocking-pods:
@@ -58,7 +58,9 @@ blocking-pods:
         ("{name: a, pods: app=db, selector: x}", "`blocking-pods[0].selector` is not a field"),
     ],
 )
-def test_an_invalid_entry_of_blocking_pods_is_reported_with_line_and_field(entry: str, problem: str) -> None:
+def test_an_invalid_entry_of_the_setting_blocking_pods_is_reported_with_line_and_field(
+    entry: str, problem: str
+) -> None:
     with pytest.raises(BadSettings) as refused:
         entries(f"blocking-pods:\n- {entry}\n")
     assert problem in refused.value.problems[0]

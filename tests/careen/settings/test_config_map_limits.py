@@ -57,7 +57,7 @@ def written(settings: Settings, name: str) -> str:
     return SETTINGS[name].kind.shown(getattr(settings, name))
 
 
-def test_exactly_the_listed_settings_are_forbidden_in_the_config_map() -> None:
+def test_the_settings_forbidden_in_the_config_map_are_exactly_those_listed_here() -> None:
     assert POWERS.keys() == HARM.keys()
     assert {name for name, power in POWERS.items() if power is Power.COMMANDS} == {
         "reboot_sentinel_command",
@@ -91,7 +91,7 @@ def test_the_config_map_may_not_contain_settings_that_give_root(name: str) -> No
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_the_flag_in_the_refusal_allows_the_forbidden_setting(name: str) -> None:
+def test_the_flag_named_in_the_refusal_allows_the_forbidden_setting(name: str) -> None:
     settings = settle({flag(name): HARM[name]}, flags_for(name, **{POWERS[name]: "true"})).settings
     assert written(settings, name) == HARM[name]
     also = settle({flag(name): HARM[name]}, flags_for(name), {f"CAREEN_{POWERS[name].upper()}": "true"}).settings
@@ -99,7 +99,7 @@ def test_the_flag_in_the_refusal_allows_the_forbidden_setting(name: str) -> None
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_the_other_flag_does_not_allow_the_forbidden_setting(name: str) -> None:
+def test_a_flag_that_allows_other_settings_does_not_allow_the_forbidden_setting(name: str) -> None:
     (other,) = set(Power) - {POWERS[name]}
     with pytest.raises(BadSettings, match="is refused"):
         settle({flag(name): HARM[name]}, flags_for(name, **{other: "true"}))
@@ -202,7 +202,7 @@ def test_a_scheduler_configuration_in_the_config_map_may_contain_certificates(
     assert not there.may_scheduler_config_name_files
 
 
-def test_an_edit_whose_scheduler_configuration_refers_to_a_file_changes_nothing() -> None:
+def test_a_config_map_edit_whose_scheduler_configuration_refers_to_a_file_changes_nothing() -> None:
     there = started(BY_FLAG, with_extender(caData="eA=="))
     before = there.scheduler_config
     (problem,) = there.offer(
@@ -213,7 +213,7 @@ def test_an_edit_whose_scheduler_configuration_refers_to_a_file_changes_nothing(
 
 
 @pytest.mark.parametrize("padding", ["#" * 70_000, "x: &x 1\ny: *x\n"], ids=["too long to be checked", "with aliases"])
-def test_a_configuration_that_is_checked_later_may_not_refer_to_files(padding: str) -> None:
+def test_a_scheduler_configuration_not_checked_at_start_may_not_refer_to_files(padding: str) -> None:
     there = started(BY_FLAG, f"{with_extender(caFile=SHADOW)}\n{padding}" if padding[0] == "#" else padding)
     assert not there.may_scheduler_config_name_files
 
@@ -250,7 +250,7 @@ def test_the_config_map_may_not_choose_where_a_secret_is_sent(secret: dict[str, 
     assert settle({"prometheus-url": "https://other"}, trusted).settings.prometheus_url == "https://other"
 
 
-def test_a_url_and_a_token_in_one_config_map_are_both_refused() -> None:
+def test_a_prometheus_url_and_a_token_file_in_one_config_map_are_both_refused() -> None:
     with pytest.raises(BadSettings) as refused:
         settle({"prometheus-url": "https://thief.example", "prometheus-token-file": "/t"}, flags_for(""))
     assert sorted(problem.split("`")[1] for problem in refused.value.problems) == [

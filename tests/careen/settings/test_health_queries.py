@@ -20,7 +20,7 @@ def queries(text: str, **flags: list[str]) -> tuple[HealthQuery, ...]:
     return policy_of(resolved.settings).health_queries
 
 
-def test_a_health_query_is_sent_with_the_name_of_the_node() -> None:
+def test_a_health_query_contains_the_name_of_the_node_when_it_is_sent() -> None:
     (found,) = queries(
         """
 health-queries:
@@ -41,7 +41,7 @@ health-queries:
     assert [each.holds(others) for each in found.matchers] == [False] * 4
 
 
-def test_by_default_a_sample_counts_for_five_minutes() -> None:
+def test_by_default_a_health_query_accepts_samples_up_to_five_minutes_old() -> None:
     (found,) = queries("health-queries: [{name: a, query: up, holds: '>=1'}]")
     assert (found.fresh_seconds, found.matchers, found.is_of_node) == (300.0, (), False)
 

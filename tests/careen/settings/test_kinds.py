@@ -72,7 +72,7 @@ def test_a_url_is_an_http_url_or_empty(text: str) -> None:
         "http://:9090",
     ],
 )
-def test_invalid_urls_are_refused_at_start(text: str) -> None:
+def test_an_invalid_url_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected an address"):
         kinds.url(text)
 
@@ -181,7 +181,7 @@ def test_labels_are_validated_as_by_the_api_server(text: str, label: tuple[str, 
 @pytest.mark.parametrize(
     "text", ["a", "a-", "=b", "a=b=c", "a=b c", "-a=b", "a/b/c=d", "", "A.com/x=1", f"{'a' * 64}=b"]
 )
-def test_labels_that_crash_kured_after_the_reboot_are_refused_at_start(text: str) -> None:
+def test_a_label_that_would_crash_kured_after_the_reboot_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="key=value"):
         kinds.label(text)
 
@@ -258,12 +258,12 @@ def test_lists_are_split_as_by_kured() -> None:
 
 
 @pytest.mark.parametrize("text", ["Node %s", "100%% of %s", "nothing"])
-def test_a_template_has_at_most_one_placeholder(text: str) -> None:
+def test_a_template_with_at_most_one_placeholder_is_accepted(text: str) -> None:
     assert kinds.template(text) == text
 
 
 @pytest.mark.parametrize("text", ["%s and %s", "%d", "50%"])
-def test_invalid_templates_are_refused(text: str) -> None:
+def test_a_template_with_two_or_wrong_placeholders_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="one %s"):
         kinds.template(text)
 

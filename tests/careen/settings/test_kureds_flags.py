@@ -181,7 +181,7 @@ def test_list_flags_of_kured_may_be_repeated() -> None:
     assert settled(as_flags("--reboot-days=mo,tu", "--reboot-days=fr")).settings.reboot_days == (0, 1, 4)
 
 
-def test_the_last_value_of_a_repeated_flag_counts() -> None:
+def test_if_a_flag_is_repeated_its_last_value_is_used() -> None:
     assert settled(as_flags("--period=1h", "--period=2h")).settings.period == 7200.0
 
 

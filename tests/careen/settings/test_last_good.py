@@ -26,7 +26,7 @@ def restored(text: str, flags: Any = FLAGS, **more: Any) -> LastGood:
     return last_good.restore(text, "why", flags=flags, environment=more.pop("environment", {}), name="c", **more)
 
 
-def test_only_settings_from_the_config_map_are_stored() -> None:
+def test_only_settings_from_the_config_map_are_stored_on_the_node() -> None:
     text = kept(
         {
             "reboot-days": ["mo", "tu"],
@@ -72,7 +72,7 @@ def test_current_flags_override_restored_settings() -> None:
     )
 
 
-def test_secrets_are_not_stored_and_needed_secrets_are_reported_missing() -> None:
+def test_secrets_are_not_stored_on_the_node_and_missing_secrets_are_reported() -> None:
     text = kept(
         {
             "notify-url": [SLACK],
@@ -125,20 +125,22 @@ def test_an_invalid_annotation_restores_no_settings_and_raises_no_error(text: st
         ({"concurrency": []}, 1),
     ],
 )
-def test_known_settings_stored_by_another_release_are_restored(settings: dict[str, list[str]], known: int) -> None:
+def test_settings_stored_by_another_careen_release_are_restored_if_this_release_knows_them(
+    settings: dict[str, list[str]], known: int
+) -> None:
     back = restored(json.dumps({"version": 1, "settings": settings}))
     assert not back.is_whole
     assert (back.resolved.settings.concurrency, back.resolved.settings.node_id) == (known, "n1")
 
 
-def test_stored_settings_that_contradict_a_flag_are_restored_in_part() -> None:
+def test_stored_settings_are_restored_only_as_far_as_no_flag_contradicts_them() -> None:
     text = kept({"prometheus-url": "http://p:9090", "alert-firing-only": True})
     back = restored(text, {"node_id": ("n1",), "prometheus_url": ("",)})
     assert not back.is_whole
     assert back.resolved.settings.alert_firing_only
 
 
-def test_the_lock_annotation_is_restored_unless_a_setting_names_another() -> None:
+def test_the_agent_uses_the_stored_lock_annotation_unless_a_setting_names_another_annotation() -> None:
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
     assert (
         restored(
@@ -158,7 +160,7 @@ def test_the_lock_annotation_is_restored_unless_a_setting_names_another() -> Non
     )
 
 
-def test_settings_too_long_for_an_annotation_are_not_stored() -> None:
+def test_settings_too_long_for_an_annotation_are_not_stored_on_the_node() -> None:
     assert kept({"blocking-pod-selector": [f"app=a{number}" for number in range(5000)]}) == ""
 
 

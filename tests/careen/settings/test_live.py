@@ -33,12 +33,12 @@ def live(text: str = "", given: Invocation = GIVEN) -> LiveSettings:
     return LiveSettings(given, config(text), config_map_name="careen/careen")
 
 
-def test_without_a_config_map_flags_and_defaults_apply() -> None:
+def test_without_a_config_map_the_agent_uses_flags_and_defaults() -> None:
     settings = LiveSettings(GIVEN, None, config_map_name="careen/careen").settings
     assert (settings.drain_timeout, settings.concurrency) == (300.0, 1)
 
 
-def test_a_valid_edit_applies_immediately_and_flags_override_it() -> None:
+def test_a_valid_config_map_edit_applies_immediately_but_flags_override_the_edit() -> None:
     there = live("concurrency: 2")
     assert there.offer(config("concurrency: 3\ndrain-timeout: 1h")) == ()
     assert (there.policy.concurrency, there.policy.drain.timeout_seconds) == (3, 300.0)
@@ -57,7 +57,7 @@ def test_a_valid_edit_applies_immediately_and_flags_override_it() -> None:
         "text",
     ],
 )
-def test_an_invalid_edit_changes_nothing_and_is_reported(text: str) -> None:
+def test_an_invalid_config_map_edit_changes_nothing_and_is_reported(text: str) -> None:
     there = live("concurrency: 2")
     before = (there.settings, there.policy)
     problems = there.offer(config(text))
@@ -121,7 +121,7 @@ def test_an_emptied_config_map_restores_the_defaults(empty: SeenConfigMap) -> No
     assert there.policy.concurrency == 1
 
 
-def test_a_config_map_that_never_existed_is_not_reported_as_missing() -> None:
+def test_a_missing_config_map_is_reported_only_if_the_agent_has_seen_it_before() -> None:
     there = LiveSettings(GIVEN, None, config_map_name="careen/careen")
     assert there.offer(None) == ()
     there.offer(config("concurrency: 2"))
@@ -134,7 +134,9 @@ def test_an_invalid_config_map_stops_the_start_of_an_agent() -> None:
         live("concurrency: 0")
 
 
-def test_settings_that_need_a_restart_do_not_change_at_runtime(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_changed_setting_that_needs_a_restart_is_used_only_after_the_restart(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     there = live(given=TRUSTED)
     assert there.offer(config("reboot-command: /sbin/reboot\nconcurrency: 2")) == ()
     assert (there.settings.reboot_command, there.settings.concurrency) == ("/bin/systemctl reboot", 2)
@@ -282,7 +284,7 @@ def test_stored_settings_apply_until_the_config_map_is_valid() -> None:
     assert (there.policy.concurrency, there.stands_in, there.policy.settings_problem, there.waiting) == (3, "", "", ())
 
 
-def test_a_valid_config_map_equal_to_the_stored_settings_ends_the_problem() -> None:
+def test_the_agent_stops_reporting_a_problem_when_the_config_map_is_valid_again() -> None:
     there = LiveSettings(
         GIVEN, config("concurrency: 2"), config_map_name="careen/careen", instead=older("concurrency: 2")
     )
@@ -301,7 +303,7 @@ def test_stored_settings_stay_on_the_node_until_a_valid_edit_changes_them() -> N
     assert there.waiting == ("reboot_command",)
 
 
-def test_with_stored_settings_the_scheduler_configuration_is_unknown() -> None:
+def test_the_scheduler_configuration_is_unknown_while_the_agent_uses_stored_settings() -> None:
     there = LiveSettings(GIVEN, None, config_map_name="careen/careen", instead=older(NAMED, **{"scheduler.yaml": ONE}))
     assert isinstance(there.scheduler_config, Unknown)
     there.offer(config(NAMED, **{"scheduler.yaml": TWO}))

@@ -47,7 +47,7 @@ def test_by_default_only_the_sentinel_is_probed() -> None:
     assert (settings.reboot_probes, settings.reboot_sentinel) == (("sentinel",), ("/var/run/reboot-required",))
 
 
-def test_the_default_manifest_supports_every_probe() -> None:
+def test_with_the_default_manifest_every_probe_can_be_configured() -> None:
     settle(reboot_probes=(",".join(PROBES),), reboot_max_uptime=("720h",), **DEFAULT_MANIFEST)
 
 
@@ -86,7 +86,7 @@ def test_a_package_filter_together_with_a_sentinel_command_causes_a_warning() ->
     assert note.startswith("--reboot-packages has no effect with --reboot-sentinel-command")
 
 
-def test_settings_without_a_probe_or_a_sentinel_are_refused() -> None:
+def test_settings_with_neither_a_probe_nor_a_sentinel_are_refused() -> None:
     assert refused(reboot_probes=("",)).startswith("--reboot-probes is empty: name at least one of sentinel, ")
     assert "the agent could not find out when a reboot is needed" in refused(reboot_sentinel=("",))
     settle(reboot_sentinel=("",), reboot_probes=("suse",), **DEFAULT_MANIFEST)

@@ -1,5 +1,5 @@
-"""Tests the sources of settings (flags, environment, ConfigMap): which source counts, and which errors stop the start
-of an agent."""
+"""Tests the sources of settings (flags, environment, ConfigMap): which source has precedence, and which errors stop the
+start of an agent."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_source_with_the_highest_precedence_counts_and_is_reported(
 SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
-def test_the_start_reports_a_flag_that_overrides_a_different_variable() -> None:
+def test_a_flag_that_overrides_an_environment_variable_with_another_value_is_reported() -> None:
     assert settle({"period": "1m"}, {"KURED_PERIOD": "3m"}).notes == (
         "--period is given as a flag (1m) and as KURED_PERIOD (3m): the flag is used (kured would use the variable)",
     )
@@ -103,7 +103,7 @@ def test_a_secret_on_the_command_line_causes_a_warning() -> None:
     )
 
 
-def test_messages_may_have_several_targets() -> None:
+def test_messages_may_be_sent_to_several_notify_urls() -> None:
     settings = settle({"notify_url": (SLACK, "logger://")}).settings
     assert [target.service for target in settings.notify_url] == ["slack", "logger"]
     settings = settle(environment={"KURED_NOTIFY_URL": f"{SLACK}\nlogger://"}).settings
@@ -111,7 +111,7 @@ def test_messages_may_have_several_targets() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.is_kureds])
-def test_every_flag_of_kured_is_read_from_kureds_variable(name: str) -> None:
+def test_every_flag_of_kured_can_be_set_by_kureds_environment_variable(name: str) -> None:
     values = {
         "notify_url": SLACK,
         "concurrency": "2",
@@ -160,13 +160,13 @@ def test_the_blocking_pod_selector_works_from_kureds_variable() -> None:
 @pytest.mark.parametrize(
     ("written", "days"),
     [(("mo,tu",), (0, 1)), (("mo", "tu"), (0, 1)), (("",), ())],
-    ids=["one with commas", "repeated", "empty: never"],
+    ids=["one flag with commas", "a repeated flag", "an empty flag means no days"],
 )
 def test_list_settings_may_be_repeated_or_separated_by_commas(written: tuple[str, ...], days: tuple[int, ...]) -> None:
     assert settle({"reboot_days": written}).settings.reboot_days == days
 
 
-def test_a_list_flag_replaces_the_list_of_its_variable() -> None:
+def test_a_list_given_as_a_flag_replaces_the_list_in_the_environment_variable() -> None:
     """kured instead adds the values of the variable to the values of the flag."""
     assert settle({"reboot_days": "mo"}, {"KURED_REBOOT_DAYS": "tu"}).settings.reboot_days == (0,)
 
@@ -199,27 +199,31 @@ def test_a_config_map_accepts_every_yaml_type() -> None:
 
 
 BAD = [
-    pytest.param({"flags": {"period": "1x"}}, "--period='1x': expected a duration", id="a flag"),
+    pytest.param({"flags": {"period": "1x"}}, "--period='1x': expected a duration", id="an invalid value of a flag"),
     pytest.param(
         {"environment": {"KURED_PERIOD": "often"}},
         "KURED_PERIOD is 'often': expected a duration",
-        id="kured's variable",
+        id="an invalid value of kured's variable",
     ),
     pytest.param(
         {"config_map": {"concurrency": 0}},
         "`concurrency` in ConfigMap careen/careen is '0': expected a whole number",
-        id="the ConfigMap",
+        id="an invalid value in the ConfigMap",
     ),
     pytest.param(
-        {"config_map": {"windwo": 1}}, "`windwo` in ConfigMap careen/careen is not a setting", id="an unknown key"
+        {"config_map": {"windwo": 1}},
+        "`windwo` in ConfigMap careen/careen is not a setting",
+        id="an unknown key in the ConfigMap",
     ),
-    pytest.param({"config_map": {"perid": "1m"}}, "did you mean period?", id="an unknown key similar to a known one"),
+    pytest.param({"config_map": {"perid": "1m"}}, "did you mean period?", id="an unknown key similar to a known key"),
     pytest.param(
         {"config_map": {"node-id": "n2"}},
         "must be known before the ConfigMap can be read",
         id="a key that is needed before the ConfigMap is read",
     ),
-    pytest.param({"config_map": {"period": {"hours": 1}}}, "expected a text, a number", id="a mapping"),
+    pytest.param(
+        {"config_map": {"period": {"hours": 1}}}, "expected a text, a number", id="a mapping instead of one value"
+    ),
     pytest.param(
         {"config_map": {"period": ["1m", "2m"]}}, "expected one value, not a list", id="a list instead of one value"
     ),
@@ -236,10 +240,12 @@ BAD = [
         "KURED_FORECAST is not a setting",
         id="a setting of careen with kured's prefix",
     ),
-    pytest.param({"flags": {"node_id": ""}}, "which Node it serves", id="no node name"),
+    pytest.param({"flags": {"node_id": ""}}, "which Node it serves", id="an empty node name"),
     pytest.param({"flags": {"reboot_command": " "}}, "--reboot-command is empty", id="an empty command"),
     pytest.param(
-        {"flags": {"boot_id_file": ""}}, "could not find out whether the host rebooted", id="no path of the boot id"
+        {"flags": {"boot_id_file": ""}},
+        "could not find out whether the host rebooted",
+        id="an empty path of the boot id",
     ),
     pytest.param(
         {"config_map": {"reboot-deadline": 0}},
@@ -252,16 +258,18 @@ BAD = [
         id="a URL without http",
     ),
     pytest.param(
-        {"flags": {"reboot_sentinel": ""}}, "could not find out when a reboot is needed", id="an empty sentinel"
+        {"flags": {"reboot_sentinel": ""}}, "could not find out when a reboot is needed", id="an empty sentinel path"
     ),
     pytest.param(
         {"flags": {"alert_filter_match_only": "true", "prometheus_url": "http://p"}},
         "no alert could ever forbid",
-        id="match-only without a filter",
+        id="--alert-filter-match-only without a filter",
     ),
-    pytest.param({"flags": {"alert_filter_regexp": "x"}}, "need --prometheus-url", id="a filter without a Prometheus"),
     pytest.param(
-        {"flags": {"settle_timeout": "0"}}, "would halt the roll-out after every reboot", id="no settle timeout"
+        {"flags": {"alert_filter_regexp": "x"}}, "need --prometheus-url", id="an alert filter without a Prometheus"
+    ),
+    pytest.param(
+        {"flags": {"settle_timeout": "0"}}, "would halt the roll-out after every reboot", id="a settle timeout of zero"
     ),
     pytest.param(
         {"flags": {"force_reboot_past_budgets": "true"}},
@@ -272,20 +280,22 @@ BAD = [
     pytest.param(
         {"flags": {"node_id": "A_B"}},
         "--node-id='A_B': expected the name of a Kubernetes object",
-        id="an impossible Node name",
+        id="an invalid Node name",
     ),
     pytest.param(
         {"environment": {"CAREEN_DS_NAMESPACE": "a/b"}},
         "expected the name of a namespace",
-        id="an impossible namespace name",
+        id="an invalid namespace name",
     ),
     pytest.param(
         {"config_map": {"blocking-pod-selector": "A_B!/x=1"}},
         "is no label selector",
-        id="an empty selector",
+        id="an invalid label selector",
     ),
     pytest.param(
-        {"config_map": {"drain-pod-selector": f"app={'x' * 64}"}}, "is no label value", id="an impossible label value"
+        {"config_map": {"drain-pod-selector": f"app={'x' * 64}"}},
+        "is no label value",
+        id="a label value that is too long",
     ),
     pytest.param({"flags": {"prefer_no_schedule_taint": "a..b/c"}}, "expected a key", id="an invalid taint"),
     pytest.param(
@@ -296,13 +306,13 @@ BAD = [
     pytest.param(
         {"flags": {"scheduler_config": "configmap:x", "config_map": ""}},
         "but --config-map is empty",
-        id="an impossible ConfigMap key",
+        id="a ConfigMap key without a ConfigMap",
     ),
-    pytest.param({"flags": {"reboot_command": "sh -c 'x"}}, "balanced quotes", id="an unclosed quote"),
+    pytest.param({"flags": {"reboot_command": "sh -c 'x"}}, "balanced quotes", id="a command with an unclosed quote"),
     pytest.param(
         {"flags": {"prometheus_token_file": "/t"}},
         "--prometheus-token-file needs --prometheus-url",
-        id="a token without a server",
+        id="a token without a Prometheus",
     ),
     pytest.param(
         {"flags": {"prometheus_url": "https://p", "prometheus_username": "a"}},
@@ -312,7 +322,7 @@ BAD = [
     pytest.param(
         {"flags": {"prometheus_url": "https://p", "prometheus_client_key_file": "/k"}},
         "needs --prometheus-client-certificate-file",
-        id="a key without its certificate",
+        id="a client key without its certificate",
     ),
     pytest.param(
         {
@@ -324,7 +334,7 @@ BAD = [
             }
         },
         "two kinds of credentials",
-        id="both a token and a user",
+        id="both a token and a user name",
     ),
     pytest.param(
         {"flags": {"pre_reboot_node_labels": "key-"}}, "expected a label as key=value", id="a label without a value"
@@ -345,7 +355,7 @@ def test_all_invalid_settings_are_reported_at_once() -> None:
     assert len(found) == 4
 
 
-def test_an_invalid_setting_is_refused_even_if_it_is_overridden() -> None:
+def test_an_invalid_value_is_refused_even_if_another_source_overrides_it() -> None:
     assert problems(flags={"period": "1m"}, config_map={"period": "x"})
 
 
@@ -501,7 +511,7 @@ def test_messages_without_a_cluster_name_cause_a_warning() -> None:
     assert note == "--message-template-halted has {cluster}, but --cluster-name is empty"
 
 
-def test_unknown_occasions_of_messages_are_refused() -> None:
+def test_notify_on_refuses_unknown_kinds_of_messages() -> None:
     assert settle({"notify_on": "done, halted"}).settings.notify_on == ("done", "halted")
     assert settle({"notify_on": ""}).settings.notify_on == ()
     (problem,) = problems(flags={"notify_on": "done,end"})
@@ -532,7 +542,7 @@ def test_an_invalid_silence_setting_is_refused(flags: dict[str, str], words: str
     assert words in problem
 
 
-def test_silences_are_off_by_default_and_match_node_and_instance() -> None:
+def test_silences_are_off_by_default_and_would_match_the_labels_node_and_instance() -> None:
     settings = settle().settings
     assert settings.alertmanager_silence == 0
     assert [each.text for each in settings.alertmanager_silence_matchers] == [

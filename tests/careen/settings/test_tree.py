@@ -100,7 +100,7 @@ def test_the_config_map_cannot_contain_settings_needed_to_find_the_config_map() 
     assert all(not SETTINGS[name].is_live for name in bootstrap)
 
 
-def test_the_name_of_a_setting_gives_its_flag_and_variable() -> None:
+def test_flag_and_environment_variable_of_a_setting_follow_from_its_name() -> None:
     assert flag("blocking_pod_selector") == "blocking-pod-selector"
     assert variable("blocking_pod_selector", "KURED") == "KURED_BLOCKING_POD_SELECTOR"
 

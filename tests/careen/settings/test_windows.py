@@ -59,7 +59,7 @@ def test_times_dates_and_selectors_of_windows_are_read_as_written() -> None:
     assert policy_of(resolved(WRITTEN).settings).windows == MEANT
 
 
-def test_a_flag_and_a_variable_give_the_same_windows() -> None:
+def test_windows_from_a_flag_equal_windows_from_an_environment_variable() -> None:
     texts = resolved(WRITTEN).origins["windows"].texts
     zone = {"time_zone": ["Europe/Berlin"]}
     by_flags = resolve(flags={"node_id": ["n1"], "windows": list(texts), **zone}, environment={})
@@ -68,7 +68,7 @@ def test_a_flag_and_a_variable_give_the_same_windows() -> None:
     assert policy_of(by_flags.settings).windows == policy_of(by_variable.settings).windows == MEANT
 
 
-def test_windows_stored_with_a_claim_can_be_read_again() -> None:
+def test_windows_stored_in_the_nodes_annotation_can_be_read_again() -> None:
     kept = last_good.to_annotation(resolved(WRITTEN))
     again = last_good.restore(kept, "why", flags={"node_id": ["n1"]}, environment={}, name="careen")
     assert again.is_whole

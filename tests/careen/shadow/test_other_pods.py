@@ -51,14 +51,14 @@ def test_a_replacement_may_come_ten_minutes_after_the_drained_pod_was_deleted(se
     assert others.per_second(100.0 + seconds) * 600.0 == pytest.approx(counted, abs=0.2)
 
 
-def test_each_drained_pod_has_one_replacement() -> None:
+def test_each_drained_pod_excludes_only_one_binding_from_the_rate() -> None:
     others = after_a_drain(cluster(), times=2)
     for _ in range(5):
         others.bound(a_new_pod(*WEB), 300.0)
     assert others.per_second(300.0) == pytest.approx(3 / 300)
 
 
-def test_a_binding_replaces_the_pod_that_was_drained_first() -> None:
+def test_a_binding_is_matched_with_the_pod_that_was_drained_first() -> None:
     world = cluster()
     others = after_a_drain(world, at=0.0)
     others.leaves(world.pods_on("n1")[0], world, 500.0)
@@ -75,7 +75,7 @@ def test_deleted_pods_without_a_replacement_are_forgotten_after_ten_minutes() ->
     assert [len(left) for left in others._left.values()] == [7]
 
 
-def test_an_owner_without_replacements_is_forgotten() -> None:
+def test_an_owner_whose_drained_pods_get_no_replacement_is_forgotten() -> None:
     others = after_a_drain(cluster(), times=3)
     later = load_objects(manifests(a_node("n1"), a_pod("other-1").owned_by(*OTHER).on("n1"))).with_node_cordoned("n1")
     others.leaves(later.pods_on("n1")[0], later, 1000.0)
@@ -99,7 +99,7 @@ def test_one_binding_right_after_the_start_does_not_give_a_high_rate() -> None:
     assert others.per_second(100.0) == pytest.approx(1 / 60)
 
 
-def test_with_many_bindings_the_rate_is_computed_over_a_shorter_time() -> None:
+def test_the_rate_of_very_many_bindings_is_computed_over_a_shorter_time() -> None:
     others = OtherPods(0.0)
     new_pod = a_new_pod()
     for number in range(20_000):

@@ -156,7 +156,7 @@ def test_the_shadow_does_not_compare_a_mirror_pod() -> None:
     assert town.said() == {}
 
 
-def test_events_of_a_pod_after_its_binding_are_not_bindings() -> None:
+def test_later_events_of_a_bound_pod_do_not_count_as_bindings() -> None:
     town = Town()
     town.comes("web")
     for phase in ("Pending", "Running", "Running", "Succeeded"):
@@ -180,7 +180,7 @@ def test_a_new_pod_with_the_same_name_counts_as_another_pod() -> None:
     assert town.said() == {"default-scheduler first-seen-bound": 1}
 
 
-def test_a_pod_of_another_scheduler_is_counted_under_its_name() -> None:
+def test_a_pod_of_another_scheduler_is_counted_under_the_name_of_that_scheduler() -> None:
     town = Town()
     town.comes("web", scheduler="gang")
     town.bound("web", "n1", scheduler="gang")
@@ -331,7 +331,7 @@ def test_the_comparison_is_undecided_if_a_pod_was_deleted_meanwhile() -> None:
 # ---- learning ----
 
 
-def test_the_shadow_learns_the_start_of_the_search_from_successive_bindings() -> None:
+def test_the_shadow_learns_from_bindings_at_which_node_the_schedulers_search_starts() -> None:
     town = Town({f"n{number:03}": "8" for number in range(150)})
     assert town.shadow.estimate is None
     for number in range(6):
@@ -385,7 +385,9 @@ TWO_PROFILES = {
 
 
 @pytest.mark.parametrize(("scheduler", "is_moved"), [("second", True), ("foreign", False)])
-def test_a_pod_of_another_profile_moves_the_start_of_the_search(scheduler: str, is_moved: bool) -> None:
+def test_a_pod_of_another_profile_moves_the_node_at_which_the_next_search_starts(
+    scheduler: str, is_moved: bool
+) -> None:
     """All profiles of a scheduler share the node at which the next search for a node begins."""
     town = learned_town(TWO_PROFILES)
     before = town.shadow.estimate
@@ -394,7 +396,7 @@ def test_a_pod_of_another_profile_moves_the_start_of_the_search(scheduler: str, 
     assert (town.shadow.estimate != before) is is_moved
 
 
-def test_a_pod_first_seen_on_a_node_moves_the_start_of_the_search() -> None:
+def test_a_pod_first_seen_with_a_node_moves_the_node_at_which_the_next_search_starts() -> None:
     town = learned_town()
     before = town.shadow.estimate
     town.event("ADDED", pod("web", on="n001"))
@@ -402,7 +404,7 @@ def test_a_pod_first_seen_on_a_node_moves_the_start_of_the_search() -> None:
     assert town.shadow.tally.counts["default-scheduler", AgreementReason.FIRST_SEEN_BOUND] == 1
 
 
-def test_a_dump_contains_the_rate_of_bindings_per_second() -> None:
+def test_the_learned_values_contain_the_rate_of_bindings_per_second() -> None:
     town = learned_town()
     assert town.shadow.learnt is not None
     assert town.shadow.learnt.others == pytest.approx(1 / 60)
@@ -429,7 +431,7 @@ def test_a_late_replacement_of_a_drained_pod_is_not_counted_as_another_pod(is_co
     assert town.shadow.learnt.others == pytest.approx(others / 60, abs=1e-3)
 
 
-def test_a_pod_that_finished_on_a_cordoned_node_has_no_replacement() -> None:
+def test_no_replacement_is_expected_for_a_pod_that_finished_on_a_cordoned_node() -> None:
     town = learned_town()
     town.event("ADDED", of_a_set(pod("db-0", on="n001")))
     drained = node("n001")
@@ -498,7 +500,7 @@ def test_the_shadow_learns_older_bindings_before_a_binding_of_another_profile() 
     assert waiting.shadow.estimate == compared.shadow.estimate
 
 
-def test_uncompared_bindings_cause_few_updates_of_the_learned_start(
+def test_many_bindings_that_cannot_be_compared_cause_few_updates_of_the_learned_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After a few dozen bindings that cannot be compared, it is unknown anyway at which node the scheduler's next
