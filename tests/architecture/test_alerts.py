@@ -95,7 +95,7 @@ def outside_of_aggregations(expression: str) -> str:
     return expression
 
 
-def test_an_alert_covers_each_phase_that_may_last_too_long() -> None:
+def test_the_alert_claim_held_long_covers_each_phase_in_which_a_node_holds_a_claim() -> None:
     (held,) = (alert for alert in ALERTS if alert["alert"] == "CareenClaimHeldLong")
     # Maintenance lasts for as long as a person likes.
     for phase in set(Phase) - {Phase.IDLE, Phase.WAITING, Phase.FAILED, Phase.MAINTENANCE}:

@@ -20,13 +20,13 @@ ROWS = [
 NUMBER = 36
 
 
-def test_the_page_answers_each_request_once_and_in_order() -> None:
+def test_the_page_of_requests_answers_each_request_once_and_in_order() -> None:
     assert [row[0] for row in ROWS] == [str(number) for number in range(1, NUMBER + 1)]
     assert {len(row) for row in ROWS} == {5}
     assert {row[2] for row in ROWS} <= {"yes", "in part", "no"}
 
 
-def test_the_first_lines_of_the_page_show_the_number_of_answers() -> None:
+def test_the_first_lines_of_the_page_of_requests_show_the_number_of_answers() -> None:
     counts = [sum(row[2] == answer for row in ROWS) for answer in ("yes", "in part", "no")]
     assert "{} are answered, {} in part, {} is not".format(*counts) in PAGE
 

@@ -131,7 +131,7 @@ def test_a_stripped_library_still_works(tmp_path: Path) -> None:
     assert said.stdout == "729 [1]\n", said.stderr
 
 
-def test_strip_removes_only_what_follows_the_last_segment_of_a_library() -> None:
+def test_strip_removes_from_an_elf_library_only_what_follows_its_last_segment() -> None:
     header = bytearray(64 + 56)
     header[:6] = b"\x7fELF\x02\x01"
     struct.pack_into("<Q", header, 32, 64)  # e_phoff
@@ -146,8 +146,10 @@ def test_strip_removes_only_what_follows_the_last_segment_of_a_library() -> None
     assert struct.unpack_from("<HH", kept, 60) == (0, 0)
 
 
-@pytest.mark.parametrize("text", [b"", b"INPUT(libc.so.6)", b"\x7fELF\x01\x01" + bytes(99)], ids=["empty", "ld", "32"])
-def test_strip_does_not_change_files_that_it_cannot_read(text: bytes) -> None:
+@pytest.mark.parametrize(
+    "text", [b"", b"INPUT(libc.so.6)", b"\x7fELF\x01\x01" + bytes(99)], ids=["empty", "linker script", "32 bit"]
+)
+def test_strip_does_not_change_a_file_that_is_no_64_bit_elf_file(text: bytes) -> None:
     assert script("strip").stripped(text) == text
 
 
@@ -204,6 +206,6 @@ def test_commands_and_numpy_keep_their_docstrings_in_the_image(tmp_path: Path, m
     assert compiled(tmp_path, module=module).__doc__ == "The module's docstring."
 
 
-def test_skipped_modules_have_no_bytecode_in_the_image(tmp_path: Path) -> None:
+def test_a_module_that_the_option_skip_matches_is_not_compiled_for_the_image(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="this is the source"):
         compiled(tmp_path, "--skip", "/site-packages/")

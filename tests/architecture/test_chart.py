@@ -111,7 +111,7 @@ def test_each_setting_is_a_value_of_the_chart_unless_the_chart_sets_it() -> None
     assert VALUES["configuration"].keys() == {key(name) for name in OF_SETTINGS} | {"useRebootSentinelHostPath"}
 
 
-def test_each_component_has_a_switch_in_the_chart() -> None:
+def test_the_chart_has_a_value_to_enable_each_component() -> None:
     assert sorted(VALUES["components"]) == objects.components()
     assert not any(VALUES["components"].values())
 

@@ -76,10 +76,14 @@ echo "12 passed in $*"
 @pytest.mark.parametrize(
     ("ended", "stories", "second", "code", "is_alone"),
     [
-        pytest.param("FAILED", "a b", 0, 0, True, id="a test that passes alone counts as passed, and is named"),
-        pytest.param("ERROR", "a b", 0, 0, True, id="so does a test whose fixture failed"),
-        pytest.param("FAILED", "a b", 1, 1, True, id="a second failure counts"),
-        pytest.param("FAILED", "a b c d e f", 0, 1, False, id="many failures are not run again"),
+        pytest.param(
+            "FAILED", "a b", 0, 0, True, id="a failed test that then passes alone counts as passed and is named"
+        ),
+        pytest.param(
+            "ERROR", "a b", 0, 0, True, id="a test whose fixture failed and that then passes alone counts as passed"
+        ),
+        pytest.param("FAILED", "a b", 1, 1, True, id="a test that fails again alone counts as failed"),
+        pytest.param("FAILED", "a b c d e f", 0, 1, False, id="if many tests fail, none is run again"),
     ],
 )
 def test_ci_runs_a_test_again_alone_after_it_failed_in_parallel(
@@ -111,11 +115,13 @@ def test_make_help_lists_every_target_that_the_readme_mentions() -> None:
 @pytest.mark.parametrize(
     ("user", "code"),
     [
-        pytest.param(1000, 0, id="without root's rights"),
-        pytest.param(0, 1, id="root on Debian: no skip is allowed"),
+        pytest.param(1000, 0, id="without root, the tests are skipped"),
+        pytest.param(0, 1, id="as root on Debian, the skip is an error"),
     ],
 )
-def test_tests_on_real_nodes_are_skipped_with_one_message(tmp_path: Path, user: int, code: int) -> None:
+def test_if_the_tests_on_real_nodes_cannot_run_they_print_one_line_with_the_reason(
+    tmp_path: Path, user: int, code: int
+) -> None:
     if not Path("/etc/debian_version").exists():
         pytest.skip("needs Debian")
     for name, body in (("id", f"echo {user}"), ("unshare", "exit 1"), ("apt-get", "exit 1")):

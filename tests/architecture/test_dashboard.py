@@ -58,7 +58,7 @@ def lost(given: Any, written: Any, where: str = "") -> list[str]:
     return [] if given == written else [where]
 
 
-def test_the_check_reports_a_field_unknown_to_grafana() -> None:
+def test_the_comparison_reports_a_dashboard_field_that_grafanas_types_do_not_have() -> None:
     given = json.loads(dashboard())
     given["panels"][0]["gridPos"]["depth"] = 3
     assert lost(given, json.loads(JSONEncoder().encode(Dashboard.from_json(given)))) == [".panels[0].gridPos.depth"]

@@ -52,7 +52,7 @@ def imports_of(module: Module, names: set[str]) -> set[str]:
     return {name if name in names else name.rpartition(".")[0] for name in module.imports()} & names
 
 
-def test_no_modules_import_each_other() -> None:
+def test_no_modules_import_each_other_in_a_circle() -> None:
     names = {module.name for module in all_modules() if module.path.name != "__init__.py"}
     assert circles({module.name: imports_of(module, names) for module in all_modules() if module.name in names}) == []
 
@@ -200,7 +200,7 @@ def loaded_after(statement: str, *suspects: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_the_resident_agent_imports_no_heavy_library() -> None:
+def test_the_agent_process_imports_no_heavy_library() -> None:
     everything_resident = (
         "import careen.cli.agent, careen.agent.startup.wiring, careen.agent.handlers, "
         "careen.agent.turn, careen.core.decide"
@@ -208,7 +208,7 @@ def test_the_resident_agent_imports_no_heavy_library() -> None:
     assert loaded_after(everything_resident, *HEAVY) == set()
 
 
-def test_the_check_finds_heavy_libraries() -> None:
+def test_the_check_for_heavy_libraries_finds_numpy_and_rich() -> None:
     assert loaded_after("import numpy, rich", *HEAVY) == {"numpy", "rich"}
 
 

@@ -409,7 +409,9 @@ NEW_FIELDS = ("appArmorProfile", "recursiveReadOnly")
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
 @pytest.mark.parametrize("component", ["network", "signal"])
-def test_the_readme_patch_removes_fields_unknown_to_older_api_servers(tmp_path: Path, component: str) -> None:
+def test_the_patch_in_the_readme_removes_every_field_unknown_to_older_api_servers(
+    tmp_path: Path, component: str
+) -> None:
     readme = (MANIFESTS / "README.md").read_text()
     (example,) = [each for each in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "recursiveReadOnly" in each]
     patch = example if component == "signal" else example.partition("                volumeMounts:")[0]

@@ -70,7 +70,7 @@ def test_the_recipes_for_settings_list_the_chart_files_that_people_edit() -> Non
         assert chart <= files_of(recipe)
 
 
-def test_the_recipe_for_a_phase_lists_every_file_with_a_line_per_phase() -> None:
+def test_the_recipe_for_a_phase_lists_every_file_that_has_one_line_for_each_phase() -> None:
     tables = {
         module.where
         for module in all_modules()

@@ -87,12 +87,12 @@ WRITES_IT = {
 }
 
 
-def test_only_one_module_writes_the_number_of_omitted_items() -> None:
+def test_only_the_listed_modules_print_how_many_items_of_a_list_are_left_out() -> None:
     found = {module.where for module in all_modules() for text in module.strings() if text.endswith(COUNTS_THE_REST)}
     assert found == WRITES_IT.keys()
 
 
-def test_only_one_module_says_that_evidence_was_not_requested() -> None:
+def test_only_one_module_contains_the_text_for_facts_that_the_agent_did_not_read() -> None:
     found = {
         module.where
         for module in all_modules()

@@ -14,7 +14,7 @@ from scheduler_core.simulation.drain import most_searches
 from scheduler_core.simulation.scenario_parts import any_start
 
 
-def test_the_bench_measures_each_drain_without_and_with_the_count(
+def test_the_bench_measures_each_forecast_with_one_start_and_with_every_possible_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[bool] = []
@@ -34,7 +34,7 @@ def test_the_bench_measures_each_drain_without_and_with_the_count(
     assert bench.RESULTS.read_text() == before  # which has other sizes
 
 
-def test_a_drain_counts_every_start_only_if_the_bench_requests_it(
+def test_a_forecast_counts_every_possible_start_only_if_the_bench_requests_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = bench.cluster_of(tmp_path, 110)

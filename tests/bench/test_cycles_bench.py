@@ -47,7 +47,7 @@ def test_a_recorded_cycle_is_compared_with_the_computed_cycle(tmp_path: Path, pr
     assert cycle == ObservedCycle(None, off, is_node_right=True, is_best=True)
 
 
-def test_a_pod_that_is_missing_from_the_log_is_left_out(tmp_path: Path) -> None:
+def test_the_bench_leaves_out_a_pod_that_is_missing_from_the_schedulers_log(tmp_path: Path) -> None:
     write(tmp_path / "0.json.gz", a_record("n1"))
     assert observed(tmp_path / "0.json.gz") == []
 
@@ -59,7 +59,7 @@ def test_the_fit_finds_the_parameters_with_which_cycles_were_drawn(ahead: float,
     assert nodes - 4 <= found_nodes <= nodes + 4
 
 
-def test_the_rule_for_deviating_starts_fits_better_than_a_constant_probability() -> None:
+def test_the_model_of_deviating_search_starts_fits_better_than_a_constant_probability() -> None:
     cycles = drawn(3000, 0.5, 8)
     constant = sum(not each.is_start_right for each in cycles) / len(cycles)
     assert likelihood(cycles, 0.5, 8) > likelihood(cycles, constant, None)

@@ -13,7 +13,7 @@ import pytest
 from bench.accuracy import few_searches as bench
 
 
-def test_each_cluster_size_is_scored_with_the_fewest_and_the_most_searches(
+def test_the_bench_scores_each_cluster_size_with_the_fewest_and_the_most_searches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bench, "LEAST_SEARCHES", 4)
@@ -33,7 +33,7 @@ def test_each_cluster_size_is_scored_with_the_fewest_and_the_most_searches(
     assert bench.RESULTS.read_text() == before  # which has other sizes
 
 
-def test_a_pod_that_lands_on_another_node_is_outside_its_forecast(
+def test_a_pod_placed_on_a_node_that_was_not_forecast_counts_as_outside_its_forecast(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = bench.cluster_of(tmp_path, 20)
@@ -50,7 +50,7 @@ def test_half_of_the_searches_use_a_shuffled_node_order() -> None:
     assert {search.workers for search in searches} == {1, 2, 4, 8, 16}
 
 
-def test_the_page_marks_the_default_number_of_searches() -> None:
+def test_the_page_of_the_bench_marks_the_default_number_of_searches() -> None:
     found = [
         bench.Counted(nodes=nodes, searches=searches, drains=1, landings=200, inside=190, mean_set=4.25)
         for nodes, searches in ((1000, 32), (1000, 160), (5000, 32))

@@ -20,7 +20,7 @@ from tests.bench.test_sampled_bench import a_record
 from tests.cluster.harness.measures.accuracy import Score
 
 
-def test_a_binding_is_reported_with_the_cluster_state_before_the_binding() -> None:
+def test_each_recorded_binding_comes_with_the_state_of_the_cluster_before_the_binding() -> None:
     record = a_record("n1")
     (seen,) = bindings(record, load_pages(record.happened.pages))
     assert seen.pod is not None
@@ -37,7 +37,7 @@ def logged(record: DrainRecord, *titles: str) -> DrainRecord:
     return msgspec.structs.replace(record, log=log)
 
 
-def test_a_pod_pending_after_the_drain_is_bound_after_the_uncordon() -> None:
+def test_a_pod_still_pending_when_the_drain_ends_is_bound_to_the_uncordoned_node() -> None:
     record = logged(a_record("n1"), "varied/web-2")
     record.events.pop()
     (seen,) = bindings(record, load_pages(record.happened.pages))
@@ -46,7 +46,7 @@ def test_a_pod_pending_after_the_drain_is_bound_after_the_uncordon() -> None:
     assert not seen.before.node("n0").unschedulable
 
 
-def test_bindings_of_pods_outside_the_record_follow_the_order_of_the_log() -> None:
+def test_bindings_of_pods_that_are_not_in_the_record_keep_the_order_of_the_schedulers_log() -> None:
     record = logged(a_record("n1"), "other/first", "varied/web-2", "other/second")
     seen = [binding.pod and binding.pod.key for binding in bindings(record, load_pages(record.happened.pages))]
     assert seen == [None, "varied/web-2", None]
@@ -92,7 +92,7 @@ def test_drains_do_not_count_until_the_bench_has_seen_enough_bindings(
     assert judged(tmp_path, "large") == []
 
 
-def test_the_table_shows_how_much_learning_shrinks_a_forecast() -> None:
+def test_the_table_shows_how_much_shorter_the_forecast_lists_of_nodes_are_after_learning() -> None:
     pairs = [LearnedPair("7: 2 nodes", Score(pods=2, inside=2, sizes=8), Score(drains=1, pods=2, inside=1, sizes=3))]
     lines = list(section(pairs))
     assert lines[1:3] == ["|---" * len(HEADER) + "|", lines[2]]

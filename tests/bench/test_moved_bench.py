@@ -92,7 +92,7 @@ def test_runs_with_the_same_seed_are_compared_if_both_agents_ran() -> None:
     ("pairs", "chance"),
     [([-3, -3, -3, -3, -3], 2 / 32), ([0, 0], 1.0), ([5], 1.0), ([-1, 1], 1.0), ([4, 3, 2, 1, -1], 6 / 32)],
 )
-def test_the_p_value_counts_all_swaps_within_the_pairs(pairs: list[int], chance: float) -> None:
+def test_the_p_value_counts_all_ways_to_swap_the_two_runs_within_each_pair(pairs: list[int], chance: float) -> None:
     assert chance_of(pairs) == chance
 
 
@@ -139,7 +139,7 @@ def test_the_axes_of_the_plot_begin_at_zero_and_extend_above_each_point() -> Non
 # -- kept results
 
 
-def test_a_new_row_replaces_the_row_of_the_same_agent_and_seed(tmp_path: Path) -> None:
+def test_a_new_result_replaces_the_stored_result_of_the_same_agent_and_seed(tmp_path: Path) -> None:
     kept = moved._Kept(tmp_path / "moved.json")
     part = a_run("careen", 2, 1, asking=8)
     for run in (part, a_run("kured", 1, 15), a_run("careen", 2, 12), a_run("careen", 2, 9)):

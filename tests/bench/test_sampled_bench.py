@@ -68,7 +68,7 @@ def test_the_record_of_a_drain_is_scored_without_a_control_plane(tmp_path: Path,
     assert judged(tmp_path, ["large"], anew=False) == []
 
 
-def test_a_score_is_stored_until_a_new_score_is_requested(tmp_path: Path) -> None:
+def test_a_stored_score_is_used_again_until_a_new_score_is_requested(tmp_path: Path) -> None:
     path = tmp_path / "varied-2-000007" / "0.json.gz"
     write(path, a_record("n1"))
     judged(tmp_path, ["varied"], anew=False)
@@ -83,7 +83,7 @@ def test_a_cluster_with_stored_records_is_not_drained_again(tmp_path: Path) -> N
     drain_cluster(tmp_path, "varied", 7, 2, 2)
 
 
-def test_the_schedulers_log_gives_the_start_of_the_next_search() -> None:
+def test_the_bench_computes_from_the_schedulers_log_where_the_next_search_starts() -> None:
     line = b'I1122 ] "Successfully bound pod to node" pod="v/a" node="n1" evaluatedNodes=%d feasibleNodes=100\n'
     assert next_start(line % 104 + b"something else evaluatedNodes=7\n" + line % 101, 200) == 5
 
@@ -98,7 +98,7 @@ def test_the_bootstrap_resamples_drains_instead_of_pods() -> None:
     assert lower < low < 50 < high < higher
 
 
-def test_a_section_has_a_row_per_cluster_a_total_and_the_misses() -> None:
+def test_a_section_of_the_page_has_a_row_for_each_cluster_a_total_and_each_wrong_forecast() -> None:
     miss = Miss(node="v1", owner="ReplicaSet v/web", said=(("v2",),), went=("v5",), reason="not explained")
     one = Pair("varied", "7: 200 nodes", Score(pods=4, inside=4, firsts=2, sizes=12), Score(pods=4, inside=4, sizes=8))
     two = Pair(
@@ -113,7 +113,7 @@ def test_a_section_has_a_row_per_cluster_a_total_and_the_misses() -> None:
     assert total([one.said, two.said]).pods == 8
 
 
-def test_identical_nodes_differ_only_in_name_and_zone() -> None:
+def test_the_nodes_of_the_cluster_identical_differ_only_in_name_and_zone() -> None:
     nodes = varied_cluster(3, 30, **KINDS["identical"].shape).nodes
     kinds = {
         json.dumps({k: v for k, v in each["metadata"]["labels"].items() if k != HOSTNAME and "zone" not in k})

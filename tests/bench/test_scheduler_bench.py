@@ -27,7 +27,7 @@ def test_every_node_has_pods_of_different_applications(tmp_path: Path) -> None:
     assert set(where.values()) == {1}
 
 
-def test_a_page_contains_at_most_five_hundred_objects(tmp_path: Path) -> None:
+def test_a_page_of_the_generated_pod_list_contains_at_most_five_hundred_pods(tmp_path: Path) -> None:
     cluster.write(tmp_path, nodes=20, seed=1)
     sizes = [len(json.loads(path.read_text())["items"]) for path in tmp_path.glob("4-pods-*.json")]
     assert sorted(sizes) == [100, 500]
@@ -42,7 +42,7 @@ def test_the_seed_determines_the_pages_of_the_cluster(tmp_path: Path) -> None:
     assert written["a"] != written["c"]
 
 
-def test_the_pending_pods_have_every_kind_and_different_applications() -> None:
+def test_the_pending_pods_are_of_every_kind_and_of_different_applications() -> None:
     for nodes in (100, 5000, 10000):
         pods = cluster.pods_to_place(nodes, 40)
         assert collections.Counter(map(cluster.kind_of, pods)) == dict.fromkeys(cluster.KINDS, 10)

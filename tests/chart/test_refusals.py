@@ -235,22 +235,28 @@ def test_the_chart_reports_all_problems_at_once(tmp_path: Path) -> None:
     "values",
     [
         pytest.param(
-            {"resources": {"limits": {"memory": "200Mi"}}, "configuration": {"forecast": "off"}}, id="without forecasts"
+            {"resources": {"limits": {"memory": "200Mi"}}, "configuration": {"forecast": "off"}},
+            id="a small memory limit without forecasts",
         ),
-        pytest.param({"resources": {"limits": {"memory": 1073741824}}}, id="memory in bytes"),
-        pytest.param({"resources": {"limits": {"memory": "0.8G"}}}, id="memory as a fraction"),
+        pytest.param({"resources": {"limits": {"memory": 1073741824}}}, id="a memory limit as a number of bytes"),
+        pytest.param({"resources": {"limits": {"memory": "0.8G"}}}, id="a memory limit with a decimal fraction"),
         *(
-            pytest.param({"resources": {"limits": {"memory": text}}}, id=f"memory {text}")
+            pytest.param({"resources": {"limits": {"memory": text}}}, id=f"a memory limit of {text}")
             for text in ("1e9", "1E9", "1.e+9", "1Pi", "1Ei", "1E", "2P", "+1Gi", ".7Gi", "1073741824000m", 1e9)
         ),
-        pytest.param({"containerSecurityContext": {"capabilities": {"add": ["ALL"]}}}, id="all capabilities"),
-        pytest.param({"tolerateAllTaints": False, "tolerations": [{"operator": "Exists"}]}, id="other tolerations"),
+        pytest.param(
+            {"containerSecurityContext": {"capabilities": {"add": ["ALL"]}}}, id="a container with all capabilities"
+        ),
+        pytest.param(
+            {"tolerateAllTaints": False, "tolerations": [{"operator": "Exists"}]},
+            id="own tolerations instead of the default toleration",
+        ),
         pytest.param(
             {
                 "extraEnvVars": [{"name": "KURED_PROMETHEUS_URL", "value": "http://p"}],
                 "configuration": {"alertFiringOnly": True},
             },
-            id="Prometheus by variable",
+            id="the Prometheus URL in an environment variable",
         ),
         pytest.param(
             {"configuration": {"metricsHost": "127.0.0.1"}, "hostNetwork": True},

@@ -55,7 +55,7 @@ def test_the_chart_and_kustomize_differ_only_in_helms_labels(tmp_path: Path, com
     assert without_helms_labels(rendered(tmp_path, values=values)) == without, "helm itself creates the namespace"
 
 
-def test_a_release_with_another_name_and_namespace_equals_kustomize_with_them(tmp_path: Path) -> None:
+def test_a_renamed_release_in_another_namespace_equals_kustomizes_output_with_these_names(tmp_path: Path) -> None:
     wanted = kustomized(tmp_path, "admission", "namespace: reboots\nnamePrefix: our-\n")
     values = {"components": {"admission": True}, "namespace": {"create": True}}
     found = without_helms_labels(rendered(tmp_path, values=values, release="our", namespace="reboots"))
@@ -315,7 +315,7 @@ def test_a_value_equal_to_the_default_is_rendered(tmp_path: Path) -> None:
     assert "--log-level=info" in set(agent_of(found)["args"])
 
 
-def test_an_unquoted_off_in_extra_args_means_off(tmp_path: Path) -> None:
+def test_an_unquoted_off_in_extra_args_reaches_the_agent_as_off_and_not_as_false(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(
         "extraArgs: {forecast: off, force-reboot: off}\nresources: {limits: {memory: 200Mi}}\n"
     )
@@ -369,7 +369,7 @@ def test_a_secret_with_message_urls_is_mounted_beside_other_files_and_volumes(tm
     assert settled(found).settings.notify_url_file == ("/own/urls", place["mountPath"])
 
 
-def test_the_shadow_has_its_own_service_account_if_the_agents_have_none(tmp_path: Path) -> None:
+def test_the_shadow_has_its_own_service_account_even_if_the_chart_creates_none_for_the_agents(tmp_path: Path) -> None:
     values = {
         "serviceAccount": {"create": False, "name": "theirs", "extraAnnotations": {"role": "agents"}},
         "components": {"shadow": True},
@@ -408,7 +408,7 @@ def test_a_setting_with_the_value_zero_is_rendered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mounted", [True, False, None])
-def test_a_sentinel_command_is_rendered_with_and_without_the_sentinels_host_path(
+def test_a_sentinel_command_is_rendered_whether_or_not_the_sentinels_folder_is_mounted(
     tmp_path: Path, mounted: bool | None
 ) -> None:
     found = rendered(
@@ -417,7 +417,7 @@ def test_a_sentinel_command_is_rendered_with_and_without_the_sentinels_host_path
     assert "--reboot-sentinel-command=true" in agent_of(found)["args"]
 
 
-def test_a_toleration_in_the_values_is_added(tmp_path: Path) -> None:
+def test_a_toleration_in_the_values_is_added_to_the_default_tolerations(tmp_path: Path) -> None:
     own = {"key": "a", "operator": "Exists"}
     found = rendered(tmp_path, values={"tolerations": [own]})
     assert the("DaemonSet", found)["spec"]["template"]["spec"]["tolerations"] == [{"operator": "Exists"}, own]
