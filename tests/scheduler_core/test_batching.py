@@ -25,39 +25,47 @@ NEAR = {"podAffinityTerm": {"topologyKey": "zone", "labelSelector": {}}, "weight
 @pytest.mark.parametrize(
     ("configuration", "version", "spec", "is_batched"),
     [
-        pytest.param({}, "1.36", {}, False, id="the default profile has default constraints"),
-        pytest.param(UNSPREAD, "1.36", {}, True, id="a configuration without default constraints"),
+        pytest.param({}, "1.36", {}, False, id="the default spread constraints of the default profile prevent batches"),
+        pytest.param(
+            UNSPREAD, "1.36", {}, True, id="a configuration without default spread constraints allows batches"
+        ),
         pytest.param(UNSPREAD, "1.34", {}, False, id="Kubernetes 1.34, which has no batches"),
-        pytest.param(WITHOUT, "1.36", {}, True, id="a profile without PodTopologySpread"),
+        pytest.param(WITHOUT, "1.36", {}, True, id="a profile without PodTopologySpread allows batches"),
         pytest.param(
             {**UNSPREAD, "extenders": [{"urlPrefix": "http://x", "filterVerb": "f"}]},
             "1.36",
             {},
             False,
-            id="a configuration with an extender",
+            id="a configuration with an extender prevents batches",
         ),
         pytest.param(
             UNSPREAD,
             "1.36",
             {"topologySpreadConstraints": [SPREAD]},
             False,
-            id="a pod with spread constraints of its own",
+            id="a pod with its own spread constraints is not placed in a batch",
         ),
         pytest.param(
             WITHOUT,
             "1.36",
             {"topologySpreadConstraints": [SPREAD]},
             True,
-            id="spread constraints in a profile without PodTopologySpread",
+            id="without PodTopologySpread, a pod with spread constraints is placed in a batch",
         ),
         pytest.param(
             UNSPREAD,
             "1.36",
             {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [NEAR]}}},
             False,
-            id="a pod with anti-affinity",
+            id="a pod with anti-affinity is not placed in a batch",
         ),
-        pytest.param(UNSPREAD, "1.36", {"schedulerName": "another"}, False, id="a pod of another scheduler"),
+        pytest.param(
+            UNSPREAD,
+            "1.36",
+            {"schedulerName": "another"},
+            False,
+            id="a pod of another scheduler is not placed in a batch",
+        ),
     ],
 )
 def test_the_library_knows_which_pods_kube_scheduler_places_in_batches(

@@ -76,7 +76,7 @@ def test_the_result_lists_all_nodes_with_the_best_score() -> None:
         ([1, 1, 2], 2),
     ],
 )
-def test_the_root_of_gos_heap_is_chosen_among_equal_scores(totals: list[int], index: int) -> None:
+def test_among_nodes_of_equal_score_the_root_of_gos_heap_is_chosen(totals: list[int], index: int) -> None:
     assert first_of_heap(np.array(totals)) == index
 
 

@@ -71,11 +71,13 @@ CHOOSY = {"nodeSelector": {"fits": "yes"}}
         pytest.param(98, 0, False, id="a cluster of fewer than 100 nodes is searched completely"),
         pytest.param(100, 0, False, id="exactly as many nodes fit as the scheduler wants to find"),
         pytest.param(101, 0, True, id="one node more fits than the scheduler wants to find"),
-        pytest.param(100, 99, False, id="many nodes, exactly as many of which fit as wanted"),
-        pytest.param(101, 99, True, id="many nodes, one more of which fits than wanted"),
+        pytest.param(100, 99, False, id="of more nodes, exactly as many fit as the scheduler wants to find"),
+        pytest.param(101, 99, True, id="of more nodes, one more fits than the scheduler wants to find"),
     ],
 )
-def test_landings_have_probabilities_if_the_scheduler_stops_early(fitting: int, others: int, is_open: bool) -> None:
+def test_forecast_nodes_have_probabilities_if_the_scheduler_stops_its_search_early(
+    fitting: int, others: int, is_open: bool
+) -> None:
     made = forecast([*a_cluster(fitting, others), a_pod("p", "n000", **CHOOSY)])
     (pod,) = made.pods
     assert (pod.outcome, pod.landing, pod.is_cut) == (Outcome.MOVES, ("n001",), False)
@@ -111,7 +113,7 @@ def test_landings_have_probabilities_if_the_scheduler_stops_early(fitting: int, 
         pytest.param({"percentageOfNodesToScore": 99}, False, id="a percentage that covers all fitting nodes"),
     ],
 )
-def test_percentage_of_nodes_to_score_decides_whether_landings_have_probabilities(
+def test_percentage_of_nodes_to_score_decides_whether_forecast_nodes_have_probabilities(
     configuration: Manifest, is_open: bool
 ) -> None:
     made = forecast([*a_cluster(150, 10), a_pod("p", "n000", **CHOOSY)], configuration)
@@ -147,7 +149,7 @@ def test_only_pods_that_fit_on_many_nodes_have_probabilities() -> None:
     assert {pod.name: bool(pod.shares) for pod in made.pods} == {"wide": True, "narrow": False}
 
 
-def test_a_nodes_probability_is_the_share_of_starts_that_choose_it() -> None:
+def test_a_nodes_probability_is_the_share_of_search_starts_that_choose_the_node() -> None:
     """n001 is the best of 150 nodes. A search ends after 100 nodes, so it reaches n001 from two of three possible
     starts. From each other start it chooses one of the equally good nodes."""
     (pod,) = forecast([*a_cluster(150), a_pod("p", "n000", **CHOOSY)], {"parallelism": 1}).pods
@@ -167,7 +169,7 @@ FITS = np.array([True, True, False, True, False, True, True, False, True, True])
         pytest.param(0, [0, 1, 3], 5, id="the fourth fitting node ends the search and is not counted"),
         pytest.param(5, [5, 6, 8], 4, id="nodes that do not fit count as processed"),
         pytest.param(8, [8, 9, 0], 3, id="after the last node, the search continues at the first node"),
-        pytest.param(9, [9, 0, 1], 4, id="a search that starts at the last node"),
+        pytest.param(9, [9, 0, 1], 4, id="a search that starts at the last node continues at the first node"),
     ],
 )
 def test_a_single_worker_finds_the_next_fitting_nodes(start: int, found: list[int], processed: int) -> None:
@@ -176,7 +178,7 @@ def test_a_single_worker_finds_the_next_fitting_nodes(start: int, found: list[in
 
 
 @pytest.mark.parametrize("start", range(10))
-def test_a_search_of_all_nodes_does_not_move_the_start(start: int) -> None:
+def test_a_search_that_checks_all_nodes_does_not_move_the_next_search_start(start: int) -> None:
     seen = run_search(np.arange(10), FITS, 7, Search(start), parallelism=1)
     assert (sorted(seen.rows.tolist()), seen.processed % 10) == ([0, 1, 3, 5, 6, 8, 9], 0)
 
@@ -299,7 +301,7 @@ def test_a_cycle_reports_how_many_of_all_nodes_it_searched() -> None:
     assert Scheduler().schedule(snapshot, pod).sample == NodeSample(looked_at=276, feasible=601)
 
 
-def test_a_rollout_marks_moves_to_an_uncertain_node() -> None:
+def test_the_result_for_a_displaced_pod_says_how_many_nodes_the_search_checked() -> None:
     snapshot = load_objects([*a_cluster(110), a_pod("p", "n000", **CHOOSY)])
     (made,) = run_drain(snapshot, ["n000"], Scheduler()).displaced
     assert made.result is not None

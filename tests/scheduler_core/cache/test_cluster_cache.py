@@ -60,7 +60,7 @@ def test_the_cache_follows_a_pod_from_creation_to_deletion() -> None:
     assert not cache.apply({"type": "DELETED", "object": pod(on="n1", phase="Succeeded")})
 
 
-def test_a_pod_of_an_unknown_node_counts_when_the_node_appears() -> None:
+def test_a_pod_bound_to_an_unknown_node_is_placed_once_the_node_is_added() -> None:
     cache = cache_of(pod(on="n1"))
     assert where(cache) == {"web": "n1?"}
     cache.apply({"type": "ADDED", "object": node("n1")})
@@ -88,7 +88,9 @@ def test_a_pod_of_an_unknown_node_counts_when_the_node_appears() -> None:
         ("100", "1" * 40, False),
     ],
 )
-def test_an_event_is_ignored_only_if_it_is_provably_older(held: str, late: str, is_ignored: bool) -> None:
+def test_an_event_is_ignored_only_if_its_resource_version_is_provably_older(
+    held: str, late: str, is_ignored: bool
+) -> None:
     cache = cache_of(node("n1"), node("n2"), pod(on="n1", version=held))
     cache.apply({"type": "MODIFIED", "object": pod(on="n2", version=late)})
     assert where(cache) == {"web": "n1" if is_ignored else "n2"}
@@ -172,7 +174,12 @@ def test_an_invalid_event_is_refused_and_changes_nothing(event: Any) -> None:
             "object": {"kind": "Service", "apiVersion": "serving.knative.dev/v1", "metadata": {"name": "s"}},
         },
     ],
-    ids=["bookmark", "unused kind", "unused field", "kind of another API group"],
+    ids=[
+        "a bookmark",
+        "an object of a kind that scheduling does not read",
+        "a change of a field that scheduling does not read",
+        "a Service of another API group",
+    ],
 )
 def test_an_event_that_changes_nothing_keeps_the_same_snapshot(event: Json) -> None:
     cache = cache_of(node("n1"), pod(on="n1"))
@@ -242,7 +249,7 @@ def order(cache: ClusterCache) -> list[str]:
     return [columns.names[row] for row in columns.tree_order]
 
 
-def test_a_zone_that_was_empty_comes_last_in_the_node_order() -> None:
+def test_a_zone_that_lost_all_its_nodes_comes_last_once_it_has_a_node_again() -> None:
     cache = cache_of(node("a1", **{ZONE: "a"}), node("b1", **{ZONE: "b"}), node("a2", **{ZONE: "a"}))
     assert order(cache) == ["a1", "b1", "a2"]
     cache.apply({"type": "DELETED", "object": node("a1")})
@@ -288,9 +295,9 @@ def test_the_cache_forgets_labels_and_specs_of_deleted_pods(monkeypatch: pytest.
     assert sizes == {name: empty[name] for name in sizes}
 
 
-def test_a_large_cluster_forgets_the_classes_of_deleted_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cache may keep a few classes of deleted pods. Their number must not grow with the number of classes in
-    use."""
+def test_the_cache_of_a_large_cluster_keeps_data_of_only_a_few_deleted_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pod of this test has labels of its own. The number of deleted pods whose labels stay in memory must not grow
+    with the number of pods in the cluster."""
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 16)
     stay = [pod(f"stays{number}", on="n1", labels={"number": f"s{number}"}) for number in range(200)]
     cache = cache_of(node("n1"), *stay)

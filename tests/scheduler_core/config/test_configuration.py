@@ -152,7 +152,7 @@ def test_ignorable_extenders_are_called_last() -> None:
     ]
 
 
-def test_ignored_resources_of_extenders_replace_the_list_of_noderesourcesfit() -> None:
+def test_extender_resources_ignored_by_the_scheduler_replace_ignored_resources_of_noderesourcesfit() -> None:
     mapping = {
         "profiles": [
             {
@@ -331,7 +331,7 @@ def test_an_extender_url_with_a_query_or_white_space_is_refused(field: str, char
     assert problem.startswith(f"extenders[0].{field}: must not contain '?', '#', white space or control characters")
 
 
-def test_a_configuration_without_file_access_may_contain_inline_certificates() -> None:
+def test_a_configuration_that_may_not_name_files_may_contain_inline_certificates() -> None:
     files = {"certFile": "/c", "keyFile": "/k", "caFile": "/a"}
     content = {"certData": "eA==", "keyData": "eA==", "caData": "eA==", "serverName": "s"}
     extenders = [{"urlPrefix": "https://e", "tlsConfig": content}, {"urlPrefix": "https://f", "tlsConfig": files}]

@@ -69,7 +69,7 @@ def test_a_plugin_without_configured_arguments_gets_its_defaults(plugin: str, de
                 ignored_resource_groups=("example.org",),
                 strategy="MostAllocated",
             ),
-            id="a strategy without resources gets the default resources",
+            id="a scoring strategy without resources gets the default resources",
         ),
         pytest.param(
             "NodeResourcesFit",
@@ -98,13 +98,13 @@ def test_a_plugin_without_configured_arguments_gets_its_defaults(plugin: str, de
                 strategy="RequestedToCapacityRatio",
                 shape=(ShapePoint(utilization=0, score=0), ShapePoint(utilization=100, score=10)),
             ),
-            id="RequestedToCapacityRatio with a shape",
+            id="the points of a RequestedToCapacityRatio shape are read",
         ),
         pytest.param(
             "NodeResourcesBalancedAllocation",
             {"resources": [{"name": "nvidia.com/gpu"}]},
             BalancedAllocationArgs(resources=(ResourceWeight(name="nvidia.com/gpu", weight=1),)),
-            id="balanced",
+            id="a resource of NodeResourcesBalancedAllocation gets the weight one",
         ),
         pytest.param(
             "InterPodAffinity",
@@ -127,7 +127,7 @@ def test_a_plugin_without_configured_arguments_gets_its_defaults(plugin: str, de
             "DynamicResources",
             {"filterTimeout": "0s", "bindingTimeout": "2m"},
             DynamicResourcesArgs(filter_timeout_seconds=0.0, binding_timeout_seconds=120.0),
-            id="durations",
+            id="the timeouts of DynamicResources are read in seconds",
         ),
         pytest.param(
             "Mine",

@@ -64,7 +64,7 @@ def effective(**selections: PluginSelection) -> Any:
             ("A", "B", "C", "Own"),
             ("A", "B", "Own"),
             {"A": 3, "B": 1, "Own": 1},
-            id="a new plugin comes last at every point",
+            id="a new plugin comes last at every extension point",
         ),
         pytest.param(
             {"multiPoint": selection("B", weight=9)},
@@ -78,7 +78,7 @@ def effective(**selections: PluginSelection) -> Any:
             "BC",
             "B",
             {"B": 1},
-            id="a plugin disabled in MultiPoint is removed from every point",
+            id="a plugin disabled in MultiPoint is removed from every extension point",
         ),
         pytest.param(
             {"multiPoint": selection("A", disabled=("A",))},
@@ -92,49 +92,49 @@ def effective(**selections: PluginSelection) -> Any:
             "ABC",
             "B",
             {"B": 1},
-            id="a plugin disabled at a point is removed from that point only",
+            id="a plugin disabled at one extension point is removed only there",
         ),
         pytest.param(
             {"score": selection(disabled=("*",))},
             "ABC",
             "",
             {},
-            id="disabling * at a point removes all its default plugins",
+            id="disabling * at an extension point removes all default plugins there",
         ),
         pytest.param(
             {"score": selection("B", disabled=("*",))},
             "ABC",
             "B",
             {"B": 1},
-            id="with * disabled, a point has only its enabled plugins",
+            id="with * disabled, an extension point has only its enabled plugins",
         ),
         pytest.param(
             {"filter": selection("C")},
             "CAB",
             "AB",
             {"A": 3, "B": 1},
-            id="a default plugin enabled at a point comes first at that point",
+            id="a default plugin enabled at an extension point comes first there",
         ),
         pytest.param(
             {"filter": selection("Own", "C")},
             ("C", "A", "B", "Own"),
             "AB",
             {"A": 3, "B": 1},
-            id="an out-of-tree plugin enabled at a point comes after the plugins of MultiPoint",
+            id="an out-of-tree plugin enabled at an extension point comes after the plugins of MultiPoint",
         ),
         pytest.param(
             {"score": selection("B", weight=7)},
             "ABC",
             "BA",
             {"A": 3, "B": 7},
-            id="the weight at the point overrides the weight in MultiPoint",
+            id="a weight set at an extension point overrides the weight in MultiPoint",
         ),
         pytest.param(
             {"score": selection("A")},
             "ABC",
             "AB",
             {"A": 1, "B": 1},
-            id="a plugin enabled at a point without a weight gets weight 1",
+            id="a plugin enabled at an extension point without a weight gets weight 1",
         ),
     ],
 )
@@ -165,7 +165,7 @@ def test_merging_keeps_a_plugin_that_is_enabled_twice() -> None:
     ]
 
 
-def test_the_plugins_of_all_extension_points_are_built() -> None:
+def test_a_plugin_is_built_if_any_extension_point_uses_it() -> None:
     own = rules(multiPoint=selection(disabled=("A", "C")), score=selection("Own", disabled=("B",)))
     assert own.needed(DEFAULTS) == ("Order", "B", "Bind", "Own")
 

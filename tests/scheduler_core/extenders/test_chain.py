@@ -221,7 +221,7 @@ def test_a_response_without_victims_is_an_error_unless_the_extender_is_ignorable
     )
 
 
-def test_a_preempt_error_counts_unless_the_extender_is_ignorable() -> None:
+def test_a_failed_preempt_call_is_an_error_unless_the_extender_is_ignorable() -> None:
     assert chain(dead(preempt_verb="preempt", ignorable=True)).narrow_preemption(POD, CANDIDATES, PODS_ON) == CANDIDATES
     failed = chain(dead(preempt_verb="preempt")).narrow_preemption(POD, CANDIDATES, PODS_ON)
     assert isinstance(failed, Verdict)
@@ -248,6 +248,6 @@ def test_a_failed_binding_is_an_error_unless_the_extender_is_ignorable(servers: 
     assert chain(dead(bind_verb="bind", ignorable=True)).bind(POD, "n1") is None
 
 
-def test_a_chain_reports_which_verbs_it_supports() -> None:
+def test_an_extender_chain_reports_which_verbs_it_supports() -> None:
     assert (chain(dead(filter_verb="f")).has_filters, chain(dead(filter_verb="f")).has_prioritizers) == (True, False)
     assert (bool(chain()), chain().has_filters) == (False, False)

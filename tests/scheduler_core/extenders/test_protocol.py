@@ -90,26 +90,31 @@ def test_a_binding_request_contains_pod_and_node() -> None:
             id="node names from an extender that is not cache-capable are ignored",
         ),
         pytest.param(
-            {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}, False, FilterAnswer(passed=("n1",)), id="whole nodes"
+            {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}},
+            False,
+            FilterAnswer(passed=("n1",)),
+            id="an extender that is not cache-capable returns whole Node objects",
         ),
         pytest.param(
             {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}},
             True,
             FilterAnswer(passed=("n1",)),
-            id="a cache-capable extender may return whole nodes",
+            id="a cache-capable extender may return whole Node objects",
         ),
-        pytest.param({}, True, FilterAnswer(passed=()), id="without nodes and node names, no node passes"),
+        pytest.param(
+            {}, True, FilterAnswer(passed=()), id="no node passes if the response has neither nodes nor node names"
+        ),
         pytest.param(
             {"Nodes": None, "NodeNames": [], "FailedNodes": None, "Error": ""},
             True,
             FilterAnswer(passed=()),
-            id="nulls",
+            id="null fields count as absent",
         ),
         pytest.param(
             {"NodeNames": [], "FailedNodes": {"n1": "busy"}, "FailedAndUnresolvableNodes": {"n2": "broken"}},
             True,
             FilterAnswer(passed=(), refused={"n1": "busy"}, refused_for_good={"n2": "broken"}),
-            id="reasons for the failed nodes",
+            id="the reasons of failed and unresolvable nodes are read",
         ),
     ],
 )
@@ -152,7 +157,7 @@ def test_invalid_priorities_are_an_error(body: Any) -> None:
         read_priorities(encoded(body))
 
 
-def test_an_extenders_remaining_victims_are_found_by_uid() -> None:
+def test_victims_in_an_extenders_response_are_found_by_uid() -> None:
     answer = {
         "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "uid-v"}], "NumPDBViolations": 1}, "n2": {"Pods": None}}
     }

@@ -95,12 +95,12 @@ def test_the_ca_may_be_given_inline(certificates: Any) -> None:
         pytest.param(
             lambda c: ExtenderTls(authority_file=str(c.authority)),
             "certificate is not valid for '127.0.0.1'|IP address mismatch",
-            id="another name",
+            id="the certificate names another server",
         ),
         pytest.param(
             lambda c: ExtenderTls(authority_file=str(c.stranger), server_name="extender.test"),
             "certificate verify failed",
-            id="another root",
+            id="the certificate is signed by an untrusted authority",
         ),
     ],
 )
@@ -116,9 +116,17 @@ def test_an_untrusted_server_certificate_is_an_error(certificates: Any, tls: Any
 @pytest.mark.parametrize(
     ("settings", "is_verified"),
     [
-        pytest.param({"enable_https": True}, False, id="HTTPS switched on without a root certificate is not verified"),
-        pytest.param({"enable_https": True, "tls": ExtenderTls(insecure=True)}, False, id="insecure is not verified"),
-        pytest.param({"enable_https": False}, True, id="an https address alone is verified against the system's roots"),
+        pytest.param({"enable_https": True}, False, id="with enableHTTPS alone, the server is not verified"),
+        pytest.param(
+            {"enable_https": True, "tls": ExtenderTls(insecure=True)},
+            False,
+            id="with insecure, the server is not verified",
+        ),
+        pytest.param(
+            {"enable_https": False},
+            True,
+            id="with an https address alone, the server is verified against the system's root certificates",
+        ),
     ],
 )
 def test_without_a_ca_servers_are_verified_as_by_kube_scheduler(

@@ -45,7 +45,7 @@ def placed(snapshot: Snapshot, name: str, node: str) -> Snapshot:
     return snapshot.with_pod_placed(a_pod(name).build(), node)
 
 
-def test_only_changed_rows_are_computed_again(asked: Asked) -> None:
+def test_a_cached_column_is_computed_again_only_for_nodes_whose_usage_changed(asked: Asked) -> None:
     empty = Snapshot.of(NODES)
     assert asked(empty) == [110] * 6
     assert asked.rows == list(range(6))
@@ -56,7 +56,7 @@ def test_only_changed_rows_are_computed_again(asked: Asked) -> None:
     assert asked.rows == []
 
 
-def test_two_derived_snapshots_do_not_share_changed_rows(asked: Asked) -> None:
+def test_columns_of_two_derived_snapshots_do_not_affect_each_other(asked: Asked) -> None:
     empty = Snapshot.of(NODES)
     one, other = placed(empty, "a", "n1"), placed(placed(empty, "a", "n2"), "b", "n2")
     for _ in range(2):
@@ -65,7 +65,7 @@ def test_two_derived_snapshots_do_not_share_changed_rows(asked: Asked) -> None:
         assert asked(empty) == [110] * 6
 
 
-def test_a_query_for_some_rows_uses_the_cached_column_of_all_rows(asked: Asked) -> None:
+def test_a_query_for_some_nodes_returns_their_values_in_the_requested_order(asked: Asked) -> None:
     assert asked(placed(Snapshot.of(NODES), "a", "n3"), rows=(5, 3)) == [110, 109]
 
 
@@ -77,7 +77,7 @@ def test_a_cached_column_is_not_used_for_other_allocatable_resources(asked: Aske
     assert asked.rows == []  # a cordon offers no less
 
 
-def test_columns_are_computed_for_added_nodes_and_after_deletions(asked: Asked) -> None:
+def test_columns_are_right_after_nodes_are_added_or_deleted(asked: Asked) -> None:
     world = placed(Snapshot.of([*NODES, a_node("n6").build()]), "a", "n6")
     assert asked(world) == [110] * 6 + [109]
     assert asked(world.without_node("n0")) == [109] + [110] * 5  # the last node takes the row

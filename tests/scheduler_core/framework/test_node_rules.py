@@ -39,7 +39,7 @@ def told(result: CycleResult) -> tuple[Any, ...]:
 
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), one=pods("one"), other=pods("other"))
-def test_a_node_rule_depends_only_on_the_nodes_and_its_key(
+def test_the_results_of_a_node_rule_depend_only_on_the_nodes_and_the_pods_key(
     objects: list[dict[str, Any]], one: dict[str, Any], other: dict[str, Any]
 ) -> None:
     snapshot = load_objects(objects)
@@ -99,7 +99,7 @@ def test_two_schedulers_on_one_snapshot_use_their_own_settings() -> None:
     assert Scheduler().schedule(snapshot, a_pod().build()).best == ("n1", "n2")
 
 
-def test_scores_are_computed_for_nodes_that_the_cache_lacks() -> None:
+def test_scores_are_computed_for_nodes_without_a_cached_score() -> None:
     """Different nodes pass for the two pods, so the scores cached for one pod lack nodes of the other. Both must get
     the same scores as without a cache."""
     snapshot = Snapshot.of(

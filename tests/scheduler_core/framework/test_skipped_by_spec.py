@@ -36,7 +36,7 @@ REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerm
 
 @settings(max_examples=80, deadline=None)
 @given(objects=clusters(), pending=pods("new"), volumes=st.lists(st.sampled_from(VOLUMES), max_size=1))
-def test_a_plugin_skips_in_every_cluster_if_it_skips_by_the_spec(
+def test_a_plugin_that_skips_a_pod_spec_skips_it_in_every_cluster(
     objects: list[Json], pending: Json, volumes: list[Json]
 ) -> None:
     snapshot = load_objects(objects)
@@ -60,12 +60,12 @@ def test_a_plugin_skips_in_every_cluster_if_it_skips_by_the_spec(
         ("VolumeZone", {"volumes": [CLAIM]}),
     ],
 )
-def test_a_plugin_is_asked_about_a_pod_that_needs_it(name: str, spec: Json) -> None:
+def test_a_plugin_does_not_skip_a_pod_spec_that_it_must_check(name: str, spec: Json) -> None:
     assert not SKIPPING[name].skips(with_spec(spec).spec)
     assert SKIPPING[name].skips(with_spec({}).spec)
 
 
-def test_only_the_plugins_that_do_not_skip_the_spec_are_asked_in_their_order() -> None:
+def test_plugins_that_skip_the_pod_spec_are_separated_from_plugins_that_must_be_called() -> None:
     register = SkippedBySpec([BUILT[name] for name in ("NodePorts", "NodeResourcesFit", "VolumeZone")])
     spec = with_spec({"volumes": [CLAIM]}).spec
     for _ in range(2):

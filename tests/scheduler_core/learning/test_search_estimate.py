@@ -86,7 +86,7 @@ def learned(scheduler: HiddenScheduler, count: int, estimate: SearchEstimate | N
 
 @pytest.mark.parametrize("workers", [1, 2, 8])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_start_and_the_number_of_workers_are_learned_from_twenty_bindings(seed: int, workers: int) -> None:
+def test_twenty_bindings_reveal_where_the_next_search_starts_and_the_number_of_workers(seed: int, workers: int) -> None:
     scheduler = hidden(seed, workers=workers)
     estimate = learned(scheduler, 20)
     assert estimate.bindings == 20
@@ -112,7 +112,7 @@ def test_twenty_bindings_shrink_the_predicted_set_of_nodes(seed: int) -> None:
     assert mine <= without * 0.75
 
 
-def test_weights_and_doubt_add_up_to_one_after_any_bindings() -> None:
+def test_the_weights_of_the_possible_searches_and_the_doubt_add_up_to_one() -> None:
     scheduler, chance = hidden(4), random.Random(4)
     estimate = SearchEstimate.unknown(scheduler.world, SCHEDULER)
     for world, pod, _ in scheduler.bindings(12):
@@ -159,7 +159,7 @@ def test_a_binding_that_no_search_predicted_adds_little_doubt() -> None:
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])
-def test_an_unknown_binding_moves_the_start_like_an_observed_cycle(seed: int) -> None:
+def test_a_binding_of_an_unknown_pod_moves_the_search_start_as_far_as_an_observed_cycle(seed: int) -> None:
     scheduler = hidden(seed)
     estimate = learned(scheduler, 20)
     list(scheduler.bindings(1))
@@ -190,7 +190,7 @@ def test_predictions_stay_right_if_every_third_bound_pod_is_unknown() -> None:
     assert inside[True] > inside[False]
 
 
-def test_an_unknown_first_binding_makes_all_starts_equally_likely() -> None:
+def test_without_observed_cycles_a_binding_of_an_unknown_pod_makes_all_starts_equally_likely() -> None:
     world = a_cluster(24)
     after = SearchEstimate(followed=(Likely(Search(7, 2, -1), 0.9),), doubt=0.1).after_unknown_binding(world)
     assert len(after.starts()) == NODES
@@ -199,7 +199,7 @@ def test_an_unknown_first_binding_makes_all_starts_equally_likely() -> None:
     assert after.after_unknown_binding(load_objects([])) == after
 
 
-def test_the_estimate_remembers_how_far_the_last_cycles_moved_the_start() -> None:
+def test_the_estimate_remembers_how_far_the_last_cycles_moved_the_search_start() -> None:
     scheduler = hidden(25)
     estimate, moved = SearchEstimate.unknown(scheduler.world, SCHEDULER), []
     for _ in range(40):
@@ -210,7 +210,7 @@ def test_the_estimate_remembers_how_far_the_last_cycles_moved_the_start() -> Non
     assert sum(mine == true for mine, true in zip(estimate.strides[-20:], moved[-20:], strict=True)) >= 18
 
 
-def test_searches_for_a_forecast_say_how_other_pods_move_the_start() -> None:
+def test_searches_for_a_forecast_contain_how_far_other_pods_move_the_search_start() -> None:
     scheduler = hidden(26)
     estimate = replace_value(learned(scheduler, 10), others=2.0)
     (others,) = {each.others for each in estimate.searches(scheduler.world, SCHEDULER, 16)}
@@ -218,7 +218,7 @@ def test_searches_for_a_forecast_say_how_other_pods_move_the_start() -> None:
     assert (others, strides) == (2.0, estimate.strides)
 
 
-def test_if_every_node_is_checked_nothing_is_learned() -> None:
+def test_nothing_is_learned_if_the_scheduler_checks_every_node() -> None:
     small = a_cluster(8, nodes=99)
     estimate = SearchEstimate.unknown(small, SCHEDULER)
     assert estimate == SearchEstimate()
@@ -235,14 +235,14 @@ def test_learning_begins_when_the_cluster_grows_beyond_a_hundred_nodes() -> None
     assert estimate.starts()[0][0] == scheduler.search.start
 
 
-def test_a_start_beyond_the_last_node_wraps_to_the_first_nodes() -> None:
+def test_a_search_start_beyond_the_last_node_wraps_to_the_first_nodes() -> None:
     scheduler = hidden(10)
     estimate = learned(scheduler, 5)
     scheduler.world = a_cluster(11, nodes=101)
     learned(scheduler, 3, estimate)
 
 
-def test_pods_of_another_scheduler_give_no_information() -> None:
+def test_a_prediction_for_a_pod_of_another_scheduler_is_an_error() -> None:
     world = a_cluster(12)
     estimate = SearchEstimate.unknown(world, SCHEDULER)
     pod = an_incoming_pod(1, random.Random(1))
@@ -251,12 +251,12 @@ def test_pods_of_another_scheduler_give_no_information() -> None:
         estimate.expect(world, SCHEDULER, foreign)
 
 
-def test_a_scheduler_that_searches_all_nodes_has_no_start_to_learn() -> None:
+def test_no_search_start_is_learned_for_a_scheduler_that_searches_all_nodes() -> None:
     all_nodes = Scheduler(Configuration(percentage_of_nodes_to_score=100))
     assert SearchEstimate.unknown(a_cluster(13), all_nodes) == SearchEstimate()
 
 
-def test_a_forecast_with_a_learned_start_lists_fewer_nodes() -> None:
+def test_a_forecast_with_a_learned_search_start_lists_fewer_nodes() -> None:
     scheduler = hidden(14)
     estimate = learned(scheduler, 20)
     mine = a_pod("mine").requesting(cpu="300m").owned_by("ReplicaSet", "mine").on("n000")

@@ -68,13 +68,13 @@ SIDECAR = {"restartPolicy": "Always"}
         "a sidecar's request is added",
         "a sidecar runs beside later init containers",
         "a sidecar does not run beside earlier init containers",
-        "overhead",
+        "the overhead of the pod is added",
         "a pod-level request replaces the sum of the containers",
         "overhead is added to a pod-level request",
         "pod-level requests replace only their own resources",
         "the sum is rounded, not the single requests",
-        "rounded up",
-        "no requests",
+        "a fraction of a millicore is rounded up",
+        "a pod without requests requests nothing",
     ],
 )
 def test_a_pods_request_is_computed_as_in_kubernetes(what: Pod, expected: tuple[int, int]) -> None:
@@ -97,9 +97,9 @@ def test_a_pods_request_is_computed_as_in_kubernetes(what: Pod, expected: tuple[
         "every container without requests",
         "an explicit zero is kept",
         "explicit requests are kept",
-        "init containers too",
+        "an init container without requests gets the defaults too",
         "a pod-level request replaces its default",
-        "both",
+        "a pod-level request replaces the default of each resource",
     ],
 )
 def test_scores_use_default_requests_for_containers_without_requests(what: Pod, cpu: int, memory_mi: int) -> None:

@@ -34,7 +34,7 @@ def test_only_no_schedule_and_no_execute_taints_refuse_a_pod() -> None:
     assert first_untolerated((hard,), (Toleration("b", "Exists"),)) is None
 
 
-def test_only_soft_tolerations_match_soft_taints() -> None:
+def test_only_untolerated_prefer_no_schedule_taints_are_counted() -> None:
     taints = (Taint("a", "", "PreferNoSchedule"), Taint("b", "", "PreferNoSchedule"), Taint("c", "", "NoSchedule"))
     assert count_unpreferred(taints, ()) == 2
     assert count_unpreferred(taints, (Toleration("a", "Exists"),)) == 1

@@ -161,7 +161,7 @@ HAS_FPGA = a_node("has").offering_also({"example.com/fpga": "2"}).manifest
 
 
 @pytest.mark.parametrize("offers", ["example.com/fpga", "example.com/other", None])
-def test_a_resource_that_only_a_device_class_offers_is_unknown(
+def test_the_result_is_unknown_for_nodes_where_only_a_device_class_offers_the_resource(
     offers: str | None,
 ) -> None:
     answer = ask(PLUGIN, WANTS_FPGA, A, HAS_FPGA, device_class(offers=offers))

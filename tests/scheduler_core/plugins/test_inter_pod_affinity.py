@@ -79,7 +79,9 @@ def db(name: str = "db", namespace: str = "default") -> PodBuilder:
         "an existing pod's anti-affinity to other pods",
     ],
 )
-def test_inter_pod_affinity_refuses_nodes(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
+def test_inter_pod_affinity_refuses_nodes_that_violate_affinity_or_anti_affinity(
+    pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]
+) -> None:
     assert filtered(plugin(IPA), pod, cluster(NODES, pods)) == verdicts
 
 
@@ -97,7 +99,9 @@ NOT_RED = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [
 
 
 @pytest.mark.parametrize(("version", "verdict"), [("1.32", ""), ("1.33", ""), ("1.34", TOO_NEAR), ("1.36", TOO_NEAR)])
-def test_negative_namespace_selectors_select_every_namespace_since_1_34(version: str, verdict: str) -> None:
+def test_since_1_34_a_not_in_namespace_selector_of_the_incoming_pod_selects_every_namespace(
+    version: str, verdict: str
+) -> None:
     """This behaviour is a regression of kube-scheduler (kubernetes/kubernetes#132457), which scheduler_core repeats."""
     pod = a_pod().away_from(ZONE, DB, namespaceSelector=NOT_RED)
     assert filtered(

@@ -100,15 +100,15 @@ NOT_OURS = "!node(s) didn't match Pod's node affinity/selector"
         ),
     ],
     ids=[
-        "no requirement",
+        "a pod without node affinity",
         "nodeSelector",
-        "required",
-        "both are required",
+        "a pod with a required node affinity",
+        "a node must match both the nodeSelector and the node affinity",
         "an empty list of terms matches nothing",
         "an empty term matches nothing",
         "terms are alternatives",
         "an unreadable term is ignored, the others count",
-        "absent labels",
+        "DoesNotExist matches nodes without the label",
     ],
 )
 def test_node_affinity_refuses_nodes_that_do_not_match(pod: PodBuilder, verdicts: dict[str, str]) -> None:

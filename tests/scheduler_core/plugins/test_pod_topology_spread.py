@@ -74,7 +74,9 @@ ZONES = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_z
         "nodes without the topology label",
     ],
 )
-def test_pod_topology_spread_refuses_nodes(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
+def test_pod_topology_spread_refuses_nodes_that_would_violate_a_constraint(
+    pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]
+) -> None:
     assert filtered(plugin(SPREAD), pod, cluster(ZONES, pods)) == verdicts
 
 
@@ -106,13 +108,13 @@ def test_nodes_excluded_by_the_pods_affinity_are_no_domains_by_default() -> None
     }
 
 
-def test_a_node_without_a_topology_key_counts_for_no_constraint() -> None:
+def test_a_node_that_lacks_one_topology_key_counts_for_no_spread_constraint() -> None:
     nodes = [a_node("a1").in_zone("a").labelled(rack="r"), a_node("b1").in_zone("b")]
     verdicts = filtered(plugin(SPREAD), web().spread_over(ZONE).spread_over("rack"), cluster(nodes, running(b1=5)))
     assert verdicts == {"a1": "", "b1": NO_LABEL}
 
 
-def test_the_smallest_count_is_zero_without_topology_domains() -> None:
+def test_a_spread_constraint_without_topology_domains_refuses_no_node() -> None:
     pod = web().with_field("spec.nodeSelector", {"no": "such"}).spread_over(ZONE)
     assert filtered(plugin(SPREAD), pod, cluster(ZONES, running(a1=5))) == {"a1": "", "a2": "", "b1": ""}
 

@@ -28,7 +28,7 @@ MI = 2**20
         (a_pod().requesting(bananas="7"), ""),
     ],
     ids=[
-        "no requests",
+        "a pod without requests",
         "exactly the free amount of cpu",
         "1m more cpu than is free",
         "1m more cpu than the node's allocatable amount",
@@ -215,11 +215,11 @@ def test_the_balance_score_rises_if_the_pod_improves_the_balance() -> None:
 
 
 @pytest.mark.parametrize(("version", "scores"), [("1.32", {"n": 100}), ("1.33", None), ("1.36", None)])
-def test_best_effort_pods_are_skipped_since_1_33(version: str, scores: dict[str, int] | None) -> None:
+def test_balanced_allocation_skips_best_effort_pods_since_1_33(version: str, scores: dict[str, int] | None) -> None:
     assert scored(plugin("NodeResourcesBalancedAllocation", version=version), a_pod(), cluster(a_node("n"))) == scores
 
 
-def test_the_balance_of_three_resources_is_their_standard_deviation() -> None:
+def test_the_balance_score_of_three_resources_uses_their_standard_deviation() -> None:
     args = {"resources": [{"name": name, "weight": 1} for name in ("cpu", "memory", "example.com/gpu")]}
     pod = a_pod().requesting(cpu="1", memory="500", **{"example.com/gpu": "4"})
     node = a_node("n").offering(cpu="4", memory="1000").offering_also({"example.com/gpu": "4"})

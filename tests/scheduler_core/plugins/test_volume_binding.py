@@ -394,7 +394,7 @@ def test_the_smaller_claim_gets_its_volume_before_the_larger_claim() -> None:
     assert [made.name for made in plan.claims] == ["one"]
 
 
-def test_reserve_selects_the_node_of_a_volume_to_be_provisioned() -> None:
+def test_reserve_sets_the_selected_node_of_a_claim_whose_volume_must_be_provisioned() -> None:
     (chosen,) = reserved(claim(), MAKER, node="b").claims
     assert chosen.annotations["volume.kubernetes.io/selected-node"] == "b"
 
@@ -434,13 +434,13 @@ def test_since_1_37_the_emptier_storage_scores_higher() -> None:
     ) == [50, 75]
 
 
-def test_a_storage_pool_of_two_claims_counts_once_in_the_score() -> None:
+def test_a_storage_pool_used_by_two_claims_counts_once_in_the_score() -> None:
     pools = (MAKER, counting(), pool("a", capacity="10Gi"), pool("b", capacity="4Gi"))
     assert scores(claim(), *pools) == [90, 75]
     assert scores(claim("one"), claim("two"), *pools, pod=TWO) == [80, 50]
 
 
-def test_volume_binding_has_no_score_without_storage_capacity() -> None:
+def test_volume_binding_scores_every_node_zero_without_storage_capacity() -> None:
     assert scores(claim(), MAKER) == [0, 0]
     assert scores(claim(bound_to="pv"), volume()) == [0, 0]
 

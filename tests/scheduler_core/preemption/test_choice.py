@@ -23,11 +23,15 @@ def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
         pytest.param(
             victims((9, 0.0), (9, 0.0)),
             victims((1, 0.0), violations=1),
-            id="no violated budget is better, even with higher priorities",
+            id="a node without budget violations is better, even if its victims have higher priorities",
         ),
-        pytest.param(victims((5, 0.0), (5, 0.0)), victims((6, 0.0)), id="a lower maximum priority is better"),
         pytest.param(
-            victims((5, 0.0), (1, 0.0)), victims((5, 0.0), (2, 0.0)), id="a smaller sum of priorities is better"
+            victims((5, 0.0), (5, 0.0)), victims((6, 0.0)), id="a lower maximum priority of the victims is better"
+        ),
+        pytest.param(
+            victims((5, 0.0), (1, 0.0)),
+            victims((5, 0.0), (2, 0.0)),
+            id="a smaller sum of the victims' priorities is better",
         ),
         pytest.param(
             victims((-5, 0.0)),
@@ -43,7 +47,7 @@ def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
         pytest.param(
             victims((5, 20.0), (5, 30.0)),
             victims((5, 10.0), (5, 99.0)),
-            id="the oldest victim of the highest priority counts",
+            id="of the victims with the highest priority, the earliest start time counts",
         ),
         pytest.param(victims((5, None)), victims((5, 10.0)), id="a victim that has not started counts as the youngest"),
     ],

@@ -268,14 +268,14 @@ PODS = [a_pod("a", app="x"), a_pod("b", app="x"), a_pod("c", app="y")]
         pytest.param([budget(2)], "", id="a budget of two allows both evictions"),
         pytest.param([budget(1)], "b", id="a budget of one is violated by the second eviction"),
         pytest.param([budget(0)], "ab", id="a budget of zero is violated by both evictions"),
-        pytest.param([budget(0, namespace="other")], "", id="another namespace's budget"),
+        pytest.param([budget(0, namespace="other")], "", id="a budget of another namespace selects no pod"),
         pytest.param([budget(0, disrupted=("a",))], "b", id="a pod in the budget's disruptedPods does not count again"),
         pytest.param([budget(0, selector=LabelSelector(()))], "", id="a budget with an empty selector selects no pod"),
         pytest.param([budget(0, selector=LabelSelector(None))], "", id="a budget without a selector selects no pod"),
         pytest.param(
             [budget(1), budget(0, selector=LabelSelector((Requirement("app", "Exists"),)))],
             "abc",
-            id="every budget counts",
+            id="a victim violates a budget if any of its budgets allows no eviction",
         ),
         pytest.param(
             [budget(1, selector=LabelSelector((Requirement("app", "Exists"),))), budget(5)],
@@ -290,7 +290,7 @@ def test_a_victim_violates_a_budget_as_in_kube_scheduler(budgets: list[Disruptio
     assert {pod.name for pod in others} == {"a", "b", "c"} - set(violating)
 
 
-def test_a_pod_without_labels_is_under_no_budget() -> None:
+def test_no_budget_selects_a_pod_without_labels() -> None:
     bare = Pod(name="bare")
     assert split_by_budget([bare], [budget(0, selector=LabelSelector((Requirement("app", "DoesNotExist"),)))]) == (
         [],

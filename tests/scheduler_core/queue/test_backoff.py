@@ -62,7 +62,7 @@ def test_a_backoff_ends_at_a_whole_second(aligned: bool, now: float, waits: bool
     assert BackoffPolicy(aligned=aligned).is_waiting(refused("a", at=100.5), now) is waits
 
 
-def test_the_length_of_a_backoff_follows_errors_rather_than_refusals() -> None:
+def test_after_errors_the_length_of_a_backoff_depends_on_the_errors_and_not_on_refusals() -> None:
     queued = QueuedPod(pod=Pod(name="a"), timestamp=100, unschedulable_count=5, consecutive_errors=2)
     assert POLICY.ends_at(queued) == 102
 
@@ -83,7 +83,7 @@ def test_backoffs_without_alignment_are_ordered_by_their_exact_end() -> None:
     assert names(backoff.take_finished(110)) == ["low", "high"]
 
 
-def test_after_the_backoff_refused_pods_are_popped_before_failed_pods() -> None:
+def test_after_the_backoff_refused_pods_are_popped_before_pods_that_failed_with_an_error() -> None:
     backoff = room(failed("error", at=100), refused("once", at=100), refused("thrice", at=100, times=3))
     assert names(backoff.take_finished(102)) == ["once", "error"]
     assert names(backoff.take_finished(104.9)) == []

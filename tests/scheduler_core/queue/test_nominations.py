@@ -22,14 +22,14 @@ def test_a_pod_without_a_nominated_node_name_is_not_nominated() -> None:
     assert nominations.all == ()
 
 
-def test_an_empty_name_withdraws_the_nomination() -> None:
+def test_adding_a_pod_with_an_empty_node_name_removes_its_nomination() -> None:
     nominations = Nominations()
     nominations.add(replace(POD, nominated_node_name="n1"))
     nominations.add(replace(POD, nominated_node_name="n1"), "")
     assert nominations.all == ()
 
 
-def test_an_older_update_does_not_remove_a_nomination() -> None:
+def test_an_update_that_leaves_nominated_node_name_unchanged_keeps_the_nomination() -> None:
     nominations = Nominations()
     nominations.add(POD, "n1")
     newer = replace(POD, labels={"x": "y"})

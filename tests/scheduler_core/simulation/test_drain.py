@@ -86,14 +86,19 @@ def only(forecast: Forecast) -> PodForecast:
             a_pod("p", "n1", nodeSelector={"kubernetes.io/hostname": "n1"}),
             Outcome.RETURNS,
             (),
-            id="a pod bound to this node waits until the reboot is over",
+            id="a pod that fits only on the drained node returns after the reboot",
         ),
         pytest.param(
-            a_pod("p", "n1", schedulerName="other"), Outcome.UNKNOWN, (), id="another scheduler's pod is unknown"
+            a_pod("p", "n1", schedulerName="other"),
+            Outcome.UNKNOWN,
+            (),
+            id="the outcome of another scheduler's pod is unknown",
         ),
     ],
 )
-def test_each_pod_of_the_node_gets_its_outcome(pod: Manifest, outcome: Outcome, landing: tuple[str, ...]) -> None:
+def test_a_drain_forecasts_the_outcome_of_each_pod_on_the_node(
+    pod: Manifest, outcome: Outcome, landing: tuple[str, ...]
+) -> None:
     forecast = only(drain("n1", a_node("n1", cpu="4"), a_node("n2"), a_node("n3", unschedulable=True), pod))
     assert (forecast.outcome, forecast.landing) == (outcome, landing)
 
@@ -123,7 +128,7 @@ def test_a_pod_stays_if_its_owners_template_sets_the_name_of_the_node(
         )
 
 
-def test_a_pod_that_the_drain_ignores_is_not_reported_as_bound() -> None:
+def test_a_pod_that_the_drain_ignores_is_not_reported_as_bound_to_its_node() -> None:
     objects = [a_node("n1"), an_owner("ReplicaSet", "n1"), a_pod("p", "n1")]
     (made,) = simulate_drain(load_objects(objects), ["n1"], made_at="", stays=lambda _: "not selected")
     assert (only(made).sentence, only(made).is_bound) == ("not selected", False)
@@ -136,7 +141,7 @@ def test_the_notes_list_daemonset_pods_that_are_already_unready() -> None:
     )
 
 
-def test_a_landing_lists_all_nodes_with_the_highest_score() -> None:
+def test_a_pods_forecast_lists_all_nodes_with_the_highest_score() -> None:
     assert only(drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"))).landing == ("n2", "n3")
 
 
@@ -151,7 +156,7 @@ def test_all_pods_return_in_a_cluster_of_one_node() -> None:
     assert forecast.counts == {Outcome.RETURNS: 2}
 
 
-def test_a_pod_is_pending_if_the_other_nodes_are_only_cordoned() -> None:
+def test_a_pod_is_pending_if_all_other_nodes_are_cordoned() -> None:
     forecast = drain("n1", a_node("n1"), a_node("n2", unschedulable=True), a_pod("p", "n1"))
     assert forecast.counts == {Outcome.PENDING: 1}
 
@@ -162,9 +167,9 @@ _NOT_READY = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSc
 @pytest.mark.parametrize(
     "trouble",
     [
-        pytest.param({}, id="healthy"),
-        pytest.param({"unschedulable": True}, id="cordoned"),
-        pytest.param(_NOT_READY, id="not ready yet"),
+        pytest.param({}, id="the other node is healthy"),
+        pytest.param({"unschedulable": True}, id="the other node is cordoned"),
+        pytest.param(_NOT_READY, id="the other node is not ready yet"),
     ],
 )
 def test_a_pod_bound_to_its_node_returns_even_if_other_nodes_are_cordoned_or_unready(trouble: Manifest) -> None:
@@ -177,7 +182,7 @@ def test_a_pod_bound_to_its_node_returns_even_if_other_nodes_are_cordoned_or_unr
     assert forecast.counts == {Outcome.RETURNS: 1}
 
 
-def test_a_pod_returns_if_every_other_node_has_a_persons_taint() -> None:
+def test_a_pod_returns_to_its_node_if_every_other_node_has_a_taint_set_by_a_person() -> None:
     forecast = drain(
         "n1",
         a_node("n1"),
@@ -187,7 +192,7 @@ def test_a_pod_returns_if_every_other_node_has_a_persons_taint() -> None:
     assert forecast.counts == {Outcome.RETURNS: 1}
 
 
-def test_a_pod_with_a_local_volume_returns_even_if_the_other_nodes_are_full() -> None:
+def test_a_pod_with_a_local_volume_returns_to_its_node_even_if_the_other_nodes_are_full() -> None:
     local = {
         "kind": "PersistentVolume",
         "metadata": {"name": "disk"},
@@ -363,7 +368,7 @@ def test_a_missing_node_is_an_error_with_its_name() -> None:
         drain("n9", a_node("n1"))
 
 
-def test_a_landing_includes_its_score_and_the_runner_up() -> None:
+def test_a_pods_forecast_includes_the_best_score_and_the_runner_up_node() -> None:
     pod = only(
         drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"), a_pod("q", "n3", cpu="3", app="other"))
     )
@@ -508,7 +513,7 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
             [a_node("n2", zone="b"), a_pod("q", "n2", cpu="2", app="other")],
             a_pod("p", "n1", cpu="2500m"),
             ("500m more cpu on n2 (zone b)",),
-            id="the missing cpu of the only node",
+            id="the remedy is the missing cpu on the only other node",
         ),
         pytest.param(
             [
@@ -519,22 +524,25 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
             ],
             a_pod("p", "n1", cpu="3"),
             ("900m more cpu on n3 (zone a)",),
-            id="the missing cpu of the node that lacks the least",
+            id="the remedy is the missing cpu on the node that lacks the least",
         ),
         pytest.param(
-            [a_node("n2", unschedulable=True)], a_pod("p", "n1"), ("n2 (zone a) uncordoned",), id="an uncordon"
+            [a_node("n2", unschedulable=True)],
+            a_pod("p", "n1"),
+            ("n2 (zone a) uncordoned",),
+            id="the remedy is an uncordon",
         ),
         pytest.param(
             [_TAINTED, a_node("n3", unschedulable=True)],
             a_pod("p", "n1"),
             ("n3 (zone a) uncordoned", "n2 (zone a) without its taint team=x:NoSchedule"),
-            id="an uncordon or the removal of a taint",
+            id="the remedies are an uncordon and the removal of a taint",
         ),
         pytest.param(
             [_TAINTED, a_pod("q", "n2", cpu="4", app="other")],
             a_pod("p", "n1", cpu="3"),
             (),
-            id="no remedy if one change is not enough",
+            id="there is no remedy if one change is not enough",
         ),
     ],
 )
@@ -545,7 +553,7 @@ def test_a_pending_pod_is_reported_with_single_changes_that_would_place_it(
     assert forecast.remedies == remedies
 
 
-def test_a_maxskew_that_is_higher_by_one_is_a_remedy() -> None:
+def test_the_remedy_for_a_spread_violation_is_a_maxskew_that_is_higher_by_one() -> None:
     spread = {
         "topologySpreadConstraints": [
             {
@@ -579,7 +587,7 @@ def test_every_pod_of_the_recorded_clusters_has_one_outcome(index: int) -> None:
     assert simulate_drain(snapshot, [node], made_at="x")[0] == forecast
 
 
-def test_a_drain_leaves_pods_that_its_rule_keeps() -> None:
+def test_a_drain_leaves_pods_for_which_the_stays_rule_gives_a_reason() -> None:
     """The drain still cordons the node. The pods that it leaves keep their resources, and no budget is checked for
     them."""
     snapshot = load_objects(

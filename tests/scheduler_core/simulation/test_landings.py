@@ -1,5 +1,5 @@
-"""Tests how the scenarios of a drain (its possible courses) are combined into the nodes on which each pod may be
-placed. Replicas of one owner are matched across scenarios so that each replica has as few nodes as possible."""
+"""Tests how the scenarios of a drain (the possible sequences of events) are combined into the nodes on which each pod
+may be placed. Replicas of one owner are matched across scenarios so that each replica has as few nodes as possible."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def said(*scenarios: Scenario) -> list[set[str]]:
     return [landing.nodes for landing in landings(scenarios).values()]
 
 
-def test_one_scenario_determines_all_landings() -> None:
+def test_with_one_scenario_each_pod_has_only_the_node_of_this_scenario() -> None:
     assert said(a_scenario("n1", "n2")) == [{"n1"}, {"n2"}]
 
 
@@ -46,7 +46,7 @@ def test_replicas_that_swap_nodes_between_scenarios_keep_one_node_each() -> None
     assert said(a_scenario("n1", "n2"), a_scenario("n2", "n1")) == [{"n1"}, {"n2"}]
 
 
-def test_a_landing_has_several_nodes_if_scenarios_differ() -> None:
+def test_a_pod_has_several_possible_nodes_if_scenarios_differ() -> None:
     assert said(a_scenario("n1", "n2"), a_scenario("n3", "n1"), a_scenario("n1", "n3")) == [{"n1"}, {"n2", "n3"}]
 
 
@@ -54,21 +54,21 @@ def test_pods_without_a_common_owner_are_not_interchangeable() -> None:
     assert said(a_scenario("n1", "n2", owner=None), a_scenario("n2", "n1", owner=None)) == [{"n1", "n2"}, {"n1", "n2"}]
 
 
-def test_a_landing_records_the_scenario_in_which_its_replica_has_no_node() -> None:
+def test_the_result_contains_the_scenario_in_which_a_replica_has_no_node() -> None:
     main, other = a_scenario("n1", "n2"), a_scenario(NO_NODE, "n1")
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless) == ({"n1"}, None)
     assert (second.nodes, second.homeless) == ({"n2"}, (other, other.displaced["shop/p0"]))
 
 
-def test_scenarios_match_the_replica_that_has_no_node() -> None:
+def test_replicas_that_have_no_node_in_their_scenario_are_matched_with_each_other() -> None:
     main, other = a_scenario(NO_NODE, "n1"), a_scenario("n2", NO_NODE)
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless is not None) == (set(), True)
     assert (second.nodes, second.homeless) == ({"n1", "n2"}, None)
 
 
-def test_a_landing_includes_the_tied_nodes_of_every_scenario() -> None:
+def test_the_possible_nodes_of_a_pod_include_the_tied_nodes_of_every_scenario() -> None:
     scenario = a_scenario("n1")
     scenario.displaced["shop/p0"] = replace(scenario.displaced["shop/p0"], choices=("n1", "n4"), is_after_cut=True)
     (landing,) = landings([a_scenario("n1"), scenario]).values()

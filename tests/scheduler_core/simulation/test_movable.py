@@ -20,7 +20,7 @@ def test_pods_that_a_drain_leaves_are_never_counted_as_movable() -> None:
     assert before.tally(MovableTally()).tolist() == [1, 1]
 
 
-def test_movable_pods_follow_the_rule_of_the_drain() -> None:
+def test_pods_that_the_drain_does_not_select_are_not_counted_as_movable() -> None:
     cluster = load_objects(
         manifests(a_node("a"), a_pod("web").owned_by("ReplicaSet", "web").on("a"), a_pod("db").on("a"))
     )
@@ -28,7 +28,7 @@ def test_movable_pods_follow_the_rule_of_the_drain() -> None:
     assert (cluster.tally(MovableTally()).tolist(), cluster.tally(of_web).tolist()) == ([2], [1])
 
 
-def test_pods_with_a_required_spread_over_zones_count_as_those_that_must_stay_in_the_zone() -> None:
+def test_a_pod_with_a_required_spread_over_zones_counts_as_bound_to_its_zone() -> None:
     zone, host = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
     pods = (
         a_pod("web").owned_by("ReplicaSet", "web").spread_over(zone),

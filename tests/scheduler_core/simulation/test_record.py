@@ -36,7 +36,7 @@ def row(of: Record, node: str) -> NodeRecord:
     return next(each for each in of.nodes if each.node == node)
 
 
-def test_the_record_orders_nodes_by_score_with_refused_nodes_last() -> None:
+def test_the_record_of_a_cycle_orders_nodes_by_score_with_refused_nodes_last() -> None:
     made = record(
         "p", a_node("busy"), a_node("cordoned", unschedulable=True), a_node("free"), a_pod("q", "busy", "2"), a_pod("p")
     )
@@ -44,12 +44,12 @@ def test_the_record_orders_nodes_by_score_with_refused_nodes_last() -> None:
     assert made.result.node == "free"
 
 
-def test_the_total_is_the_sum_of_the_weighted_scores() -> None:
+def test_the_total_score_of_a_node_is_the_sum_of_its_weighted_scores() -> None:
     free = row(record("p", a_node("free"), a_node("other"), a_pod("p")), "free")
     assert free.total == sum(free.scores.values())
 
 
-def test_the_record_has_the_verdict_of_every_plugin_after_a_refusal() -> None:
+def test_the_record_of_a_cycle_has_the_verdict_of_every_plugin_even_after_a_refusal() -> None:
     refused = row(record("p", a_node("n1", cpu="1", unschedulable=True), a_pod("p", cpu="2")), "n1")
     assert refused.refusal is not None
     assert refused.refusal.plugin == "NodeUnschedulable"

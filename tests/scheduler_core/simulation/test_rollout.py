@@ -30,8 +30,8 @@ def at(seconds: float) -> datetime:
 
 @dataclass
 class TestRules:
-    """Rules that let at most `limit` nodes hold a claim at once; the nodes ask for it in the given order. A test may
-    set further rules."""
+    """Rules that let at most `limit` nodes hold the lock at once. The nodes ask for the lock in the given order. A test
+    may set further rules."""
 
     __test__ = False
 
@@ -65,7 +65,7 @@ class TestRules:
 
 
 class FewestMovesFirst(TestRules):
-    """Rules by which the node whose drain would now move the fewest pods is the first to ask for a claim."""
+    """Rules by which the node whose drain would now move the fewest pods is the first to ask for the lock."""
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         return sorted(super().line(waiting, at, movable), key=movable)
@@ -103,7 +103,7 @@ def moves(timeline: Timeline) -> list[tuple[str, str, str]]:
     return [(move.pod.removeprefix("default/"), move.source, move.target) for move in timeline.moves]
 
 
-def test_the_next_node_starts_after_drain_reboot_and_settling() -> None:
+def test_the_next_node_is_drained_after_the_previous_node_has_rebooted_and_settled() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"])
     first, second = timeline.visits
     assert first.spans == (
@@ -131,7 +131,7 @@ def test_the_measured_boot_time_of_a_node_is_used() -> None:
     assert [(visit.end - visit.start).total_seconds() for visit in timeline.visits] == [ROUND, 60 + 1000 + 30]
 
 
-def test_each_drain_starts_where_the_earlier_drain_ended() -> None:
+def test_each_drain_begins_with_the_placements_that_the_earlier_drain_left() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1", "n2"])
     assert moves(timeline) == [("p", "n1", "n2"), ("p", "n2", "n1")]
     assert timeline.double_moves == 1
@@ -225,7 +225,7 @@ def test_a_preempted_pod_is_counted_as_moved() -> None:
     ]
 
 
-def test_a_budget_is_refilled_when_the_replacement_lands() -> None:
+def test_a_budget_allows_the_next_eviction_once_the_replacement_is_placed() -> None:
     budget = (
         a_budget()
         .selecting(app="web")
@@ -259,7 +259,7 @@ def test_a_budget_is_refilled_when_the_replacement_lands() -> None:
     assert timeline.hindrances == (Hindrance(rule="test", subject="the budget", seconds=240, nodes=("n2",)),)
 
 
-def test_a_pod_that_landed_counts_for_its_budget_again() -> None:
+def test_a_budget_covers_a_pod_again_after_the_pod_has_moved() -> None:
     """The pod p moves from n1 to n2. The pod r can run only on n3, so it waits until n3 is back, and meanwhile uses up
     the budget: p may not be evicted from n2."""
     budget = a_budget().selecting(app="web").allowing(1)
@@ -338,14 +338,14 @@ def test_a_node_takes_pods_again_after_its_drain_was_undone() -> None:
     assert timeline.left == (Left(node="n1", obstacle=Obstacle(rule="test", subject="shut", sentence="shut")),)
 
 
-def test_a_node_that_never_starts_is_reported() -> None:
+def test_a_node_that_is_never_allowed_to_reboot_is_reported() -> None:
     rules = TestRules(forbids=lambda node, _now, _forecast: "held" if node == "n1" else "")
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], rules=rules)
     assert [visit.node for visit in timeline.reboots] == ["n2"]
     assert [(left.node, left.obstacle.sentence) for left in timeline.left] == [("n1", "held")]
 
 
-def test_the_rules_are_asked_again_after_the_drain_delay() -> None:
+def test_a_node_is_not_drained_if_the_rules_refuse_it_after_the_drain_delay() -> None:
     rules = TestRules(forbids=lambda _node, now, _: "too late" if now >= at(50) else "")
     timeline = rollout(
         a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1"], rules=rules, durations=Durations(held_back=50.0)
@@ -420,7 +420,7 @@ def test_the_rollout_reports_its_progress_until_all_nodes_rebooted() -> None:
     assert set(told) == {0, 1, 2}
 
 
-def test_a_wait_without_end_lasts_until_the_end_of_the_roll_out() -> None:
+def test_the_wait_of_a_pod_that_never_finds_a_node_lasts_until_the_end_of_the_roll_out() -> None:
     assert Wait(pod="p", node="n", since=at(10), until=None, returns=False, why="").seconds(at(25)) == 15
 
 

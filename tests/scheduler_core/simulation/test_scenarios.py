@@ -1,5 +1,5 @@
 """Tests the scenarios of a drain, which are the sequences of events that are possible. The tests show where scenarios
-divide, where they join again, and that together they miss no node on which a pod may land."""
+divide, where they join again, and that together they miss no node on which a pod may be placed."""
 
 from __future__ import annotations
 
@@ -108,13 +108,13 @@ def landings(forecast: Forecast) -> dict[str, tuple[str, ...]]:
 # ---- ties ----
 
 
-def test_a_pod_with_affinity_may_land_on_any_node_of_an_earlier_tie() -> None:
+def test_a_pod_with_affinity_may_be_placed_on_each_node_that_the_earlier_pod_may_get() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a")))
     assert landings(forecast) == {"a": ("n2", "n3"), "b": ("n2", "n3")}
     assert forecast.scenarios == 2
 
 
-def test_the_sentence_contains_nodes_that_depend_on_an_earlier_tie() -> None:
+def test_the_forecast_sentence_names_nodes_that_depend_on_an_earlier_tie() -> None:
     follower = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a"))).pods[1]
     assert follower.sentence in (
         "fits best on n2, or on n3 if an earlier tie is decided differently",
@@ -145,7 +145,7 @@ def test_a_pod_is_pending_if_it_finds_room_only_in_some_scenarios() -> None:
     )
 
 
-def test_the_forecast_reports_that_scenarios_were_not_simulated() -> None:
+def test_the_forecast_reports_that_some_scenarios_were_not_simulated() -> None:
     forecast = drained(
         a_node("n1"), a_node("n2"), a_node("n3"), a_node("n4"), a_pod("a"), a_pod("b", **near("a")), most=2
     )
@@ -157,7 +157,7 @@ def test_the_forecast_reports_that_scenarios_were_not_simulated() -> None:
     )
 
 
-def test_a_tie_at_the_last_pod_adds_no_scenario() -> None:
+def test_a_tie_for_the_last_pod_adds_no_scenario() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), most=1)
     assert (landings(forecast)["a"], forecast.pods[0].is_cut, forecast.notes) == (("n2", "n3"), False, ())
 
@@ -212,7 +212,7 @@ def test_all_orders_in_which_pods_of_two_stateful_sets_end_are_simulated() -> No
     }
 
 
-def test_a_stateful_pod_may_end_before_or_after_the_next_round() -> None:
+def test_a_statefulset_pod_may_end_before_or_after_the_next_eviction_round() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     pods = [
         a_pod("a", cpu="100m", app="web"),
@@ -224,7 +224,7 @@ def test_a_stateful_pod_may_end_before_or_after_the_next_round() -> None:
     assert (set(said["b"]), set(said["c-0"])) == ({"n2", "n3"}, {"n2", "n3"})
 
 
-def test_a_round_without_allowed_evictions_adds_no_scenario() -> None:
+def test_an_eviction_round_without_allowed_evictions_adds_no_scenario() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     forecast = drained(*cluster, a_pod("b", app="web"), a_pod("c-0", cpu="3", owner="StatefulSet"), a_budget("web", 0))
     assert ([pod.outcome for pod in forecast.pods], forecast.scenarios) == ([Outcome.BLOCKED, Outcome.MOVES], 1)

@@ -78,7 +78,7 @@ def test_the_weights_of_all_scenarios_add_up_to_one(seed: int, most: int) -> Non
     assert len(scenarios) <= most
 
 
-def test_a_scenario_keeps_no_columns_for_a_pod_that_landed() -> None:
+def test_a_scenario_keeps_no_scheduling_data_of_a_pod_that_was_placed() -> None:
     """Otherwise 160 scenarios with a hundred pods each would keep that many copies of the cluster's columns."""
     scenarios = scenarios_of(drawn_cluster(3), MOST_SEARCHES)
     landed = [each for scenario in scenarios for each in scenario.displaced.values() if each.landed]
@@ -86,7 +86,7 @@ def test_a_scenario_keeps_no_columns_for_a_pod_that_landed() -> None:
     assert all(each.result is not None and each.result.table is None and each.result.state is None for each in landed)
 
 
-def test_the_main_scenario_reports_scores() -> None:
+def test_a_forecast_of_a_large_cluster_reports_the_best_score_and_the_runner_up() -> None:
     made = simulate_drain(drawn_cluster(3), ["n0000"], made_at="")[0]
     assert any(pod.score is not None and pod.runner_up is not None for pod in made.pods)
 
@@ -124,7 +124,9 @@ def test_a_pod_that_often_finds_no_room_is_reported_as_pending() -> None:
 
 
 @pytest.mark.parametrize(("others", "is_open"), [(99, False), (130, True)])
-def test_a_sampled_preemption_may_choose_other_nodes(others: int, is_open: bool) -> None:
+def test_a_preemption_may_choose_a_node_that_is_not_listed_if_its_search_stops_early(
+    others: int, is_open: bool
+) -> None:
     """Each node has one pod of lower priority. The real search begins at a random node and stops after a hundred
     nodes."""
     names = [f"n{number:04}" for number in range(others + 1)]
@@ -150,7 +152,7 @@ class Refusing:
         return json.dumps({"NodeNames": kept, "FailedNodes": {n: "no" for n in names if n not in kept}}).encode()
 
 
-def test_a_drain_calls_an_extender_few_times() -> None:
+def test_a_drain_forecast_calls_an_extender_fewer_than_forty_times() -> None:
     settings: Mapping[str, Any] = {"urlPrefix": "http://x", "filterVerb": "filter", "nodeCacheCapable": True}
     configuration = Configuration.from_mapping({"extenders": [settings]})
     snapshot = load_objects([*(a_node(f"n{n:04}", cpu="8") for n in range(200)), *loads(200), a_pod("p", "n0000")])
@@ -171,7 +173,7 @@ def test_a_drain_calls_an_extender_few_times() -> None:
     ("extenders", "parallelism", "most", "counts"),
     [(0, 16, None, False), (0, 16, 20, True), (1, 16, None, False), (1, 16, 20, False), (0, 3, None, False)],
 )
-def test_few_searches_are_completed_by_a_count_of_all_starts(
+def test_a_forecast_counts_all_search_starts_only_if_it_simulates_few_searches_without_an_extender(
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
     """If a forecast simulates only a few searches, it counts all starts in addition. It cannot do so with an extender,
@@ -207,7 +209,7 @@ def test_a_forecast_is_marked_as_incomplete_if_it_did_not_simulate_every_order_o
 @pytest.mark.parametrize(
     ("nodes", "searches"), [(1, 160), (200, 160), (1000, 160), (2000, 80), (5000, 32), (15_000, 32)]
 )
-def test_drains_of_large_clusters_are_simulated_from_fewer_starts(nodes: int, searches: int) -> None:
+def test_a_forecast_of_a_large_cluster_simulates_fewer_searches(nodes: int, searches: int) -> None:
     assert most_searches(nodes) == searches
 
 
@@ -222,7 +224,7 @@ def numbered(count: int, **more: Any) -> tuple[Likely, ...]:
     return tuple(Likely(Search(5), 1.0 / count, number, Search(50), **more) for number in range(1, count + 1))
 
 
-def test_other_pods_move_the_start_as_far_as_observed_cycles_did() -> None:
+def test_other_pods_move_the_search_start_as_far_as_observed_cycles_did() -> None:
     after = after_others(numbered(2000, others=0.5, strides=(100, 110)), "default/mine", 1.0)
     starts = Counter(each.search.start for each in after)
     assert 0.6 < starts[5] / 2000 < 0.73  # two of three: none comes
@@ -232,20 +234,20 @@ def test_other_pods_move_the_start_as_far_as_observed_cycles_did() -> None:
     assert sum(each.weight for each in after) == pytest.approx(1.0)
 
 
-def test_other_pods_make_the_start_unknown_if_no_cycle_was_observed() -> None:
+def test_other_pods_make_the_search_start_unknown_if_no_cycle_was_observed() -> None:
     assert {each.search.start for each in after_others(numbered(200, others=1.0), "default/mine", 1.0)} == {5, 50}
     assert {
         each.search.start for each in after_others(numbered(50, others=1e9, strides=(1,)), "default/mine", 1.0)
     } == {50}
 
 
-def test_without_other_pods_the_searches_do_not_change() -> None:
+def test_the_searches_do_not_change_if_no_other_pods_arrive() -> None:
     searches = numbered(8, strides=(100,))
     assert after_others(searches, "default/mine", 100.0) is searches
     assert after_others((), "default/mine", 100.0) == ()
 
 
-def test_other_bound_pods_make_a_learned_forecast_list_more_nodes() -> None:
+def test_a_learned_forecast_lists_more_nodes_if_other_pods_are_bound_meanwhile() -> None:
     """A StatefulSet's pods wait until the earlier pods have ended. By then the scheduler has bound other pods."""
     snapshot = drawn_cluster(5)
     said = [

@@ -42,7 +42,7 @@ def test_a_timeline_counts_the_most_nodes_down_at_once(visits: list[Visit], most
     assert Timeline(begins=T0, ends=at(30), nodes=("a", "b", "c"), visits=tuple(visits)).most_at_once() == most
 
 
-def test_most_at_once_counts_only_the_given_nodes() -> None:
+def test_the_most_nodes_down_at_once_are_counted_among_the_given_nodes_only() -> None:
     timeline = Timeline(
         begins=T0,
         ends=at(30),
@@ -52,7 +52,7 @@ def test_most_at_once_counts_only_the_given_nodes() -> None:
     assert timeline.most_at_once(["a", "c"]) == 2
 
 
-def test_every_further_move_of_a_pod_is_a_double_move() -> None:
+def test_each_move_of_a_pod_after_its_first_move_is_a_double_move() -> None:
     moves = tuple(Move(pod=pod, source="a", target="b", at=T0) for pod in ("x", "y", "x", "x"))
     timeline = Timeline(begins=T0, ends=T0, nodes=(), moves=moves)
     assert (timeline.double_moves, timeline.moves_by_pod) == (2, {"x": 3, "y": 1})

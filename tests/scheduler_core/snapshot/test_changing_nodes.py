@@ -188,7 +188,7 @@ def test_a_derived_snapshot_takes_no_more_memory_in_a_larger_cluster(derive: Cal
     assert bytes_for(a_cluster(600)) <= bytes_for(a_cluster(12)) + 1024
 
 
-def test_the_columns_are_computed_once_for_many_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_node_columns_are_computed_once_for_many_changes_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     patched = Columns.patched
     monkeypatch.setattr(Columns, "patched", lambda self, *args: made.append(1) or patched(self, *args))

@@ -127,22 +127,28 @@ LINES = gzip.decompress(WHOLE).splitlines(keepends=True)
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        pytest.param(b"", "the dump is empty", id="empty"),
-        pytest.param(gzip.compress(b""), "the dump is empty", id="empty after decompression"),
-        pytest.param(b"apiVersion: v1\n", "no gzip file", id="plain text"),
-        pytest.param(gzip.compress(b"hello\n"), "its first line is no JSON", id="invalid compressed data"),
+        pytest.param(b"", "the dump is empty", id="an empty file"),
+        pytest.param(gzip.compress(b""), "the dump is empty", id="a compressed file without content"),
+        pytest.param(b"apiVersion: v1\n", "no gzip file", id="a file that is not compressed"),
+        pytest.param(gzip.compress(b"hello\n"), "its first line is no JSON", id="compressed text that is not JSON"),
         pytest.param(
-            gzip.compress(b'{"kind":"PodList"}\n'), "its first line is not a header", id="another JSON format"
+            gzip.compress(b'{"kind":"PodList"}\n'),
+            "its first line is not a header",
+            id="JSON without the header of a dump",
         ),
         pytest.param(
             gzip.compress(LINES[0].replace(b'"version":1', b'"version":9')),
             "the dump has version 9; this release reads version 1",
-            id="another version",
+            id="a dump of another version",
         ),
-        pytest.param(WHOLE[:-9], "cut off or damaged", id="truncated in the compressed bytes"),
-        pytest.param(gzip.compress(b"".join(LINES[:-1])), "its last line is missing", id="truncated between two lines"),
-        pytest.param(gzip.compress(b"".join([LINES[0], LINES[2], LINES[3]])), "lacks pages", id="a missing page"),
-        pytest.param(gzip.compress(LINES[0] + b"{]\n"), "cannot be read", id="a broken page"),
+        pytest.param(WHOLE[:-9], "cut off or damaged", id="a dump that is truncated within its compressed bytes"),
+        pytest.param(
+            gzip.compress(b"".join(LINES[:-1])), "its last line is missing", id="a dump without its last line"
+        ),
+        pytest.param(
+            gzip.compress(b"".join([LINES[0], LINES[2], LINES[3]])), "lacks pages", id="a dump that lacks a page"
+        ),
+        pytest.param(gzip.compress(LINES[0] + b"{]\n"), "cannot be read", id="a dump with a page of invalid JSON"),
     ],
 )
 def test_an_invalid_dump_is_refused_with_a_clear_message(content: bytes, sentence: str) -> None:
@@ -187,7 +193,7 @@ def _bomb(line: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        pytest.param(lambda: io.BufferedReader(_Zeros()), "no gzip file", id="plain"),
+        pytest.param(lambda: io.BufferedReader(_Zeros()), "no gzip file", id="two gigabytes that are not compressed"),
         pytest.param(lambda: io.BytesIO(_bomb(b"0")), "more than 64 MiB", id="a gzip bomb of one line"),
         pytest.param(lambda: io.BytesIO(_bomb(b"nonsense\n")), "cannot be read", id="a gzip bomb of short lines"),
     ],

@@ -59,7 +59,7 @@ def test_namespaces_are_selected_by_their_labels() -> None:
     ) == {"c"}
 
 
-def test_a_remembered_value_is_computed_once_for_all_derived_snapshots() -> None:
+def test_a_cached_value_is_computed_once_for_all_derived_snapshots() -> None:
     snapshot = load_objects(manifests(a_node("n1")))
     asked: list[int] = []
 

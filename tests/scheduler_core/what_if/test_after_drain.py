@@ -23,7 +23,7 @@ def a_cluster(cpu: str = "1500m", pods: int = 3, waiting: int = 0) -> Snapshot:
 
 
 @pytest.mark.parametrize(("count", "placed"), [(1, 2), (2, 3), (5, 3)])
-def test_the_answer_counts_the_pods_that_more_nodes_take(count: int, placed: int) -> None:
+def test_the_answer_counts_the_pods_that_fit_on_the_added_nodes(count: int, placed: int) -> None:
     after = after_drain(a_cluster(), ["n1"], SCHEDULER)
     told = answer(after, SCHEDULER, like_node(after.world, "n1"), count)
     assert (told.pods, len(told.placed), told.needed, told.best_placed) == (3, placed, 2, 3)
@@ -32,7 +32,7 @@ def test_the_answer_counts_the_pods_that_more_nodes_take(count: int, placed: int
     assert all("Insufficient cpu" in why for why in told.refused.values())
 
 
-def test_more_nodes_also_take_pods_that_were_already_pending() -> None:
+def test_added_nodes_also_take_pods_that_were_already_pending() -> None:
     after = after_drain(a_cluster(waiting=1), ["n1"], SCHEDULER)
     told = answer(after, SCHEDULER, like_node(after.world, "n2"), 1)
     assert told.pods == 4
@@ -40,7 +40,7 @@ def test_more_nodes_also_take_pods_that_were_already_pending() -> None:
     assert told.needed == 3
 
 
-def test_no_number_of_too_small_nodes_helps() -> None:
+def test_no_number_of_nodes_helps_if_each_node_is_too_small() -> None:
     after = after_drain(a_cluster(cpu="4", pods=1), ["n1"], SCHEDULER)
     small = load_objects(manifests(a_node("small").offering(cpu="1")))
     template = like_node(small, "small")

@@ -106,7 +106,7 @@ def test_without_pending_pods_no_node_is_needed() -> None:
             "node(s) didn't match Pod's node affinity/selector",
         ),
     ],
-    ids=["too large", "another kind of node"],
+    ids=["the pod is too large for the node", "the pod requires another kind of node"],
 )
 def test_the_answer_says_why_a_new_node_refuses_the_pod(stranger: Json, plugin: str, reason: str) -> None:
     snapshot, waiting = full(stranger)

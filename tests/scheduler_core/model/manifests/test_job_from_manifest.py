@@ -85,14 +85,16 @@ def test_the_model_reads_all_job_fields_that_affect_replacement() -> None:
         ("Suspended", "True", False),
     ],
 )
-def test_a_job_counts_as_ended_once_a_condition_announces_its_end(kind: str, status: str, has_ended: bool) -> None:
+def test_a_job_has_ended_once_a_condition_says_that_it_completes_or_fails(
+    kind: str, status: str, has_ended: bool
+) -> None:
     assert read({}, {"conditions": [{"type": kind, "status": status}]}).has_ended is has_ended
 
 
 @pytest.mark.parametrize(
     ("text", "number"), [("", 0), ("4", 1), ("0-9", 10), ("a-b,7", 2), ("9-1", 1), ("1-" + "9" * 5000, 1)]
 )
-def test_failed_indexes_are_counted_from_any_text(text: str, number: int) -> None:
+def test_the_failed_indexes_of_a_job_are_counted_even_in_malformed_text(text: str, number: int) -> None:
     assert read({}, {"failedIndexes": text}).failed_indexes == number
 
 

@@ -113,7 +113,7 @@ def test_a_copy_of_a_pod_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -
     assert len(read) < 10
 
 
-def test_the_number_of_kept_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_cached_pod_texts_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_pods, "_MOST_TEXTS", 3)
     reader = ObjectReader()
     texts = [compact(a_pod(f"p{number}").on("n").labelled(app=f"a{number % 7}").manifest) for number in range(40)]

@@ -86,7 +86,7 @@ EBS = PersistentVolume(name="pv", legacy_kind="awsElasticBlockStore", legacy_ide
 @pytest.mark.parametrize(
     ("volume", "expected"),
     [
-        pytest.param(EBS, None, id="without labels"),
+        pytest.param(EBS, None, id="a volume without labels gets no node affinity"),
         pytest.param(
             replace(EBS, labels={ZONE: "a__b"}),
             nodes((zones(EBS_ZONE, "a", "b"),)),
@@ -110,7 +110,7 @@ EBS = PersistentVolume(name="pv", legacy_kind="awsElasticBlockStore", legacy_ide
                 ),
             ),
             nodes((zones(EBS_ZONE, "a"), zones(REGION, "r"))),
-            id="the beta region label is replaced by the current one",
+            id="the beta region label is replaced by the current region label",
         ),
         pytest.param(
             replace(EBS, node_affinity=nodes((zones("disk", "ssd"),), (zones("x", "y"),)), labels={ZONE: "a"}),

@@ -23,43 +23,57 @@ def asking(**requests: int) -> PodSpec:
 @pytest.mark.parametrize(
     ("old", "new", "actions"),
     [
-        pytest.param({}, {"labels": {"a": "b"}}, [Action.UPDATE_POD_LABEL], id="labels"),
+        pytest.param({}, {"labels": {"a": "b"}}, [Action.UPDATE_POD_LABEL], id="changed labels cause a label event"),
         pytest.param(
-            {"spec": asking(cpu=2)}, {"spec": asking(cpu=1)}, [Action.UPDATE_POD_SCALE_DOWN], id="smaller requests"
+            {"spec": asking(cpu=2)},
+            {"spec": asking(cpu=1)},
+            [Action.UPDATE_POD_SCALE_DOWN],
+            id="smaller requests cause a scale-down event",
         ),
-        pytest.param({"spec": asking(cpu=1)}, {"spec": asking(cpu=2)}, [Action.UPDATE], id="larger requests"),
+        pytest.param(
+            {"spec": asking(cpu=1)},
+            {"spec": asking(cpu=2)},
+            [Action.UPDATE],
+            id="larger requests cause only the general update event",
+        ),
         pytest.param(
             {"spec": asking(cpu=1, memory=1)},
             {"spec": asking(cpu=2)},
             [Action.UPDATE_POD_SCALE_DOWN],
-            id="a larger request for cpu and none for memory",
+            id="a removed memory request causes a scale-down event even if the cpu request grows",
         ),
         pytest.param(
             {"spec": GATED},
             {"spec": PodSpec()},
             [Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED],
-            id="all gates removed",
+            id="the removal of all scheduling gates causes the event for eliminated gates",
         ),
         pytest.param(
-            {"spec": PodSpec(scheduling_gates=("g", "h"))}, {"spec": GATED}, [Action.UPDATE], id="one gate left"
+            {"spec": PodSpec(scheduling_gates=("g", "h"))},
+            {"spec": GATED},
+            [Action.UPDATE],
+            id="the removal of one of two scheduling gates causes only the general update event",
         ),
         pytest.param(
             {},
             {"spec": PodSpec(tolerations=(Toleration(key="a"),))},
             [Action.UPDATE_POD_TOLERATION],
-            id="a new toleration",
+            id="a new toleration causes a toleration event",
         ),
         pytest.param(
-            {}, {"generated_claims": (("a", "b"),)}, [Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM], id="new claims"
+            {},
+            {"generated_claims": (("a", "b"),)},
+            [Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM],
+            id="newly generated claims cause a claim event",
         ),
         pytest.param(
-            {}, {"terminating": True}, [Action.UPDATE], id="a deletion timestamp causes only the general update"
+            {}, {"terminating": True}, [Action.UPDATE], id="a deletion timestamp causes only the general update event"
         ),
         pytest.param(
             {"spec": asking(cpu=2)},
             {"spec": asking(cpu=1), "labels": {"a": "b"}},
             [Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN],
-            id="two changes at once",
+            id="two changes at once cause two events",
         ),
     ],
 )

@@ -412,7 +412,9 @@ AVOIDED_BY = a_pod("x", pod_anti_affinity=PodAffinity(required=(TERM,)), node_na
         pytest.param(
             WANTS, Action.UPDATE_POD_LABEL, X, Y, False, id="a pod loses the labels that the affinity selects"
         ),
-        pytest.param(WANTS, Action.UPDATE_POD_LABEL, WANTS, WANTS, True, id="the waiting pod itself changes"),
+        pytest.param(
+            WANTS, Action.UPDATE_POD_LABEL, WANTS, WANTS, True, id="the labels of the waiting pod itself change"
+        ),
     ],
 )
 def test_a_pod_with_affinity_waits_for_added_or_deleted_pods(
@@ -866,7 +868,7 @@ def test_only_an_update_of_the_pod_itself_removes_its_gates() -> None:
     )
 
 
-def test_preemption_registers_deleted_pods_but_wakes_no_pod() -> None:
+def test_preemption_registers_for_pod_deletions_but_no_deletion_wakes_a_pod() -> None:
     assert [hint.event for hint in hints()["DefaultPreemption"]] == [ClusterEvent(Resource.POD, Action.DELETE)]
     assert not helps("DefaultPreemption", WAITING, Resource.ASSIGNED_POD, Action.DELETE, GONE, None)
     assert hints(version=KubeVersion.parse("1.32"))["DefaultPreemption"] == ()

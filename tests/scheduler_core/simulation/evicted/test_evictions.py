@@ -37,36 +37,53 @@ _EXHAUSTED = {"disruptions_allowed": 0, "current_healthy": 2}
 @pytest.mark.parametrize(
     ("pod", "budgets", "refused"),
     [
-        pytest.param(a_pod(), [], False, id="no budget"),
-        pytest.param(a_pod(), [a_budget()], False, id="a budget that allows an eviction"),
-        pytest.param(a_pod(), [a_budget(**_EXHAUSTED)], True, id="a budget that allows no eviction now"),
-        pytest.param(a_pod(), [a_budget(**_EXHAUSTED, namespace="other")], False, id="a budget of another namespace"),
+        pytest.param(a_pod(), [], False, id="a pod without a budget may be evicted"),
+        pytest.param(a_pod(), [a_budget()], False, id="a pod may be evicted if its budget allows an eviction"),
         pytest.param(
-            a_pod(labels={"app": "web"}), [a_budget(**_EXHAUSTED)], False, id="a budget that selects other labels"
+            a_pod(), [a_budget(**_EXHAUSTED)], True, id="a pod may not be evicted if its budget allows no eviction now"
+        ),
+        pytest.param(
+            a_pod(),
+            [a_budget(**_EXHAUSTED, namespace="other")],
+            False,
+            id="a budget of another namespace blocks no eviction",
+        ),
+        pytest.param(
+            a_pod(labels={"app": "web"}),
+            [a_budget(**_EXHAUSTED)],
+            False,
+            id="a budget that selects other labels blocks no eviction",
         ),
         pytest.param(
             a_pod(),
             [a_budget(), a_budget("all", selector=EVERYTHING)],
             True,
-            id="two budgets for one pod, even if each allows the eviction",
+            id="a pod with two budgets may not be evicted, even if each budget allows the eviction",
         ),
-        pytest.param(a_pod(phase="Pending"), [a_budget(**_EXHAUSTED)], False, id="a pod that never started"),
-        pytest.param(a_pod(phase="Succeeded"), [a_budget(**_EXHAUSTED)], False, id="a finished pod"),
-        pytest.param(a_pod(terminating=True), [a_budget(**_EXHAUSTED)], False, id="a pod that terminates already"),
         pytest.param(
-            a_pod(is_ready=False), [a_budget(**_EXHAUSTED)], False, id="an unready pod while enough others are healthy"
+            a_pod(phase="Pending"), [a_budget(**_EXHAUSTED)], False, id="a pod that never started may be evicted"
+        ),
+        pytest.param(a_pod(phase="Succeeded"), [a_budget(**_EXHAUSTED)], False, id="a finished pod may be evicted"),
+        pytest.param(
+            a_pod(terminating=True), [a_budget(**_EXHAUSTED)], False, id="a pod that already terminates may be evicted"
+        ),
+        pytest.param(
+            a_pod(is_ready=False),
+            [a_budget(**_EXHAUSTED)],
+            False,
+            id="an unready pod may be evicted while enough other pods are healthy",
         ),
         pytest.param(
             a_pod(is_ready=False),
             [a_budget(disruptions_allowed=0, current_healthy=1)],
             True,
-            id="an unready pod while too few are healthy",
+            id="an unready pod may not be evicted while too few pods are healthy",
         ),
         pytest.param(
             a_pod(is_ready=False),
             [a_budget(disruptions_allowed=0, current_healthy=1, unhealthy_pod_eviction_policy="AlwaysAllow")],
             False,
-            id="an unready pod under AlwaysAllow",
+            id="with AlwaysAllow, an unready pod may be evicted while too few pods are healthy",
         ),
     ],
 )

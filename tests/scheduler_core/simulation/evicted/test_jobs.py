@@ -50,12 +50,24 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
 @pytest.mark.parametrize(
     ("job", "evicted", "lost"),
     [
-        pytest.param(a_job(backoff_limit=6), 2, 0, id="fewer failures than backoffLimit"),
-        pytest.param(a_job(backoff_limit=0), 1, 1, id="a backoffLimit of zero"),
-        pytest.param(a_job(backoff_limit=1), 1, 0, id="one failure with a backoffLimit of one"),
-        pytest.param(a_job(backoff_limit=1), 2, 2, id="two failures with a backoffLimit of one: no pod is replaced"),
-        pytest.param(a_job(backoff_limit=6, failed=6), 1, 1, id="earlier failures have reached backoffLimit"),
-        pytest.param(a_job(backoff_limit=6, failed=5), 1, 0, id="earlier failures are one below backoffLimit"),
+        pytest.param(
+            a_job(backoff_limit=6), 2, 0, id="evicted pods are replaced while failures stay below backoffLimit"
+        ),
+        pytest.param(a_job(backoff_limit=0), 1, 1, id="with a backoffLimit of zero, an evicted pod is not replaced"),
+        pytest.param(a_job(backoff_limit=1), 1, 0, id="with a backoffLimit of one, a single evicted pod is replaced"),
+        pytest.param(a_job(backoff_limit=1), 2, 2, id="with a backoffLimit of one, two evicted pods are not replaced"),
+        pytest.param(
+            a_job(backoff_limit=6, failed=6),
+            1,
+            1,
+            id="a pod is not replaced if earlier failures have reached backoffLimit",
+        ),
+        pytest.param(
+            a_job(backoff_limit=6, failed=5),
+            1,
+            0,
+            id="a pod is replaced if earlier failures are one below backoffLimit",
+        ),
         pytest.param(a_job(backoff_limit=0, rules=(IGNORES,)), 3, 0, id="the podFailurePolicy ignores evictions"),
         pytest.param(a_job(backoff_limit=0, rules=(COUNTS,)), 1, 1, id="the podFailurePolicy counts evictions"),
         pytest.param(a_job(backoff_limit=0, rules=()), 1, 1, id="a podFailurePolicy without rules counts evictions"),
@@ -64,25 +76,25 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
             a_job(rules=(exits("FailJob", "In", 42), IGNORES)),
             1,
             0,
-            id="a FailJob rule for an exit code that no evicted container has",
+            id="a FailJob rule for an exit code that no evicted container has does not match",
         ),
         pytest.param(
             a_job(rules=(exits("FailJob", "In", 137), IGNORES)),
             1,
             1,
-            id="a FailJob rule for the exit code after SIGKILL",
+            id="a FailJob rule for the exit code after SIGKILL matches",
         ),
         pytest.param(
             a_job(rules=(exits("FailJob", "NotIn", 1), IGNORES)),
             1,
             1,
-            id="a FailJob rule for all exit codes except one",
+            id="a FailJob rule for all exit codes except one matches",
         ),
         pytest.param(
             a_job(rules=(IGNORES, exits("FailJob", "NotIn", 1))),
             1,
             0,
-            id="an Ignore rule before a FailJob rule that also matches",
+            id="an Ignore rule overrides a later FailJob rule that also matches",
         ),
         pytest.param(
             a_job(
@@ -91,19 +103,21 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
             ),
             1,
             1,
-            id="an Ignore rule for a condition with another status",
+            id="an Ignore rule for a condition with another status does not match",
         ),
-        pytest.param(a_job(has_ended=True), 1, 1, id="the Job has ended"),
-        pytest.param(a_job(is_suspended=True), 1, 1, id="the Job is suspended"),
-        pytest.param(a_job(succeeded=8), 1, 1, id="the Job has all its completions"),
-        pytest.param(a_job(parallelism=0), 1, 1, id="the Job has a parallelism of zero"),
-        pytest.param(a_job(completions=None), 1, 0, id="a work queue whose pods have not succeeded yet"),
-        pytest.param(a_job(completions=None, succeeded=1), 1, 1, id="a work queue in which one pod has succeeded"),
+        pytest.param(a_job(has_ended=True), 1, 1, id="a Job that has ended replaces no pod"),
+        pytest.param(a_job(is_suspended=True), 1, 1, id="a suspended Job replaces no pod"),
+        pytest.param(a_job(succeeded=8), 1, 1, id="a Job with all its completions replaces no pod"),
+        pytest.param(a_job(parallelism=0), 1, 1, id="a Job with a parallelism of zero replaces no pod"),
+        pytest.param(a_job(completions=None), 1, 0, id="a work queue replaces pods until one pod has succeeded"),
+        pytest.param(
+            a_job(completions=None, succeeded=1), 1, 1, id="a work queue replaces no pod after one pod has succeeded"
+        ),
         pytest.param(
             a_job(is_managed_elsewhere=True, backoff_limit=0),
             1,
             0,
-            id="a Job of another controller, whose rules are unknown",
+            id="a Job of another controller is assumed to replace the pod",
         ),
     ],
 )
@@ -118,16 +132,19 @@ def test_a_job_replaces_an_evicted_pod_only_while_the_job_may_fail_again(job: Jo
             a_job(backoff_limit_per_index=1, backoff_limit=2**31 - 1),
             (0, 1),
             ["shop/p1"],
-            id="only one of two indexes has reached its limit",
+            id="only the pod whose index has reached its limit is not replaced",
         ),
         pytest.param(
-            a_job(backoff_limit_per_index=0), (0, 0), ["shop/p0", "shop/p1"], id="a backoffLimitPerIndex of zero"
+            a_job(backoff_limit_per_index=0),
+            (0, 0),
+            ["shop/p0", "shop/p1"],
+            id="with a backoffLimitPerIndex of zero, no pod is replaced",
         ),
         pytest.param(
             a_job(backoff_limit_per_index=5, backoff_limit=1),
             (0, 0),
             ["shop/p0", "shop/p1"],
-            id="the backoffLimit of the whole Job is reached",
+            id="no pod is replaced if the backoffLimit of the whole Job is reached",
         ),
         pytest.param(
             a_job(backoff_limit_per_index=0, rules=(IGNORES,)),
@@ -151,7 +168,7 @@ def test_a_job_replaces_an_evicted_pod_only_while_the_job_may_fail_again(job: Jo
             a_job(backoff_limit_per_index=1, max_failed_indexes=2, failed_indexes=1),
             (0, 1),
             ["shop/p1"],
-            id="exactly maxFailedIndexes failed indexes",
+            id="exactly maxFailedIndexes failed indexes do not fail the Job",
         ),
     ],
 )

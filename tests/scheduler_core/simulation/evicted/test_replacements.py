@@ -31,12 +31,14 @@ def owned_by(kind: str) -> Pod:
             Recreation.AT_ONCE,
             id="a ReplicationController replaces a terminating pod at once",
         ),
-        pytest.param(owned_by("Job"), Recreation.MUCH_LATER, id="a Job waits for its back-off"),
+        pytest.param(owned_by("Job"), Recreation.MUCH_LATER, id="a Job replaces a pod after its back-off"),
         pytest.param(
             owned_by("CloneSet"), Recreation.AT_ONCE, id="an unknown controller is assumed to replace the pod at once"
         ),
         pytest.param(
-            owned_by("StatefulSet"), Recreation.AFTER_IT_IS_GONE, id="a StatefulSet waits until the name is free"
+            owned_by("StatefulSet"),
+            Recreation.AFTER_IT_IS_GONE,
+            id="a StatefulSet replaces a pod once the pod's name is free",
         ),
         pytest.param(owned_by("DaemonSet"), Recreation.STAYS, id="a DaemonSet's pod stays"),
         pytest.param(owned_by("Node"), Recreation.STAYS, id="a static pod stays"),

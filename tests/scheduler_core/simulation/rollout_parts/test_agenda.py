@@ -9,7 +9,7 @@ from scheduler_core.simulation.rollout_parts.agenda import Agenda
 T0 = datetime(2026, 3, 4, 22, 0, tzinfo=UTC)
 
 
-def test_the_agenda_calls_due_functions_in_order() -> None:
+def test_the_agenda_calls_due_functions_in_the_order_of_their_times() -> None:
     agenda, done = Agenda(T0), list[str]()
     for seconds, name in ((20, "c"), (10, "a"), (10, "b"), (21, "later")):
         agenda.after(seconds, lambda name=name: done.append(name))  # type: ignore[misc]
@@ -21,7 +21,7 @@ def test_the_agenda_calls_due_functions_in_order() -> None:
     )
 
 
-def test_the_agenda_calls_a_function_added_for_the_same_time() -> None:
+def test_the_agenda_also_calls_a_function_that_a_due_function_adds_for_the_same_time() -> None:
     agenda, done = Agenda(T0), list[str]()
     agenda.after(5, lambda: agenda.after(0, lambda: done.append("second")))
     agenda.advance(T0 + timedelta(seconds=5))

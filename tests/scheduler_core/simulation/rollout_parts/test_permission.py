@@ -1,5 +1,5 @@
-"""Tests which nodes of a simulated roll-out may take a claim. If a forecast leads to a refusal, the refusal is kept
-until a node comes back."""
+"""Tests which nodes of a simulated roll-out may take the lock. A refusal because of a forecast is kept until a node
+comes back."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_refusal_by_a_forecast_is_kept_until_a_node_returns() -> None:
     assert (rules.forecasts, permission.was_refused("n1")) == (["n1", "n1"], False)
 
 
-def test_a_current_refusal_replaces_the_kept_refusal_of_a_forecast() -> None:
+def test_a_refusal_by_another_gate_replaces_the_kept_refusal_by_a_forecast() -> None:
     rules = Refusals(by_forecast=NO_ROOM)
     permission = Permission(rules, rules.forecast)
     permission.refusal("n1", T0)

@@ -1,5 +1,5 @@
-"""Tests how a forecast accounts for nodes at which the scheduler's search may begin and which it did not simulate. For
-each node, the forecast counts from how many of all possible starts the search would choose the node. The more the
+"""Tests how a forecast accounts for searches that it did not simulate. The scheduler's search may begin at any node.
+For each node, the forecast counts from how many of all possible starts the search would choose the node. The more the
 simulated searches differ, the more this count weighs."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def counted(seed: int, *, is_order_known: bool) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_with_a_known_order_the_shares_equal_a_count_over_all_starts(seed: int) -> None:
+def test_with_a_known_node_order_each_nodes_share_equals_a_count_over_all_search_starts(seed: int) -> None:
     world, pod = a_cluster(seed, nodes=230), an_incoming_pod(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(start) for start in range(230)])
     taken: Counter[str] = Counter()
@@ -44,7 +44,7 @@ def test_with_a_known_order_the_shares_equal_a_count_over_all_starts(seed: int) 
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_with_an_unknown_node_order_half_of_the_weight_belongs_to_random_orders(seed: int) -> None:
+def test_with_an_unknown_node_order_half_of_each_nodes_share_comes_from_random_orders(seed: int) -> None:
     world, pod = a_cluster(seed, nodes=230), an_incoming_pod(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(0, shuffle=number) for number in range(1, 1001)])
     taken = Counter(name for result in results for name in result.best if len(result.best) == 1)
@@ -57,13 +57,13 @@ def test_with_an_unknown_node_order_half_of_the_weight_belongs_to_random_orders(
 PRIOR: Shares = ((("a",), 0.4), (("b",), 0.3), (("c", "d"), 0.2), (("e",), 0.1))
 
 
-def test_the_count_over_all_starts_adds_nothing_to_searches_that_agree() -> None:
+def test_a_count_over_all_search_starts_adds_almost_nothing_to_simulated_searches_that_agree() -> None:
     weights = weighed({"z": 1.0}, 160, PRIOR)
     assert weights["z"] > 0.99
     assert sum(weights.values()) == pytest.approx(1.0)
 
 
-def test_the_count_over_all_starts_weighs_more_if_searches_differ() -> None:
+def test_a_count_over_all_search_starts_adds_nodes_that_a_few_differing_searches_missed() -> None:
     chance, nodes = np.random.default_rng(1), [f"n{number}" for number in range(200)]
     true = 0.9 ** np.arange(200)
     true /= true.sum()
@@ -91,11 +91,13 @@ def _held(weights: dict[str, float], true: dict[str, float]) -> float:
 @pytest.mark.parametrize(
     ("counts", "number", "prior"), [({}, 32, PRIOR), ({"a": 1.0}, 1, PRIOR), ({"a": 0.5, "b": 0.5}, 32, ())]
 )
-def test_nothing_to_combine_leaves_the_counts_unchanged(counts: dict[str, float], number: int, prior: Shares) -> None:
+def test_with_nothing_to_combine_the_shares_of_the_searches_are_unchanged(
+    counts: dict[str, float], number: int, prior: Shares
+) -> None:
     assert weighed(counts, number, prior) == counts
 
 
-def test_combining_with_all_starts_keeps_the_sum_of_the_counts() -> None:
+def test_combining_searches_with_a_count_over_all_starts_keeps_the_sum_of_the_shares() -> None:
     assert sum(weighed({"a": 0.2, "b": 0.1}, 8, PRIOR).values()) == pytest.approx(0.3)
 
 
@@ -108,10 +110,10 @@ def forecast(**more: Any) -> PodForecast:
     return next(each for each in said.pods if each.name == "mine")
 
 
-def test_a_forecast_with_few_searches_lists_nodes_that_no_search_found() -> None:
+def test_a_forecast_with_few_searches_also_lists_nodes_that_no_search_found() -> None:
     few, many = forecast(most_scenarios=4), forecast(most_scenarios=160)
     assert set(many.landing) <= set(few.landing)
 
 
-def test_a_forecast_with_a_known_start_lists_fewer_nodes() -> None:
+def test_a_forecast_with_a_known_search_start_lists_fewer_nodes() -> None:
     assert len(forecast(most_scenarios=4, start=7).landing) < len(forecast(most_scenarios=4).landing)

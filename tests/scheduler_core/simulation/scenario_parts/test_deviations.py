@@ -27,8 +27,8 @@ INCOMING = a_pod("incoming").requesting(cpu="2")
 
 
 def cluster(nodes: int, refusing: int) -> Snapshot:
-    """Returns a cluster. Of its nodes, `refusing` are too small for the pod: every fourth node, from the first node
-    on."""
+    """Returns a cluster in which `refusing` nodes are too small for the pod: every fourth node, beginning with the
+    first."""
     small = frozenset(range(0, 4 * refusing, 4))
     made = [a_node(f"n{number:03}").offering(cpu="1" if number in small else "4") for number in range(nodes)]
     return load_objects(manifests(made, INCOMING))
@@ -39,7 +39,7 @@ def cycle(nodes: int = 200, refusing: int = 20) -> CycleResult:
     return Scheduler().schedule(world, world.pending[0], search=Search())
 
 
-def test_a_search_of_every_node_moves_the_start_as_computed() -> None:
+def test_a_cycle_that_checks_every_node_cannot_deviate_from_the_computed_cycle() -> None:
     result = cycle(nodes=140, refusing=35)
     assert result.sample is not None
     few = cycle(nodes=110, refusing=20)
@@ -47,11 +47,11 @@ def test_a_search_of_every_node_moves_the_start_as_computed() -> None:
     assert (moves_start(few), goes_elsewhere(few)) == (0.0, 0.0)
 
 
-def test_a_search_without_refused_nodes_moves_the_start_as_computed() -> None:
+def test_the_next_search_start_cannot_deviate_if_no_node_refused_the_pod() -> None:
     assert moves_start(cycle(refusing=0)) == 0.0
 
 
-def test_the_start_deviates_more_often_if_more_nodes_refuse_the_pod() -> None:
+def test_the_next_search_start_deviates_more_often_if_more_nodes_refuse_the_pod() -> None:
     result = cycle(refusing=0)
     looked_at = NodeSample(100, 200)
     chances = [moves_start(replace(result, sample=looked_at, evaluated=evaluated)) for evaluated in range(100, 200)]
@@ -78,14 +78,14 @@ def test_another_node_of_equal_score_is_chosen_only_if_a_worker_is_ahead() -> No
     assert other in equals_of(result)
 
 
-def test_a_cycle_that_finds_no_node_predicts_none() -> None:
+def test_a_cycle_that_finds_no_node_predicts_no_node() -> None:
     world = load_objects(manifests([a_node(f"n{number}").offering(cpu="1") for number in range(120)], INCOMING))
     result = Scheduler().schedule(world, world.pending[0], search=Search())
     assert (predicted_node(result), equals_of(result), moves_start(result)) == ("", (), 0.0)
     assert taken_in_order(result, "n1") == taken_ahead(result, "n1") == 0.0
 
 
-def test_the_start_deviates_as_often_forwards_as_backwards() -> None:
+def test_the_next_search_start_deviates_as_often_forwards_as_backwards() -> None:
     assert sum(STEPS.values()) == pytest.approx(1.0)
     assert all(STEPS[step] == STEPS[-step] for step in STEPS)
     assert 0 not in STEPS

@@ -21,7 +21,7 @@ def landed(each: Displaced, node: str) -> Displaced:
     return replace(each, landed=True, replacement=each.replacement.on_node(node), choices=(node,))
 
 
-def test_the_pool_offers_one_pod_of_each_kind() -> None:
+def test_of_several_identical_pods_only_one_is_offered_for_placement() -> None:
     queue = PlacementQueue()
     queue.add_pool([a_pod("web-1", WEB), a_pod("db"), a_pod("web-2", WEB)])
     assert set(queue.open_kinds) == {"shop/web-1", "shop/db"}
@@ -50,7 +50,7 @@ def test_the_scheduler_first_tries_one_already_pending_pod_of_each_kind() -> Non
     assert (queue.line, queue.pool) == (("shop/other", "shop/old-1", "shop/old-2"), ())
 
 
-def test_preempting_a_pod_that_just_landed_queues_it_again() -> None:
+def test_a_replacement_that_is_preempted_after_its_placement_is_queued_again() -> None:
     queue = PlacementQueue()
     key = queue.add(a_pod("web-1", WEB))
     queue.tried(each := landed(queue.displaced[key], "n2"))

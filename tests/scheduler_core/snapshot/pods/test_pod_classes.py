@@ -40,7 +40,7 @@ DEFAULT = frozenset({"default"})
         (PodQuery(((frozenset(), EVERYTHING),)), []),
     ],
 )
-def test_a_query_selects_classes_by_labels_and_namespace(query: PodQuery, chosen: list[int]) -> None:
+def test_a_query_selects_pod_classes_by_labels_and_namespace(query: PodQuery, chosen: list[int]) -> None:
     kinds = PodClasses()
     assert [kinds.number_of(pod.build()) for pod in pods()] == [0, 1, 2, 3, 4, 5]
     assert kinds.chosen(query) == (set(chosen), chosen)

@@ -46,7 +46,7 @@ def test_usage_of_selected_rows_keeps_their_order(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [300, 5000, 20000])  # additions are kept apart for a while if there are many nodes
-def test_selected_rows_have_the_sums_of_all_rows_after_every_change(size: int) -> None:
+def test_the_usage_of_selected_nodes_is_right_after_every_change(size: int) -> None:
     chance = random.Random(size)
     usage, versions = Usage.of_sums(np.zeros((LINES, size), dtype=np.int64)), []
     for number in range(60):
@@ -57,7 +57,7 @@ def test_selected_rows_have_the_sums_of_all_rows_after_every_change(size: int) -
         assert np.array_equal(each.of(rows).sums, each.sums[:, rows])
 
 
-def test_the_changes_since_a_version_are_the_rows_with_other_stamps() -> None:
+def test_the_rows_changed_since_an_earlier_version_are_the_rows_with_another_stamp() -> None:
     first = Usage.of_sums(np.zeros((LINES, 1300), dtype=np.int64))
     second = first.plus([(3, np.ones(LINES, dtype=np.int64))])
     third = second.plus([(1299, np.full(LINES, 2))])
@@ -71,7 +71,7 @@ def test_the_changes_since_a_version_are_the_rows_with_other_stamps() -> None:
         assert (rows.tolist(), part.pods.tolist()) == (changed, pods)
 
 
-def test_stamps_show_all_rows_in_which_two_changes_differ() -> None:
+def test_stamps_show_each_row_in_which_two_derived_values_differ() -> None:
     base = Usage.of_sums(np.zeros((LINES, 1300), dtype=np.int64))
     one, other = base.plus([(3, np.ones(LINES, dtype=np.int64))]), base.plus([(1299, np.ones(LINES, dtype=np.int64))])
     assert restamped(one.stamps, other.stamps).tolist() == [3, 1299]
