@@ -20,11 +20,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Reads one case per line from standard input, and writes one line of decisions for each, in the same order.
     Returns 2 if a line was not a valid case."""
     parser = argparse.ArgumentParser(
-        prog="python -m scheduler_core", description="kube-scheduler's decisions, reproduced."
+        prog="python -m scheduler_core", description="Makes kube-scheduler's decisions without a cluster."
     )
     parser.add_argument("--version", action="version", version=f"scheduler_core, version {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    judge = commands.add_parser("judge", help="reads a case from each line and writes a line with the decisions")
+    judge = commands.add_parser("judge", help="reads one case per line and writes one line of decisions for each case")
     judge.add_argument(
         "--processes",
         type=int,

@@ -110,7 +110,7 @@ class Scheduler:
         """Returns the plugins that serve this pod. Raises NoProfileError if no profile has the pod's schedulerName."""
         runner = self._runners.get(pod.spec.scheduler_name)
         if runner is None:
-            raise NoProfileError(f"pod {pod.key}: no profile schedules for {pod.spec.scheduler_name!r}")
+            raise NoProfileError(f"pod {pod.key}: no profile has the schedulerName {pod.spec.scheduler_name!r}")
         return runner
 
     def schedule(
@@ -218,7 +218,7 @@ class Scheduler:
         Raises ValueError if the result has no node. The real binding is in framework/binding.py.
         """
         if result.node is None or result.state is None:
-            raise ValueError(f"pod {result.pod.key} cannot be placed: its result has no node")
+            raise ValueError(f"pod {result.pod.key} cannot be placed: the scheduling result has no node")
         for plugin in self.runner(result.pod).reserves:
             plugin.reserve(result.state, result.pod, result.node)
         plan = result.state.find(VolumePlan)

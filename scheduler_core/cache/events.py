@@ -91,7 +91,7 @@ def read_event(event: Event) -> WatchEvent | Listing:
     try:
         return _read_raw(event) if isinstance(event, bytes) else _read_mapping(event)
     except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, UnicodeDecodeError) as trouble:
-        raise UnusableEventError(f"neither a watch event nor a list body: {trouble}") from trouble
+        raise UnusableEventError(f"the text is neither a watch event nor a list body: {trouble}") from trouble
 
 
 def _read_raw(event: bytes) -> WatchEvent | Listing:

@@ -214,7 +214,7 @@ def _read_profiles(written: Section, kube_version: KubeVersion) -> tuple[Profile
         if not profile.scheduler_name:
             section.refuse("schedulerName", "must be set and not empty when there are several profiles")
         elif any(other.scheduler_name == profile.scheduler_name for other in profiles):
-            section.refuse("schedulerName", f"{profile.scheduler_name!r} already names another profile")
+            section.refuse("schedulerName", f"another profile already has the name {profile.scheduler_name!r}")
         profiles.append(profile)
         _check_queue_sort(section, profiles[0], profile)
     return tuple(profiles)

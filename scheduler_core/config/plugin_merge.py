@@ -109,15 +109,15 @@ def effective_plugins(
     for index, plugin in enumerate(rules.at(MULTI_POINT).enabled):
         if not any(serves(plugin.name, point) for point in EXTENSION_POINTS):
             raise ConfigurationError(
-                [f"{where}.{MULTI_POINT}.enabled[{index}]: plugin {plugin.name} does not exist or serves no point"]
+                [f"{where}.{MULTI_POINT}.enabled[{index}]: plugin {plugin.name} is unknown or has no extension point"]
             )
     by_point = {point: _expand(point, rules.at(point), multi_point, serves, where) for point in EXTENSION_POINTS}
     if len(by_point["queueSort"]) != 1:
         raise ConfigurationError(
-            [f"{where}.queueSort: exactly one plugin must order the queue, found {len(by_point['queueSort'])}"]
+            [f"{where}.queueSort: exactly one plugin must sort the queue, found {len(by_point['queueSort'])}"]
         )
     if not by_point["bind"]:
-        raise ConfigurationError([f"{where}.bind: at least one plugin must bind"])
+        raise ConfigurationError([f"{where}.bind: at least one bind plugin must be enabled"])
     mentions = tuple(plugin for plugin in (*rules.at("score").enabled, *multi_point) if serves(plugin.name, "score"))
     return EffectivePlugins(by_point=by_point, weights=_weights(by_point["score"], mentions, where))
 
@@ -132,7 +132,7 @@ def _expand(
     specific = tuple(plugin.name for plugin in own.enabled)
     for index, name in enumerate(specific):
         if not serves(name, point):
-            raise ConfigurationError([f"{where}.{point}.enabled[{index}]: plugin {name} does not serve {point}"])
+            raise ConfigurationError([f"{where}.{point}.enabled[{index}]: plugin {name} does not implement {point}"])
         if name in specific[:index]:
             raise ConfigurationError([f"{where}.{point}.enabled[{index}]: plugin {name} is enabled twice"])
     if EVERY_PLUGIN in own.disabled:

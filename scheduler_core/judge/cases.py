@@ -45,7 +45,7 @@ def read_case(line: str | bytes) -> Case:
     try:
         written = msgspec.json.decode(line, type=_CaseLine)
     except msgspec.DecodeError as trouble:
-        raise CaseError(f"not a case: {trouble}") from trouble
+        raise CaseError(f"the line is not a valid case: {trouble}") from trouble
     version = KubeVersion.parse(written.kube_version)
     configuration = Configuration() if written.config is None else Configuration.from_mapping(written.config, version)
     return Case(

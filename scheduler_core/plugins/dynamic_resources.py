@@ -70,7 +70,11 @@ class DynamicResources(Value):
                 None,
             )
             return PreFilterResult(
-                hopeless or unknown(f'resourceclaim "{waiting.name}" has yet to be allocated, which is not predicted')
+                hopeless
+                or unknown(
+                    f'resourceclaim "{waiting.name}" is not allocated yet, '
+                    "and scheduler_core does not predict allocations"
+                )
             )
         extended = self._by_device_class(pod, objects)
         if not claims and not extended:
@@ -83,7 +87,8 @@ class DynamicResources(Value):
         offered = next((name for name in devices.extended if not node.allocatable.get(name)), None)
         if offered is not None:
             return unknown(
-                f'extended resource "{offered}" would be allocated through a device class, which is not predicted'
+                f'extended resource "{offered}" would be allocated through a device class, '
+                "and scheduler_core does not predict allocations"
             )
         return SUCCESS if all(_is_available(claim, node) for claim in devices.claims) else _NOT_ON_THIS_NODE
 

@@ -14,8 +14,8 @@ from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.values import Value
 
 WINDOW_SECONDS = 1
-"""Back-offs end at whole seconds. So of pods whose back-offs end in the same second, the one with the higher priority
-comes first, and not the one that would be ready some milliseconds earlier."""
+"""Back-offs end at whole seconds. So of two pods whose back-offs end in the same second, the pod with the higher
+priority comes first, even if its back-off began some milliseconds later."""
 
 
 class BackoffPolicy(Value, kw_only=True):

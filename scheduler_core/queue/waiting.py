@@ -23,9 +23,9 @@ UNSCHEDULABLE_PATIENCE_SECONDS = 5 * 60
 class Requeue(Enum):
     """The effect of an event on a waiting pod."""
 
-    STAY = "keep waiting"
-    AFTER_BACKOFF = "become active after the back-off"
-    AT_ONCE = "become active at once"
+    STAY = "the pod keeps waiting"
+    AFTER_BACKOFF = "the pod becomes active after its back-off"
+    AT_ONCE = "the pod becomes active at once"
 
 
 class RegisteredHints(Value, kw_only=True):

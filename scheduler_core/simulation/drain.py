@@ -52,7 +52,7 @@ _SCENARIOS_TIMES_NODES = 20_000
 # The same holds for searches: each soon becomes a separate scenario with its own cluster.
 LEAST_SEARCHES = 32
 _SEARCHES_TIMES_NODES = 160_000
-_PREEMPTS_IN_PART = ", or on another node: kube-scheduler tries only a part of the nodes and starts at a random one"
+_PREEMPTS_IN_PART = ", or on another node: kube-scheduler tries only some nodes, beginning at a random node"
 # A pod that fits nowhere costs a search for whom it could preempt. Beyond so many kinds, pods that wait already
 # are counted and not tried.
 MOST_WAITING_KINDS = 30
@@ -281,7 +281,7 @@ class _Report(Value):
                 remedies=(refusal.remedy,) if refusal.remedy else (),
             )
         if recreation_of(pod) is Recreation.NEVER:
-            return _say(pod, Outcome.LOST, "no controller would recreate it")
+            return _say(pod, Outcome.LOST, "no controller would recreate the pod")
         jobs = self.scenarios[0].jobs
         if jobs is not None and pod.key in jobs.lost:
             return _say(pod, Outcome.LOST, jobs.lost[pod.key])
@@ -325,7 +325,7 @@ class _Report(Value):
         if not self.with_details:
             return _say(each.pod, Outcome.MOVES, "", landing=(each.replacement.node_name,))
         result, nodes, shares = each.result, *_named(landing)
-        assert result is not None, "every replacement was judged at least once"
+        assert result is not None, "the scheduler has tried every replacement at least once"
         if result.node is None:
             return _say(
                 each.pod,
@@ -351,7 +351,7 @@ class _Report(Value):
         if each.unknown or result is None:
             return _say(pod, Outcome.UNKNOWN, each.unknown)
         if each.replacement.key in self._returning(scenario):
-            return _say(pod, Outcome.RETURNS, "only this node can hold it: it waits until the reboot is over")
+            return _say(pod, Outcome.RETURNS, "only this node can run the pod: the pod waits until the reboot is over")
         ways_out = (
             remedies(self.scheduler, scenario.world, each.replacement, result, frozenset(self.node_names))
             if self.with_details
@@ -360,7 +360,7 @@ class _Report(Value):
         when = (
             f"finds no room in {landing.homeless_share:.0%} of cases"
             if shares
-            else "finds room in some scenarios only, depending on earlier ties"
+            else "finds room only in some scenarios, depending on which of several equal nodes earlier pods get"
         )
         sentence = f"{when.replace('%', ' %')}: {result.sentence}" if nodes else result.sentence
         return _say(
@@ -388,7 +388,7 @@ class _Report(Value):
             f"{pod.namespace}/{pod.owner.name}" for pod in _gone_with_their_jobs(main.jobs, main.world) if pod.owner
         )
         for job, number in sorted(gone.items()):
-            yield f"Job {job} would fail, and its controller would delete {counted(number, 'other pod')}"
+            yield f"Job {job} would fail, and the Job controller would delete {counted(number, 'other pod')}"
 
     def notes(self) -> Iterable[str]:
         """Returns notes about other pods that the drain affects, and about what the forecast does not consider."""
@@ -418,8 +418,8 @@ class _Report(Value):
         yield from batch_notes(self.scheduler, self.scenarios[0].displaced.values())
         if cut := sum(1 for landing in self.landings.values() if landing.is_cut):
             yield (
-                f"more scenarios are possible than the {len(self.scenarios)} simulated ones: "
-                f"{counted(cut, 'pod')} may land on nodes that are not listed"
+                f"more scenarios are possible than the {len(self.scenarios)} that were simulated: "
+                f"{counted(cut, 'pod')} may get nodes that are not listed"
             )
 
 
@@ -433,7 +433,9 @@ def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
     equals = set(best)
     others = [name for name in nodes if name not in equals]
     first = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"
-    return f"{first}, or on {listed(others, 'or')} if an earlier tie is decided differently" if others else first
+    return (
+        f"{first}, or on {listed(others, 'or')} if an earlier pod gets another of its equal nodes" if others else first
+    )
 
 
 def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
@@ -450,13 +452,13 @@ def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 
         return f"lands on one of {len(nodes)} nodes, each about equally likely"
     parts = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]
     if len(parts) > most:
-        return f"most likely lands on {', '.join(parts[:most])}, or on one of {len(parts) - most} others"
+        return f"most likely lands on {', '.join(parts[:most])}, or on one of {len(parts) - most} other nodes"
     return f"{'most likely ' if shares[0] < 1 else ''}lands on {listed(parts, 'or')}"
 
 
 def _homeless_clause(landing: Landing) -> str:
     share = landing.homeless_share
-    return f"; in {max(0.01, share):.0%} of cases it finds no room".replace("%", " %") if share else ""
+    return f"; in {max(0.01, share):.0%} of cases the pod finds no room".replace("%", " %") if share else ""
 
 
 def _sample_clause(sample: NodeSample | None) -> str:

@@ -272,9 +272,9 @@ class _Rollout:
 
     def _why_left(self, name: str, ends_by: datetime) -> Obstacle:
         if name in self.work:
-            return _time_ended("the simulated time ended while the node was at work")
+            return _time_ended("the simulated time ended before the node had rebooted and returned")
         found = self.permission.refusal(name, self.now)
-        return found or _time_ended(f"the node could not start before {ends_by:%Y-%m-%d %H:%M}")
+        return found or _time_ended(f"the node could not begin its reboot before {ends_by:%Y-%m-%d %H:%M}")
 
 
 def _counted_when_asked(world: Snapshot, movable: MovableTally) -> Callable[[str], int]:

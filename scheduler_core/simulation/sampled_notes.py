@@ -20,7 +20,7 @@ def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
         return
     looked_at, feasible = min(each.looked_at for each in samples), max(each.feasible for each in samples)
     open_ones = sum(1 for landing in mine if landing.depends_on_the_start)
-    depend = f"{counted(open_ones, 'landing')} of {len(mine)} {'depends' if open_ones == 1 else 'depend'} on that start"
+    depend = f"for {open_ones} of {counted(len(mine), 'pod')}, the node depends on that start"
     if looked_at == 1:
         yield (
             f"nothing scores nodes in this profile: kube-scheduler takes the first of up to {feasible} nodes that "
@@ -41,7 +41,7 @@ def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterabl
     if batched := sum(number for number in kinds.values() if number > 1):
         yield (
             f"the scheduler's profile places identical pods in batches: if one of these {counted(batched, 'pod')} does "
-            f"not fit on the node of the pod before it, it may take another node than the forecast says"
+            f"not fit on the node of the previous pod, the scheduler may choose another node than the forecast says"
         )
 
 

@@ -153,7 +153,7 @@ def _pages(lines: Iterator[bytes], last: dict[str, Any]) -> Iterator[bytes]:
             last |= json.loads(line)
             if last["end"] != count:
                 raise UnreadableDumpError(
-                    "the dump lacks pages: it has fewer than its last line says; take it again with `careen snapshot`"
+                    "the dump lacks pages that its last line counts; take it again with `careen snapshot`"
                 )
             if next(lines, None) is not None:  # Reading to the end also checks gzip's checksum.
                 raise UnreadableDumpError("the dump has data after its last line")

@@ -183,7 +183,7 @@ class PageReader:
                 self._collector.problems.append(
                     ManifestError(
                         kind=kind,
-                        key="all of them",
+                        key="(all objects)",
                         field="apiVersion",
                         problem=f"{api_version} {kind} is not known to this release",
                     )

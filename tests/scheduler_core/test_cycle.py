@@ -159,7 +159,7 @@ def test_a_nominated_pod_does_not_satisfy_an_affinity() -> None:
 
 
 def test_a_pod_of_another_scheduler_is_refused() -> None:
-    with pytest.raises(NoProfileError, match="pod default/pod: no profile schedules for 'other'"):
+    with pytest.raises(NoProfileError, match="pod default/pod: no profile has the schedulerName 'other'"):
         Scheduler().schedule(cluster(a_node("n")), a_pod().with_field("spec.schedulerName", "other").build())
 
 
@@ -259,7 +259,8 @@ def test_a_custom_plugin_may_not_reuse_a_name() -> None:
 
 def test_a_configuration_with_an_unknown_plugin_is_refused_with_the_path() -> None:
     with pytest.raises(
-        ConfigurationError, match=r"profiles\[0\]\.plugins\.filter\.enabled\[0\]: plugin Nonsense does not serve filter"
+        ConfigurationError,
+        match=r"profiles\[0\]\.plugins\.filter\.enabled\[0\]: plugin Nonsense does not implement filter",
     ):
         Scheduler(
             configured(

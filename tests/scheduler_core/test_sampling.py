@@ -88,7 +88,7 @@ def test_forecast_nodes_have_probabilities_if_the_scheduler_stops_its_search_ear
         (note,) = made.notes
         assert note == (
             f"kube-scheduler checks 100 of up to {fitting} nodes that fit, and the start of its search is unknown: "
-            "1 landing of 1 depends on that start, and the named nodes take the pod in 95 of 100 cases; with "
+            "for 1 of 1 pod, the node depends on that start, and the named nodes take the pod in 95 of 100 cases; with "
             "percentageOfNodesToScore: 100 it checks all nodes, and the forecast is exact"
         )
     else:
@@ -240,7 +240,7 @@ def test_without_score_plugins_all_fitting_nodes_are_equally_likely() -> None:
     assert 0.94 * 150 <= len(pod.landing) <= 150
     assert note == (
         "nothing scores nodes in this profile: kube-scheduler takes the first of up to 150 nodes that fit, and the "
-        "start of its search is unknown: 1 landing of 1 depends on that start"
+        "start of its search is unknown: for 1 of 1 pod, the node depends on that start"
     )
 
 

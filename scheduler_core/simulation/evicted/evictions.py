@@ -122,7 +122,7 @@ def _spent(budget: DisruptionBudget) -> EvictionRefusal:
     helps = (
         "waiting cannot help: raise maxUnavailable, lower minAvailable or add a replica"
         if never
-        else "it may allow an eviction when more of its pods are healthy"
+        else "the budget may allow an eviction when more of its pods are healthy"
     )
     return EvictionRefusal(
         budget=numbers,

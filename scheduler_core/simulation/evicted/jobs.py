@@ -75,8 +75,8 @@ def _fate(job: Job, pods: Sequence[Pod]) -> _Fate:
     counted = job if action == "Ignore" else replace(job, failed=job.failed + len(pods))
     if counted.failed > job.backoff_limit:
         why = (
-            f"the eviction counts as failure {counted.failed} of its Job, which fails: its backoffLimit is "
-            f"{job.backoff_limit}"
+            f"the eviction counts as failure {counted.failed} of its Job, and the Job fails because "
+            f"its backoffLimit is {job.backoff_limit}"
         )
         return _fails(counted, pods, why)
     if job.backoff_limit_per_index is None:
@@ -102,12 +102,14 @@ def _by_index(job: Job, pods: Sequence[Pod], action: str, limit: int) -> _Fate:
     counted = replace(job, failed_indexes=job.failed_indexes + len({_index(pod) for pod in failed}))
     if failed and job.max_failed_indexes is not None and counted.failed_indexes > job.max_failed_indexes:
         return _fails(
-            counted, pods, f"its Job fails with more than {job.max_failed_indexes} failed indexes (maxFailedIndexes)"
+            counted,
+            pods,
+            f"its Job fails because more than {job.max_failed_indexes} indexes have failed (maxFailedIndexes)",
         )
     return _Fate(
         counted,
         {
-            pod.key: f"the eviction makes its index fail: the backoffLimitPerIndex of its Job is {limit}"
+            pod.key: f"the eviction makes the pod's index fail, because the backoffLimitPerIndex of its Job is {limit}"
             for pod in failed
         },
     )

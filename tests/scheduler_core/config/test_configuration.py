@@ -201,7 +201,7 @@ def test_extender_resources_ignored_by_the_scheduler_replace_ignored_resources_o
         ),
         (
             {"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]},
-            ["profiles[1].schedulerName: 'a' already names another profile"],
+            ["profiles[1].schedulerName: another profile already has the name 'a'"],
         ),
         (
             {"profiles": [{"pluginConfig": [{"name": "X"}, {"name": "X"}]}]},

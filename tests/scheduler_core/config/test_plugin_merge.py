@@ -175,14 +175,14 @@ def test_a_plugin_is_built_if_any_extension_point_uses_it() -> None:
     [
         (
             {"queueSort": selection("OtherOrder")},
-            "profiles[0].plugins.queueSort: exactly one plugin must order the queue, found 2",
+            "profiles[0].plugins.queueSort: exactly one plugin must sort the queue, found 2",
         ),
         (
             {"queueSort": selection(disabled=("*",))},
-            "profiles[0].plugins.queueSort: exactly one plugin must order the queue, found 0",
+            "profiles[0].plugins.queueSort: exactly one plugin must sort the queue, found 0",
         ),
-        ({"bind": selection(disabled=("*",))}, "profiles[0].plugins.bind: at least one plugin must bind"),
-        ({"score": selection("A", "C")}, "profiles[0].plugins.score.enabled[1]: plugin C does not serve score"),
+        ({"bind": selection(disabled=("*",))}, "profiles[0].plugins.bind: at least one bind plugin must be enabled"),
+        ({"score": selection("A", "C")}, "profiles[0].plugins.score.enabled[1]: plugin C does not implement score"),
         ({"filter": selection("C", "A", "C")}, "profiles[0].plugins.filter.enabled[2]: plugin C is enabled twice"),
         (
             {"multiPoint": selection("Own", "Own")},
@@ -206,7 +206,8 @@ def test_an_invalid_plugin_set_is_refused_with_its_path(own: dict[str, PluginSel
 
 def test_an_unknown_plugin_in_multipoint_is_refused() -> None:
     with pytest.raises(
-        ConfigurationError, match=r"profiles\[0\]\.plugins\.multiPoint\.enabled\[1\]: plugin Misspelt does not exist"
+        ConfigurationError,
+        match=r"profiles\[0\]\.plugins\.multiPoint\.enabled\[1\]: plugin Misspelt is unknown or has no extension point",
     ):
         effective(multiPoint=selection("Own", "Misspelt"))
 

@@ -115,7 +115,7 @@ def test_the_judge_reports_an_error_for_an_unreadable_pod() -> None:
         "Pod default/bad: spec.containers[0].resources.requests.cpu: 'lots' is not a quantity"
     )
     assert got["default/missing"] == {"error": "the snapshot has no pod default/missing"}
-    assert got["default/other"] == {"error": "pod default/other: no profile schedules for 'another'"}
+    assert got["default/other"] == {"error": "pod default/other: no profile has the schedulerName 'another'"}
 
 
 def test_the_judge_uses_the_release_and_configuration_of_the_case() -> None:
@@ -134,7 +134,7 @@ def test_the_judge_uses_the_release_and_configuration_of_the_case() -> None:
     "text", ["{}", "not json", '{"id": 7, "objects": [], "pods": []}', '{"id": "x", "objects": {}, "pods": []}']
 )
 def test_an_invalid_case_is_refused(text: str) -> None:
-    with pytest.raises(CaseError, match=r"^not a case: "):
+    with pytest.raises(CaseError, match=r"^the line is not a valid case: "):
         read_case(text)
 
 
@@ -160,7 +160,7 @@ def test_the_judge_continues_after_an_invalid_line_and_exits_with_2(
     assert main(["judge", "--processes", "1"]) == 2
     said = capsys.readouterr()
     assert [json.loads(text)["id"] for text in said.out.splitlines()] == ["c", "c"]
-    assert said.err.startswith("case 2: not a case: ")
+    assert said.err.startswith("case 2: the line is not a valid case: ")
 
 
 def test_a_crash_in_one_case_does_not_affect_other_cases(

@@ -75,7 +75,9 @@ def test_devices_that_every_node_can_reach_refuse_no_node() -> None:
 
 def test_a_claim_that_is_not_allocated_makes_the_result_unknown() -> None:
     verdict = ask(PLUGIN, POD, A, claim(allocated=False), device_class())
-    assert verdict == unknown('resourceclaim "gpu-1" has yet to be allocated, which is not predicted')
+    assert verdict == unknown(
+        'resourceclaim "gpu-1" is not allocated yet, and scheduler_core does not predict allocations'
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,8 @@ def test_the_result_is_unknown_for_nodes_where_only_a_device_class_offers_the_re
     if offers == "example.com/fpga":
         assert answer == {
             "a": unknown(
-                'extended resource "example.com/fpga" would be allocated through a device class, which is not predicted'
+                'extended resource "example.com/fpga" would be allocated through a device class, '
+                "and scheduler_core does not predict allocations"
             ),
             "has": SUCCESS,
         }
@@ -260,5 +263,5 @@ def test_the_result_is_unknown_for_a_pod_whose_claim_must_be_allocated_first() -
     result = Scheduler().schedule(snapshot, snapshot.pod("default/pod"))
     assert (result.node, result.unknown) == (
         None,
-        'resourceclaim "gpu-1" has yet to be allocated, which is not predicted',
+        'resourceclaim "gpu-1" is not allocated yet, and scheduler_core does not predict allocations',
     )

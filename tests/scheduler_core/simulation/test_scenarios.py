@@ -117,8 +117,8 @@ def test_a_pod_with_affinity_may_be_placed_on_each_node_that_the_earlier_pod_may
 def test_the_forecast_sentence_names_nodes_that_depend_on_an_earlier_tie() -> None:
     follower = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a"))).pods[1]
     assert follower.sentence in (
-        "fits best on n2, or on n3 if an earlier tie is decided differently",
-        "fits best on n3, or on n2 if an earlier tie is decided differently",
+        "fits best on n2, or on n3 if an earlier pod gets another of its equal nodes",
+        "fits best on n3, or on n2 if an earlier pod gets another of its equal nodes",
     )
 
 
@@ -141,7 +141,8 @@ def test_a_pod_is_pending_if_it_finds_room_only_in_some_scenarios() -> None:
     follower = forecast.pods[1]
     assert (follower.outcome, follower.landing) == (Outcome.PENDING, ("n2",))
     assert follower.sentence.startswith(
-        "finds room in some scenarios only, depending on earlier ties: 0/3 nodes are available"
+        "finds room only in some scenarios, depending on which of several equal nodes earlier pods get: "
+        "0/3 nodes are available"
     )
 
 
@@ -153,7 +154,7 @@ def test_the_forecast_reports_that_some_scenarios_were_not_simulated() -> None:
     assert len(landings(forecast)["b"]) == 2
     assert [pod.is_cut for pod in forecast.pods] == [False, True]
     assert forecast.notes == (
-        "more scenarios are possible than the 2 simulated ones: 1 pod may land on nodes that are not listed",
+        "more scenarios are possible than the 2 that were simulated: 1 pod may get nodes that are not listed",
     )
 
 

@@ -162,7 +162,7 @@ def test_an_unknown_kind_in_a_dump_is_reported_once() -> None:
     unknown = b'{"kind":"PodGroupList","apiVersion":"scheduling.k8s.io/v1","items":[{"metadata":{"name":"g"}}]}\n'
     content = gzip.compress(b"".join([*LINES[:-1], unknown, unknown, b'{"end":4}\n']))
     assert [str(problem) for problem in read_dump(io.BytesIO(content)).snapshot.problems] == [
-        "PodGroup all of them: apiVersion: scheduling.k8s.io/v1 PodGroup is not known to this release"
+        "PodGroup (all objects): apiVersion: scheduling.k8s.io/v1 PodGroup is not known to this release"
     ]
     assert read_dump(io.BytesIO(WHOLE)).snapshot.problems == ()
 

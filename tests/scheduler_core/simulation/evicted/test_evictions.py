@@ -130,7 +130,7 @@ def test_the_refusal_contains_the_budget_its_numbers_and_a_remedy() -> None:
     assert never.budget is not None
     assert (never.budget.name, never.budget.expected_pods) == ("db", 3)
     assert not_now is not None
-    assert not_now.sentence.endswith("it may allow an eviction when more of its pods are healthy")
+    assert not_now.sentence.endswith("the budget may allow an eviction when more of its pods are healthy")
 
 
 def test_each_allowed_eviction_uses_up_its_budget() -> None:

@@ -244,8 +244,10 @@ def test_a_pod_is_lost_if_its_eviction_makes_the_job_fail() -> None:
     (made,) = simulate_drain(load_objects([*NODES, *objects]), ["n1"], made_at="")
     (pod,) = made.pods
     assert (pod.outcome, pod.landing) == (Outcome.LOST, ())
-    assert pod.sentence == "the eviction counts as failure 1 of its Job, which fails: its backoffLimit is 0"
-    assert made.notes == ("Job shop/work would fail, and its controller would delete 2 other pods",)
+    assert (
+        pod.sentence == "the eviction counts as failure 1 of its Job, and the Job fails because its backoffLimit is 0"
+    )
+    assert made.notes == ("Job shop/work would fail, and the Job controller would delete 2 other pods",)
 
 
 def test_a_pod_moves_if_its_job_may_fail_once_more() -> None:
