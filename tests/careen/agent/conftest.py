@@ -33,7 +33,8 @@ KEY = "weave.works/kured-node-lock"
 
 @dataclass
 class FakeHost:
-    """A host on virtual time. Its fields say what the agent reads, and how the reboot request ends."""
+    """A host on virtual time. A test sets its fields: what the agent reads from the host, and how a reboot request
+    ends."""
 
     clock: VirtualClock
     need: Need = field(default_factory=lambda: Need(answer=NeedAnswer.NO))
@@ -86,7 +87,7 @@ class FakeAlerts:
 
 @dataclass
 class Shell(Cluster):
-    """All parts of n1's agent except its loop."""
+    """All parts of the agent of node n1, except the agent's loop."""
 
     clock: VirtualClock = field(default_factory=VirtualClock)
     alerts: FakeAlerts | None = None

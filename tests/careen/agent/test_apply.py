@@ -1,5 +1,5 @@
-"""The agent carries out the actions of a decision in order. It stops at the first action that did not certainly
-succeed."""
+"""The agent carries out the actions of a decision in order. It stops at the first action that has failed or may have
+failed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_a_node_without_its_own_claim_in_the_lock_is_not_rebooted(shell: S
     assert shell.host.reboots == 0
 
 
-async def test_an_unreadable_lock_confirms_no_claim(shell: Shell) -> None:
+async def test_a_node_whose_claim_cannot_be_confirmed_is_not_rebooted(shell: Shell) -> None:
     hold_lock(shell)
     announce = patch(shell)
     shell.wire.after = lambda request: Unclear("down") if "daemonsets" in request.path else None
@@ -103,8 +103,8 @@ async def test_an_unreadable_lock_confirms_no_claim(shell: Shell) -> None:
 
 
 async def test_a_claim_confirmed_too_long_ago_does_not_permit_the_reboot(shell: Shell) -> None:
-    """The agent confirms its claim by a read of the lock. The age of the confirmation counts from the start of this
-    read, because the response may lack a later change of the lock."""
+    """The agent confirms its claim by a read of the lock. The age of the confirmation counts from the start of the
+    read, because another client may change the lock before the response arrives."""
     hold_lock(shell)
     announce = patch(shell)
     shell.wire.after = lambda request: (
@@ -117,18 +117,18 @@ async def test_a_claim_confirmed_too_long_ago_does_not_permit_the_reboot(shell: 
 
 
 @pytest.mark.parametrize(("seconds", "reboots"), [(0.0, 0), (60.0, 1)])
-async def test_a_process_suspended_after_its_announcement_requests_no_reboot(
+async def test_an_agent_suspended_after_it_announced_the_reboot_does_not_request_it(
     shell: Shell, seconds: float, reboots: int
 ) -> None:
-    """The process has recorded on the Node that a reboot follows, and is then suspended. Another agent process of the
-    node may have asked the host to reboot meanwhile, because it took the suspended process for dead."""
+    """The agent announces the reboot on the Node, and then its process is suspended. A second agent process of the node
+    may have taken it for dead and asked the host to reboot."""
     hold_lock(shell)
     ask = AskReboot(within_seconds=5.0, send_before=shell.host.uptime() + seconds)
     assert ((await do(shell, CONFIRM, ask)).stop is None) is bool(reboots)
     assert shell.host.reboots == reboots
 
 
-async def test_evictions_of_recreated_pods_are_counted_per_owner(shell: Shell) -> None:
+async def test_the_agent_counts_how_often_it_evicts_recreated_pods_of_an_owner(shell: Shell) -> None:
     shell.put_node("n1")
     pod = EvictPod(namespace="shop", name="a", uid="a", new_pod_owner="rs-web")
     shell.put_pod("a", metadata={"uid": "a"})
@@ -137,7 +137,7 @@ async def test_evictions_of_recreated_pods_are_counted_per_owner(shell: Shell) -
     assert applied.memory.drain.new_pods["rs-web"].judgements == 1
 
 
-async def test_a_reboot_needs_a_confirmation_in_the_same_turn(shell: Shell) -> None:
+async def test_a_reboot_is_not_requested_if_the_claim_is_not_confirmed_right_before(shell: Shell) -> None:
     assert (await do(shell, ASK)).stop is not None
     assert shell.host.reboots == 0
 
@@ -150,7 +150,7 @@ async def test_a_reboot_needs_a_confirmation_in_the_same_turn(shell: Shell) -> N
         (reboot.RebootUnclear("slow"), RebootOutcome.UNCLEAR, "slow"),
     ],
 )
-async def test_the_memory_records_the_hosts_answer(
+async def test_the_agent_remembers_how_the_host_answered_the_reboot_request(
     shell: Shell, answer: reboot.RebootAnswer, outcome: RebootOutcome, detail: str
 ) -> None:
     hold_lock(shell)
@@ -160,9 +160,8 @@ async def test_the_memory_records_the_hosts_answer(
     assert (memory.reboot.outcome, memory.reboot.detail) == (outcome, detail)
 
 
-async def test_the_memory_records_a_possible_reboot_before_the_host_is_asked(shell: Shell) -> None:
-    """The agent may be interrupted while it asks the host to reboot. Its memory must then show that a reboot is
-    possible."""
+async def test_the_agent_remembers_a_reboot_request_before_it_sends_the_request(shell: Shell) -> None:
+    """If the agent is interrupted while it asks the host to reboot, its memory must show that a reboot is possible."""
     hold_lock(shell)
     remembered: list[Memory] = []
     asked = asyncio.Event()
@@ -184,14 +183,14 @@ async def test_the_memory_records_a_possible_reboot_before_the_host_is_asked(she
     assert remembered[-1].reboot.outcome is RebootOutcome.UNCLEAR
 
 
-async def test_a_patch_is_not_sent_after_its_latest_time(shell: Shell) -> None:
+async def test_a_patch_is_not_sent_after_its_deadline(shell: Shell) -> None:
     cordon = patch(shell, send_before=shell.host.uptime())
     assert (await do(shell, cordon)).stop is not None
     assert shell.requests == []
     assert (await do(shell, patch(shell, send_before=shell.host.uptime() + 1))).stop is None
 
 
-async def test_the_lock_is_written_only_at_the_resource_version_that_the_agent_read(shell: Shell) -> None:
+async def test_a_write_of_the_lock_fails_if_the_lock_has_a_new_resource_version(shell: Shell) -> None:
     hold_lock(shell, "")
     reading = await shell.lock.read()
     claim = WriteLock(
@@ -207,7 +206,7 @@ async def test_the_lock_is_written_only_at_the_resource_version_that_the_agent_r
     assert not stop.is_refusal
 
 
-async def test_a_forbidden_write_stops_the_turn_as_a_refusal(shell: Shell) -> None:
+async def test_a_write_without_the_rbac_right_stops_the_remaining_actions(shell: Shell) -> None:
     announce = patch(shell)
     shell.server.api.authorizer = lambda user, verb, *_: verb != "patch"
     stop = (await do(shell, announce)).stop
@@ -227,11 +226,11 @@ async def test_a_forbidden_write_stops_the_turn_as_a_refusal(shell: Shell) -> No
     assert stop.is_refusal
 
 
-async def test_the_age_of_a_written_node_counts_from_the_request(
+async def test_the_node_in_a_response_counts_as_read_when_its_request_was_sent(
     shell: Shell,
 ) -> None:
-    """The response may lack a hold (an annotation by which a person keeps the node from rebooting) that was set after
-    the request, or a change by the node controller after an uncordon."""
+    """After the request, a person may set a hold (an annotation that keeps the node from rebooting), or the node
+    controller may change the Node. The response may contain neither change."""
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)  # type: ignore[func-returns-value]
     announce, began = patch(shell), shell.clock.monotonic()
     applied = await do(shell, announce)
@@ -279,9 +278,9 @@ async def test_serial_evictions_wait_until_each_replacement_is_scheduled(shell: 
     assert [round(later - earlier, 3) for earlier, later in pairwise(asked)] == [ONE_BY_ONE_SECONDS] * 2
 
 
-async def test_a_slow_webhook_moves_the_remaining_evictions_to_the_next_turn(shell: Shell) -> None:
-    """Between two rounds of its loop (turns), the agent checks for holds and pauses and whether the node still needs a
-    reboot. If one turn evicted 110 pods at 8 s each, it would last a quarter of an hour."""
+async def test_evictions_that_a_slow_webhook_delays_are_left_to_the_next_loop_round(shell: Shell) -> None:
+    """Between two rounds of its loop, the agent checks for holds and pauses and whether the node still needs a reboot.
+    If one round evicted 110 pods at 8 s each, it would last a quarter of an hour."""
     names = [f"pod-{number:03}" for number in range(110)]
     for name in names:
         shell.put_pod(name, metadata={"uid": name})
@@ -363,7 +362,7 @@ async def test_the_agent_waits_for_the_silence_before_it_announces_the_reboot(sh
     assert asked == [0], "the silence comes before the first request"
 
 
-async def test_events_and_messages_never_delay_a_turn(shell: Shell) -> None:
+async def test_unanswered_events_and_messages_do_not_delay_the_agents_loop(shell: Shell) -> None:
     shell.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
     told = PostEvent(code=Code.DRAIN_TIMEOUT, sentence="took too long", is_warning=True)
     message = Notify(occasion=Occasion.DRAIN, sentence="draining")
@@ -384,7 +383,7 @@ async def test_events_and_messages_never_delay_a_turn(shell: Shell) -> None:
     ]
 
 
-async def test_the_node_is_read_again_after_a_stopped_turn(shell: Shell) -> None:
+async def test_a_conflicting_patch_discards_the_node_that_the_agent_read(shell: Shell) -> None:
     first = patch(shell)
     second = PatchNode(purpose="again", resource_version=first.resource_version, annotations={"x": "y"})
     applied = await do(shell, first, second)

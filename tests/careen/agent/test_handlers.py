@@ -1,5 +1,5 @@
-"""The agent watches the ConfigMap with kopf. Changes of the ConfigMap take effect at once. kopf sends few requests and
-never writes the ConfigMap."""
+"""The agent watches the ConfigMap with kopf, and each change of the ConfigMap takes effect at once. kopf sends few
+requests and never writes the ConfigMap."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def config_map(name: str = "careen", **data: str) -> dict[str, object]:
 
 
 class Follower:
-    """Watches the ConfigMap in a thread until the test ends. Adds each ConfigMap that it receives to `seen`."""
+    """Watches the ConfigMap in a thread until the test ends. `seen` contains each ConfigMap that the watch
+    delivered."""
 
     def __init__(self, credentials: Callable[[], Credentials]) -> None:
         self.seen: list[SeenConfigMap | None] = []
@@ -158,7 +159,7 @@ def test_the_watch_resumes_after_an_api_server_outage(
     assert follower.error is None
 
 
-def test_kopfs_retry_delays_never_run_out() -> None:
+def test_kopf_retries_requests_for_ever_with_delays_of_thirty_seconds_at_most() -> None:
     pauses = iter(handlers.Forever())
     assert [next(pauses) for _ in range(8)] == [1, 2, 4, 8, 16, 30, 30, 30]
 
@@ -168,7 +169,7 @@ def test_kopfs_retry_delays_never_run_out() -> None:
     [("3", "3.0"), ("1000000000", "60.0"), ("Fri, 31 Dec 2199 23:59:59 GMT", "60.0"), ("nan", None), ("soon", None)],
 )
 def test_a_retry_after_header_delays_kopf_by_a_minute_at_most(header: str, seconds: str | None) -> None:
-    """A server could otherwise stop kopf from reading the settings for years."""
+    """Without this limit, one response of a server could stop kopf from reading the settings for years."""
     from kopf._cogs.clients.errors import APITooManyRequestsError
 
     handlers._bound_retry_after()
@@ -189,7 +190,7 @@ def test_a_retry_after_header_delays_kopf_by_a_minute_at_most(header: str, secon
         {"name": "other", "uid": "u", "resourceVersion": "5"},
     ],
 )
-def test_the_agent_does_not_get_an_incomplete_config_map(metadata: dict[str, str]) -> None:
+def test_a_config_map_without_name_or_uid_or_resource_version_is_ignored(metadata: dict[str, str]) -> None:
     assert not handlers._is_named({"metadata": metadata}, "careen")
     assert not handlers._is_named({}, "careen")
     assert handlers._is_named({"metadata": {"name": "careen", "uid": "u", "resourceVersion": "5"}}, "careen")
@@ -198,7 +199,7 @@ def test_the_agent_does_not_get_an_incomplete_config_map(metadata: dict[str, str
 @pytest.mark.parametrize(
     ("attempt", "is_told"), [(1, False), (4, False), (5, True), (6, False), (100, True), (200, True)]
 )
-def test_lasting_retries_are_logged_as_warnings(attempt: int, is_told: bool) -> None:
+def test_repeated_failures_of_kopfs_requests_are_logged_as_rare_warnings(attempt: int, is_told: bool) -> None:
     record = logging.makeLogRecord(
         {"msg": f"Request attempt #{attempt} failed; will retry: GET /x", "levelno": logging.ERROR}
     )

@@ -1,4 +1,4 @@
-"""The agent's loop runs one turn (observe, decide, apply) after another at the right times, whatever part of the agent
+"""The agent's loop: one round (observe, decide, apply) follows another at the right time, whatever part of the agent
 fails."""
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Outcome = float | Exception | Stop
 
 
 class ScriptedMind:
-    """Replaces the agent's turns (the rounds of its loop) by scripted ones. Each turn ends with the next outcome: a
-    pause, an exception or a stop. The loop ends after the last outcome."""
+    """Replaces the rounds of the agent's loop by scripted ones. Each round ends with the next outcome: a pause, an
+    exception or a stop. The loop ends after the last outcome."""
 
     def __init__(self, clock: VirtualClock, host: FakeHost, *outcomes: Outcome) -> None:
         self.clock = clock
@@ -104,26 +104,27 @@ class Stage:
         return self.mind.turned_at
 
 
-async def test_the_decision_sets_the_time_of_the_next_turn() -> None:
+async def test_the_decision_sets_the_time_of_the_next_loop_round() -> None:
     assert await Stage(3.0, 12.0, 1.0).run() == [0, 3, 15]
 
 
-async def test_the_loop_waits_a_moment_even_before_an_immediate_turn() -> None:
+async def test_the_loop_sleeps_for_milliseconds_even_if_the_decision_sets_no_pause() -> None:
     first, second, _ = await Stage(0.0, 0.0, 0.0).run()
     assert 0 < second - first < 0.1
 
 
 async def test_the_loop_does_not_shorten_the_long_sleep_of_a_large_fleet() -> None:
-    """Agents that started together would otherwise always send their requests at the same time."""
+    """If the loop shortened every sleep to the same limit, agents that started together would always send their
+    requests at the same time."""
     longest = order.paced(30.0, 5000, 1.0)
     assert await Stage(longest, 1.0).run() == [0, longest]
 
 
-async def test_the_loop_limits_how_long_it_sleeps() -> None:
+async def test_the_loop_shortens_an_extremely_long_sleep() -> None:
     assert await Stage(1e9, 1.0).run() == [0, order.LONGEST_LOOK_SECONDS]
 
 
-async def test_a_new_sentinel_starts_the_next_turn_within_two_seconds() -> None:
+async def test_a_new_sentinel_file_starts_the_next_loop_round_within_two_seconds() -> None:
     stage = Stage(300.0, 1.0)
     sleep = stage.clock.sleep
 
@@ -139,31 +140,31 @@ async def test_a_new_sentinel_starts_the_next_turn_within_two_seconds() -> None:
     assert first == 0
 
 
-async def test_changed_settings_start_the_next_turn_within_two_seconds() -> None:
+async def test_changed_settings_start_the_next_loop_round_within_two_seconds() -> None:
     stage = Stage(300.0, 1.0)
     stage.mind.during = lambda number: stage.loop.wake() if number == 1 else None
     assert await stage.run() == [0, 2]
 
 
-async def test_failed_turns_are_repeated_with_a_growing_back_off() -> None:
+async def test_failed_loop_rounds_are_repeated_with_a_growing_back_off() -> None:
     stage = Stage(*[Stop("conflict")] * 10, 1.0)
     at = await stage.run()
     pauses = [later - earlier for earlier, later in pairwise(at)]
     assert pauses == pytest.approx([0.25, 0.5, 1, 2, 4, 8, 15, 15, 15, 15])
 
 
-async def test_a_write_with_an_old_resource_version_is_retried_at_once() -> None:
+async def test_the_loop_repeats_a_write_with_an_old_resource_version_within_milliseconds() -> None:
     at = await Stage(*[Stop("conflict", is_stale=True)] * 3, Stop("unclear"), 1.0).run()
     assert [later - earlier for earlier, later in pairwise(at)] == pytest.approx([0.05, 0.1, 0.2, 2])
 
 
-async def test_a_successful_turn_resets_the_back_off() -> None:
+async def test_a_successful_loop_round_resets_the_back_off() -> None:
 
     at = await Stage(Stop("conflict"), Stop("conflict"), 10.0, Stop("conflict"), 1.0).run()
     assert at == pytest.approx([0, 0.25, 0.75, 10.75, 11.0])
 
 
-async def test_a_turn_that_raises_is_logged_and_repeated(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_loop_round_that_raises_an_exception_is_logged_and_repeated(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(KeyError("our bug"), 5.0, 1.0)
     at = await stage.run()
     assert at == pytest.approx([0, 0.25, 5.25])
@@ -171,7 +172,9 @@ async def test_a_turn_that_raises_is_logged_and_repeated(caplog: pytest.LogCaptu
     assert b'careen_turns_total{end="broken",node="n1"} 1.0' in stage.metrics.exposition()
 
 
-async def test_the_loop_logs_a_refusal_as_error_and_a_conflict_as_info(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_loop_logs_a_forbidden_write_as_error_and_a_conflict_as_info(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO, "careen")
     await Stage(Stop("403 patch nodes", is_refusal=True), Stop("409"), 1.0).run()
     levels = {
@@ -183,25 +186,25 @@ async def test_the_loop_logs_a_refusal_as_error_and_a_conflict_as_info(caplog: p
     }
 
 
-async def test_kopf_and_the_rights_review_start_once_after_the_first_turn() -> None:
+async def test_kopf_starts_once_after_the_first_loop_round() -> None:
     stage = Stage(5.0, 5.0, 1.0)
     await stage.run()
     assert stage.started == [0]
 
 
-async def test_a_failing_first_turn_does_not_prevent_the_later_start_of_kopf() -> None:
+async def test_kopf_starts_even_if_the_first_loop_round_fails() -> None:
     stage = Stage(ValueError("x"), 1.0)
     await stage.run()
     assert stage.started == [0]
 
 
-async def test_a_change_of_state_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unchanged_reason_is_logged_only_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "careen")
     await Stage(5.0, 5.0, 5.0).run()
     assert [record.getMessage() for record in caplog.records] == ["nothing to do"]
 
 
-async def test_the_health_probe_shows_the_progress_of_the_loop() -> None:
+async def test_the_health_probe_fails_if_the_loop_stops() -> None:
     stage = Stage(5.0, 1.0)
     seen: list[tuple[bool, str]] = []
     stage.mind.during = lambda _: seen.append(stage.heartbeat.health())
@@ -213,7 +216,7 @@ async def test_the_health_probe_shows_the_progress_of_the_loop() -> None:
     assert not stage.heartbeat.health()[0]
 
 
-async def test_the_metrics_show_the_decisions() -> None:
+async def test_the_metrics_show_the_phase_and_the_refusals_of_the_last_decision() -> None:
     stage = Stage(5.0, 1.0)
     stage.host.need = Need(answer=NeedAnswer.YES)
     stage.mind.phase = Phase.WAITING
@@ -230,7 +233,7 @@ async def test_the_metrics_show_the_decisions() -> None:
         assert line in text.splitlines()
 
 
-async def test_the_health_probe_allows_a_turn_the_longest_configured_deadline() -> None:
+async def test_the_health_probe_waits_for_a_loop_round_as_long_as_the_configured_deadlines() -> None:
     """A forecast may take a quarter of an hour. The liveness probe must not end the agent during this time."""
     stage = Stage(5.0, 1.0)
     loop = Loop(
@@ -259,15 +262,15 @@ async def test_the_health_probe_allows_a_turn_the_longest_configured_deadline() 
     assert health[:2] == [True, False]
 
 
-async def test_an_error_after_a_turn_does_not_end_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_between_two_loop_rounds_does_not_end_the_loop(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(5.0, 5.0, 1.0)
     stage.loop._after_turn = lambda _: 1 / 0  # type: ignore[assignment, return-value]
     assert len(await stage.run()) == 3
     assert "the turn succeeded, but the work after it failed" in caplog.text
 
 
-async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -> None:
-    """For example, the thread for kopf cannot start while the host has no free thread."""
+async def test_a_thread_that_cannot_start_after_the_first_loop_round_starts_later() -> None:
+    """For example, the host has no free thread when the agent wants to start kopf."""
     stage = Stage(5.0, 5.0, 5.0, 1.0)
     tries = 0
 
@@ -282,7 +285,7 @@ async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -
     assert tries == 3
 
 
-async def test_a_failed_check_between_two_turns_does_not_stop_the_loop(
+async def test_a_failed_check_whether_the_host_needs_a_reboot_does_not_stop_the_loop(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     stage = Stage(12.0, 1.0)

@@ -1,5 +1,5 @@
-"""The agent writes messages by their templates. It sends them in the background, one after another, and each message
-once."""
+"""The agent fills in the templates of messages to people. It sends the messages in the background, one after another,
+and each message once."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ HALTED = Notify(occasion=Occasion.HALTED, sentence="Node n1: not ready", reason=
 
 
 class World:
-    """A messenger whose sent messages are recorded. A test can delay messages with `gate`, and make them fail with
-    `why`."""
+    """A messenger with a record of the messages that it sent. A test can delay messages with `gate`, and make them fail
+    with `why`."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = Settings(node_id="n1", **settings)
@@ -61,7 +61,7 @@ class World:
         return self.metrics.messages.labels("n1", "slack", result)._value.get()
 
 
-async def test_a_message_is_sent_to_every_target() -> None:
+async def test_a_message_is_sent_to_every_configured_url() -> None:
     world = World(notify_url=(SLACK, HOOK))
     world.messenger.tell(DRAIN)
     await world.messenger.finish(seconds=LONG_SECONDS)
@@ -70,7 +70,7 @@ async def test_a_message_is_sent_to_every_target() -> None:
 
 
 def test_the_counters_of_each_receiver_are_zero_before_its_first_message(tmp_path: Path) -> None:
-    """Prometheus sees no increase if a series begins with the first event."""
+    """If a counter first appeared with the value 1, Prometheus would see no increase."""
     (tmp_path / "urls").write_text("generic+http://127.0.0.1:9/\nno URL\n")
     world = World(notify_url=(SLACK,), notify_url_file=(str(tmp_path / "urls"),))
     shown = world.metrics.exposition().decode()
@@ -79,7 +79,7 @@ def test_the_counters_of_each_receiver_are_zero_before_its_first_message(tmp_pat
             assert f'careen_messages_total{{node="n1",result="{result}",service="{service}"}} 0.0' in shown
 
 
-async def test_without_targets_a_message_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_message_is_only_logged_if_no_url_is_configured(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     with caplog.at_level(logging.INFO, logger="careen"):
         world.messenger.tell(DRAIN)
@@ -88,7 +88,7 @@ async def test_without_targets_a_message_is_only_logged(caplog: pytest.LogCaptur
     assert "message to people: Draining node n1" in caplog.text
 
 
-async def test_each_event_of_a_claim_is_sent_once() -> None:
+async def test_each_message_is_sent_once_per_claim() -> None:
     world = World(notify_url=(SLACK,))
     for message in (DRAIN, REBOOT, REBOOT, DRAIN):
         world.messenger.tell(message)
@@ -96,7 +96,7 @@ async def test_each_event_of_a_claim_is_sent_once() -> None:
     assert [text for text, _ in world.sent] == ["Draining node n1", "Rebooting node n1"]
 
 
-async def test_a_new_claim_and_every_failure_are_sent_again() -> None:
+async def test_a_message_is_sent_again_for_a_new_claim_or_another_failure() -> None:
     world = World(notify_url=(SLACK,))
     for message in (
         REBOOT,
@@ -190,7 +190,7 @@ async def test_the_figures_are_read_only_if_a_message_uses_them() -> None:
     assert world.tasks == []
 
 
-async def test_receivers_in_files_are_read_for_each_message(tmp_path: Path) -> None:
+async def test_the_agent_reads_the_file_with_receivers_before_each_message(tmp_path: Path) -> None:
     file = tmp_path / "urls"
     world = World(notify_url_file=(str(file),), slack_hook_url=HOOK)
     world.messenger.tell(DRAIN)
@@ -207,7 +207,7 @@ def test_a_receiver_that_is_listed_twice_gets_each_message_once() -> None:
     assert receivers(settings, (HOOK, SLACK)) == (SLACK, HOOK)
 
 
-def test_the_new_flag_replaces_the_deprecated_flag() -> None:
+def test_the_notify_url_flag_replaces_the_deprecated_slack_hook_flag() -> None:
     assert receivers(Settings(notify_url=(SLACK,), slack_hook_url=HOOK)) == (SLACK,)
     assert receivers(Settings(slack_hook_url=HOOK)) == (HOOK,)
     assert receivers(Settings()) == ()

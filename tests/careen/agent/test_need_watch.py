@@ -1,5 +1,5 @@
-"""The agent checks regularly whether the host needs a reboot. The tests show how often it checks, and how long it uses
-a result."""
+"""The agent checks regularly whether the host needs a reboot. The tests show how often it checks, and for how long it
+uses the result of a check."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def watch_of(host: FakeHost, clock: VirtualClock, *, is_command: bool, period: f
     return NeedWatch(files, clock, commands=commands, period_seconds=lambda: period)
 
 
-async def test_a_sentinel_file_is_checked_each_time() -> None:
+async def test_the_agent_checks_the_sentinel_file_each_time() -> None:
     need, host, _ = watch(is_command=False)
     assert (await need.read(), host.needs_read) == (NO, 1)
     host.need = YES
     assert (await need.read(), host.needs_read) == (YES, 2)
 
 
-async def test_a_command_that_reported_no_need_runs_once_per_period() -> None:
+async def test_a_command_that_found_no_need_for_a_reboot_runs_once_per_period() -> None:
     need, host, clock = watch(is_command=True, period=3600)
     await need.read()
     clock.seconds = 3599
@@ -48,7 +48,7 @@ async def test_a_command_that_reported_no_need_runs_once_per_period() -> None:
 
 
 @pytest.mark.parametrize("answer", [YES, UNKNOWN])
-async def test_a_need_reported_by_a_command_is_valid_for_a_minute_at_most(answer: Need) -> None:
+async def test_the_result_of_a_command_that_requires_a_reboot_is_valid_for_a_minute_at_most(answer: Need) -> None:
     """If the host no longer needs a reboot, a drain must not continue for an hour."""
     need, host, clock = watch(is_command=True, period=3600)
     host.need = answer
@@ -70,7 +70,7 @@ async def test_a_command_with_a_short_period_runs_again_after_its_period() -> No
     assert host.needs_read == 2
 
 
-async def test_a_change_of_the_need_is_reported_once() -> None:
+async def test_the_agent_notices_once_that_the_need_for_a_reboot_changed() -> None:
     need, host, _ = watch(is_command=False)
     assert not await need.has_changed(), "the need was unknown before"
     await need.read()
@@ -118,7 +118,7 @@ async def test_the_last_result_stays_valid_while_a_slow_command_runs(
     assert host.needs_read == 3
 
 
-async def test_a_change_found_by_a_slow_check_between_two_turns_is_reported(
+async def test_the_agent_notices_a_change_that_a_slow_check_finds_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(need_watch, "_WAIT_SECONDS", 0.01)
@@ -134,7 +134,7 @@ async def test_a_change_found_by_a_slow_check_between_two_turns_is_reported(
     assert not await need.has_changed()
 
 
-async def test_the_first_turn_waits_for_the_first_check() -> None:
+async def test_the_agent_waits_for_the_first_check_of_the_host() -> None:
     """The agent makes no decision before it knows whether the host needs a reboot."""
     need, host, _ = watch(is_command=True)
     slow = Slow(host)
@@ -145,7 +145,9 @@ async def test_the_first_turn_waits_for_the_first_check() -> None:
     assert await first == NO
 
 
-async def test_a_failing_check_raises_in_the_caller_and_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_in_a_check_of_the_host_is_raised_and_the_next_check_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     need, host, _ = watch(is_command=False)
     await need.read()
     with monkeypatch.context() as broken:
@@ -159,7 +161,7 @@ async def test_a_failing_check_raises_in_the_caller_and_is_repeated(monkeypatch:
     assert await need.read() == NO
 
 
-async def test_files_are_checked_each_time_even_if_a_command_runs_once_per_period() -> None:
+async def test_sentinel_files_are_checked_each_time_even_if_a_command_runs_once_per_period() -> None:
     clock, said, asked = VirtualClock(), {"files": NO, "commands": NO}, {"files": 0, "commands": 0}
 
     def source(name: str) -> need_watch.Look:
@@ -185,7 +187,7 @@ async def test_files_are_checked_each_time_even_if_a_command_runs_once_per_perio
     assert asked["commands"] == 2
 
 
-async def test_a_cached_need_is_shown_with_the_package_manager_that_runs_now() -> None:
+async def test_the_package_manager_shown_with_a_cached_command_result_is_current() -> None:
     """The result of the command that says whether the host needs a reboot may be a minute old, but the shown state of
     the package manager is current."""
     clock, busy = VirtualClock(), ["dpkg"]

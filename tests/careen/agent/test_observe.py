@@ -1,5 +1,5 @@
-"""The agent reads the evidence (the kinds of facts) that a decision requests, in the right order. Evidence that cannot
-be read counts as unknown."""
+"""The agent reads the evidence (the kinds of facts) that a decision requests, in the right order. If it cannot read
+some evidence, the value is unknown."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def begin(shell: Shell, phase: Phase = Phase.IDLE) -> Observation:
     return await shell.observer().begin(Memory(), phase, POLICY)
 
 
-async def test_an_idle_turn_sends_one_request(shell: Shell) -> None:
+async def test_an_idle_node_is_observed_with_one_request(shell: Shell) -> None:
     shell.put_node("n1")
     seen = await begin(shell)
     assert shell.requests == [NODE]
@@ -88,7 +88,7 @@ async def test_an_idle_node_is_read_again_only_after_five_minutes(shell: Shell) 
     assert shell.requests == [NODE, NODE]
 
 
-async def test_the_age_of_the_node_counts_from_the_request(shell: Shell) -> None:
+async def test_the_five_minutes_until_the_next_read_count_from_the_request(shell: Shell) -> None:
     shell.put_node("n1")
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)
     observer = shell.observer()
@@ -98,7 +98,7 @@ async def test_the_age_of_the_node_counts_from_the_request(shell: Shell) -> None
     assert shell.requests == [NODE, NODE]
 
 
-async def test_a_failed_read_of_the_node_is_repeated_in_the_next_turn(shell: Shell) -> None:
+async def test_a_failed_read_of_the_node_is_repeated_in_the_next_loop_round(shell: Shell) -> None:
     shell.put_node("n1")
     observer = shell.observer()
     await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -110,8 +110,8 @@ async def test_a_failed_read_of_the_node_is_repeated_in_the_next_turn(shell: She
     assert len(shell.requests) > asked
 
 
-async def test_a_new_need_causes_a_read_of_the_node(shell: Shell) -> None:
-    """The agent then sets a taint with a patch, and this patch needs the current resource version of the Node."""
+async def test_the_agent_reads_the_node_when_the_host_begins_to_need_a_reboot(shell: Shell) -> None:
+    """The agent sets a taint with a patch next, and this patch needs the current resource version of the Node."""
     shell.put_node("n1")
     observer = shell.observer()
     await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -130,7 +130,7 @@ async def test_a_waiting_node_reads_the_lock_more_often_than_its_node(shell: She
     assert (shell.requests.count(NODE), shell.requests.count(LOCK)) == (2, 5)
 
 
-async def test_a_write_of_the_node_makes_its_next_read_unnecessary(shell: Shell) -> None:
+async def test_an_idle_agent_does_not_read_the_node_again_after_it_wrote_the_node(shell: Shell) -> None:
     shell.put_node("n1")
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -145,11 +145,11 @@ async def test_a_write_of_the_node_makes_its_next_read_unnecessary(shell: Shell)
 
 
 @pytest.mark.parametrize(("seconds_later", "reads"), [((0.02,), 1), ((0.9,), 1), ((1.0,), 2), ((0.02, 0.04), 2)])
-async def test_a_write_of_a_working_node_makes_only_one_read_unnecessary(
+async def test_the_agent_of_a_draining_node_skips_only_one_read_after_it_wrote_the_node(
     shell: Shell, seconds_later: tuple[float, ...], reads: int
 ) -> None:
-    """A draining node reads its Node twice a second, so that a new hold (an annotation by which a person keeps the node
-    from rebooting) takes effect."""
+    """The agent of a draining node reads the Node twice a second, so that a new hold (an annotation by which a person
+    keeps the node from rebooting) takes effect."""
     put_in_phase(shell, Phase.DRAINING)
     observer = shell.observer()
     shell.clock.seconds = 50.0
@@ -165,7 +165,7 @@ async def test_a_write_of_a_working_node_makes_only_one_read_unnecessary(
 @pytest.mark.parametrize(
     ("seconds_later", "node_reads", "lock_reads"), [((0.02,), 1, 1), ((1.0,), 2, 2), ((0.02, 0.04), 2, 2)]
 )
-async def test_a_write_of_the_lock_makes_its_next_read_unnecessary(
+async def test_the_agent_skips_only_one_read_of_the_lock_after_it_wrote_the_lock(
     shell: Shell, seconds_later: tuple[float, ...], node_reads: int, lock_reads: int
 ) -> None:
     put_in_phase(shell, Phase.CLAIMING)
@@ -186,13 +186,13 @@ async def test_a_write_of_the_lock_makes_its_next_read_unnecessary(
 @pytest.mark.parametrize(
     ("phase", "later", "lists"),
     [
-        pytest.param(Phase.CLAIMING, 1.9, 1, id="within two seconds of the last read"),
+        pytest.param(Phase.CLAIMING, 1.9, 1, id="less than two seconds after the last read"),
         pytest.param(Phase.CLAIMING, 2.0, 2, id="two seconds after the last read"),
-        pytest.param(Phase.WAITING, 0.1, 2, id="before the claim"),
-        pytest.param(Phase.DRAINING, 0.1, 2, id="before the reboot"),
+        pytest.param(Phase.WAITING, 0.1, 2, id="the node still waits for a claim"),
+        pytest.param(Phase.DRAINING, 0.1, 2, id="the node drains"),
     ],
 )
-async def test_the_agent_looks_for_other_coordinators_again_before_the_reboot(
+async def test_the_agent_looks_for_other_reboot_coordinators_again_before_the_reboot(
     shell: Shell, phase: Phase, later: float, lists: int
 ) -> None:
     put_in_phase(shell, Phase.WAITING)
@@ -206,8 +206,8 @@ async def test_the_agent_looks_for_other_coordinators_again_before_the_reboot(
     assert sum(request.startswith("GET /apis/apps/v1/daemonsets") for request in shell.requests) == lists
 
 
-async def test_a_claiming_node_reads_the_lock_again_even_after_its_own_write(shell: Shell) -> None:
-    """The cordon depends on the current lock, so the observer reads the lock again."""
+async def test_the_agent_reads_the_lock_before_the_cordon_even_after_its_own_write(shell: Shell) -> None:
+    """The agent cordons the node only under the claim in the current lock, so it reads the lock again."""
     put_in_phase(shell, Phase.CLAIMING)
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
@@ -221,16 +221,16 @@ async def test_a_claiming_node_reads_the_lock_again_even_after_its_own_write(she
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
-async def test_the_recorded_phase_determines_the_evidence_that_is_read(shell: Shell, phase: Phase) -> None:
-    """The evidence (the kinds of facts that the agent reads) depends on the phase that is recorded on the Node, also if
-    the agent process has just started and has no memory of the phase."""
+async def test_the_agent_reads_the_evidence_for_the_phase_that_the_node_records(shell: Shell, phase: Phase) -> None:
+    """The kinds of facts that the agent reads depend on the phase on the Node, even if the agent has just started and
+    does not remember the phase."""
     put_in_phase(shell, phase)
     seen = await begin(shell, Phase.IDLE)
     asked = {kind for kind in Evidence if not seen.lacks(kind)}
     assert asked == set(ROW[phase].evidence)
 
 
-async def test_a_node_with_an_unreadable_record_reads_no_further_evidence(shell: Shell) -> None:
+async def test_the_agent_reads_only_the_node_if_the_record_on_the_node_is_unreadable(shell: Shell) -> None:
     shell.put_node("n1", annotations={"careen.dev/progress": '{"version":99}'})
     await begin(shell)
     assert shell.requests == [NODE]
@@ -244,7 +244,7 @@ async def test_a_deleted_node_is_gone_and_an_unreadable_node_is_unknown(shell: S
     assert "the network is down" in node.why
 
 
-async def test_the_clock_difference_is_unknown_before_the_first_response(shell: Shell) -> None:
+async def test_the_clock_difference_to_the_server_is_unknown_before_the_first_response(shell: Shell) -> None:
     shell.wire.before = lambda _: Unclear("down")
     assert isinstance((await begin(shell)).clock_skew_seconds, Unknown)
 
@@ -264,7 +264,9 @@ ALL_LISTS = [
 
 
 @pytest.mark.parametrize("evidence", ALL_LISTS)
-async def test_the_result_of_an_unanswered_read_is_unknown_and_never_empty(shell: Shell, evidence: Evidence) -> None:
+async def test_evidence_is_unknown_and_not_empty_if_the_server_does_not_answer(
+    shell: Shell, evidence: Evidence
+) -> None:
     shell.put_node("n1")
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -274,7 +276,7 @@ async def test_the_result_of_an_unanswered_read_is_unknown_and_never_empty(shell
 
 
 @pytest.mark.parametrize(("waiting", "counted"), [(0, 0), (1, 1), (100, 100), (101, None), (250, None)])
-async def test_one_request_counts_up_to_a_hundred_waiting_nodes(
+async def test_the_agent_counts_up_to_a_hundred_waiting_nodes_with_one_request(
     shell: Shell, waiting: int, counted: int | None
 ) -> None:
     shell.put_node("n1")
@@ -292,7 +294,7 @@ async def add(shell: Shell, *wanted: Evidence, policy: Policy = POLICY) -> Obser
     return await observer.add(seen, wanted, policy)
 
 
-async def test_the_agent_reads_the_lock_first_and_then_every_holder(shell: Shell) -> None:
+async def test_the_agent_reads_the_lock_and_then_the_node_of_every_claim(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_node("n2")
     rows = [{"nodeID": name} for name in ("n1", "n2", "gone")]
@@ -313,7 +315,7 @@ async def test_the_lock_is_read_once_and_before_the_other_evidence(shell: Shell)
     assert shell.requests.count("GET /api/v1/nodes") == 1
 
 
-async def test_many_holders_are_read_by_one_list_and_invalid_names_are_skipped(shell: Shell) -> None:
+async def test_thousands_of_claims_cause_few_requests_and_invalid_node_names_cause_none(shell: Shell) -> None:
     """Any client that may write the lock can fill the lock with thousands of entries."""
     shell.put_node("n1")
     rows = [5, {"nodeID": ".."}, *({"nodeID": f"n{number}"} for number in range(1, 3000))]
@@ -325,13 +327,13 @@ async def test_many_holders_are_read_by_one_list_and_invalid_names_are_skipped(s
     assert len(shell.requests) < 5
 
 
-async def test_holders_of_an_unreadable_lock_are_unknown(shell: Shell) -> None:
+async def test_the_nodes_that_hold_an_unreadable_lock_are_unknown(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_daemonset(annotations={KEY: "garbage"})
     assert isinstance((await add(shell, Evidence.HOLDERS)).holders, Unknown)
 
 
-async def test_the_label_distinguishes_working_nodes_from_waiting_nodes(shell: Shell) -> None:
+async def test_the_reboot_label_tells_rebooting_nodes_from_waiting_nodes(shell: Shell) -> None:
     for name, label in (("n1", "in-progress"), ("n2", "failed"), ("n3", "ready"), ("n4", "required")):
         shell.put_node(name, labels={"careen.dev/reboot": label})
     seen = await add(shell, Evidence.PEERS, Evidence.WAITERS)
@@ -341,7 +343,7 @@ async def test_the_label_distinguishes_working_nodes_from_waiting_nodes(shell: S
     assert [node.name for node in seen.waiters] == ["n3", "n4"]
 
 
-async def test_working_nodes_and_all_nodes_come_from_one_list_after_the_lock(shell: Shell) -> None:
+async def test_the_agent_reads_the_lock_and_then_all_nodes_with_one_list(shell: Shell) -> None:
     for name, label in (("n1", "in-progress"), ("n2", "failed"), ("n3", "ready"), ("n4", "required")):
         shell.put_node(name, labels={keys.REBOOT_LABEL: label})
     observer = shell.observer()
@@ -365,7 +367,7 @@ async def test_the_age_of_the_list_of_nodes_counts_from_the_request(shell: Shell
     assert seen.uptime == asked_at + 7, "the gates compare the age of the list with the present time"
 
 
-async def test_dry_runs_cover_exactly_the_pods_that_the_drain_would_evict(shell: Shell) -> None:
+async def test_eviction_dry_runs_cover_exactly_the_pods_that_the_drain_would_evict(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_pod("free", metadata={"uid": "free"})
     shell.put_pod("held", metadata={"uid": "held", "labels": {"app": "db"}})
@@ -403,7 +405,7 @@ async def test_dry_runs_cover_exactly_the_pods_that_the_drain_would_evict(shell:
     assert shell.server.get("pods", "free", "shop") is not None
 
 
-async def test_dry_runs_stop_after_a_minute_and_the_remaining_pods_are_unknown(shell: Shell) -> None:
+async def test_eviction_dry_runs_stop_after_a_minute_and_the_other_pods_are_unknown(shell: Shell) -> None:
     shell.put_node("n1")
     names = [f"pod-{number:03}" for number in range(110)]
     for name in names:
@@ -424,7 +426,7 @@ async def test_dry_runs_stop_after_a_minute_and_the_remaining_pods_are_unknown(s
     assert "the dry runs took longer than 60 s" in seen.evictability["pod-109"].detail
 
 
-async def test_recorded_owners_are_read_instead_of_the_owners_of_the_pods(shell: Shell) -> None:
+async def test_the_agent_reads_the_owners_in_the_record_of_the_node_if_there_are_any(shell: Shell) -> None:
     from careen.core.facts.observation import OwnerHealth
 
     for name in ("web", "old"):

@@ -1,5 +1,5 @@
-"""Every text in the cluster is poisoned with control characters. The agent's log, annotations, Events, messages,
-metrics and probe responses contain no control character unescaped."""
+"""Every text in the cluster is poisoned with control characters. The agent escapes these characters in its log,
+annotations, Events, messages, metrics and probe responses."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ WORLDS: dict[str, Callable[[Shell, str], None]] = {
 
 @pytest.mark.parametrize("text", [POISON, LONG], ids=["short", "long"])
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
-async def test_everything_an_agent_writes_is_safe_to_display(
+async def test_an_agent_escapes_poisoned_texts_in_everything_that_it_writes(
     ears: Recorder, world: Callable[[Shell, str], None], text: str
 ) -> None:
     shell = ears.shell
@@ -222,7 +222,7 @@ SAYS_IT = [
 
 @pytest.mark.parametrize("name", SAYS_IT)
 async def test_the_poisoned_texts_occur_in_the_agents_output(ears: Recorder, name: str) -> None:
-    """The tests for unescaped control characters would check nothing if the agent wrote none of these texts."""
+    """If the agent wrote none of the poisoned texts, the other tests of this file would check nothing."""
     shell = ears.shell
     shell.put_node("n1")
     needs_reboot(shell, "the sentinel file exists")
@@ -277,7 +277,7 @@ async def test_the_output_of_the_reboot_command_is_made_safe_to_display(
     assert ears.wrong() == []
 
 
-async def test_the_error_of_a_failed_turn_is_safe_to_display(ears: Recorder) -> None:
+async def test_the_error_of_a_failed_loop_round_is_safe_to_display(ears: Recorder) -> None:
     shell = ears.shell
     shell.put_node("n1", annotations=annotations("Draining", POISON), labels={keys.REBOOT_LABEL: "in-progress"})
     rescue = Rescue(shell.hands)
@@ -309,7 +309,7 @@ def broken(text: str) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("text", [POISON, LONG, "\ud800"], ids=["short", "long", "half of a surrogate pair"])
-def test_any_text_stays_one_log_entry(form: str, text: str) -> None:
+def test_a_poisoned_text_cannot_forge_a_second_log_entry(form: str, text: str) -> None:
     record = logging.LogRecord("kopf", logging.INFO, __file__, 1, "%s", (text,), None)
     record.detail, record.node, record.phase, record.reason = text, text, text, text
     try:
@@ -339,7 +339,7 @@ def test_events_messages_and_probe_responses_are_safe_to_display() -> None:
 
 
 @pytest.mark.parametrize("text", LOCKS.values(), ids=LOCKS.keys())
-async def test_a_poisoned_lock_breaks_no_turn(ears: Recorder, text: str) -> None:
+async def test_a_poisoned_lock_causes_no_exception_in_the_agent(ears: Recorder, text: str) -> None:
     shell = ears.shell
     shell.put_node("n1")
     needs_reboot(shell, "the sentinel file exists")

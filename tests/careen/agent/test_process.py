@@ -27,7 +27,7 @@ from tests.patience import SECONDS, ended, run, wait_until
 
 @dataclass
 class Node:
-    """A node: its object in the cluster, the folder with the files of its host, and its agent processes."""
+    """A test node: its Node object in the cluster, the folder with the files of its host, and its agent processes."""
 
     server: RunningServer
     folder: Path
@@ -169,8 +169,8 @@ def test_invalid_settings_end_the_start_with_code_2(
     assert node.requests == [], "the agent checks its settings before its first request"
 
 
-def test_an_agent_without_a_lock_object_does_not_start(node: Node) -> None:
-    """An agent without flags uses kured's default DaemonSet, which does not exist in this cluster."""
+def test_an_agent_does_not_start_if_the_daemonset_for_the_lock_is_missing(node: Node) -> None:
+    """Without flags, an agent uses kured's default DaemonSet, which does not exist in this cluster."""
     node.place = ()
     ask_for_a_reboot(node)
     agent = node.start()
@@ -188,7 +188,7 @@ def test_an_invalid_config_map_ends_the_start_with_code_2(node: Node) -> None:
     assert "Traceback" not in agent.log
 
 
-def test_an_agent_without_pod_and_kubeconfig_prints_the_remedy(tmp_path: Path) -> None:
+def test_an_agent_outside_a_pod_without_a_kubeconfig_prints_the_remedy(tmp_path: Path) -> None:
     done = run([sys.executable, "-m", "careen", "agent", "--node-id=n1"])
     assert done.returncode == 2
     assert "give --kubeconfig FILE" in done.stderr
@@ -196,8 +196,8 @@ def test_an_agent_without_pod_and_kubeconfig_prints_the_remedy(tmp_path: Path) -
 
 
 def test_the_agent_does_nothing_until_its_settings_are_known(node: Node) -> None:
-    """A window in the ConfigMap must apply to the agent's first decision, even if the API server starts later than the
-    agent."""
+    """The maintenance window in the ConfigMap applies to the agent's first decision, even if the API server starts
+    later than the agent."""
     node.put_config("reboot-days: []\nprefer-no-schedule-taint: example.com/soon")
     node.server.api.is_down = True
     ask_for_a_reboot(node)
@@ -220,7 +220,7 @@ def test_missing_rights_are_reported_at_start(node: Node) -> None:
     assert "a right is missing: list nodes" not in log
 
 
-def test_a_failing_self_test_is_reported_at_start(node: Node) -> None:
+def test_a_failed_self_test_is_reported_at_start(node: Node) -> None:
     agent = node.start("--reboot-command=/no/such/program", "--reboot-sentinel=/not/mounted/reboot-required")
     agent.says("self-test: cannot look for the sentinel file /not/mounted/reboot-required")
     agent.says("self-test: the host has no program /no/such/program")
@@ -257,7 +257,7 @@ def test_only_a_valid_edit_of_the_config_map_takes_effect(node: Node) -> None:
     assert 'careen_config_ok{node="n1"} 1.0' in agent.get("/metrics")
 
 
-def test_an_invalid_edit_causes_one_event(node: Node) -> None:
+def test_an_invalid_edit_of_the_config_map_causes_one_event(node: Node) -> None:
     """Several agents see the same invalid edit. Their Events have the same name, so the API server keeps only one of
     them."""
     node.put_config("concurrency: 1")
@@ -298,7 +298,7 @@ def events(node: Node, reason: str) -> list[Any]:
 
 
 def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: Node) -> None:
-    """With so little memory, the simulation of the forecast cannot run. The forecast is unknown, and the node waits."""
+    """With so little memory, the process of the forecast fails. The forecast is unknown, and the node waits."""
     ask_for_a_reboot(node)
     flags = ("--forecast-memory=64Mi", "--forecast-patience=2s")
     for number in (1, 2):
@@ -327,7 +327,7 @@ def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: 
 # ---- messages to people ----
 
 
-def test_messages_use_the_template_and_a_hanging_webhook_delays_nothing(node: Node) -> None:
+def test_a_hanging_webhook_does_not_delay_messages_to_another_webhook(node: Node) -> None:
     node.put_config('message-template-drain: "%s goes"')
     with running_webhook() as hook, running_webhook(hangs=True) as slow:
         urls = f"generic+http://{hook.address}/SECRETWORD\ngeneric+http://{slow.address}/SECRETWORD"
@@ -404,8 +404,8 @@ def test_an_idle_agent_reads_its_node_once_and_then_only_checks_the_sentinel(nod
     assert agent.get("/healthz")
 
 
-def test_a_resident_agent_does_not_load_heavy_modules(node: Node) -> None:
-    """A running agent, with kopf and all other parts, loads no module that needs much memory."""
+def test_a_running_agent_does_not_load_modules_that_need_much_memory(node: Node) -> None:
+    """The test checks an agent that runs kopf and all other parts."""
     heavy = [
         "apprise",
         "numpy",
@@ -544,7 +544,7 @@ def _processor_seconds(agent: Agent) -> float:
 # ---- two agents ----
 
 
-def test_a_second_agent_on_the_node_waits_for_the_first_to_end(node: Node) -> None:
+def test_a_second_agent_on_the_node_waits_until_the_first_agent_ends(node: Node) -> None:
     node.put_config("reboot-days: []")
     first = node.start()
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))

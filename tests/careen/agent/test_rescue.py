@@ -1,5 +1,5 @@
-"""If turns (the rounds of the agent's loop) fail, the agent reports the failure on the Node, in a metric and in an
-Event. It undoes the drain without the code that fails."""
+"""If rounds of the agent's loop fail, the agent reports the failure on the Node, in a metric and in an Event. It undoes
+the drain without the code that fails."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def break_for(shell: Shell, rescue: Rescue, seconds: float, *, every: floa
     return given_back
 
 
-async def test_a_failed_turn_is_reported_in_annotation_event_and_metric(shell: Shell) -> None:
+async def test_a_failed_loop_round_is_reported_in_annotation_event_and_metric(shell: Shell) -> None:
     drain(shell)
     rescue = Rescue(shell.hands)
     assert not await rescue.broke(a_break(), POLICY)
@@ -92,7 +92,7 @@ async def test_a_failed_turn_is_reported_in_annotation_event_and_metric(shell: S
     assert is_cordoned(shell), "one failed turn does not justify an undo"
 
 
-async def test_later_failed_turns_do_not_repeat_the_report(shell: Shell) -> None:
+async def test_later_failed_loop_rounds_do_not_repeat_the_report(shell: Shell) -> None:
     drain(shell, replace(DRAINING, phase="Rebooting"))
     rescue = Rescue(shell.hands)
     await break_for(shell, rescue, 300)
@@ -100,7 +100,7 @@ async def test_later_failed_turns_do_not_repeat_the_report(shell: Shell) -> None
     assert len(await events(shell)) == 1
 
 
-async def test_five_failed_turns_in_half_a_minute_undo_the_drain(
+async def test_the_agent_undoes_the_drain_if_loop_rounds_fail_for_half_a_minute(
     shell: Shell,
 ) -> None:
     drain(shell)
@@ -118,13 +118,13 @@ async def test_five_failed_turns_in_half_a_minute_undo_the_drain(
     assert [message.occasion.value for message in shell.told] == ["failed"]
 
 
-async def test_many_failed_turns_within_a_moment_do_not_undo_the_drain(shell: Shell) -> None:
+async def test_many_failed_loop_rounds_within_25_seconds_do_not_undo_the_drain(shell: Shell) -> None:
     drain(shell)
     assert not any(await break_for(shell, Rescue(shell.hands), 25, every=0.5))
     assert is_cordoned(shell)
 
 
-async def test_a_successful_turn_resets_the_count_and_clears_the_report(
+async def test_a_successful_loop_round_resets_the_failure_count_and_removes_the_report(
     shell: Shell,
 ) -> None:
     drain(shell)
@@ -137,7 +137,7 @@ async def test_a_successful_turn_resets_the_count_and_clears_the_report(
     assert not any(await break_for(shell, rescue, 25))
 
 
-async def test_an_agent_without_failed_turns_sends_no_request_for_the_rescue(shell: Shell) -> None:
+async def test_an_agent_without_failed_loop_rounds_sends_no_request_to_report_failures(shell: Shell) -> None:
     drain(shell)
     seen = (await shell.observer().begin(turn.Memory(), turn.Phase.IDLE, POLICY)).node
     shell.wire.asked.clear()
@@ -155,14 +155,16 @@ async def test_an_agent_without_failed_turns_sends_no_request_for_the_rescue(she
         ("until=soon", True),
     ],
 )
-async def test_a_hold_takes_effect_with_the_next_failed_turn(shell: Shell, hold: str, is_undone: bool) -> None:
+async def test_a_failed_loop_round_undoes_the_drain_of_a_held_node_at_once(
+    shell: Shell, hold: str, is_undone: bool
+) -> None:
     drain(shell, **{keys.HOLD: hold})
     assert await Rescue(shell.hands).broke(a_break(), POLICY) is is_undone
     assert is_cordoned(shell) is not is_undone
     assert ("held" in reason(shell)) is is_undone
 
 
-async def test_a_pause_undoes_the_drain_and_an_unreadable_lock_does_not(shell: Shell) -> None:
+async def test_a_failed_loop_round_undoes_the_drain_if_the_lock_is_paused_but_not_if_unreadable(shell: Shell) -> None:
     drain(shell)
     shell.put_daemonset(annotations={KEY: '{"nodeID":"manual"}'})
     shell.wire.before = lambda request: KeyError("poison") if "daemonsets" in request.path else None
@@ -171,9 +173,9 @@ async def test_a_pause_undoes_the_drain_and_an_unreadable_lock_does_not(shell: S
     assert await Rescue(shell.hands).broke(a_break(), POLICY)
 
 
-async def test_a_new_announcement_prevents_the_undo(shell: Shell) -> None:
-    """After the agent has read its Node, a second agent may write on this Node that a reboot follows. The write that
-    undoes the drain then fails with a conflict, so the host does not reboot while its node is in service."""
+async def test_the_drain_is_not_undone_if_another_agent_just_announced_the_reboot(shell: Shell) -> None:
+    """After the agent has read its Node, a second agent may announce the reboot on this Node. The write that undoes the
+    drain then fails with a conflict, so the host does not reboot while its node is in service."""
     drain(shell, **{keys.HOLD: "fans"})
     announced = []
 
@@ -189,7 +191,7 @@ async def test_a_new_announcement_prevents_the_undo(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_an_undo_whose_response_was_lost_is_reported_once(shell: Shell, moment: str) -> None:
+async def test_an_undo_of_the_drain_is_reported_once_even_if_its_response_is_lost(shell: Shell, moment: str) -> None:
     drain(shell, **{keys.HOLD: "fans"})
     lost = []
 
@@ -205,7 +207,7 @@ async def test_an_undo_whose_response_was_lost_is_reported_once(shell: Shell, mo
     assert sum("the claim is released" in event for event in await events(shell)) == 1
 
 
-async def test_a_rescue_without_the_api_server_is_repeated_in_the_next_turn(shell: Shell) -> None:
+async def test_an_undo_that_the_api_server_did_not_answer_is_repeated(shell: Shell) -> None:
     drain(shell)
     rescue = Rescue(shell.hands)
     shell.wire.before = lambda _: Unclear("down")
@@ -214,7 +216,7 @@ async def test_a_rescue_without_the_api_server_is_repeated_in_the_next_turn(shel
     assert await rescue.broke(a_break(), POLICY)
 
 
-async def test_an_unreadable_host_does_not_keep_the_node_cordoned(
+async def test_the_drain_is_undone_even_if_the_boot_id_cannot_be_read(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks() -> Any:
@@ -250,7 +252,7 @@ async def loop_for(shell: Shell, mind: Mind, seconds: float, policy: Any = lambd
     await loop.run()
 
 
-async def test_the_loop_undoes_a_drain_whose_turns_fail_in_any_part(
+async def test_the_loop_undoes_the_drain_if_every_decision_raises_an_exception(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drain(shell)
@@ -263,7 +265,7 @@ async def test_the_loop_undoes_a_drain_whose_turns_fail_in_any_part(
     assert "ZeroDivisionError in careen.agent.turn" in reason(shell)
 
 
-async def test_an_error_in_the_settings_before_the_turn_counts_as_a_failed_turn(shell: Shell) -> None:
+async def test_the_loop_undoes_the_drain_if_the_settings_raise_an_exception(shell: Shell) -> None:
     def policy() -> Policy:
         raise FileNotFoundError("/etc/scheduler.yaml")
 
@@ -272,7 +274,7 @@ async def test_an_error_in_the_settings_before_the_turn_counts_as_a_failed_turn(
     assert not is_cordoned(shell)
 
 
-async def test_a_failing_rescue_does_not_end_the_loop(
+async def test_the_loop_continues_if_the_undo_of_the_drain_raises_an_exception(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     drain(shell)
@@ -283,6 +285,6 @@ async def test_a_failing_rescue_does_not_end_the_loop(
     assert shell.clock.seconds >= 90
 
 
-def test_the_report_about_an_exception_group_names_its_first_error() -> None:
+def test_the_report_of_an_exception_group_names_its_first_exception() -> None:
     assert fault_of(ExceptionGroup("two", [a_break(), ValueError(SECRET)])).startswith("AttributeError in ")
     assert fault_of(ValueError(SECRET)) == "ValueError"

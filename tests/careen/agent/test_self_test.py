@@ -37,7 +37,7 @@ def watching(answer: SelfTest) -> tuple[SelfTests, Host, VirtualClock]:
     return SelfTests(cast("Any", host), clock), host, clock
 
 
-async def test_a_claim_repeats_a_self_test_that_passed_minutes_ago() -> None:
+async def test_a_passed_self_test_is_repeated_after_five_minutes() -> None:
     tests, host, clock = watching(SelfTest())
     for _ in range(10):
         assert await tests.read() == SelfTest()
@@ -71,7 +71,7 @@ async def test_simultaneous_requests_share_one_self_test() -> None:
     assert host.tests == 1
 
 
-async def test_a_finding_that_returns_is_reported_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_self_test_problem_that_returns_is_reported_again(caplog: pytest.LogCaptureFixture) -> None:
     tests, host, clock = watching(BROKEN)
     assert tests.news() == SelfTest()
     await tests.read()
@@ -84,8 +84,8 @@ async def test_a_finding_that_returns_is_reported_again(caplog: pytest.LogCaptur
     assert caplog.text.count("the host has no program reboot") == 2
 
 
-async def test_a_repaired_host_is_drained_and_rebooted(tmp_path: Any) -> None:
-    """No pod moves before the repair. After the repair, no person has to act."""
+async def test_a_host_whose_self_test_failed_is_drained_and_rebooted_after_its_repair(tmp_path: Any) -> None:
+    """No pod moves before the repair. After the repair, nobody has to restart or retry anything."""
     async with a_life(tmp_path) as life:
         life.host.self_test = BROKEN
         mind = life.new_process()

@@ -79,8 +79,8 @@ def has_followed(node: Node) -> bool:
 
 
 def reboot_under(node: Node, text: str) -> None:
-    """Let an agent with these settings claim, drain and reboot its node. Kill the agent during the reboot, and give the
-    host a new boot after which it needs no reboot."""
+    """Let an agent with these settings claim, drain and reboot its node. Then kill the agent, and give the host a new
+    boot id after which it needs no reboot."""
     node.put_config(text)
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -99,9 +99,9 @@ def reboot_under(node: Node, text: str) -> None:
 # ---- a ConfigMap that is deleted ----
 
 
-def test_gates_stay_closed_while_the_config_map_is_deleted(node: Node) -> None:
-    """`kubectl replace --force` and GitOps tools delete the ConfigMap and create it again. Meanwhile the agents must
-    not reboot nodes without the settings of the ConfigMap."""
+def test_the_maintenance_window_stays_closed_while_the_config_map_is_deleted(node: Node) -> None:
+    """`kubectl replace --force` and GitOps tools delete the ConfigMap and create it again. Agents must not reboot nodes
+    while the ConfigMap with the maintenance window is missing."""
     node.put_config("reboot-days: []")
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -133,7 +133,7 @@ def test_the_settings_of_an_emptied_config_map_no_longer_apply(node: Node) -> No
 # ---- a start that finds bad settings ----
 
 
-def test_a_rebooted_node_uses_its_claims_settings_if_the_config_map_is_invalid(
+def test_a_rebooted_node_uses_the_settings_of_its_claim_if_the_config_map_is_invalid(
     node: Node,
 ) -> None:
     reboot_under(node, GOOD)
@@ -150,7 +150,7 @@ def test_a_rebooted_node_uses_its_claims_settings_if_the_config_map_is_invalid(
     assert [each["involvedObject"]["kind"] for each in events(node, "BadSettings")] == ["ConfigMap"]
 
 
-def test_no_new_claim_starts_until_the_config_map_is_repaired(node: Node) -> None:
+def test_a_node_makes_no_new_claim_until_the_config_map_is_repaired(node: Node) -> None:
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")
@@ -165,7 +165,7 @@ def test_no_new_claim_starts_until_the_config_map_is_repaired(node: Node) -> Non
     assert is_ready(agent)
 
 
-def test_an_agent_that_uses_its_claims_settings_restarts_after_an_edit(node: Node) -> None:
+def test_an_agent_that_started_with_recorded_settings_restarts_if_an_edit_requires_a_restart(node: Node) -> None:
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")
@@ -176,7 +176,7 @@ def test_an_agent_that_uses_its_claims_settings_restarts_after_an_edit(node: Nod
     assert "Traceback" not in agent.log
 
 
-def test_a_rebooted_node_uses_its_claims_settings_if_the_config_map_is_deleted(
+def test_a_rebooted_node_uses_the_settings_of_its_claim_if_the_config_map_is_deleted(
     node: Node,
 ) -> None:
     reboot_under(node, GOOD)
@@ -301,7 +301,7 @@ def test_a_host_whose_self_test_fails_is_never_drained(node: Node) -> None:
 # ---- keys that the admission policies do not allow ----
 
 
-def test_a_setting_with_a_key_that_the_policies_refuse_is_reported_at_once(node: Node) -> None:
+def test_a_setting_with_a_key_that_the_admission_policies_refuse_is_reported_at_once(node: Node) -> None:
     """The agent reports the key although this host needs no reboot."""
     found = node.server.get("daemonsets", "careen", "careen")
     assert found is not None

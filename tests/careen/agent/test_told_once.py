@@ -1,5 +1,5 @@
-"""Between the appearance of the sentinel file and the release of the claim, the agent sends every Event and message and
-counts every step exactly once, even if a fault hits one write."""
+"""From the appearance of the sentinel file to the release of the claim, the agent sends every Event and message exactly
+once and counts every step exactly once, even if one write fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Meddle = Callable[[Life, int], None]
 
 
 def touch(life: Life, request: Request) -> None:
-    """Change the object of this request, as a kubelet or the DaemonSet controller would."""
+    """Change this request's object, as a kubelet or the DaemonSet controller would."""
     if "/nodes/" in request.path:
         life.server.seed({**life.node("n1"), "status": {**life.status(str(life.host.boot)), "daemonEndpoints": {}}})
     elif "daemonsets" in request.path:
@@ -46,8 +46,8 @@ def conflict(life: Life, number: int) -> None:
 
 
 def lose(moment: str) -> Meddle:
-    """Return a fault that breaks the connection at one write, before or after the server carries it out. The connection
-    stays broken for twelve seconds."""
+    """Return a fault that breaks the connection at one write, before or after the server has carried out the write. The
+    connection stays broken for twelve seconds."""
 
     def meddle(life: Life, number: int) -> None:
         seen, down_until = 0, -1.0

@@ -1,5 +1,5 @@
-"""The steps of a turn, which is one round of the agent's loop: observe, decide, apply, remember. The decisions in these
-tests are scripted. test_way_home.py runs the real decisions."""
+"""The steps of one round of the agent's loop: observe, decide, apply, remember. The decisions in these tests are
+scripted. test_way_home.py runs the real decisions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def patch(seen: Observation, **annotations: str) -> PatchNode:
     return PatchNode(purpose="say so", resource_version=seen.node.resource_version, annotations=annotations)
 
 
-async def test_requested_evidence_is_read_and_used_in_the_same_turn(
+async def test_the_agent_reads_evidence_that_a_decision_requests_and_decides_again(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -85,7 +85,7 @@ async def test_a_decision_that_requests_evidence_applies_no_action(
     assert "PATCH /api/v1/nodes/n1" not in shell.requests
 
 
-async def test_a_decision_that_requests_the_same_evidence_for_ever_is_an_error(
+async def test_a_decision_that_requests_the_same_evidence_again_and_again_raises_an_error(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -94,7 +94,9 @@ async def test_a_decision_that_requests_the_same_evidence_for_ever_is_an_error(
         await Mind(shell.observer(), shell.hands).turn(POLICY)
 
 
-async def test_the_memory_is_stored_before_the_first_action(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_agent_stores_its_memory_even_if_the_first_action_fails(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -107,7 +109,7 @@ async def test_the_memory_is_stored_before_the_first_action(shell: Shell, monkey
     assert mind.memory.line.key == "kept"
 
 
-async def test_the_memory_does_not_record_an_unsent_report_as_sent(
+async def test_the_agent_does_not_remember_an_unsent_event_as_sent(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -129,10 +131,10 @@ async def test_the_memory_does_not_record_an_unsent_report_as_sent(
     assert (mind.memory.reported.code, mind.memory.reported.at, turned.is_reported) == ("released", 9.0, True)
 
 
-async def test_a_successful_write_is_reported_even_if_the_next_one_conflicts(
+async def test_a_successful_write_is_reported_even_if_the_next_write_conflicts(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next round of the agent's loop finds that the first write is complete, so it would not report this write."""
+    """The next round of the agent's loop finds the result of the first write, so it would not report the write."""
     shell.put_node("n1")
     told, message = (
         PostEvent(code=Code.HELD, sentence="undone", is_warning=False),
@@ -154,7 +156,7 @@ async def test_a_successful_write_is_reported_even_if_the_next_one_conflicts(
     assert (turned.is_reported, mind.memory.reported.code, shell.told) == (True, "held", [message])
 
 
-async def test_a_turn_after_a_write_of_the_lock_does_not_read_the_lock(
+async def test_the_loop_round_after_a_write_of_the_lock_does_not_read_the_lock(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1", annotations={"careen.dev/progress": to_annotation(Progress(phase="Claiming", claim="c1"))})
@@ -183,7 +185,9 @@ async def test_a_turn_after_a_write_of_the_lock_does_not_read_the_lock(
     ]
 
 
-async def test_an_unconfirmed_reboot_is_not_reported(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reboot_is_not_reported_if_the_claim_is_not_confirmed(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1")
     message = Notify(occasion=Occasion.REBOOT, sentence="rebooting")
     think(
@@ -196,7 +200,7 @@ async def test_an_unconfirmed_reboot_is_not_reported(shell: Shell, monkeypatch: 
     assert shell.told == []
 
 
-async def test_the_turn_after_a_patch_uses_the_patched_node_without_a_read(
+async def test_the_loop_round_after_a_patch_uses_the_patched_node_without_a_read(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -211,10 +215,9 @@ async def test_the_turn_after_a_patch_uses_the_patched_node_without_a_read(
     assert shown[1].node.annotations["a"] == "1"
 
 
-async def test_the_age_of_a_response_counts_from_the_start_of_the_write(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A response may arrive late, and it does not contain changes that other clients made meanwhile."""
+async def test_the_node_is_read_again_after_a_slow_patch(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other clients may change the Node before the response to the patch arrives. The response does not contain these
+    changes."""
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -251,10 +254,10 @@ async def test_the_node_is_read_again_after_an_uncordon(
 
 
 @pytest.mark.parametrize(("budget", "look"), [(1, 1.0), (0, 0.75)])
-async def test_the_pause_after_an_eviction_depends_on_its_result(
+async def test_the_next_loop_round_after_a_refused_eviction_waits_for_the_back_off(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, budget: int, look: float
 ) -> None:
-    """The next round of the agent's loop comes after a second if a pod terminates, and after the back-off if the
+    """The next round of the agent's loop begins after a second if the pod terminates, and after the back-off if the
     eviction was refused."""
     shell.put_node("n1")
     shell.put_pod("a", metadata={"uid": "a", "labels": {"app": "db"}})
@@ -273,9 +276,7 @@ async def test_the_pause_after_an_eviction_depends_on_its_result(
     assert turned.decision.look_again_seconds == pytest.approx(look)
 
 
-async def test_an_idle_node_is_read_again_after_an_interrupted_turn(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_node_is_read_again_after_a_conflicting_patch(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
     think(monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
     mind = Mind(shell.observer(), shell.hands)
@@ -289,7 +290,7 @@ async def test_an_idle_node_is_read_again_after_an_interrupted_turn(
 
 
 async def test_an_unreadable_node_keeps_its_reported_phase(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Metrics and log would otherwise show Idle for a drained node while the API server is down."""
+    """While the API server is down, metrics and log must not show Idle for a drained node."""
     shell.put_node("n1")
     think(
         monkeypatch,

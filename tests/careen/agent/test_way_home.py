@@ -41,7 +41,7 @@ POLICY = Policy(node_name="n1", daemonset_namespace="careen", daemonset_name="ca
 
 
 class Killed(BaseException):
-    """An error that ends the process at once, because no code of the agent catches it."""
+    """An error that ends the process at once, because no code of the agent catches the error."""
 
 
 class OnVirtualTime(Meddling):
@@ -160,8 +160,8 @@ class Life(Shell):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def check_home(self) -> None:
-        """Check that the node has rebooted once, that careen has left nothing but the reports of the reboot on the Node
-        and no claim in the lock, and that marks of others are still there."""
+        """Check that the node has rebooted once, that only the reports of the reboot are left on the Node, that the
+        lock is empty, and that taints, labels and annotations of other clients are still there."""
         node = self.node("n1")
         assert self.reboots_seen == 1
         assert "unschedulable" not in node["spec"]
@@ -211,7 +211,7 @@ def nth(
 
 
 def is_the_turns(request: Request) -> bool:
-    """Whether the agent sends this request as a part of its loop. It posts Events in the background."""
+    """Whether the agent waits for this request in its loop. It posts Events in the background."""
     return not request.path.endswith("/events")
 
 
@@ -239,7 +239,7 @@ async def test_a_node_returns_to_idle_after_a_kill_at_any_request(tmp_path: Path
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_a_node_reboots_once_although_any_one_response_is_lost(tmp_path: Path, moment: str) -> None:
+async def test_a_node_reboots_once_if_any_request_or_response_is_lost(tmp_path: Path, moment: str) -> None:
     """To the agent, a lost request and a lost response look the same."""
     writes = await count(tmp_path, is_write)
     assert writes > 6
@@ -250,8 +250,8 @@ async def test_a_node_reboots_once_although_any_one_response_is_lost(tmp_path: P
             life.check_home()
 
 
-async def test_a_node_reboots_once_although_a_write_lands_late(tmp_path: Path) -> None:
-    """The connection breaks, and a proxy delivers the write some seconds later. Meanwhile the agent has continued its
+async def test_a_node_reboots_once_if_any_write_takes_effect_late(tmp_path: Path) -> None:
+    """The connection breaks, and a proxy delivers the write some seconds later, when the agent has continued its
     work."""
     writes = await count(tmp_path, is_write)
     for number in range(1, writes + 1):
@@ -332,8 +332,8 @@ async def live_twice(life: Life, lag: int) -> None:
 
 @pytest.mark.parametrize("lag", [0, 1, 3, 5])
 async def test_two_agents_on_one_node_reboot_the_host_once(tmp_path: Path, lag: int) -> None:
-    """No lock on the host separates the agents here. The resource versions of Node and lock must prevent a second
-    reboot."""
+    """The test runs both agents without the lock file on the host. The resource versions of Node and lock must prevent
+    a second reboot."""
     async with a_life(tmp_path) as life:
         await live_twice(life, lag)
         life.check_home()
@@ -392,16 +392,16 @@ async def test_an_idle_agent_only_reads_node_and_lock_every_five_minutes(
 @pytest.mark.parametrize(
     "blocked",
     [
-        pytest.param({"window": Window(days=frozenset())}, id="outside every window"),
-        pytest.param({"concurrency": 1}, id="another node holds the lock"),
-        pytest.param({"blocking_pod_selectors": (Selector.parse("app=block"),)}, id="a blocking pod"),
+        pytest.param({"window": Window(days=frozenset())}, id="it is outside the maintenance window"),
+        pytest.param({"concurrency": 1}, id="another node has a claim in the lock"),
+        pytest.param({"blocking_pod_selectors": (Selector.parse("app=block"),)}, id="a pod blocks the reboot"),
     ],
 )
 async def test_the_taint_is_set_within_ten_seconds_even_if_a_gate_refuses(
     tmp_path: Path, blocked: dict[str, Any]
 ) -> None:
-    """The idle agent has read its Node minutes ago, and the kubelet has changed the Node since. Now the host needs a
-    reboot."""
+    """The idle agent has read its Node minutes ago, and the kubelet has changed the Node since. Then the host begins to
+    need a reboot."""
     async with a_life(tmp_path) as life:
         life.host.need = Need(answer=NeedAnswer.NO)
         life.put_pod("blocker", metadata={"labels": {"app": "block"}})

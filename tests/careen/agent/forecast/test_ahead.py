@@ -1,5 +1,5 @@
-"""The agent starts the forecast's process before it needs a forecast. Whatever happens to this process, the forecast is
-the same."""
+"""The agent starts the process that computes forecasts before it needs a forecast. Even if this process fails or is
+killed, the agent gets the same forecast."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], asyn
 Started = list[tuple[tuple[str, ...], asyncio.subprocess.Process]]
 
 
-async def test_a_prestarted_process_makes_the_forecast_without_another_process(
+async def test_a_prestarted_process_makes_the_forecast_and_no_other_process_starts(
     tmp_path: Path, started: Started
 ) -> None:
     async with running_server() as server:
@@ -120,8 +120,8 @@ async def test_a_prestarted_process_that_exceeds_the_deadline_is_not_replaced(
 
 
 async def test_the_deadline_of_a_forecast_starts_with_its_request(tmp_path: Path, started: Started) -> None:
-    """The agent starts the forecast's process in advance. The time for which this process waits for a request does not
-    count towards the deadline."""
+    """The agent starts the process before it needs a forecast. The time for which the process waits for a request does
+    not count towards the deadline."""
     async with running_server() as server:
         put_cluster(server)
         for seconds in growing(1.0):
@@ -145,8 +145,8 @@ class FakeClock:
 
 
 async def test_the_agent_waits_a_minute_before_it_replaces_a_prestarted_process() -> None:
-    """If a node has too little memory, the process ends early. The agent would otherwise start a new process in each
-    round of its loop."""
+    """On a node with too little memory, the process ends at once. Without the pause of a minute, the agent would start
+    a new process in each round of its loop."""
     made: list[FakeProcess] = []
 
     async def start() -> Any:
@@ -187,7 +187,8 @@ async def test_a_prestarted_process_that_gets_no_request_exits_by_itself() -> No
 
 
 async def test_a_prestarted_process_has_all_modules_loaded_before_the_request(tmp_path: Path) -> None:
-    """The process would otherwise load the modules after the request, while other nodes wait for this node's reboot."""
+    """If the process loaded its modules only after the request, the other nodes would wait longer for this node's
+    reboot."""
     program = """
         import json, sys
         from careen.agent.forecast import child

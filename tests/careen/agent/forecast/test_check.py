@@ -51,7 +51,7 @@ def owner(name: str, namespace: str = "shop") -> OwnerHealth:
         ([("a", "b"), ("a", "b"), ("a", "b")], ["a", "b", "c"], 2),
     ],
 )
-def test_replacements_of_identical_pods_match_in_any_order(
+def test_the_nodes_of_identical_pods_match_the_forecast_in_any_order(
     said: list[tuple[str, ...]], places: list[str], matches: int
 ) -> None:
     assert most_matches(said, places) == matches
@@ -60,8 +60,8 @@ def test_replacements_of_identical_pods_match_in_any_order(
 @pytest.mark.parametrize(
     ("said", "places", "score"),
     [
-        pytest.param([("a",)], ["b"], Score(hits=0, misses=1), id="it landed elsewhere"),
-        pytest.param([("a",)], [""], Score(hits=0, misses=1), id="its replacement runs on no node"),
+        pytest.param([("a",)], ["b"], Score(hits=0, misses=1), id="the recreated pod runs on another node"),
+        pytest.param([("a",)], [""], Score(hits=0, misses=1), id="the recreated pod runs on no node"),
         pytest.param([("a",)], [], Score(hits=0, misses=0, superseded=1), id="the controller recreated no pod"),
         pytest.param(
             [("a",), ("a",)],
@@ -73,18 +73,23 @@ def test_replacements_of_identical_pods_match_in_any_order(
             [("a", "…")],
             ["b"],
             Score(hits=0, misses=0, superseded=1),
-            id="the forecast is shortened and may have contained the node",
+            id="the list of forecast nodes is cut off before the pod's node",
         ),
-        pytest.param([("a", "…")], ["a"], Score(hits=1, misses=0), id="the shortened forecast contains the node"),
+        pytest.param(
+            [("a", "…")],
+            ["a"],
+            Score(hits=1, misses=0),
+            id="the list of forecast nodes is cut off after the pod's node",
+        ),
         pytest.param(
             [("a", "…"), ("a",)],
             ["a", "b"],
             Score(hits=1, misses=0, superseded=1),
-            id="one pod is a hit, the other has a shortened forecast",
+            id="one pod is a hit, the list of the other is cut off",
         ),
     ],
 )
-def test_each_recreated_pod_counts_as_hit_or_miss_or_superseded(
+def test_the_forecast_of_each_pod_counts_as_hit_or_miss_or_superseded(
     said: list[tuple[str, ...]], places: list[str], score: Score
 ) -> None:
     assert score_of_owner(said, places)._replace(firsts=0) == score
@@ -127,7 +132,7 @@ def put(
     )
 
 
-async def test_the_check_ignores_old_pods_and_owners_outside_the_forecast(shell: Shell) -> None:
+async def test_the_forecast_check_ignores_old_pods_and_owners_outside_the_forecast(shell: Shell) -> None:
     landings = {"shop/web-1": ("n2", "n3"), "shop/web-2": ("n2",), "shop/web-api-1": ("n3",), "other/db-0": ("n4",)}
     put(shell, "web-3", "web", "n3")
     put(shell, "web-4", "web", "n4")
@@ -147,7 +152,7 @@ async def test_the_check_ignores_old_pods_and_owners_outside_the_forecast(shell:
     assert 'careen_forecast_first_total{node="n1",result="hit",sampled="true"} 1.0' in lines
 
 
-async def test_the_check_lists_no_pods_of_owners_without_a_forecast(shell: Shell) -> None:
+async def test_the_forecast_check_lists_no_pods_of_owners_without_a_forecast(shell: Shell) -> None:
     scores = await scores_of(shell.api, EndedDrain({"shop/bare": ("n2",)}, (owner("web"),), SINCE))
     assert set(scores.values()) == {Score(hits=0, misses=0)}
     assert shell.requests == []
@@ -183,7 +188,7 @@ def turned(
 
 
 @pytest.mark.parametrize("after", [Phase.IDLE, Phase.WAITING])
-def test_the_turn_that_releases_the_claim_checks_the_forecast(after: Phase) -> None:
+def test_the_agent_checks_the_forecast_when_it_releases_the_claim(after: Phase) -> None:
     assert finished_drain(turned(after=after)) == EndedDrain(
         {"shop/web-1": ("n2",), "shop/web-2": ("n3",)}, (owner("web"),), SINCE
     )
@@ -193,18 +198,18 @@ def test_the_turn_that_releases_the_claim_checks_the_forecast(after: Phase) -> N
     "other",
     [
         pytest.param(turned(before=Phase.DRAINING, after=Phase.WAITING), id="the agent has undone the drain"),
-        pytest.param(turned(after=Phase.SETTLING), id="still settling"),
-        pytest.param(turned(stop=Stop("conflict")), id="not yet written"),
+        pytest.param(turned(after=Phase.SETTLING), id="the workloads have not settled yet"),
+        pytest.param(turned(stop=Stop("conflict")), id="the release of the claim conflicts with another write"),
         pytest.param(turned(forecast={"counts": {}}), id="the forecast contains no pod that moves"),
         pytest.param(turned(forecast=["x"]), id="the annotation is not a JSON object"),
         pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="the forecast node is not a text"),
     ],
 )
-def test_a_turn_without_a_finished_drain_or_a_forecast_is_not_checked(other: Turned) -> None:
+def test_an_unfinished_reboot_or_an_unusable_forecast_is_not_checked(other: Turned) -> None:
     assert finished_drain(other) is None
 
 
-def test_the_check_skips_a_node_without_a_forecast() -> None:
+def test_the_forecast_check_skips_a_node_without_a_forecast() -> None:
     without = turned()
     assert isinstance(without.observation.node, NodeView)
     bare = replace(

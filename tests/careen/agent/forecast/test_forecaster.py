@@ -134,7 +134,9 @@ async def test_a_forecast_can_read_a_dump_instead_of_the_cluster(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("content", "words"), [(b"kind: Pod", "this is no gzip file"), (b"", "the dump is empty")])
-async def test_a_file_that_is_not_a_dump_is_reported_as_a_mistake(tmp_path: Path, content: bytes, words: str) -> None:
+async def test_a_forecast_from_a_file_that_is_not_a_dump_is_a_usage_error(
+    tmp_path: Path, content: bytes, words: str
+) -> None:
     (tmp_path / "dump").write_bytes(content)
     answer = await forecast_together(["n1"], LIMITS, dump=str(tmp_path / "dump"))
     assert isinstance(answer, Mistake)
@@ -166,11 +168,11 @@ async def test_an_unreadable_scheduler_configuration_makes_the_forecast_unknown(
 
 @pytest.mark.parametrize("padding", ["", "\n#" + "x" * 70_000, "\nx: &x 1\nhealthzBindAddress: *x"])
 @pytest.mark.parametrize("field", ["certFile", "keyFile", "caFile"])
-async def test_the_child_opens_no_file_that_is_forbidden_in_a_configuration(
+async def test_the_forecast_process_refuses_a_configuration_that_names_a_file(
     tmp_path: Path, field: str, padding: str
 ) -> None:
-    """The agent does not check a configuration that is very long or has an alias. In both cases the child must refuse
-    the file."""
+    """The agent does not check a scheduler configuration that is very long or has a YAML alias. The forecast's process
+    must refuse the file name in both cases."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n"
         f"- urlPrefix: https://127.0.0.1:1\n  filterVerb: filter\n  tlsConfig: {{{field}: /no/such/file}}{padding}\n"
@@ -187,7 +189,9 @@ async def test_the_child_opens_no_file_that_is_forbidden_in_a_configuration(
 
 
 @pytest.mark.parametrize("field", ["certFile", "caFile"])
-async def test_the_error_message_does_not_reveal_which_files_exist(tmp_path: Path, field: str) -> None:
+async def test_the_error_about_a_certificate_file_does_not_reveal_whether_the_file_exists(
+    tmp_path: Path, field: str
+) -> None:
     there, folder, absent = tmp_path / "there", tmp_path / "folder", tmp_path / "absent"
     there.write_text("no certificate")
     folder.mkdir()
@@ -208,7 +212,7 @@ async def test_the_error_message_does_not_reveal_which_files_exist(tmp_path: Pat
     assert "cannot be used" in sentence
 
 
-async def test_no_child_starts_if_the_scheduler_configuration_is_missing() -> None:
+async def test_no_forecast_process_starts_if_the_scheduler_configuration_is_missing() -> None:
     metrics = Metrics("n1")
     asked = ChildForecaster(
         kubeconfig="/no/such", limits=lambda: Unknown("the file is gone"), clock=SystemClock(), metrics=metrics
@@ -243,7 +247,10 @@ async def test_an_unreachable_api_server_makes_the_forecast_unknown(tmp_path: Pa
     assert "refused" in answer.why
 
 
-@pytest.mark.parametrize("mib", [pytest.param(9, id="for Python"), pytest.param(16, id="for numpy")])
+@pytest.mark.parametrize(
+    "mib",
+    [pytest.param(9, id="too little memory to start Python"), pytest.param(16, id="too little memory to import numpy")],
+)
 async def test_a_forecast_with_too_little_memory_is_unknown_and_shows_the_limit(tmp_path: Path, mib: int) -> None:
     async with running_server() as server:
         put_cluster(server)
@@ -266,29 +273,31 @@ def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
         pytest.param(
             "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
             "the simulation was killed, probably because memory ran out",
-            id="killed",
+            id="the process is killed",
         ),
         pytest.param(
             "import sys\nsys.exit('ImportError: no numpy')",
             "the simulation ended with exit code 1: ImportError: no numpy",
-            id="ended with an error",
+            id="the process exits with an error",
         ),
-        pytest.param("print('hello')", "the simulation's answer could not be read", id="prints another answer"),
-        pytest.param("print('{}')", "the simulation's answer could not be read", id="prints an empty JSON object"),
+        pytest.param("print('hello')", "the simulation's answer could not be read", id="the process prints no JSON"),
+        pytest.param(
+            "print('{}')", "the simulation's answer could not be read", id="the process prints an empty JSON object"
+        ),
         pytest.param(
             'print(\'{"forecasts": [{"version": 9}]}\')',
             "the simulation's answer could not be read",
-            id="of another version",
+            id="the process prints a forecast of another version",
         ),
         pytest.param(
             'print(\'{"forecasts": [{"version": 1, "node": "n2", "madeAt": "", "notes": [], "pods": []}]}\')',
             "the simulation's answer is about other nodes",
-            id="about another node",
+            id="the process prints the forecast of another node",
         ),
-        pytest.param("pass", "the simulation's answer could not be read", id="prints nothing"),
+        pytest.param("pass", "the simulation's answer could not be read", id="the process prints nothing"),
     ],
 )
-async def test_a_failing_child_makes_the_forecast_unknown(
+async def test_a_failing_forecast_process_makes_the_forecast_unknown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, words: str
 ) -> None:
     child(monkeypatch, tmp_path, program)
@@ -297,7 +306,9 @@ async def test_a_failing_child_makes_the_forecast_unknown(
     assert words in answer.why
 
 
-async def test_a_child_that_exceeds_its_deadline_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_forecast_process_that_exceeds_its_deadline_is_killed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     child(
         monkeypatch,
         tmp_path,
@@ -312,7 +323,9 @@ async def test_a_child_that_exceeds_its_deadline_is_killed(monkeypatch: pytest.M
     assert not Path(f"/proc/{pid}").exists()
 
 
-async def test_a_child_is_killed_when_its_caller_is_cancelled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_forecast_process_is_killed_when_its_caller_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     pid_file = tmp_path / "pid"
     child(
         monkeypatch,
@@ -328,7 +341,7 @@ async def test_a_child_is_killed_when_its_caller_is_cancelled(monkeypatch: pytes
     assert not Path(f"/proc/{pid_file.read_text()}").exists()
 
 
-async def test_a_child_that_cannot_start_makes_the_forecast_unknown(
+async def test_a_forecast_process_that_cannot_start_makes_the_forecast_unknown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(forecast.sys, "executable", str(tmp_path / "missing"))
@@ -337,14 +350,14 @@ async def test_a_child_that_cannot_start_makes_the_forecast_unknown(
     assert "the simulation could not be started" in answer.why
 
 
-async def test_the_metrics_count_forecasts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_metric_counts_the_forecasts_by_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     child(monkeypatch, tmp_path, "pass")
     metrics = Metrics("n1")
     await ChildForecaster(kubeconfig="", limits=lambda: LIMITS, clock=SystemClock(), metrics=metrics).forecast("n1")
     assert b'careen_forecasts_total{node="n1",result="unknown"} 1.0' in metrics.exposition()
 
 
-def test_a_forecast_request_survives_a_round_trip() -> None:
+def test_a_forecast_request_is_unchanged_by_json_encoding_and_decoding() -> None:
     order = ForecastRequest(
         nodes=("n1", "n2"),
         kubeconfig="/k",

@@ -1,4 +1,4 @@
-"""The agent reports once that the forecast refuses a reboot for a long time."""
+"""The agent reports once that the forecast has refused a reboot for longer than `--forecast-patience` allows."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def refusal(code: Code = Code.FORECAST_REFUSES, since: datetime | None = SINCE) 
     return Refusal(gate="forecast", code=code, sentence="2 of 9 pods would not find room", since=since)
 
 
-def test_a_refusal_within_the_patience_is_not_reported() -> None:
+def test_a_forecast_refusal_shorter_than_the_patience_is_not_reported() -> None:
     assert ForecastPatience(lambda: 3600.0).look((refusal(),), SINCE + HOUR) == (False, "")
 
 
-def test_a_refusal_beyond_the_patience_is_reported_once() -> None:
+def test_a_forecast_refusal_longer_than_the_patience_is_reported_once() -> None:
     patience = ForecastPatience(lambda: 3600.0)
     late = SINCE + HOUR + timedelta(seconds=1)
     assert patience.look((refusal(),), late) == (
@@ -34,7 +34,7 @@ def test_a_refusal_beyond_the_patience_is_reported_once() -> None:
     assert patience.look((), late + HOUR + HOUR) == (False, "")
 
 
-def test_a_new_claim_does_not_restart_the_patience() -> None:
+def test_a_refusal_that_returns_after_a_new_claim_counts_from_its_first_start() -> None:
     """Dry-run evictions can refuse the reboot only while the node has a claim. With each new claim, the refusal
     disappears from the Node for some seconds and then returns with a new start time."""
     patience = ForecastPatience(lambda: 3600.0)
@@ -51,7 +51,7 @@ def test_a_new_claim_does_not_restart_the_patience() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.IDLE, Phase.FAILED])
-def test_a_node_that_proceeds_restarts_the_patience(phase: Phase) -> None:
+def test_a_refusal_after_the_node_left_the_waiting_phase_counts_from_its_own_start(phase: Phase) -> None:
     patience = ForecastPatience(lambda: 3600.0)
     patience.look((refusal(),), SINCE + HOUR / 2)
     assert patience.look((), SINCE + HOUR / 2, phase) == (False, "")
@@ -59,7 +59,7 @@ def test_a_node_that_proceeds_restarts_the_patience(phase: Phase) -> None:
     assert patience.look((refusal(since=again),), again + HOUR / 2) == (False, "")
 
 
-def test_a_new_refusal_is_reported_again() -> None:
+def test_a_new_forecast_refusal_is_reported_again() -> None:
     patience = ForecastPatience(lambda: 3600.0)
     patience.look((refusal(),), SINCE + 2 * HOUR)
     again = SINCE + 5 * HOUR
@@ -76,7 +76,7 @@ def test_an_unknown_forecast_and_a_refused_dry_run_are_reported(code: Code) -> N
     assert ForecastPatience(lambda: 3600.0).look((refusal(code),), SINCE + 2 * HOUR)[0]
 
 
-def test_the_patience_can_be_changed_at_runtime() -> None:
+def test_a_change_of_the_forecast_patience_applies_at_once() -> None:
     seconds = [7200.0]
     patience = ForecastPatience(lambda: seconds[0])
     assert not patience.look((refusal(),), SINCE + 1.5 * HOUR)[0]

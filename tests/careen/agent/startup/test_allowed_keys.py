@@ -33,13 +33,13 @@ def settings(**changes: Any) -> Settings:
 @pytest.mark.parametrize(
     ("changes", "lists", "told"),
     [
-        pytest.param({}, LISTS, "", id="only careen's own keys"),
-        pytest.param({"prefer_no_schedule_taint": ""}, LISTS, "", id="no taint"),
+        pytest.param({}, LISTS, "", id="the settings contain only careen's own keys"),
+        pytest.param({"prefer_no_schedule_taint": ""}, LISTS, "", id="the settings contain no taint"),
         pytest.param(
             {"prefer_no_schedule_taint": "a.b/c"},
             LISTS,
             "taints does not list a.b/c of --prefer-no-schedule-taint",
-            id="a taint",
+            id="the taint is not listed",
         ),
         pytest.param(
             {"pre_reboot_node_labels": (("a", "1"), ("b", "2"), ("c", ""))},
@@ -51,7 +51,7 @@ def settings(**changes: Any) -> Settings:
             {"pre_reboot_node_labels": (("a", "1"),), "post_reboot_node_labels": (("a", "2"),)},
             LISTS | {f"{PREFIX}labels": "a"},
             "",
-            id="listed",
+            id="all labels are listed",
         ),
         pytest.param(
             {"post_reboot_node_labels": (("careen.dev/reboot", "x"), ("careen.dev/other", "x"))},
@@ -70,7 +70,7 @@ def settings(**changes: Any) -> Settings:
             {"lock_annotation": "a.b/lock"},
             LISTS,
             "lock-annotation does not list a.b/lock of --lock-annotation",
-            id="a lock",
+            id="the lock annotation is not listed",
         ),
         pytest.param(
             {"pre_reboot_node_labels": (("a", "1"),)},
@@ -78,13 +78,16 @@ def settings(**changes: Any) -> Settings:
             "labels does not list a of --pre-reboot-node-labels",
             id="the list of labels is missing",
         ),
-        pytest.param({"pre_reboot_node_labels": (("a", "1"),)}, {}, "", id="no policies"),
+        pytest.param({"pre_reboot_node_labels": (("a", "1"),)}, {}, "", id="the policies are not installed"),
         pytest.param(
-            {"pre_reboot_node_labels": (("a", "1"),)}, {"weave.works/kured-node-lock": "{}"}, "", id="only a lock"
+            {"pre_reboot_node_labels": (("a", "1"),)},
+            {"weave.works/kured-node-lock": "{}"},
+            "",
+            id="the DaemonSet has no lists but a lock",
         ),
     ],
 )
-def test_keys_that_the_policies_would_refuse_are_reported(
+def test_keys_that_the_admission_policies_would_refuse_are_reported(
     changes: dict[str, Any], lists: dict[str, str], told: str
 ) -> None:
     sentence = unlisted(needed(settings(**changes)), lists, PLACE)
@@ -104,7 +107,7 @@ def test_all_refused_keys_are_in_one_message() -> None:
     assert "labels does not list l of --pre-reboot-node-labels" in sentence
 
 
-def test_only_settings_that_contain_keys_are_compared_with_the_allowed_keys() -> None:
+def test_the_check_covers_exactly_the_settings_that_contain_keys() -> None:
     """Settings that contain no label, annotation or taint key cannot conflict with the admission policies."""
     others = {"prefer_no_schedule_taint": "t", "annotate_nodes": True, "lock_annotation": "l"}
     labels = dict.fromkeys(("pre_reboot_node_labels", "post_reboot_node_labels"), (("l", "1"),))
@@ -113,7 +116,7 @@ def test_only_settings_that_contain_keys_are_compared_with_the_allowed_keys() ->
     assert needed(settings(**{name: DEFAULTS[name] for name in SETTINGS_WITH_KEYS})) == {}
 
 
-def test_the_agent_reads_the_same_lists_as_the_admission_policies() -> None:
+def test_the_agent_reads_the_same_lists_of_allowed_keys_as_the_admission_policies() -> None:
     parameters = (ROOT / "manifests" / "admission" / "parameters.yaml").read_text()
     changed = settings(
         prefer_no_schedule_taint="t", annotate_nodes=True, lock_annotation="l", pre_reboot_node_labels=(("l", "1"),)
@@ -160,7 +163,7 @@ async def test_refused_keys_are_reported_once_as_an_event_of_the_daemonset(caplo
     assert "labels does not list a of --pre-reboot-node-labels" in line
 
 
-async def test_the_agent_checks_changed_keys_again() -> None:
+async def test_the_agent_checks_keys_again_after_the_settings_change() -> None:
     keys, wire, _ = asking(daemonset({}), daemonset({}))
     await keys.check(LABELLED)
     await keys.check(settings(pre_reboot_node_labels=(("b", "1"),)))
@@ -177,7 +180,7 @@ async def test_an_agent_that_may_not_read_the_daemonset_reports_no_key(
     assert caplog.records == []
 
 
-async def test_the_check_is_repeated_if_the_server_does_not_answer() -> None:
+async def test_the_check_of_the_keys_is_repeated_if_the_server_gives_no_usable_answer() -> None:
     keys, wire, clock = asking(status(401, "Unauthorized"), status(401, "Unauthorized"), daemonset({}))
     await keys.check(LABELLED)
     assert len(wire.asked) == 3

@@ -72,7 +72,7 @@ async def test_an_agent_of_the_named_daemonset_reads_only_its_own_pod(cluster: A
     assert [request.path for request in cluster.wire.asked] == ["/api/v1/namespaces/careen/pods/careen-x7k2p"]
 
 
-async def test_an_agent_without_flags_does_not_share_kureds_lock(cluster: Asked) -> None:
+async def test_an_agent_of_careens_daemonset_without_flags_refuses_kureds_lock(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     judged = await cluster.judge(KUREDS, is_given=False)
     assert judged.refusal == (
@@ -82,7 +82,7 @@ async def test_an_agent_without_flags_does_not_share_kureds_lock(cluster: Asked)
     )
 
 
-async def test_both_daemonset_flags_select_another_lock_with_a_warning(cluster: Asked) -> None:
+async def test_an_agent_with_both_daemonset_flags_uses_another_daemonsets_lock_with_a_warning(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     assert await cluster.judge(KUREDS, is_given=True) == Judged(
         remark="this agent belongs to DaemonSet careen/careen and shares the lock of DaemonSet kube-system/kured"
@@ -100,8 +100,10 @@ async def test_a_daemonset_that_does_not_exist_is_refused(cluster: Asked, pod: O
     )
 
 
-@pytest.mark.parametrize("pods", [[], [a_pod(None)]], ids=["no such pod", "a pod that nothing controls"])
-async def test_a_pod_without_an_owner_needs_both_flags(cluster: Asked, pods: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("pods", [[], [a_pod(None)]], ids=["the pod does not exist", "the pod has no controller"])
+async def test_an_agent_whose_pod_has_no_controller_needs_both_daemonset_flags(
+    cluster: Asked, pods: list[dict[str, Any]]
+) -> None:
     cluster.server.seed(a_daemonset(KUREDS), *pods)
     assert (
         "cannot tell which DaemonSet controls pod careen/careen-x7k2p"

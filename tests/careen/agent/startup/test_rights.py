@@ -1,5 +1,5 @@
-"""The agent reports each missing right once, with the rule that grants it. It no longer sends requests that need this
-right."""
+"""The agent reports each RBAC right that it lacks once, with the rule that grants the right. It no longer sends
+requests that need a missing right."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         transport.close()
 
 
-async def test_kureds_roles_switch_off_all_features_that_need_more_rights(
+async def test_an_agent_with_kureds_roles_switches_off_all_optional_features(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     await world.rights.review()
@@ -207,7 +207,7 @@ async def test_an_agent_without_list_rights_finds_kured_in_its_default_namespace
     assert world.denied() == []
 
 
-async def test_a_feature_that_a_setting_needs_is_never_switched_off(
+async def test_a_missing_right_never_switches_off_a_feature_that_a_setting_needs(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     rights = world.of(OptionalRight.SETTINGS)
@@ -249,7 +249,9 @@ async def test_kureds_roles_with_the_right_to_patch_still_count_as_kureds_roles(
         ("budget", "zone=1", OptionalRight.NODES),
     ],
 )
-def test_a_setting_requests_the_feature_that_it_needs(name: str, value: str, part: OptionalRight) -> None:
+def test_each_setting_that_needs_an_optional_feature_requests_this_feature(
+    name: str, value: str, part: OptionalRight
+) -> None:
     given = {"node_id": ("n1",), "kubeconfig": ("k",)}
     assert asked_for_by(resolve(flags=given, environment={}).origins) == frozenset()
     assert asked_for_by(resolve(flags={**given, name: (value,)}, environment={}).origins) == {part}
@@ -269,7 +271,7 @@ def _missing(metrics: Metrics) -> float:
     return sample.value
 
 
-async def test_no_feature_is_switched_off_if_the_server_does_not_answer(world: World) -> None:
+async def test_no_feature_is_switched_off_if_the_server_does_not_answer_the_rights_review(world: World) -> None:
     world.wire.after = lambda _: Unclear("down")
     await world.rights.review()
     assert (world.rights.is_known, world.rights.is_whole, world.rights.without) == (False, False, frozenset())
@@ -285,7 +287,7 @@ async def test_the_agent_notices_a_right_that_is_granted_later(world: World) -> 
 
 
 @pytest.mark.parametrize("right", NEEDED, ids=[right.title for right in NEEDED])
-def test_the_rule_in_the_message_grants_the_right(right: Right) -> None:
+def test_the_rule_in_the_message_grants_the_missing_right(right: Right) -> None:
     text = rules([right])
     head, _, rule = text.partition(": ")
     (given,) = yaml.safe_load(rule)

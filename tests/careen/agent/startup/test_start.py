@@ -1,5 +1,5 @@
-"""The start of an agent on virtual time. The tests show how long a node with a claim waits for facts that it cannot
-read, and which settings it then uses (`careen.agent.startup.recorded_claim`)."""
+"""The start of an agent, on virtual time. The tests show how long the agent of a node with a claim waits for settings
+or a lock that it cannot read, and which settings it then uses (`careen.agent.startup.recorded_claim`)."""
 
 from __future__ import annotations
 
@@ -180,8 +180,8 @@ async def test_a_node_without_a_claim_waits_for_its_settings_without_limit(
     assert (live.policy.concurrency, live.stands_in) == (5, "")
 
 
-async def test_the_start_waits_for_an_unreadable_node(world: World) -> None:
-    """Without the API server, the agent could not work on its node anyway."""
+async def test_the_agent_waits_at_its_start_until_it_can_read_its_node(world: World) -> None:
+    """If the API server does not answer, the agent cannot do anything for its node."""
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: none")
     world.wire.before = failing("/", lost, times=200)
@@ -243,14 +243,14 @@ async def test_an_agent_with_a_claim_starts_despite_a_url_that_apprise_rejects(
 
 
 @pytest.mark.parametrize("kept", ["", json.dumps({"version": 1, "settings": {}})])
-async def test_a_claim_made_without_a_config_map_needs_no_config_map_later(world: World, kept: str) -> None:
+async def test_a_node_that_claimed_without_a_config_map_starts_without_a_config_map(world: World, kept: str) -> None:
     world.put_node(CLAIM, kept)
     live = await world.start().first_settings()
     assert (live.stands_in, live.policy.settings_problem) == ("", "")
     assert world.is_config_ok()
 
 
-async def test_a_claim_without_recorded_settings_continues_with_the_agents_flags(world: World) -> None:
+async def test_a_node_with_a_claim_but_no_recorded_settings_uses_the_agents_flags(world: World) -> None:
     world.put_node(CLAIM)
     world.put_config("concurrency: none")
     live = await world.start(verify_timeout="7m").first_settings()
@@ -259,7 +259,7 @@ async def test_a_claim_without_recorded_settings_continues_with_the_agents_flags
     assert sorted(await world.told()) == [("ConfigMap", "BadSettings"), ("Node", "SettingsUnusable")]
 
 
-async def test_the_first_turn_uses_the_node_that_was_read_at_the_start(world: World) -> None:
+async def test_the_node_read_at_the_start_is_kept_for_the_first_loop_round(world: World) -> None:
     world.put_node()
     start = world.start()
     await start.first_settings()
@@ -326,7 +326,7 @@ def _live() -> LiveSettings:
     return LiveSettings(Invocation(flags={"node_id": ("n1",)}, environment={}), None, config_map_name="careen/careen")
 
 
-async def test_a_refused_lock_and_an_unreadable_node_cause_no_traceback(world: World) -> None:
+async def test_a_missing_lock_daemonset_is_reported_even_if_the_node_is_unreadable_at_first(world: World) -> None:
     world.put_node(CLAIM, KEPT)
     world.wire.before = failing("nodes", lost, times=20)
     start = world.start(is_place_given=False)
@@ -338,7 +338,7 @@ async def test_a_refused_lock_and_an_unreadable_node_cause_no_traceback(world: W
 
 
 @pytest.mark.parametrize(("error", "least", "most"), [(forbidden, 300.0, 700.0), (lost, 1.0, 250.0)])
-async def test_the_start_retries_a_missing_right_less_often_than_a_silent_server(
+async def test_the_agent_retries_a_forbidden_read_less_often_than_an_unanswered_read(
     world: World, error: Callable[[], Exception], least: float, most: float
 ) -> None:
     world.put_node()
@@ -380,7 +380,7 @@ async def test_missing_rights_do_not_switch_off_a_requested_forecast(world: Worl
     assert start.policy_of(await start.first_settings()).forecast is ForecastPolicy.REFUSE
 
 
-async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) -> None:
+async def test_the_agent_waits_at_its_start_until_it_may_read_an_explicitly_named_config_map(world: World) -> None:
     """The ConfigMap may contain a maintenance window, so the agent waits for the right to read the ConfigMap."""
     world.put_node()
     world.put_config("concurrency: 3")
@@ -394,7 +394,7 @@ async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) 
     assert (await asked).settings.concurrency == 3
 
 
-async def test_a_late_role_binding_switches_off_no_feature(world: World) -> None:
+async def test_a_role_binding_created_after_the_agent_switches_off_no_feature(world: World) -> None:
     """The RoleBinding that grants access to the lock and to the ConfigMap may be created last. The agent waits for this
     RoleBinding, so that the settings of the ConfigMap apply."""
     world.put_node()

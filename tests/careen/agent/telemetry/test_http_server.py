@@ -62,7 +62,7 @@ def test_the_health_probe_fails_when_the_loop_makes_no_progress(
     assert get(server, "/healthz") == (200, "waiting\n")
 
 
-def test_the_readiness_probe_requires_a_complete_recent_turn(
+def test_the_readiness_probe_fails_without_a_complete_loop_round_in_the_last_minute(
     server: HttpServer, heartbeat: Heartbeat, clock: VirtualClock
 ) -> None:
     assert get(server, "/readyz")[0] == 503
@@ -72,7 +72,7 @@ def test_the_readiness_probe_requires_a_complete_recent_turn(
     assert get(server, "/readyz")[0] == 503
 
 
-def test_a_port_in_use_is_an_error_for_the_caller(server: HttpServer, heartbeat: Heartbeat) -> None:
+def test_a_metrics_port_in_use_raises_an_error(server: HttpServer, heartbeat: Heartbeat) -> None:
     with pytest.raises(OSError, match="in use"):
         HttpServer("127.0.0.1", server.port, heartbeat=heartbeat, exposition=lambda: b"")
 
@@ -150,8 +150,8 @@ def test_the_server_uses_ipv4_on_a_host_without_ipv6(
         server.close()
 
 
-def test_a_port_in_use_on_ipv4_alone_or_ipv6_alone_is_an_error(heartbeat: Heartbeat) -> None:
-    """Another program uses the port for IPv4 or for IPv6 alone. It would otherwise get half of the probes."""
+def test_a_metrics_port_in_use_on_only_ipv4_or_only_ipv6_raises_an_error(heartbeat: Heartbeat) -> None:
+    """Another program that uses the same port over IPv4 or IPv6 would get half of the kubelet's probes."""
     server = listen(heartbeat, "")
     try:
         with pytest.raises(OSError, match="in use"):
@@ -167,7 +167,7 @@ def test_an_invalid_listen_host_is_refused_with_a_message(heartbeat: Heartbeat, 
 
 
 def test_starting_the_server_makes_no_reverse_dns_lookup(heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python's own HTTP server makes such a lookup at its start, and waits if the DNS does not answer."""
+    """Python's own HTTP server makes a reverse lookup when it starts, and hangs if the DNS does not answer."""
     monkeypatch.setattr(socket, "getfqdn", lambda *_: pytest.fail("asked"))
     listen(heartbeat, "").close()
 
@@ -177,7 +177,7 @@ def test_a_silent_client_does_not_delay_other_clients(server: HttpServer) -> Non
         assert get(server, "/metrics")[0] == 200
 
 
-def test_a_degraded_agent_is_healthy_and_not_ready(server: HttpServer, heartbeat: Heartbeat) -> None:
+def test_an_agent_with_an_invalid_config_map_is_healthy_but_not_ready(server: HttpServer, heartbeat: Heartbeat) -> None:
     heartbeat.ready()
     heartbeat.hold_readiness("the ConfigMap is bad")
     assert (get(server, "/healthz")[0], get(server, "/readyz")[0]) == (200, 503)

@@ -1,4 +1,4 @@
-"""Log lines as text for people and as JSON for programs."""
+"""Log lines are text for people or JSON for programs."""
 
 from __future__ import annotations
 

@@ -22,14 +22,14 @@ def lines(metrics: Metrics) -> list[str]:
     ("answer", "required", "unknown"),
     [(NeedAnswer.YES, "1.0", "0.0"), (NeedAnswer.NO, "0.0", "0.0")],
 )
-def test_kureds_gauge_shows_the_need(answer: NeedAnswer, required: str, unknown: str) -> None:
+def test_kureds_metric_shows_whether_the_node_needs_a_reboot(answer: NeedAnswer, required: str, unknown: str) -> None:
     metrics = Metrics("n1")
     metrics.show_need(Need(answer=answer))
     assert f'kured_reboot_required{{node="n1"}} {required}' in lines(metrics)
     assert f'careen_need_unknown{{node="n1"}} {unknown}' in lines(metrics)
 
 
-def test_an_unknown_need_is_not_reported_as_no_need() -> None:
+def test_kureds_metric_keeps_its_value_while_the_need_for_a_reboot_is_unknown() -> None:
     metrics = Metrics("n1")
     metrics.show_need(Need(answer=NeedAnswer.YES))
     metrics.show_need(Need(answer=NeedAnswer.UNKNOWN))
@@ -37,7 +37,7 @@ def test_an_unknown_need_is_not_reported_as_no_need() -> None:
     assert 'careen_need_unknown{node="n1"} 1.0' in lines(metrics)
 
 
-def test_the_metrics_show_exactly_one_phase_and_its_start() -> None:
+def test_the_metrics_show_only_the_current_phase_and_its_start_time() -> None:
     metrics = Metrics("n1")
     metrics.show_phase(Phase.WAITING, at=100.0)
     metrics.show_phase(Phase.DRAINING, at=200.0)
@@ -48,7 +48,7 @@ def test_the_metrics_show_exactly_one_phase_and_its_start() -> None:
     assert 'careen_phase_since_seconds{node="n1"} 200.0' in lines(metrics)
 
 
-def test_a_restarted_process_shows_the_times_recorded_on_the_node() -> None:
+def test_the_metrics_of_a_restarted_agent_show_the_start_times_recorded_on_the_node() -> None:
     metrics = Metrics("n1")
     metrics.show_phase(Phase.DRAINING, at=200.0, recorded=100.0)
     metrics.show_need_since(50.0)
@@ -67,7 +67,7 @@ def test_a_gate_that_no_longer_refuses_has_no_metric_series() -> None:
     ]
 
 
-def test_an_overdue_holder_has_a_metric_series_with_its_start() -> None:
+def test_a_metric_shows_since_when_the_claim_of_another_node_is_overdue() -> None:
     metrics = Metrics("n1")
     metrics.show_overdue([("n9", "1970-01-01T00:01:00Z"), ("n8", "no instant")])
     assert [line for line in lines(metrics) if line.startswith("careen_overdue")] == [
@@ -77,7 +77,7 @@ def test_an_overdue_holder_has_a_metric_series_with_its_start() -> None:
     assert not [line for line in lines(metrics) if line.startswith("careen_overdue")]
 
 
-def test_the_metrics_include_process_metrics() -> None:
+def test_the_metrics_include_the_memory_of_the_process() -> None:
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines(Metrics("n1")))
 
 
@@ -90,7 +90,7 @@ def test_the_metrics_show_when_a_gate_began_to_refuse() -> None:
     assert float(line.split()[1]) == datetime(2026, 3, 4, 12, 0, tzinfo=UTC).timestamp()
 
 
-def test_a_repeated_self_test_keeps_the_problems_counted_at_the_start() -> None:
+def test_a_repeated_self_test_still_counts_the_problems_found_at_the_start() -> None:
     metrics = Metrics("n1")
     metrics.show_self_test(SelfTest(obstacle="no program"), besides=1)
     assert 'careen_self_test_problems{node="n1"} 2.0' in lines(metrics)
@@ -99,7 +99,7 @@ def test_a_repeated_self_test_keeps_the_problems_counted_at_the_start() -> None:
     assert 'careen_shutdown_unheard{node="n1"} 1.0' in lines(metrics)
 
 
-def test_the_metrics_show_the_longest_time_of_a_refusal() -> None:
+def test_a_metric_shows_the_longest_time_for_which_a_gate_should_refuse() -> None:
     metrics = Metrics("n1")
     blocked = Refusal(gate="blocking-pods", code=Code.BLOCKING_POD, sentence="", longest_seconds=7200)
     metrics.show_refusals([blocked, Refusal(gate="alerts", code=Code.ALERT, sentence="")])
@@ -123,5 +123,5 @@ def test_the_metrics_show_the_longest_time_of_a_refusal() -> None:
     ],
 )
 def test_a_counter_is_zero_before_its_first_event(series: str) -> None:
-    """Prometheus sees no increase if a series begins with the first event."""
+    """If a counter first appeared with the value 1, Prometheus would see no increase."""
     assert f"{series} 0.0" in lines(Metrics("n1"))

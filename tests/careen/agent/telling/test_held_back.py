@@ -1,5 +1,5 @@
-"""The agent reports once that a gate delays the reboot of its node for too long, and reports it again a week later. A
-restart of the agent does not repeat the report."""
+"""If a gate delays the reboot of a node for too long, the agent of this node reports the delay once, and again each
+week. A restart of the agent does not repeat the report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def look(now: datetime, *refusals: Refusal, phase: Phase | None = Phase.WAITING,
     return due("n1", refusals or (POD,), phase, now, **{"after_seconds": 86400.0, **given})
 
 
-def test_a_delayed_node_is_reported_with_reason_and_start() -> None:
+def test_the_report_of_a_delayed_node_shows_the_reason_and_the_start_of_the_delay() -> None:
     found = look(SINCE + DAY)
     assert found is not None
     assert found.message.sentence == ("Node n1 has been held back for 1 d, since 2026-03-04 12:00 UTC: shop/db blocks")
@@ -43,11 +43,11 @@ def test_a_delayed_node_is_reported_with_reason_and_start() -> None:
         (-DAY, False),
     ],
 )
-def test_a_report_is_due_after_the_limit_and_again_a_week_later(after: timedelta, is_due: bool) -> None:
+def test_a_delay_is_reported_after_the_limit_and_again_each_week(after: timedelta, is_due: bool) -> None:
     assert (look(SINCE + after) is not None) is is_due
 
 
-def test_every_process_gives_a_due_report_the_same_name() -> None:
+def test_a_restarted_agent_gives_the_report_of_the_same_delay_the_same_name() -> None:
     def once(after: timedelta, **changes: Any) -> str:
         from dataclasses import replace
 
@@ -71,7 +71,7 @@ def test_every_process_gives_a_due_report_the_same_name() -> None:
         Code.HALTED,
     ],
 )
-def test_an_intended_delay_is_not_reported(code: Code) -> None:
+def test_a_delay_that_the_settings_intend_is_not_reported(code: Code) -> None:
     planned = Refusal(gate="a", code=code, sentence="later", since=SINCE)
     assert look(SINCE + DAY, planned) is None
     found = look(SINCE + DAY, planned, POD)
@@ -89,7 +89,7 @@ def test_no_delay_is_reported_without_a_limit_or_a_start_time() -> None:
     assert look(SINCE + DAY, Refusal(gate="a", code=Code.ALERT, sentence="x")) is None
 
 
-def test_a_report_of_a_cluster_wide_refusal_has_one_name_on_all_nodes() -> None:
+def test_all_nodes_give_the_report_of_a_cluster_wide_refusal_the_same_name() -> None:
     def told(node: str, since: datetime) -> HeldBack | None:
         paused = Refusal(gate="hold", code=Code.PAUSED, sentence="paused: maintenance", since=since)
         return due(node, (paused,), Phase.WAITING, SINCE + DAY, after_seconds=86400.0)
@@ -112,7 +112,7 @@ def test_a_report_of_a_cluster_wide_refusal_has_one_name_on_all_nodes() -> None:
         pytest.param(Code.ALERT, False, True, id="an alert, which always counts for the cluster"),
     ],
 )
-def test_a_cluster_wide_refusal_is_reported_by_only_one_node(
+def test_a_refusal_is_reported_only_once_if_it_affects_the_whole_cluster(
     code: Code, is_of_cluster: bool, is_told_once: bool
 ) -> None:
     def once(node: str, since: datetime) -> str:

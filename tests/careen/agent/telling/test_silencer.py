@@ -1,5 +1,5 @@
-"""The agent silences the alerts of its node before it writes on the Node that a reboot follows, and until the node is
-back."""
+"""The agent silences the alerts of its node before it announces the reboot on the Node, and ends the silence when the
+node is back in service."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class World:
         return did
 
 
-async def test_a_silence_lasts_from_the_announcement_until_the_node_returns() -> None:
+async def test_a_silence_lasts_until_the_rebooted_node_is_back_in_service() -> None:
     world = World()
     await world.look(Phase.DRAINING)
     await world.silencer.begin()
@@ -89,14 +89,14 @@ async def test_a_silence_is_extended_while_the_node_is_down() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.FAILED, Phase.SETTLING, Phase.IDLE])
-async def test_the_silence_ends_in_every_phase_that_follows_the_reboot(phase: Phase) -> None:
+async def test_a_silence_ends_when_the_node_leaves_the_phases_rebooting_and_verifying(phase: Phase) -> None:
     world = World()
     await world.silencer.begin()
     world.did.clear()
     assert await world.look(Phase.REBOOTING, phase, phase) == ["end"]
 
 
-async def test_a_silence_is_ended_by_a_process_that_starts_after_the_reboot() -> None:
+async def test_an_agent_that_starts_after_the_reboot_ends_the_silence() -> None:
     assert await World().look(Phase.SETTLING, Phase.SETTLING) == ["end"]
     for phase in (Phase.IDLE, Phase.WAITING, Phase.DRAINING, None):
         assert await World().look(phase, phase) == [], "an idle agent sends no request"
@@ -116,7 +116,7 @@ async def test_a_silence_that_cannot_be_created_does_not_stop_the_reboot(
     assert "the node's alerts are perhaps not silenced: Alertmanager" in caplog.text
 
 
-async def test_the_agent_retries_to_end_a_silence_and_then_lets_it_expire(
+async def test_the_agent_tries_three_times_to_end_a_silence_and_then_lets_the_silence_expire(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()

@@ -1,5 +1,5 @@
-"""Messages to people. If many nodes wait for the same reason, only one agent reports the delay. The figures of a
-roll-out come from one list of nodes."""
+"""The agents report delays and the end of a roll-out to people. If many nodes wait for the same reason, only one agent
+reports the delay. One list of nodes gives the figures of a roll-out."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_only_one_of_the_paused_nodes_reports_the_pause(world: World) -> N
 async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_again(
     world: World, code: Code, earlier: timedelta, ready: str, told: int
 ) -> None:
-    """The Event that tells other agents that the pause was reported exists for only an hour."""
+    """The API server keeps an Event for only an hour, so the Event of the earlier report may no longer exist."""
     since = NOW - timedelta(days=1, minutes=1) - earlier
     refusals = [{"gate": "a", "code": code.value, "sentence": "no", "since": rfc3339(since)}]
     world.cluster.server.seed(
@@ -127,7 +127,7 @@ async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_agai
     assert await world.done() == told
 
 
-async def test_a_cluster_wide_refusal_is_reported_despite_another_nodes_own_refusal(world: World) -> None:
+async def test_a_cluster_wide_refusal_is_reported_even_if_a_refusal_affects_only_another_node(world: World) -> None:
     since = rfc3339(NOW - timedelta(days=3))
     theirs = {"gate": "a", "code": Code.HEALTH_QUERY.value, "sentence": "no", "since": since}
     world.cluster.server.seed(
@@ -158,7 +158,7 @@ async def test_messages_are_sent_even_if_events_cannot_be_posted(world: World) -
     assert await world.done() == 1
 
 
-async def test_a_node_that_may_not_post_events_reports_only_its_own_delay(world: World) -> None:
+async def test_an_agent_without_the_right_to_post_events_reports_no_cluster_wide_pause(world: World) -> None:
     no_right = Forbidden("POST events", status=403, reason="Forbidden", message="", retry_after_seconds=None)
     world.cluster.wire.before = lambda _: no_right
     for name in ("n1", "n2", "n3"):
@@ -174,7 +174,7 @@ async def test_an_agent_without_message_receivers_sends_no_request(world: World,
     assert (await world.done(), world.tasks) == (0, [])
 
 
-async def test_one_list_of_nodes_gives_the_figures_of_a_roll_out(cluster: Cluster) -> None:
+async def test_the_figures_of_a_roll_out_add_up_the_last_reboots_of_all_nodes(cluster: Cluster) -> None:
     report = {"at": "2026-03-04T12:00:00Z", "seconds": 60, "moves": 2}
     for name in ("n1", "n2"):
         cluster.server.seed(
