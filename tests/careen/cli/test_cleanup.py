@@ -170,7 +170,7 @@ def test_cleanup_refuses_while_a_node_reboots(desk: Desk) -> None:
     assert "--yes would refuse because of this node" in desk.ok("cleanup")
 
 
-def test_cleanup_with_even_rebooting_cleans_a_rebooting_node(desk: Desk) -> None:
+def test_cleanup_with_the_flag_even_rebooting_restores_a_rebooting_node(desk: Desk) -> None:
     desk.lock(HELD)
     before = rebooting(desk)
     desk.ok("cleanup", "--yes", "--even-rebooting")
@@ -210,7 +210,7 @@ def test_a_node_that_cleanup_cannot_write_keeps_its_claim(desk: Desk, interrupte
     "kind", [FaultKind.LOST_AFTER, FaultKind.ERROR_AFTER, FaultKind.LOST_BEFORE, FaultKind.CONFLICT]
 )
 @pytest.mark.parametrize("name", ["n2", "careen"])
-def test_cleanup_reads_an_object_again_after_an_unclear_answer_or_a_conflict(
+def test_cleanup_reads_an_object_again_after_a_lost_answer_or_a_conflict(
     desk: Desk, interrupted: dict[str, Any], kind: FaultKind, name: str
 ) -> None:
     fault_on(desk, name, kind, times=1)
@@ -219,7 +219,9 @@ def test_cleanup_reads_an_object_again_after_an_unclear_answer_or_a_conflict(
     assert desk.lock_text() is None
 
 
-def test_cleanup_skips_a_node_that_announced_its_reboot_after_the_read(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_cleanup_skips_a_node_whose_agent_announces_the_reboot_during_the_cleanup(
+    desk: Desk, interrupted: dict[str, Any]
+) -> None:
     """`careen cleanup` reads a draining Node, and then the agent records on the Node that a reboot follows. The write
     of `careen cleanup` fails, because the Node has a new resourceVersion."""
     rounds = iter([True])
@@ -238,7 +240,7 @@ def test_cleanup_skips_a_node_that_announced_its_reboot_after_the_read(desk: Des
     assert interrupted
 
 
-def test_cleanup_keeps_a_claim_that_an_agent_made_meanwhile(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_cleanup_keeps_a_claim_that_an_agent_takes_during_the_cleanup(desk: Desk, interrupted: dict[str, Any]) -> None:
     """An agent takes a claim after `careen cleanup` has restored the Nodes. The claim must remain, because it keeps
     other nodes from rebooting.
     """
@@ -267,7 +269,7 @@ def test_cleanup_keeps_and_reports_an_unreadable_lock(desk: Desk) -> None:
 KUREDS = {"weave.works/kured-reboot-in-progress": "2026-03-04T12:00:00Z"}
 
 
-def test_cleanup_removes_kureds_marks_only_on_request(desk: Desk) -> None:
+def test_cleanup_removes_kureds_marks_only_with_the_flag_kured(desk: Desk) -> None:
     desk.lock('{"nodeID":"n1","metadata":{"unschedulable":false},"created":"2026-03-04T12:00:00Z","TTL":0}')
     before = seed_node(desk, "n1", annotations=KUREDS, unschedulable=True)
     assert "--kured removes kured's annotations" in desk.ok("cleanup", "--yes")
@@ -317,7 +319,7 @@ def test_cleanup_removes_nothing_while_agents_run(desk: Desk) -> None:
     assert the_node(desk, "n1") == as_before(before)
 
 
-def test_cleanup_during_a_reboot_with_running_agents_needs_both_flags(desk: Desk) -> None:
+def test_cleanup_needs_two_flags_if_agents_run_and_a_node_reboots(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     rebooting(desk)
     told = desk.run("cleanup", "--yes").output

@@ -48,7 +48,7 @@ def test_flags_of_the_daemonset_override_the_configmap(desk: Desk) -> None:
     assert "flags and environment from DaemonSet careen/careen; ConfigMap careen/careen" in output
 
 
-def test_config_reads_the_variables_of_the_daemonset_except_the_node_name(desk: Desk) -> None:
+def test_config_reads_the_environment_variables_of_the_daemonset_except_the_node_name(desk: Desk) -> None:
     daemonset = yaml.safe_load((ROOT / "manifests" / "daemonset.yaml").read_text())
     daemonset["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "KURED_PERIOD", "value": "5m"})
     desk.server.seed(daemonset)
@@ -72,7 +72,7 @@ def test_config_shows_no_secret_from_any_source(desk: Desk) -> None:
         assert "http://prometheus:9090" in output
 
 
-def test_config_says_that_it_did_not_read_a_variable_from_a_secret(desk: Desk) -> None:
+def test_config_says_that_it_does_not_read_an_environment_variable_from_a_secret(desk: Desk) -> None:
     desk.server.seed(yaml.safe_load((ROOT / "manifests" / "daemonset.yaml").read_text()))
     assert "CAREEN_NOTIFY_URL may come from a Secret, which this command does not read" in desk.ok("config")
 
@@ -97,7 +97,7 @@ def test_config_reports_a_missing_daemonset(desk: Desk) -> None:
     assert "with --here the command reads no cluster" in result.output
 
 
-def test_config_recognises_a_daemonset_that_does_not_run_careen(desk: Desk) -> None:
+def test_config_reports_a_daemonset_that_does_not_run_careen(desk: Desk) -> None:
     desk.server.seed(
         {
             "apiVersion": "apps/v1",
@@ -117,7 +117,7 @@ def test_config_recognises_a_daemonset_that_does_not_run_careen(desk: Desk) -> N
     assert "DaemonSet careen/careen has no container that runs `careen agent`" in result.output
 
 
-def test_config_with_here_sends_no_request() -> None:
+def test_config_with_the_flag_here_sends_no_request() -> None:
     result = config_here(CAREEN_NODE_ID="n1", KURED_CONCURRENCY="2")
     assert result.exit_code == 0, result.output
     assert row(result.output, "concurrency") == ["2", "KURED_CONCURRENCY"]
@@ -125,7 +125,7 @@ def test_config_with_here_sends_no_request() -> None:
     assert "no ConfigMap, because the command read no cluster" in result.output
 
 
-def test_config_reports_a_flag_that_overrides_a_variable() -> None:
+def test_config_reports_a_flag_that_overrides_an_environment_variable() -> None:
     result = config_here("--concurrency=3", KURED_CONCURRENCY="2")
     assert row(result.output, "concurrency") == ["3", "--concurrency"]
     assert "the flag is used (kured would use the variable)" in " ".join(result.output.split())
@@ -142,7 +142,7 @@ def test_config_reports_a_flag_that_overrides_a_variable() -> None:
         ),
         (["--alert-firing-only"], {}, "need --prometheus-url"),
     ],
-    ids=["no duration", "a misspelled variable", "a contradiction"],
+    ids=["an invalid duration", "a misspelled environment variable", "a flag without the flag that it needs"],
 )
 def test_config_exits_with_2_if_settings_are_invalid(
     arguments: list[str], environment: dict[str, str], complaint: str

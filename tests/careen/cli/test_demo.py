@@ -220,7 +220,7 @@ def test_demo_prints_its_verdict_even_if_the_recording_cannot_be_written(tmp_pat
 def test_the_demo_without_drydock_says_where_to_get_drydock(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    """The image and the wheel of careen do not contain drydock."""
+    """The demo needs the package drydock, an embedded API server, which careen's image and wheel do not contain."""
     monkeypatch.setattr("careen.cli.demo.find_spec", lambda _: None)
     done = CliRunner().invoke(cli, ["demo", *arguments])
     assert done.exit_code == 2, done.output

@@ -59,7 +59,9 @@ COMMANDS = (("status",), ("why", "n1"), ("lock", "show"), ("plan",), ("explain",
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_refusal_by_the_server_gives_one_message(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_command_whose_connection_is_refused_prints_one_error_and_no_usage_text(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
     result = asked(tmp_path, "http://127.0.0.1:9", *command)
     assert "http://127.0.0.1:9 refused the connection" in problem(result)
     assert (result.exit_code, "Usage:" in result.output) == (1, False)
@@ -209,7 +211,7 @@ def test_a_misspelled_name_is_reported_with_a_suggestion(desk: Desk, words: list
         (["explain", "a/b"], "there is no pending or running pod 'a/b'"),
     ],
 )
-def test_the_error_about_a_wrong_name_prints_no_usage_text(desk: Desk, words: list[str], told: str) -> None:
+def test_an_error_about_an_object_of_the_cluster_prints_no_usage_text(desk: Desk, words: list[str], told: str) -> None:
     desk.node("n1")
     desk.lock()
     result = desk.run(*words)
@@ -266,8 +268,8 @@ def test_plan_names_settings_that_do_not_change_a_plan(desk: Desk) -> None:
     ],
     ids=" ".join,
 )
-@pytest.mark.parametrize("content", [b"x", b"\xff\xfe"], ids=["other content", "no text"])
-def test_the_error_about_wrong_content_of_a_file_shows_file_and_option(
+@pytest.mark.parametrize("content", [b"x", b"\xff\xfe"], ids=["text of another format", "bytes that are not text"])
+def test_the_error_about_a_file_with_invalid_content_shows_file_and_option(
     desk: Desk, tmp_path: Path, words: list[str], content: bytes
 ) -> None:
     desk.node("n1")

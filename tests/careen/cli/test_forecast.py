@@ -74,7 +74,7 @@ def a_replica_set(name: str, replicas: int) -> dict[str, Any]:
     }
 
 
-def test_forecast_exits_with_0_if_all_pods_fit_elsewhere(desk: Desk) -> None:
+def test_forecast_exits_with_0_if_all_pods_fit_on_other_nodes(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
     output = desk.ok("forecast", "n1")
     assert [line.split()[:3] for line in output.splitlines()[2:4]] == [
@@ -99,7 +99,7 @@ def test_pods_that_the_agents_selector_excludes_stay_on_the_node(desk: Desk) -> 
     assert [(pod.name, pod.outcome) for pod in made.pods] == [("db-1", Outcome.STAYS), ("web-1", Outcome.MOVES)]
 
 
-def test_a_pod_that_fits_nowhere_gives_exit_code_3_and_the_schedulers_message(desk: Desk) -> None:
+def test_forecast_exits_with_3_and_the_schedulers_message_if_a_pod_fits_on_no_node(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="3"))
     desk.server.seed(a_replica_set("other", 1), a_replica("other-1", "n2", cpu="2", owner="other"))
     result = desk.run("forecast", "n1", "--output", "json")
@@ -142,7 +142,7 @@ def test_forecast_exits_with_3_if_a_disruption_budget_allows_no_eviction(desk: D
     assert "never in the current state: " in result.output
 
 
-def test_a_pod_with_another_scheduler_gives_exit_code_4(desk: Desk) -> None:
+def test_forecast_exits_with_4_if_another_scheduler_schedules_a_pod(desk: Desk) -> None:
     desk.server.seed(
         a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine")
     )
@@ -151,7 +151,7 @@ def test_a_pod_with_another_scheduler_gives_exit_code_4(desk: Desk) -> None:
     assert "shop/web-1   unknown" in result.output
 
 
-def test_a_failed_forecast_gives_exit_code_4_and_the_reason(desk: Desk) -> None:
+def test_forecast_exits_with_4_and_the_reason_if_it_fails(desk: Desk) -> None:
     desk.server.seed(a_node("n1"))
     desk.server.api.authorizer = lambda user, verb, group, resource, namespace, name: resource != "poddisruptionbudgets"
     result = desk.run("forecast", "n1")
@@ -250,14 +250,17 @@ def test_forecast_uses_the_scheduler_configuration_of_the_agents(desk: Desk) -> 
     assert "shop/web-1   moves" in desk.ok("forecast", "n1")
 
 
-@pytest.mark.parametrize("flags", [[], ["--config-map-may-name-files"]], ids=["not trusted", "trusted by the agents"])
+@pytest.mark.parametrize(
+    "flags",
+    [[], ["--config-map-may-name-files"]],
+    ids=["the agents do not trust the ConfigMap", "the agents trust the ConfigMap"],
+)
 @pytest.mark.parametrize("command", ["forecast", "plan"])
 def test_the_agents_configmap_cannot_make_the_command_open_a_local_file(
     desk: Desk, tmp_path: Path, command: str, flags: list[str]
 ) -> None:
-    """Otherwise a person who may edit the ConfigMap could choose which files of the caller the command opens and which
-    certificate it presents.
-    """
+    """If the command opened the files that the ConfigMap names, a person who may edit the ConfigMap could choose which
+    files of the caller it opens and which certificate it presents."""
     extender = {"urlPrefix": "https://127.0.0.1:1", "filterVerb": "filter", "tlsConfig": {"caFile": "/no/such/file"}}
     configuration = yaml.safe_dump(
         {
@@ -464,7 +467,7 @@ def test_forecast_says_how_many_more_nodes_would_be_enough(desk: Desk, wanted: s
     assert told in " ".join(output.stdout.split())
 
 
-def test_forecast_as_json_contains_the_effect_of_more_nodes(desk: Desk) -> None:
+def test_forecast_as_json_shows_which_pods_more_nodes_would_take(desk: Desk) -> None:
     desk.server.seed(*a_full_cluster())
     told = json.loads(desk.run("forecast", "n1", "--with-nodes=n2=1", "--output=json").stdout)["moreNodes"]
     assert set(told["placed"].values()) == {"n2-new-1"}
@@ -482,7 +485,7 @@ def test_forecast_as_json_contains_the_effect_of_more_nodes(desk: Desk) -> None:
     }
 
 
-def test_forecast_reads_the_template_for_more_nodes_from_a_file(desk: Desk, tmp_path: Path) -> None:
+def test_forecast_reads_the_node_template_for_more_nodes_from_a_file(desk: Desk, tmp_path: Path) -> None:
     desk.server.seed(*a_full_cluster())
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(a_node("small", cpu="1")))
@@ -492,7 +495,7 @@ def test_forecast_reads_the_template_for_more_nodes_from_a_file(desk: Desk, tmp_
     assert "No number of such nodes helps (up to 1 were tried)." in output
 
 
-def test_more_nodes_make_no_difference_if_all_pods_fit_without_them(desk: Desk) -> None:
+def test_forecast_says_that_more_nodes_make_no_difference_if_all_pods_fit_already(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
     output = " ".join(desk.ok("forecast", "n1", "--with-nodes=n2=3").split())
     assert "With 3 more nodes like n2: no difference, because every pod finds a place without them." in output

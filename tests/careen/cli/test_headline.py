@@ -35,7 +35,8 @@ def waits(desk: Desk, name: str, *refusals: dict[str, Any], **more: Any) -> None
 
 
 def headline(desk: Desk) -> str:
-    """Return the output above the line "Lock:" as one line, in which each age has only its largest unit."""
+    """Return the lines of `careen status` above the line "Lock:", joined into one line. Each age is shortened to its
+    largest unit."""
     return re.sub(r"(\d+[hm])\d+[ms]", r"\1", " ".join(desk.ok("status").partition("Lock:")[0].split()))
 
 
@@ -118,7 +119,7 @@ def test_status_says_that_an_unreadable_lock_stops_every_node(desk: Desk) -> Non
     )
 
 
-def test_status_shows_a_failure_that_halts_the_roll_out(desk: Desk) -> None:
+def test_status_shows_the_failed_node_that_halts_the_roll_out(desk: Desk) -> None:
     waits(desk, "n1")
     desk.node("n5", "Failed", reason="never ready", label="failed", since=ago(hours=2, minutes=0.5))
     desk.lock(
@@ -140,7 +141,7 @@ def test_status_shows_a_hold_before_the_agent_has_read_it(desk: Desk) -> None:
     assert "`careen unhold NODE`" in headline(desk)
 
 
-def test_status_outside_the_window_shows_when_the_window_opens(desk: Desk) -> None:
+def test_status_outside_the_maintenance_window_shows_when_the_window_opens(desk: Desk) -> None:
     opens = (datetime.now(UTC) + timedelta(hours=5, minutes=0.5)).replace(second=0, microsecond=0)
     shuts = opens + timedelta(hours=1)
     desk.server.seed(
@@ -161,7 +162,7 @@ def test_status_outside_the_window_shows_when_the_window_opens(desk: Desk) -> No
     assert "set careen.dev/reboot-now" in said
 
 
-def test_status_shows_the_first_of_several_windows(desk: Desk) -> None:
+def test_status_shows_which_of_several_maintenance_windows_opens_first(desk: Desk) -> None:
     opens = (datetime.now(UTC) + timedelta(hours=5, minutes=0.5)).replace(second=0, microsecond=0)
     shuts = opens + timedelta(hours=1)
     desk.server.seed(
@@ -179,7 +180,7 @@ def test_status_shows_the_first_of_several_windows(desk: Desk) -> None:
     assert f"Nothing will start: each outside its own maintenance windows, {told}" in headline(desk)
 
 
-def test_status_reports_a_window_that_never_opens(desk: Desk) -> None:
+def test_status_reports_a_maintenance_window_that_never_opens(desk: Desk) -> None:
     desk.server.seed(
         {
             "apiVersion": "v1",
@@ -195,7 +196,7 @@ def test_status_reports_a_window_that_never_opens(desk: Desk) -> None:
     )
 
 
-def test_status_reports_several_windows_that_never_open(desk: Desk) -> None:
+def test_status_reports_several_maintenance_windows_that_never_open(desk: Desk) -> None:
     desk.server.seed(
         {
             "apiVersion": "v1",
@@ -211,7 +212,7 @@ def test_status_reports_several_windows_that_never_open(desk: Desk) -> None:
     assert headline(desk).startswith(f"Nothing will start: {told}.")
 
 
-def test_status_does_not_show_the_next_window_if_settings_are_unreadable(desk: Desk) -> None:
+def test_status_says_that_the_next_maintenance_window_is_unknown_if_settings_are_unreadable(desk: Desk) -> None:
     waits(
         desk,
         "n1",
@@ -220,7 +221,7 @@ def test_status_does_not_show_the_next_window_if_settings_are_unreadable(desk: D
     assert "and when the window opens could not be read" in headline(desk)
 
 
-def test_status_shows_the_phase_of_the_holder_for_which_nodes_wait(desk: Desk) -> None:
+def test_status_shows_the_phase_of_the_node_that_holds_the_lock(desk: Desk) -> None:
     waits(desk, "n1")
     waits(desk, "n2")
     desk.node("n3", "Draining", reason="evicting 3 pods", label="in-progress", since=ago(hours=1, minutes=0.5))
@@ -232,7 +233,7 @@ def test_status_shows_the_phase_of_the_holder_for_which_nodes_wait(desk: Desk) -
     )
 
 
-def test_status_orders_reasons_by_the_number_of_their_nodes(desk: Desk) -> None:
+def test_status_orders_the_reasons_by_the_number_of_waiting_nodes(desk: Desk) -> None:
     for name in ("n1", "n2", "n3"):
         waits(desk, name, refusal("alerts", "alert", "active: DiskFull"))
     waits(desk, "n4", refusal("blocking-pods", "blocking-pod", "shop/job runs here", hours=9))
@@ -247,14 +248,14 @@ def test_status_orders_reasons_by_the_number_of_their_nodes(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("paused", [False, True])
-def test_status_without_waiting_nodes_starts_with_the_lock(desk: Desk, paused: bool) -> None:
+def test_status_shows_no_headline_if_no_node_waits(desk: Desk, paused: bool) -> None:
     desk.node("n1")
     desk.lock(LockContent(is_paused=paused))
     assert headline(desk) == ""
     assert desk.json("status")["headline"] is None
 
 
-def test_status_starts_with_the_lock_if_a_node_may_start(desk: Desk) -> None:
+def test_status_shows_no_headline_if_a_waiting_node_may_reboot(desk: Desk) -> None:
     waits(desk, "n1", refusal("blocking-pods", "blocking-pod", "shop/job runs here"))
     waits(desk, "n2")
     desk.lock(LockContent())
@@ -262,8 +263,8 @@ def test_status_starts_with_the_lock_if_a_node_may_start(desk: Desk) -> None:
 
 
 def test_status_shows_a_refused_forecast_before_other_nodes_were_checked(desk: Desk) -> None:
-    """`careen status` shows the refusal while no node holds a claim. While another node holds one, the roll-out makes
-    progress, and the status does not show the refusal."""
+    """While no node holds a claim, `careen status` shows the refusal. While another node holds a claim, the roll-out
+    makes progress, and the status does not show the refusal."""
     waits(desk, "n1", refused_by_spread("n1"))
     waits(desk, "n2")
     waits(desk, "n3")

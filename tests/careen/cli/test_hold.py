@@ -39,7 +39,7 @@ def test_the_agent_reads_the_end_time_of_a_hold(desk: Desk) -> None:
     assert held_because(node, datetime(2199, 3, 4, 16, 1, tzinfo=UTC)) == ""
 
 
-def test_hold_refuses_an_end_time_that_the_agent_could_not_read(desk: Desk) -> None:
+def test_hold_refuses_an_end_time_that_agents_cannot_read(desk: Desk) -> None:
     """A hold is an annotation by which a person keeps a node from rebooting. An agent that cannot read its end time
     would keep the hold for ever, and nobody would notice."""
     desk.node("n1")
@@ -102,12 +102,12 @@ def test_hold_keeps_the_other_annotations_of_the_node(desk: Desk) -> None:
     ids=[
         "no reason",
         "blank reason",
-        "end in the reason",
-        "no instant",
-        "instant without offset",
-        "past",
-        "no time at all",
-        "unknown node",
+        "an end time inside the reason",
+        "an end time that is not a time",
+        "an end time without a UTC offset",
+        "an end time in the past",
+        "a duration of zero",
+        "a node that does not exist",
     ],
 )
 def test_an_invalid_hold_is_refused_and_changes_nothing(desk: Desk, arguments: list[str], complaint: str) -> None:
@@ -118,7 +118,7 @@ def test_an_invalid_hold_is_refused_and_changes_nothing(desk: Desk, arguments: l
     assert desk.writes() == 0
 
 
-def test_unhold_releases_the_node_and_shows_the_old_hold(desk: Desk) -> None:
+def test_unhold_removes_the_hold_and_shows_its_reason(desk: Desk) -> None:
     desk.node("n1", hold="disk swap")
     assert desk.ok("unhold", "n1") == "n1 is no longer held. It was: disk swap.\n"
     assert keys.HOLD not in desk.annotations("n1")

@@ -150,7 +150,7 @@ def test_lock_show_prints_an_unreadable_claim_and_lock_release_removes_it(desk: 
 
 
 @pytest.mark.parametrize("phase", ["Draining", "Rebooting", "Verifying"])
-def test_lock_release_asks_before_it_frees_the_claim_of_a_working_node(desk: Desk, phase: str) -> None:
+def test_lock_release_asks_before_it_removes_the_claim_of_a_rebooting_node(desk: Desk, phase: str) -> None:
     desk.node("n3", phase)
     desk.lock(HELD)
     result = desk.run("lock", "release", "n3", stdin="n\n")
@@ -159,14 +159,14 @@ def test_lock_release_asks_before_it_frees_the_claim_of_a_working_node(desk: Des
     assert desk.lock_content().holders == ("n3",)
 
 
-def test_lock_release_frees_the_claim_of_a_working_node_after_confirmation(desk: Desk) -> None:
+def test_lock_release_removes_the_claim_of_a_draining_node_after_confirmation(desk: Desk) -> None:
     desk.node("n3", "Draining")
     desk.lock(HELD)
     desk.ok("lock", "release", "n3", stdin="y\n")
     assert desk.lock_content().holders == ()
 
 
-def test_lock_release_with_yes_asks_no_question(desk: Desk) -> None:
+def test_lock_release_with_the_flag_yes_asks_no_question(desk: Desk) -> None:
     desk.node("n3", "Draining")
     desk.lock(HELD)
     desk.ok("lock", "release", "n3", "--yes")
@@ -182,7 +182,7 @@ def test_lock_release_of_a_node_without_a_claim_is_a_usage_error(desk: Desk) -> 
     assert desk.writes() == 0
 
 
-def test_lock_release_of_a_working_node_without_a_claim_asks_no_question(desk: Desk) -> None:
+def test_lock_release_of_a_draining_node_without_a_claim_asks_no_question(desk: Desk) -> None:
     desk.node("n4", "Draining")
     desk.lock(HELD)
     result = desk.run("lock", "release", "n4", stdin="y\n")

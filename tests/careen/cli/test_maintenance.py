@@ -51,7 +51,7 @@ def test_the_drain_command_stops_waiting_when_the_request_is_withdrawn(
     assert "n1 does not stay drained: the request was withdrawn or has expired" in result.output
 
 
-def test_ending_a_maintenance_fails_if_the_node_does_not_become_ready(
+def test_the_command_that_ends_a_maintenance_fails_if_the_node_does_not_become_ready(
     desk: Desk, meanwhile: Callable[..., None]
 ) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: '{"want":"drain"}'})
@@ -93,7 +93,7 @@ def test_maintenance_requires_a_reason(desk: Desk) -> None:
     assert desk.writes() == 0
 
 
-def test_maintenance_with_end_waits_until_the_node_is_idle(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_maintenance_with_the_flag_end_waits_until_the_node_is_idle(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: "maintenance"})
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Settling"), lambda: booted(desk, "n1", "boot-1"))
@@ -103,14 +103,14 @@ def test_maintenance_with_end_waits_until_the_node_is_idle(desk: Desk, meanwhile
     assert keys.REQUEST not in desk.annotations("n1")
 
 
-def test_drain_with_end_changes_nothing_without_a_request(desk: Desk) -> None:
+def test_drain_with_the_flag_end_changes_nothing_if_no_drain_was_requested(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     assert desk.ok("drain", "n1", "--end") == "There is no request for a drain of n1; nothing was changed.\n"
     assert desk.writes() == 0
 
 
-def test_drain_with_end_does_not_end_a_maintenance(desk: Desk) -> None:
+def test_drain_with_the_flag_end_does_not_end_a_maintenance(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: "maintenance"})
     desk.lock()
     result = desk.run("drain", "n1", "--end")
@@ -118,7 +118,7 @@ def test_drain_with_end_does_not_end_a_maintenance(desk: Desk) -> None:
     assert keys.REQUEST in desk.annotations("n1")
 
 
-def test_an_invalid_request_annotation_can_be_replaced_and_ended(desk: Desk) -> None:
+def test_the_drain_command_replaces_or_removes_an_invalid_request_annotation(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "what?"})
     desk.lock()
     desk.ok("drain", "n1", "--no-wait")

@@ -146,7 +146,7 @@ def test_plan_applies_the_zone_budget_of_the_agents(desk: Desk) -> None:
     ]
 
 
-def test_plan_exits_with_3_and_a_message_if_it_exceeds_its_window(shop: Desk) -> None:
+def test_plan_exits_with_3_if_the_roll_out_takes_longer_than_the_maintenance_window(shop: Desk) -> None:
     shop.lock(flags=["--start-time=22:00", "--end-time=22:08"])
     result = shop.run("plan", *START)
     assert result.exit_code == 3
@@ -157,7 +157,7 @@ def test_plan_exits_with_3_and_a_message_if_it_exceeds_its_window(shop: Desk) ->
     )
 
 
-def test_plan_says_that_it_ends_inside_its_window(shop: Desk) -> None:
+def test_plan_says_that_the_roll_out_ends_inside_the_maintenance_window(shop: Desk) -> None:
     shop.lock(flags=["--start-time=22:00", "--end-time=23:00"])
     result = shop.run("plan", *START)
     assert "after 13m40s, inside the window that closes Wed 2026-03-04 23:00 UTC." in result.output
@@ -210,8 +210,8 @@ def test_plan_leaves_out_a_held_node_and_shows_the_remedy(desk: Desk) -> None:
     )
 
 
-def test_plan_counts_a_rebooting_node_as_not_started(desk: Desk) -> None:
-    """The plan ignores the cordon of the rebooting node, because every other node would otherwise have to wait."""
+def test_plan_assumes_that_a_rebooting_node_has_not_begun_its_reboot(desk: Desk) -> None:
+    """If the plan counted the cordon of the rebooting node, every other node would have to wait."""
     progress = {"version": 1, "phase": "Draining", "claim": "c", "boot_left": "b", "is_cordoned_by_us": True}
     desk.server.seed(a_node("n1"), a_replica("web-1", "n1"))
     desk.node("n2", "Draining", label="in-progress", progress=progress)
@@ -283,7 +283,7 @@ def test_plan_reports_that_nodes_wait_for_the_minimum_interval_of_the_cluster(de
     assert sentence in " ".join(result.output.split())
 
 
-def test_plan_mentions_a_pause(shop: Desk) -> None:
+def test_plan_assumes_that_a_paused_roll_out_is_resumed(shop: Desk) -> None:
     shop.lock(LockContent(is_paused=True))
     assert "the cluster is paused now; the plan assumes that it has been resumed" in shop.json("plan", *START)["notes"]
 
@@ -303,7 +303,7 @@ def test_plan_uses_the_order_of_the_agents_and_marks_a_different_order(shop: Des
     assert notes == {"oldest": "the default", "zone": "opt-in", "fewest-moves": "opt-in", order: "the agents' order"}
 
 
-def test_the_plan_starts_with_the_line_of_waiting_nodes_in_the_lock(shop: Desk) -> None:
+def test_plan_begins_with_the_waiting_nodes_in_the_order_that_the_lock_lists(shop: Desk) -> None:
     shop.lock(LockContent(line=Line(names=("n3", "n2"), at="2026-03-04T21:59:00Z", waiting=3)))
     assert [node for node, _ in starts(shop.json("plan", *START))] == ["n3", "n2", "n1"]
 
@@ -382,18 +382,20 @@ def test_plan_writes_the_report_and_still_prints_the_plan(shop: Desk, tmp_path: 
     [
         pytest.param(["n9"], "there is no Node 'n9' among the 3 Nodes of this cluster", id="an unknown node"),
         pytest.param(["n1", "--waiting"], "give either names of Nodes or --waiting", id="two contradicting options"),
-        pytest.param(["--set", "concurrency"], "expected NAME=VALUE, such as concurrency=VALUE", id="an empty value"),
+        pytest.param(
+            ["--set", "concurrency"], "expected NAME=VALUE, such as concurrency=VALUE", id="--set without a value"
+        ),
         pytest.param(
             ["--set", "concurency=2"],
             "no setting 'concurency'; did you mean concurrency? The settings that change a plan: concurrency",
             id="an unknown setting",
         ),
-        pytest.param(["--set", "concurrency=none"], "expected a whole number", id="not a number"),
-        pytest.param(["--boot", "fast"], "expected a duration such as 90s", id="not a duration"),
+        pytest.param(["--set", "concurrency=none"], "expected a whole number", id="concurrency is not a number"),
+        pytest.param(["--boot", "fast"], "expected a duration such as 90s", id="--boot is not a duration"),
         pytest.param(
             ["--start", "tonight"],
             "expected an instant with its offset, such as 2026-01-31T22:00:00Z",
-            id="not an instant",
+            id="--start is not a time",
         ),
     ],
 )
@@ -424,7 +426,7 @@ def test_plan_lists_the_gates_that_it_cannot_foresee(shop: Desk) -> None:
     assert "alerts" in shop.json("plan", *START)["notes"][-1]
 
 
-def test_plan_prints_ranges_over_the_requested_number_of_seeds(desk: Desk) -> None:
+def test_plan_prints_the_range_of_results_over_the_requested_number_of_random_seeds(desk: Desk) -> None:
     for number in range(4):
         desk.server.seed(a_node(f"n{number}"), a_replica(f"web-{number}", f"n{number}", owner=f"web-{number}"))
     asked = ("plan", "n0", "n1", *START, "--set", "prefer-no-schedule-taint=")

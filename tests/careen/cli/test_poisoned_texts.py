@@ -164,8 +164,8 @@ def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 
 def with_locks(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Pair each command with the locks with which it is tested: a command that reads the lock with every lock, any
-    other command with two. One of the two locks is `claims`; in the cluster of the other, all texts are very long."""
+    """Return the pairs of a lock and a command that are tested. A command that reads the lock is tested with every
+    lock. Any other command is tested with `claims`, and with the lock in whose cluster all texts are very long."""
     return [
         (lock, name)
         for name in names

@@ -55,7 +55,7 @@ def test_the_reboot_request_contains_the_current_boot_id_and_the_reason(desk: De
     assert output == "Requested: n1 reboots when it is next in line; an idle agent reads its Node every five minutes.\n"
 
 
-def test_reboot_now_ignores_the_window(desk: Desk) -> None:
+def test_reboot_with_the_flag_now_ignores_the_maintenance_window(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     assert "even outside its window" in desk.ok("reboot", "n1", "--now", "--no-wait")
@@ -125,7 +125,7 @@ def test_reboot_can_withdraw_a_request(desk: Desk) -> None:
     assert desk.writes() == writes
 
 
-def test_reboot_cannot_withdraw_a_request_after_the_announcement(desk: Desk) -> None:
+def test_reboot_cannot_withdraw_a_request_after_the_agent_announced_the_reboot(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "reboot", keys.PHASE: "Rebooting"})
     desk.lock()
     result = desk.run("reboot", "n1", "--end")

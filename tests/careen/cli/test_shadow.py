@@ -1,5 +1,5 @@
-"""Tests `careen shadow` on the embedded API server, with one scheduler that decides like scheduler_core and one that
-does not."""
+"""Tests `careen shadow` on the embedded API server. One scheduler decides like scheduler_core, and another one decides
+differently."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_shadow_counts_and_reports_pods_of_another_scheduler(town: Desk) -> None
     assert "have the schedulerName gang" in said["likelyCauses"][0]
 
 
-def test_shadow_without_bindings_has_no_result(town: Desk) -> None:
+def test_shadow_says_that_it_compared_no_pod_if_no_pod_was_bound(town: Desk) -> None:
     done = town.run("shadow", "--once", "--for", "1")
     assert done.exit_code == 4
     assert "no bound pod could be compared" in done.stdout
@@ -222,7 +222,7 @@ def test_shadow_ends_on_sigint_with_a_dump_and_on_sigterm_without_a_dump(
     assert dump.exists() is is_written
 
 
-def test_shadow_writes_a_dump_on_request_while_it_runs(town: Desk, tmp_path: Path) -> None:
+def test_shadow_writes_a_dump_on_sigusr1_and_continues_to_run(town: Desk, tmp_path: Path) -> None:
     dump = tmp_path / "dump.json.gz"
     with running(town, tmp_path, "--snapshot", str(dump)) as (process, said):
         wait_until(lambda: "Ctrl-C prints the table" in said(), said)

@@ -102,7 +102,7 @@ def test_explain_as_json_is_complete(shop: Desk) -> None:
     }
 
 
-def test_explain_prints_the_same_for_a_dump(shop: Desk, tmp_path: Path) -> None:
+def test_explain_prints_the_same_for_a_dump_as_for_the_live_cluster(shop: Desk, tmp_path: Path) -> None:
     dump = tmp_path / "dump.json.gz"
     assert "list pages" in shop.ok("snapshot", "--file", str(dump))
     live = shop.ok("explain", "shop/web")
@@ -125,12 +125,14 @@ def test_snapshot_leaves_no_partial_dump_if_a_read_fails(shop: Desk, tmp_path: P
         pytest.param(
             ("explain", "shop/nobody"),
             "there is no pending or running pod 'shop/nobody'",
-            id="no such pod",
+            id="the pod does not exist",
         ),
-        pytest.param(("explain", "shop/wbe"), "'shop/wbe'; did you mean shop/web", id="a misspelled pod"),
-        pytest.param(("explain", "web"), "'web'; did you mean shop/web?", id="a pod of another namespace"),
-        pytest.param(("explain", "x/zzzz"), "'x/zzzz'; write it as NAMESPACE/POD", id="nothing alike"),
-        pytest.param(("explain", "shop/web", "--node", "n9"), "there is no Node 'n9' among the 3", id="no such node"),
+        pytest.param(("explain", "shop/wbe"), "'shop/wbe'; did you mean shop/web", id="the pod name is misspelled"),
+        pytest.param(("explain", "web"), "'web'; did you mean shop/web?", id="the pod is in another namespace"),
+        pytest.param(("explain", "x/zzzz"), "'x/zzzz'; write it as NAMESPACE/POD", id="no pod has a similar name"),
+        pytest.param(
+            ("explain", "shop/web", "--node", "n9"), "there is no Node 'n9' among the 3", id="the node does not exist"
+        ),
     ],
 )
 def test_explain_refuses_a_missing_pod_or_node_with_exit_code_2(
@@ -154,9 +156,8 @@ def test_explain_refuses_a_pod_of_another_scheduler(shop: Desk) -> None:
 
 
 def test_snapshot_starts_again_if_a_list_expires_between_pages(shop: Desk, tmp_path: Path) -> None:
-    """The server checks the rights of each request. The test uses this moment to drop the server's history between two
-    pages.
-    """
+    """The server checks the rights of each request. In this check, the test drops the server's history between two
+    pages."""
     shop.server.seed(*(a_pod(f"p{number:03}", "n1", cpu="1m") for number in range(600)))
     lists_of_pods: list[str] = []
 

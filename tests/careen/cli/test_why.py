@@ -63,7 +63,7 @@ def test_why_shows_gates_after_the_first_costly_refusal_as_not_asked(desk: Desk)
     assert table["forecast"][0::2] == ["not asked", "alerts comes first"]
 
 
-def test_why_says_that_only_the_next_node_in_line_asks_the_forecast(desk: Desk) -> None:
+def test_why_says_that_only_the_next_node_in_line_makes_a_forecast(desk: Desk) -> None:
     desk.node("n1", "Waiting", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n2", id="c"),), max_owners=1, line=Line(names=("n3", "n1"), at=SINCE)))
     output = desk.ok("why", "n1")
@@ -216,7 +216,7 @@ def test_why_of_an_idle_node_does_not_mention_the_claim_of_a_missing_node(desk: 
 
 
 @pytest.mark.parametrize(("agents", "seconds", "told"), [(3, 30, "30s"), (600, 125, "2m5s"), (0, 1200, "20m")])
-def test_why_shows_the_time_until_the_next_evaluation(desk: Desk, agents: int, seconds: int, told: str) -> None:
+def test_why_shows_when_the_agent_evaluates_the_gates_again(desk: Desk, agents: int, seconds: int, told: str) -> None:
     """In a large fleet, an agent outside of its maintenance window evaluates the gates less often. If the DaemonSet
     does not show the number of agents, `careen why` assumes the largest fleet."""
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
@@ -225,7 +225,7 @@ def test_why_shows_the_time_until_the_next_evaluation(desk: Desk, agents: int, s
     assert desk.json("why", "n1")["next"] == {"seconds": seconds, "what": "look"}
 
 
-def test_why_shows_the_time_of_the_retry_from_the_agents_settings(desk: Desk) -> None:
+def test_why_shows_when_a_failed_node_is_retried(desk: Desk) -> None:
     since = datetime.now(UTC).isoformat(timespec="seconds")
     desk.node(
         "n1",
@@ -240,13 +240,13 @@ def test_why_shows_the_time_of_the_retry_from_the_agents_settings(desk: Desk) ->
     assert re.search(r"^Next: its agent tries again in (19m5\ds|20m)\.$", desk.ok("why", "n1"), re.MULTILINE)
 
 
-def test_why_shows_no_time_if_the_agents_settings_are_unreadable(desk: Desk) -> None:
+def test_why_shows_no_retry_time_if_the_agents_settings_are_unreadable(desk: Desk) -> None:
     desk.node("n1", "Failed", progress={"version": 1, "phase": "Failed", "failed": "drain-timeout", "failures": 1})
     assert desk.json("why", "n1")["next"] is None
     assert "Next:" not in desk.ok("why", "n1")
 
 
-def test_why_shows_when_the_window_of_a_node_opens(desk: Desk) -> None:
+def test_why_shows_when_the_maintenance_window_of_a_node_opens(desk: Desk) -> None:
     windows = '{name: web, start: "00:00", exclude: [2000-01-01..2998-12-31]}'
     desk.server.seed(
         {

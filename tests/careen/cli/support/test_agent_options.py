@@ -41,7 +41,7 @@ def test_boolean_options_follow_the_syntax_of_go_flags(written: list[str], texts
     assert given(*written)["force_reboot"] == texts
 
 
-def test_repeated_options_keep_their_order() -> None:
+def test_the_values_of_a_repeated_option_keep_their_order() -> None:
     assert given("--blocking-pod-selector=app=db", "--blocking-pod-selector", "app=cache") == {
         "blocking_pod_selector": ("app=db", "app=cache")
     }

@@ -60,7 +60,7 @@ def test_the_version_option_prints_the_version_of_the_package() -> None:
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
 @pytest.mark.parametrize("command", ["why", "unhold", "retry"])
-def test_a_node_name_that_contains_a_path_is_refused(desk: Desk, command: str, name: str) -> None:
+def test_a_node_name_that_is_empty_or_a_relative_path_is_refused(desk: Desk, command: str, name: str) -> None:
     desk.node("n1")
     desk.lock()
     result = desk.run(command, name)
@@ -69,7 +69,7 @@ def test_a_node_name_that_contains_a_path_is_refused(desk: Desk, command: str, n
 
 
 @pytest.mark.parametrize("command", ["status", "why n1", "lock show"])
-def test_a_command_that_cannot_write_its_output_prints_one_message(desk: Desk, command: str) -> None:
+def test_a_command_that_cannot_write_its_output_prints_an_error_without_a_traceback(desk: Desk, command: str) -> None:
     desk.node("n1")
     desk.lock()
     with Path("/dev/full").open("wb") as full:

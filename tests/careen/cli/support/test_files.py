@@ -55,11 +55,11 @@ def test_this_file_tests_every_option_that_takes_a_file() -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        pytest.param("missing/file", "there is no folder", id="a missing folder"),
-        pytest.param("file/below", "there is no folder", id="below a file"),
-        pytest.param("folder", "it is a folder", id="a folder"),
-        pytest.param("/proc/careen", "No such file or directory", id="a file system without regular files"),
-        pytest.param("nul\0byte", "null", id="a null byte"),
+        pytest.param("missing/file", "there is no folder", id="the folder of the file does not exist"),
+        pytest.param("file/below", "there is no folder", id="the parent of the file is not a folder"),
+        pytest.param("folder", "it is a folder", id="the path is a folder"),
+        pytest.param("/proc/careen", "No such file or directory", id="the file is in /proc"),
+        pytest.param("nul\0byte", "null", id="the path contains a null byte"),
     ],
 )
 @pytest.mark.parametrize(("command", "option"), WRITTEN)
@@ -90,8 +90,8 @@ def test_a_refused_command_creates_no_file_and_changes_no_file(
     assert older.read_text() == "as it was"
 
 
-def test_a_failed_write_of_the_report_does_not_lose_the_plan(shop: Desk) -> None:
-    """/dev/full imitates a full disk: it can be opened, and each write fails."""
+def test_plan_prints_the_plan_even_if_the_report_cannot_be_written(shop: Desk) -> None:
+    """/dev/full behaves like a file on a full disk: a command can open it, but each write fails."""
     result = shop.run("plan", *START, "--report", "/dev/full")
     assert result.exit_code == 1
     assert result.output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00")

@@ -53,7 +53,7 @@ def test_a_daemonset_given_by_name_and_namespace_is_not_looked_up(both: Desk) ->
     assert "DaemonSet shop/careen does not exist" in result.output
 
 
-def test_the_error_without_a_lock_shows_careens_daemonset(desk: Desk) -> None:
+def test_the_error_about_a_missing_lock_shows_careens_daemonset(desk: Desk) -> None:
     assert "DaemonSet careen/careen does not exist" in desk.run("lock", "show").output
 
 
