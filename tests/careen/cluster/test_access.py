@@ -13,7 +13,7 @@ from tests.careen.virtual_shell import Scripted, answer, api_on
 RIGHTS = needed_rights(node="n1", namespace="careen", daemonset="careen", config_map="careen", forecast=True)
 
 
-async def test_no_right_is_reported_missing_if_the_server_grants_all(cluster: Cluster) -> None:
+async def test_no_right_is_reported_missing_if_the_server_grants_all_rights(cluster: Cluster) -> None:
     assert await missing_rights(cluster.api, RIGHTS) == ()
 
 
@@ -35,7 +35,7 @@ EVICT = Right(verb="create", resource="pods", subresource="eviction", because=""
 LOCK = Right(verb="patch", resource="daemonsets", group="apps", namespace="careen", name="careen", because="")
 
 
-async def test_checking_complete_rights_costs_two_requests() -> None:
+async def test_an_agent_with_all_rights_checks_them_with_two_requests() -> None:
     """All agents of a fleet may start at once, so each agent must send few requests."""
     server = Scripted(rules(EVERYTHING), rules(EVERYTHING))
     assert await missing_rights(api_on(server), RIGHTS) == ()
@@ -65,7 +65,7 @@ async def test_checking_complete_rights_costs_two_requests() -> None:
         (LOCK, {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"]}, True),
     ],
 )
-async def test_a_right_that_the_rules_do_not_grant_is_checked_by_a_review(
+async def test_a_right_that_a_rules_review_does_not_show_is_checked_by_an_access_review(
     right: Right, rule: dict[str, list[str]], is_shown: bool
 ) -> None:
     namespaces = 2 if right.namespace else 1
@@ -86,9 +86,7 @@ async def test_a_right_that_the_rules_do_not_grant_is_checked_by_a_review(
 
 
 async def test_a_role_in_one_namespace_does_not_grant_a_cluster_wide_right() -> None:
-    """A Role allows the agent to list the pods of its own namespace, but a drain must list the pods of all
-    namespaces.
-    """
+    """A Role lets the agent list the pods of its own namespace, but a drain must list the pods of all namespaces."""
     in_ours = {"verbs": ["*"], "apiGroups": ["", "apps"], "resources": ["*"]}
     asked = Scripted(
         rules(in_ours),
@@ -111,13 +109,13 @@ async def test_the_agent_reports_each_missing_right_with_its_purpose(cluster: Cl
     assert missing[1].because == "the agent evicts pods, and never deletes them"
 
 
-async def test_no_right_is_reported_missing_if_a_review_is_not_answered(cluster: Cluster) -> None:
+async def test_an_unanswered_rights_review_raises_an_error(cluster: Cluster) -> None:
     cluster.wire.after = lambda _: Unclear("down")
     with pytest.raises(ClusterError):
         await missing_rights(cluster.api, RIGHTS[:1])
 
 
-def test_an_agent_without_a_forecast_does_not_need_the_rights_for_its_lists() -> None:
+def test_an_agent_that_makes_no_forecast_does_not_need_the_rights_for_the_forecast() -> None:
     without = needed_rights(node="n1", namespace="careen", daemonset="careen", config_map="careen", forecast=False)
     assert set(RIGHTS) - set(without) == set(FORECAST_RIGHTS)
 

@@ -1,4 +1,4 @@
-"""Tests that events are written where `kubectl describe` finds them."""
+"""Tests that careen writes Events where `kubectl describe` finds them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_an_event_that_cannot_be_posted_is_logged_without_an_exception() -
     )
 
 
-async def test_an_event_is_posted_again_after_a_lost_answer_and_exists_once(cluster: Cluster) -> None:
+async def test_an_event_whose_answer_was_lost_is_posted_again_and_exists_once(cluster: Cluster) -> None:
     cluster.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
     lost = []
 

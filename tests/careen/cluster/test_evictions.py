@@ -1,4 +1,4 @@
-"""Tests one eviction and each of its outcomes."""
+"""Tests how careen evicts one pod, and which outcome it returns for each answer of the server."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_eviction_uses_the_pods_grace_period_by_default(grace: int | None, op
 
 
 def test_a_dry_run_is_marked_in_the_query_and_in_the_body() -> None:
-    """If a proxy drops the query, the request must still be a dry run, because it would otherwise evict the pod."""
+    """A proxy may drop the query. Without the mark in the body, the server would then evict the pod."""
     assert eviction(POD, dry_run=True)["deleteOptions"]["dryRun"] == ["All"]
 
 
@@ -90,7 +90,7 @@ def put_budget(cluster: Cluster, name: str = "pdb", *, allowed: int) -> None:
     )
 
 
-async def test_one_list_reads_the_allowed_disruptions_of_all_budgets() -> None:
+async def test_the_allowed_disruptions_of_all_budgets_are_read_with_one_list() -> None:
     counted = {"status": {"disruptionsAllowed": 2}}
     budgets = [
         an_object("PodDisruptionBudget", "web", namespace="shop", **counted),
@@ -125,7 +125,7 @@ async def test_a_new_pod_with_the_same_name_is_not_evicted(cluster: Cluster) -> 
     assert cluster.server.get("pods", "a", "shop") is not None
 
 
-async def test_the_eviction_of_a_deleted_pod_has_the_outcome_gone(cluster: Cluster) -> None:
+async def test_the_eviction_of_a_deleted_pod_returns_the_outcome_gone(cluster: Cluster) -> None:
     cluster.put_node("n1")
     assert (await evict(cluster.api, POD)).answer is EvictAnswer.GONE
 
@@ -136,49 +136,55 @@ async def test_the_eviction_of_a_deleted_pod_has_the_outcome_gone(cluster: Clust
         pytest.param(
             [status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u1"}))],
             EvictAnswer.BARRED,
-            id="404, but the pod exists: no eviction API",
+            id="404 although the pod exists, because the server has no eviction API",
         ),
         pytest.param(
             [status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u2"}))],
             EvictAnswer.GONE,
-            id="404, but a new pod has this name",
+            id="404, and a new pod has this name",
         ),
         pytest.param([status(404), status(404)], EvictAnswer.GONE, id="404 for the eviction and for the pod"),
         pytest.param([status(404), status(403)], EvictAnswer.UNCLEAR, id="404, and the pod cannot be read"),
         pytest.param(
             [status(409, "Conflict", "Precondition failed: UID in precondition: u1, UID in object meta: u2")],
             EvictAnswer.GONE,
-            id="409 because of the UID",
+            id="409 because the pod has another UID",
         ),
         pytest.param(
             [status(409, "Conflict", "the object has been modified")], EvictAnswer.UNCLEAR, id="409 for another reason"
         ),
         pytest.param(
-            [status(429, "TooManyRequests", BUDGET, retry_after="10")], EvictAnswer.BUDGET, id="429 of a budget"
+            [status(429, "TooManyRequests", BUDGET, retry_after="10")],
+            EvictAnswer.BUDGET,
+            id="429 because of a disruption budget",
         ),
         pytest.param(
             [status(429, "TooManyRequests", "too many requests, please try again later", retry_after="1")],
             EvictAnswer.UNCLEAR,
-            id="429 of a busy server",
+            id="429 because the server is busy",
         ),
-        pytest.param([status(403, "Forbidden", "admission webhook said no")], EvictAnswer.DENIED, id="a webhook's 403"),
         pytest.param(
-            [status(400, "BadRequest", "admission webhook said no")], EvictAnswer.DENIED, id="a webhook's 400"
+            [status(403, "Forbidden", "admission webhook said no")], EvictAnswer.DENIED, id="a webhook refuses with 403"
+        ),
+        pytest.param(
+            [status(400, "BadRequest", "admission webhook said no")],
+            EvictAnswer.DENIED,
+            id="a webhook refuses with 400",
         ),
         pytest.param(
             [status(500, "InternalError", "failed calling webhook")],
             EvictAnswer.UNCLEAR,
-            id="a webhook that does not answer",
+            id="the server cannot call a webhook",
         ),
         pytest.param(
             [answer(201, {"kind": "Status", "status": "Success", "code": 201})],
             EvictAnswer.ACCEPTED,
-            id="200 with a Status of success",
+            id="201 with a Status of success",
         ),
         pytest.param(
             [answer(200, {"kind": "Status", "status": "Success", "code": 200})],
             EvictAnswer.UNCLEAR,
-            id="200 with a Status of another code",
+            id="200 with a Status of success",
         ),
         pytest.param(
             [answer(200, {"kind": "Status", "status": "Failure", "code": 201})],
@@ -187,66 +193,76 @@ async def test_the_eviction_of_a_deleted_pod_has_the_outcome_gone(cluster: Clust
         ),
         pytest.param([answer(200, {})], EvictAnswer.UNCLEAR, id="200 without content"),
         pytest.param(
-            [answer(200, an_object("Pod", "a", namespace="shop"))], EvictAnswer.UNCLEAR, id="200 with the pod"
+            [answer(200, an_object("Pod", "a", namespace="shop"))],
+            EvictAnswer.UNCLEAR,
+            id="200 with the pod instead of a Status",
         ),
-        pytest.param([answer(200, {"error": "login_required"})], EvictAnswer.UNCLEAR, id="a login page in JSON"),
+        pytest.param(
+            [answer(200, {"error": "login_required"})], EvictAnswer.UNCLEAR, id="200 with a login error in JSON"
+        ),
         pytest.param(
             [answer(404, b"no such page"), answer(404, b"no such page")],
             EvictAnswer.UNCLEAR,
             id="a proxy answers every request with 404",
         ),
         pytest.param(
-            [status(404), *[answer(200, {})] * 50], EvictAnswer.UNCLEAR, id="404, and then 200 without content"
+            [status(404), *[answer(200, {})] * 50],
+            EvictAnswer.UNCLEAR,
+            id="404, and the read of the pod returns 200 without content",
         ),
         pytest.param(
             [status(500, "InternalError", f"{WEBHOOK}: not on Fridays")],
             EvictAnswer.DENIED,
-            id="a webhook's refusal with 500",
+            id="a webhook refuses with 500",
         ),
         pytest.param(
-            [status(429, "TooManyRequests", f"{WEBHOOK}: later")], EvictAnswer.DENIED, id="a webhook's refusal with 429"
+            [status(429, "TooManyRequests", f"{WEBHOOK}: later")], EvictAnswer.DENIED, id="a webhook refuses with 429"
         ),
         pytest.param(
             [status(403, "", f"{WEBHOOK} without explanation")],
             EvictAnswer.DENIED,
-            id="a webhook's refusal without a reason",
+            id="a webhook refuses without a reason",
         ),
-        pytest.param([status(422, "Invalid", POLICY)], EvictAnswer.DENIED, id="an admission policy's refusal"),
+        pytest.param([status(422, "Invalid", POLICY)], EvictAnswer.DENIED, id="an admission policy refuses with 422"),
         pytest.param(
             [status(403, "Forbidden", NO_CLAIM)],
             EvictAnswer.BARRED,
-            id="the admission policy does not see the claim yet",
+            id="an admission policy does not see the node's claim yet",
         ),
         pytest.param(
             [status(403, "Forbidden", MAP_TOO_BIG)], EvictAnswer.DENIED, id="the budget cannot count another eviction"
         ),
-        pytest.param([status(403, "Forbidden", NO_RIGHT)], EvictAnswer.BARRED, id="the right is missing"),
-        pytest.param([status(403, "", "<html>blocked")], EvictAnswer.BARRED, id="a proxy's 403"),
-        pytest.param([status(401, "Unauthorized", "Unauthorized")], EvictAnswer.BARRED, id="a token that has expired"),
+        pytest.param(
+            [status(403, "Forbidden", NO_RIGHT)], EvictAnswer.BARRED, id="the agent lacks the RBAC right to evict"
+        ),
+        pytest.param([status(403, "", "<html>blocked")], EvictAnswer.BARRED, id="a proxy answers with 403"),
+        pytest.param(
+            [status(401, "Unauthorized", "Unauthorized")], EvictAnswer.BARRED, id="the agent's token has expired"
+        ),
         pytest.param(
             [status(400, "BadRequest", "the object provided is unrecognized")],
             EvictAnswer.BARRED,
-            id="an unreadable answer",
+            id="400 because the server does not recognise the object",
         ),
         pytest.param(
             [status(405, "MethodNotAllowed", "the server does not allow this method")],
             EvictAnswer.BARRED,
-            id="no eviction API",
+            id="the server does not allow the method",
         ),
         pytest.param(
             [status(504, "Timeout", 'couldn\'t update PodDisruptionBudget "a" due to conflicts')],
             EvictAnswer.UNCLEAR,
-            id="504",
+            id="504 because of conflicting writes of the disruption budget",
         ),
-        pytest.param([status(500, "InternalError", FAILING)], EvictAnswer.UNCLEAR, id="a webhook that times out"),
-        pytest.param([Unclear("reset")], EvictAnswer.UNCLEAR, id="a lost answer"),
-        pytest.param([NotSent("refused")] * 9, EvictAnswer.UNCLEAR, id="connection refused"),
+        pytest.param([status(500, "InternalError", FAILING)], EvictAnswer.UNCLEAR, id="a webhook times out"),
+        pytest.param([Unclear("reset")], EvictAnswer.UNCLEAR, id="the answer is lost"),
+        pytest.param([NotSent("refused")] * 9, EvictAnswer.UNCLEAR, id="the connection is refused"),
     ],
 )
 async def test_each_answer_to_an_eviction_gives_the_correct_outcome(answers: list[Any], outcome: EvictAnswer) -> None:
     assert (await evict(api_on(Scripted(*answers)), POD)).answer is outcome
 
 
-async def test_the_outcome_of_an_eviction_has_the_servers_message_and_retry_after() -> None:
+async def test_the_outcome_of_an_eviction_contains_the_servers_message_and_retry_after_time() -> None:
     outcome = await evict(api_on(Scripted(status(429, "TooManyRequests", BUDGET, retry_after="10"))), POD)
     assert outcome == Evicted(answer=EvictAnswer.BUDGET, detail=BUDGET, retry_after_seconds=10.0)

@@ -15,7 +15,7 @@ async def found(cluster: Cluster) -> tuple[str, ...]:
     return await find_foreign(cluster.api, namespace="careen", name="careen")
 
 
-async def test_the_agents_own_daemonset_never_counts_as_another_coordinator(cluster: Cluster) -> None:
+async def test_the_agents_own_daemonset_does_not_count_as_another_reboot_coordinator(cluster: Cluster) -> None:
     cluster.put_daemonset(image="ghcr.io/kubereboot/kured:1.23.0", annotations={KEY: '{"nodeID":"n1"}'})
     cluster.put_daemonset("kube-system", "kube-proxy", image="kube-proxy:1")
     assert await found(cluster) == ()
@@ -72,7 +72,7 @@ async def test_a_lock_on_a_daemonset_without_pods_is_ignored(cluster: Cluster, t
     assert await found(cluster) == ()
 
 
-async def test_a_lock_on_a_daemonset_with_pods_counts_in_any_namespace(cluster: Cluster) -> None:
+async def test_a_lock_on_a_daemonset_with_pods_is_recognised_in_any_namespace(cluster: Cluster) -> None:
     cluster.put_daemonset("tools", "reboots", image="fork:1", scheduled=1, annotations={KEY: '{"nodeID":"n7"}'})
     (sentence,) = await found(cluster)
     assert sentence.startswith("DaemonSet tools/reboots carries a lock of another coordinator (held by n7)")
@@ -94,14 +94,14 @@ async def test_a_kured_lock_without_a_holder_is_ignored(cluster: Cluster, text: 
         '{"locks":[{"nodeID":"\\u001b[2J"},{"nodeID":"b"},{"nodeID":"c"},{"nodeID":"d"}]}',
     ],
 )
-async def test_the_text_of_another_coordinators_lock_is_escaped(cluster: Cluster, text: str) -> None:
+async def test_unsafe_text_in_another_coordinators_lock_is_escaped(cluster: Cluster, text: str) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     (sentence,) = await found(cluster)
     assert one_line(sentence) == sentence
     assert len(sentence) < 600
 
 
-async def test_a_claim_in_the_lock_of_a_kured_without_pods_is_reported(cluster: Cluster) -> None:
+async def test_a_claim_in_the_lock_of_a_kured_daemonset_without_pods_is_reported(cluster: Cluster) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: '{"nodeID":"n7"}'})
     (sentence,) = await found(cluster)
     assert "DaemonSet kube-system/kured carries a lock of another coordinator" in sentence

@@ -51,7 +51,7 @@ async def test_a_read_of_the_lock_includes_the_cluster_wide_gate_annotations(clu
     assert (await store(cluster).read()).gates == {"careen.dev/gate.db": "failover"}
 
 
-async def test_a_missing_lock_annotation_is_none_and_a_missing_daemonset_is_an_error(cluster: Cluster) -> None:
+async def test_the_lock_without_an_annotation_is_none_and_without_a_daemonset_an_error(cluster: Cluster) -> None:
     with pytest.raises(NotFound):
         await store(cluster).read()
     cluster.put_daemonset()
@@ -69,7 +69,7 @@ async def test_a_write_of_the_lock_changes_only_its_annotation(cluster: Cluster)
     assert after["spec"]["template"]["spec"]["containers"][0]["image"] == "careen:1"
 
 
-async def test_a_write_of_none_removes_the_lock_annotation(cluster: Cluster) -> None:
+async def test_writing_none_as_the_lock_removes_the_lock_annotation(cluster: Cluster) -> None:
     cluster.put_daemonset(annotations={KEY: "x"})
     await store(cluster).write(to_write(await store(cluster).read(), None))
     assert (await store(cluster).read()).text is None
@@ -87,7 +87,7 @@ async def test_only_one_of_many_writers_of_the_same_lock_version_succeeds(cluste
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-async def test_a_claim_whose_answer_was_lost_exists_exactly_once(cluster: Cluster, arrives: bool) -> None:
+async def test_a_claim_whose_write_got_no_answer_is_in_the_lock_exactly_once(cluster: Cluster, arrives: bool) -> None:
     cluster.put_daemonset()
     reading = await store(cluster).read()
     lost = [Unclear("reset")]
@@ -107,7 +107,7 @@ async def test_a_claim_whose_answer_was_lost_exists_exactly_once(cluster: Cluste
     )
 
 
-async def test_a_write_after_a_lost_answer_does_not_overwrite_another_nodes_claim(cluster: Cluster) -> None:
+async def test_a_repeated_write_of_the_lock_does_not_overwrite_another_nodes_claim(cluster: Cluster) -> None:
     cluster.put_daemonset()
     reading = await store(cluster).read()
     lost = [Unclear("reset")]
@@ -126,7 +126,7 @@ async def test_a_write_after_a_lost_answer_does_not_overwrite_another_nodes_clai
     assert (await store(cluster).read()).text == "theirs"
 
 
-async def test_a_write_to_a_recreated_daemonset_is_a_conflict(cluster: Cluster) -> None:
+async def test_a_write_of_the_lock_to_a_recreated_daemonset_is_a_conflict(cluster: Cluster) -> None:
     """A claim in the old DaemonSet does not count in the new DaemonSet, even if both contain the same text."""
     cluster.put_daemonset(uid="old")
     reading = await store(cluster).read()

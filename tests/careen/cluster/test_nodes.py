@@ -56,7 +56,7 @@ async def test_a_node_without_conditions_is_not_ready(cluster: Cluster) -> None:
     assert (node.ready, node.boot_id, node.taints, dict(node.labels), node.unschedulable) == (False, "", (), {}, False)
 
 
-async def test_a_read_of_a_missing_node_returns_gone(cluster: Cluster) -> None:
+async def test_a_read_of_a_missing_node_returns_the_value_gone(cluster: Cluster) -> None:
     assert await read_node(cluster.api, "n9") == Gone()
 
 
@@ -152,7 +152,7 @@ async def test_a_patch_of_a_deleted_node_does_not_create_the_node(cluster: Clust
     assert cluster.server.get("nodes", "n9") is None
 
 
-async def test_a_patch_that_the_server_refuses_is_rejected_with_the_status(cluster: Cluster) -> None:
+async def test_the_outcome_of_a_refused_patch_contains_the_http_status(cluster: Cluster) -> None:
     before = cluster.put_node("n1")
     patch = PatchNode(purpose="", resource_version=before["metadata"]["resourceVersion"], labels={"bad key!": "x"})
     outcome = await patch_node(cluster.api, "n1", patch)
@@ -161,7 +161,7 @@ async def test_a_patch_that_the_server_refuses_is_rejected_with_the_status(clust
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-async def test_after_a_lost_answer_a_patch_is_applied_exactly_once(cluster: Cluster, arrives: bool) -> None:
+async def test_a_patch_whose_answer_was_lost_is_applied_exactly_once(cluster: Cluster, arrives: bool) -> None:
     """The connection breaks before or after the server handles the patch, so careen cannot know whether to repeat
     it."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
@@ -191,9 +191,7 @@ async def test_after_a_lost_answer_a_patch_is_applied_exactly_once(cluster: Clus
 @pytest.mark.parametrize(
     "change", [{"unschedulable": True}, {"taints": (OURS,)}, {"labels": {"a": "b"}}, {"annotations": {"a": "b"}}]
 )
-async def test_a_patch_with_a_lost_answer_is_sent_again_whatever_field_it_changes(
-    cluster: Cluster, change: dict[str, Any]
-) -> None:
+async def test_a_lost_patch_of_any_field_is_sent_again(cluster: Cluster, change: dict[str, Any]) -> None:
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     lost = [Unclear("connection reset")]
     cluster.wire.before = lambda request: lost.pop() if lost and request.method == "PATCH" else None
@@ -206,7 +204,7 @@ async def test_a_patch_with_a_lost_answer_is_sent_again_whatever_field_it_change
 @pytest.mark.parametrize(
     ("before", "after"), [(["cordon", "ours", "team"], ["team"]), (["ours", "team"], ["team", "cordon"])]
 )
-async def test_a_patch_with_a_lost_answer_is_recognised_despite_new_taints(
+async def test_a_patch_whose_answer_was_lost_is_recognised_although_other_taints_changed(
     cluster: Cluster, before: list[str], after: list[str]
 ) -> None:
     """The node controller removes its taint right after an uncordon, and may add a taint at any time. Therefore careen
@@ -238,8 +236,8 @@ async def test_a_patch_with_a_lost_answer_is_recognised_despite_new_taints(
 
 
 async def test_a_delayed_patch_that_arrives_after_its_repetition_is_a_conflict(cluster: Cluster) -> None:
-    """The API server has a patch of which the agent has given up the response, and the agent repeats the patch.
-    Whichever of the two takes effect first changes the Node, and makes the other a conflict."""
+    """The agent stops waiting for the response to a patch and repeats the patch. The patch that takes effect first
+    changes the Node, and makes the other patch a conflict."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     late: list[Request] = []
 
@@ -259,7 +257,7 @@ async def test_a_delayed_patch_that_arrives_after_its_repetition_is_a_conflict(c
     assert cluster.node("n1") == after
 
 
-async def test_a_patch_stays_unclear_if_the_node_cannot_be_read_again(cluster: Cluster) -> None:
+async def test_the_outcome_of_a_lost_patch_is_unclear_if_the_node_cannot_be_read_again(cluster: Cluster) -> None:
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     cluster.wire.after = lambda _: Unclear("down")
     assert isinstance(
@@ -268,7 +266,7 @@ async def test_a_patch_stays_unclear_if_the_node_cannot_be_read_again(cluster: C
     )
 
 
-async def test_the_error_about_a_refused_patch_shows_the_missing_right(cluster: Cluster) -> None:
+async def test_the_error_about_a_forbidden_read_of_a_node_names_the_resource(cluster: Cluster) -> None:
     cluster.put_node("n1")
     cluster.server.api.authorizer = lambda *_: False
     with pytest.raises(Forbidden, match="nodes"):

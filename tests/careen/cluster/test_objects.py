@@ -55,9 +55,14 @@ def test_a_complete_node_is_read() -> None:
 @pytest.mark.parametrize(
     "conditions",
     [None, [], [{"type": "Ready", "status": "Unknown"}], [{"type": "Ready", "status": "False"}]],
-    ids=["none at all", "empty", "unknown", "false"],
+    ids=[
+        "no list of conditions",
+        "an empty list of conditions",
+        "the Ready condition is Unknown",
+        "the Ready condition is False",
+    ],
 )
-def test_only_a_true_condition_makes_a_node_ready(conditions: list[dict[str, str]] | None) -> None:
+def test_a_node_is_ready_only_if_its_ready_condition_is_true(conditions: list[dict[str, str]] | None) -> None:
     assert not node_of(metadata={"name": "n1"}, status={"conditions": conditions}).ready
 
 
@@ -197,14 +202,14 @@ def test_a_terminating_static_pod_with_an_empty_dir_is_read() -> None:
         ("Job", {}, {}, 1, 0),
     ],
     ids=[
-        "a controller wants three pods and has two",
+        "two of three replicas are ready",
         "the default number of replicas is one",
-        "scaled to nothing",
-        "a job's pods",
+        "a StatefulSet is scaled to zero",
+        "one of four pods of a Job is ready",
         "the default parallelism of a Job is one",
     ],
 )
-def test_the_wanted_and_ready_replicas_of_a_controller_are_read(
+def test_the_desired_and_ready_replicas_of_a_controller_are_read(
     kind: str, spec: dict[str, int], status: dict[str, int], replicas: int, ready: int
 ) -> None:
     workload = msgspec.convert(

@@ -70,7 +70,7 @@ async def test_a_list_with_a_pod_of_another_node_is_an_error() -> None:
         await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", *written)))), "n1")
 
 
-async def test_an_empty_answer_about_an_owner_is_an_error() -> None:
+async def test_an_empty_answer_to_the_read_of_a_pods_owner_is_an_error() -> None:
     for nothing in ({}, {"items": None}, an_object("ReplicaSet", "other", namespace="shop")):
         with pytest.raises(UnreadableAnswer):
             await read_owners(api_on(Scripted(*[answer(200, nothing)] * 50)), [Owner("ReplicaSet", "shop", "web")])
@@ -206,14 +206,14 @@ def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
         pytest.param(
             [managed("kubelet", "f:nodeName", subresource="status")],
             False,
-            id="only the status subresource sets the node name",
+            id="only the status subresource contains the node name",
         ),
-        pytest.param([], None, id="an empty record"),
-        pytest.param(None, None, id="no record"),
+        pytest.param([], None, id="the managed fields are empty"),
+        pytest.param(None, None, id="the managed fields are missing"),
         pytest.param(
             [{"manager": "odd", "fieldsV1": {"f:spec": 7}}],
             False,
-            id="an unreadable record names no field",
+            id="the managed fields are unreadable",
         ),
     ],
 )
@@ -228,13 +228,19 @@ async def test_managed_fields_show_whether_a_pod_was_created_with_its_node_name(
 @pytest.mark.parametrize(
     ("rules", "spreads"),
     [
-        pytest.param([("kubernetes.io/hostname", "DoNotSchedule"), (keys.ZONE, "DoNotSchedule")], True, id="required"),
-        pytest.param([(keys.ZONE, "ScheduleAnyway")], False, id="preferred"),
-        pytest.param([("kubernetes.io/hostname", "DoNotSchedule")], False, id="over nodes"),
-        pytest.param([], False, id="no rule"),
+        pytest.param(
+            [("kubernetes.io/hostname", "DoNotSchedule"), (keys.ZONE, "DoNotSchedule")],
+            True,
+            id="a required spread over zones",
+        ),
+        pytest.param([(keys.ZONE, "ScheduleAnyway")], False, id="a preferred spread over zones"),
+        pytest.param([("kubernetes.io/hostname", "DoNotSchedule")], False, id="a required spread over nodes"),
+        pytest.param([], False, id="no spread constraint"),
     ],
 )
-async def test_a_required_spread_over_zones_is_read(rules: list[tuple[str, str]], spreads: bool) -> None:
+async def test_a_pod_spreads_over_zones_only_if_a_constraint_requires_it(
+    rules: list[tuple[str, str]], spreads: bool
+) -> None:
     constraints = [{"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action} for key, action in rules]
     spec = {"nodeName": "n1", **({"topologySpreadConstraints": constraints} if rules else {})}
     written = {"metadata": {"namespace": "shop", "name": "a"}, "spec": spec}
@@ -243,7 +249,7 @@ async def test_a_required_spread_over_zones_is_read(rules: list[tuple[str, str]]
 
 
 @pytest.mark.parametrize("constraint", [{}, {"topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": None}])
-async def test_an_incomplete_spread_constraint_keeps_no_pod_in_its_zone(constraint: dict[str, Any]) -> None:
+async def test_an_incomplete_topology_spread_constraint_is_ignored(constraint: dict[str, Any]) -> None:
     spec = {"nodeName": "n1", "topologySpreadConstraints": [constraint]}
     written = {"metadata": {"namespace": "shop", "name": "a"}, "spec": spec}
     (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
@@ -281,7 +287,7 @@ async def test_a_bare_pod_has_no_owner_and_no_empty_dir(cluster: Cluster) -> Non
     )
 
 
-async def test_owners_are_controllers_with_a_replica_count(cluster: Cluster) -> None:
+async def test_only_controllers_with_a_number_of_pods_count_as_owners(cluster: Cluster) -> None:
     for name, kind in (("a", "ReplicaSet"), ("b", "ReplicaSet"), ("c", "DaemonSet"), ("d", "Node"), ("e", "Job")):
         cluster.put_pod(name, metadata=controller(kind, "web" if kind == "ReplicaSet" else name))
     cluster.put_pod("f")
@@ -331,7 +337,7 @@ async def test_an_owner_that_is_being_deleted_is_left_out(cluster: Cluster) -> N
     assert await read_owners(api, [Owner("ReplicaSet", "shop", "ends")]) == ()
 
 
-async def test_one_list_reads_many_owners_of_one_namespace(cluster: Cluster) -> None:
+async def test_many_owners_of_one_namespace_are_read_with_one_list(cluster: Cluster) -> None:
     for number in range(5):
         put_workload(cluster, "ReplicaSet", f"rs{number}")
     put_workload(cluster, "ReplicaSet", "rs1", namespace="other")
@@ -340,6 +346,6 @@ async def test_one_list_reads_many_owners_of_one_namespace(cluster: Cluster) -> 
     assert methods(cluster.wire.asked) == ["GET /apis/apps/v1/namespaces/shop/replicasets"]
 
 
-async def test_reading_no_owners_sends_no_request(cluster: Cluster) -> None:
+async def test_the_read_of_an_empty_list_of_owners_sends_no_request(cluster: Cluster) -> None:
     assert await read_owners(cluster.api, []) == ()
     assert cluster.wire.asked == []

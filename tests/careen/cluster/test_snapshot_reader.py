@@ -18,7 +18,7 @@ async def kinds(cluster: Cluster) -> list[str]:
     return [json.loads(page)["kind"] for page in [page async for page in pages(cluster.api)]]
 
 
-async def test_a_cluster_without_volumes_and_devices_needs_one_list_per_basic_kind(cluster: Cluster) -> None:
+async def test_a_snapshot_without_volume_and_device_claims_sends_one_list_per_basic_kind(cluster: Cluster) -> None:
     cluster.put_node("n1")
     cluster.put_pod("a")
     assert await kinds(cluster) == [
@@ -34,20 +34,20 @@ async def test_a_cluster_without_volumes_and_devices_needs_one_list_per_basic_ki
     assert methods(cluster.wire.asked) == [f"GET {path}" for path in ALWAYS]
 
 
-async def test_a_pod_with_a_volume_claim_causes_the_storage_lists(cluster: Cluster) -> None:
+async def test_a_snapshot_with_a_volume_claim_also_lists_the_storage_objects(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]})
     await kinds(cluster)
     assert methods(cluster.wire.asked) == [f"GET {path}" for path in (*ALWAYS, *VOLUMES)]
 
 
-async def test_a_pod_of_a_job_causes_the_list_of_jobs(cluster: Cluster) -> None:
+async def test_a_snapshot_with_a_pod_of_a_job_also_lists_the_jobs(cluster: Cluster) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "u", "controller": True}
     cluster.put_pod("a", metadata={"ownerReferences": [owner]})
     assert (await kinds(cluster))[-1] == "JobList"
     assert methods(cluster.wire.asked) == [f"GET {path}" for path in (*ALWAYS, *snapshot_reader.JOBS)]
 
 
-async def test_a_pod_with_a_device_claim_causes_the_device_lists(cluster: Cluster) -> None:
+async def test_a_snapshot_with_a_device_claim_also_lists_the_devices(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}]})
     found = await kinds(cluster)
     assert found[-2:] == [
@@ -63,7 +63,7 @@ async def test_many_pods_are_read_in_pages(cluster: Cluster, monkeypatch: pytest
     assert sizes[1:4] == [500, 500, 100]
 
 
-async def test_a_forbidden_list_fails_the_snapshot(cluster: Cluster) -> None:
+async def test_a_snapshot_fails_if_the_agent_may_not_list_a_kind(cluster: Cluster) -> None:
     """The forecast would be wrong if the snapshot lacked the objects of one kind."""
     cluster.server.api.authorizer = lambda user, verb, group, resource, namespace, name: (
         resource != "poddisruptionbudgets"
@@ -76,7 +76,7 @@ async def test_the_servers_version_is_read(cluster: Cluster) -> None:
     assert (await server_version(cluster.api)).startswith("v1.")
 
 
-def test_the_lists_of_a_forecast_equal_the_lists_in_the_rbac_rules() -> None:
+def test_the_kinds_that_a_forecast_lists_equal_the_kinds_in_the_rbac_rules() -> None:
     from careen.cluster.access import FORECAST_RIGHTS, needed_rights
 
     named = {

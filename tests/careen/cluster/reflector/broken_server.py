@@ -76,7 +76,7 @@ class BrokenServer:
     # ---- the cluster's content ----
 
     def change(self, verb: str, kind: str, name: str) -> None:
-        """Apply one change. "put" creates an object or replaces it by a new version, and "drop" deletes it."""
+        """Carry out one change. "put" creates an object or replaces it by a new version, and "drop" deletes it."""
         self.version += 1
         key = (kind, name)
         if verb == "drop":
@@ -94,7 +94,7 @@ class BrokenServer:
         self._moved.clear()
 
     def forget(self) -> None:
-        """Forget the history, so that a watch which starts before the current version is refused."""
+        """Forget the history. The server then refuses a watch that starts before the current version."""
         self.oldest = self.version
 
     def pages(self) -> list[Json]:
@@ -160,7 +160,7 @@ class BrokenServer:
             raise Unclear("the connection broke")
 
     def _first(self, fault: str, kind: str, position: int) -> list[bytes]:
-        """Return the events that the client has missed. For some faults, repeat old events or leave out events."""
+        """Return the events that the client has missed. Some faults repeat old events or leave out events."""
         past = self._events(kind, 0)
         if fault == "empty":
             return []

@@ -70,7 +70,7 @@ def change(server: RunningServer, chance: random.Random) -> None:
 
 
 async def agrees(server: RunningServer, feed: ClusterFeed, folder: Path) -> None:
-    """Wait until the feed has the same nodes and pods as a fresh list of the cluster."""
+    """Wait until the feed contains the same nodes and pods as a fresh list of the cluster."""
     transport = connect(server.write_kubeconfig(folder / "admin", user="admin"), part="test")
     fresh: Any = None
     try:
@@ -105,7 +105,7 @@ async def test_the_feed_equals_a_fresh_list_despite_faults_of_the_server(tmp_pat
 
 
 async def test_after_a_restore_of_the_server_the_feed_lists_again(tmp_path: Path) -> None:
-    """The server has lost its history and its resource versions, as after a restore of etcd."""
+    """Like an API server after a restore of etcd, the server has lost its history and its resource versions."""
     async with running_server(bookmark_seconds=0.05, history_length=5) as server:
         chance = random.Random(1)
         for _ in range(30):

@@ -131,7 +131,7 @@ async def test_no_single_fault_loses_an_event_or_stops_the_watch(fault: str) -> 
 
 
 @pytest.mark.parametrize("fault", ["cut", "half a line", "end", "busy", "refused", "bookmark", "again"])
-async def test_a_watch_resumes_at_its_position_without_a_list_after_a_break(fault: str) -> None:
+async def test_a_broken_watch_resumes_at_its_resource_version_without_a_new_list(fault: str) -> None:
     server = BrokenServer(faults=[fault] * 2, changes=drawn_changes(range(10)))
     following = Following(server)
     await following.until_quiet()
@@ -139,7 +139,7 @@ async def test_a_watch_resumes_at_its_position_without_a_list_after_a_break(faul
 
 
 @pytest.mark.parametrize("fault", ["gone", "gone at once"])
-async def test_the_feed_lists_again_if_the_server_has_forgotten_its_position(fault: str) -> None:
+async def test_the_feed_lists_again_if_the_server_no_longer_has_its_resource_version(fault: str) -> None:
     server = BrokenServer(faults=[fault])
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
@@ -155,7 +155,7 @@ async def test_the_feed_lists_everything_again_after_three_failed_watches(fault:
     assert following.lists(NODES) == 2
 
 
-async def test_during_a_long_outage_the_feed_sends_few_requests_and_no_list() -> None:
+async def test_the_feed_sends_few_requests_and_no_list_during_a_long_outage() -> None:
     server = BrokenServer(faults=["refused"] * 40)
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
@@ -165,21 +165,21 @@ async def test_during_a_long_outage_the_feed_sends_few_requests_and_no_list() ->
     assert max(pauses) == pauses[-1] == 22.5
 
 
-async def test_the_feed_waits_longer_before_each_list_if_the_server_always_forgets() -> None:
+async def test_the_feed_waits_longer_before_each_list_if_every_watch_gets_410() -> None:
     server = BrokenServer(faults=["gone at once"] * 10)
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
     assert following.clock.slept[:3] == [0.375, 0.75, 1.5]
 
 
-async def test_the_feed_waits_for_the_retry_after_of_a_busy_server() -> None:
+async def test_the_feed_waits_for_the_retry_after_time_of_a_busy_server() -> None:
     server = BrokenServer(faults=["busy"])
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
     assert following.clock.slept[0] == 1.375
 
 
-async def test_a_kind_that_is_not_installed_is_requested_again_later() -> None:
+async def test_the_feed_requests_a_kind_that_the_server_does_not_serve_again_later() -> None:
     server = BrokenServer(unserved={"DeviceClass"})
     server.change("put", "DeviceClass", "gpu")
     following = Following(server)
@@ -218,7 +218,7 @@ async def test_a_watch_requests_bookmarks_and_a_random_timeout() -> None:
     assert watch.method == "GET"
 
 
-async def test_the_feed_reports_a_problem_until_the_server_answers_again() -> None:
+async def test_the_feed_reports_a_broken_connection_until_the_server_answers_again() -> None:
     server = BrokenServer(faults=["refused"], list_faults=["cut"] * 100_000)
     following = Following(server, [NODES])
     await following.until(lambda: "Node" in following.feed.troubles)

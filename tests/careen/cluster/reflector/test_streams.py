@@ -58,7 +58,7 @@ def threads() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name.startswith("watch ")]
 
 
-async def test_a_stream_passes_bytes_on_before_its_buffer_is_full(desk: Callable[..., Desk]) -> None:
+async def test_a_watch_stream_delivers_bytes_before_its_buffer_is_full(desk: Callable[..., Desk]) -> None:
     let_go = threading.Event()
 
     def behave(connection: socket.socket) -> None:
@@ -72,7 +72,7 @@ async def test_a_stream_passes_bytes_on_before_its_buffer_is_full(desk: Callable
     assert [each async for each in stream] == [b"second\n"]
 
 
-async def test_a_broken_connection_is_not_a_normal_end_of_a_watch(desk: Callable[..., Desk]) -> None:
+async def test_a_watch_with_a_broken_connection_raises_an_error(desk: Callable[..., Desk]) -> None:
     def behave(connection: socket.socket) -> None:
         connection.sendall(HEAD + chunk(b"first\n"))
         connection.shutdown(socket.SHUT_RDWR)
@@ -99,7 +99,7 @@ async def test_a_refused_watch_raises_the_error_of_its_status(
         await desk(lambda connection: connection.sendall(head + body)).all()
 
 
-async def test_a_watch_of_an_unreachable_server_is_reported_as_not_sent(
+async def test_a_watch_of_an_unreachable_server_raises_the_error_not_sent(
     desk: Callable[..., Desk], tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
@@ -123,9 +123,8 @@ async def test_the_thread_of_a_watch_ends_when_its_reader_stops(desk: Callable[.
 async def test_the_thread_of_a_watch_waits_for_a_slow_reader(
     desk: Callable[..., Desk],
 ) -> None:
-    """The server sends more bytes than the queue holds. The thread must wait, because the bytes would otherwise
-    accumulate in memory.
-    """
+    """The server sends more bytes than the queue holds. If the thread did not wait, the bytes would accumulate in
+    memory."""
     sent = threading.Event()
 
     def behave(connection: socket.socket) -> None:

@@ -38,7 +38,7 @@ async def test_lines_of_a_watch_do_not_depend_on_chunk_boundaries(
     assert await of(*chunks) == lines
 
 
-async def test_an_endless_line_of_a_watch_is_refused_before_it_fills_the_memory() -> None:
+async def test_a_watch_line_of_more_than_32_mib_is_refused() -> None:
     with pytest.raises(UnreadableAnswer, match="more than 32 MiB"):
         await of(*[b"x" * 2**20] * 40)
 
@@ -49,12 +49,12 @@ def event(kind_of_event: Any, **given: Any) -> bytes:
 
 
 @pytest.mark.parametrize("kind_of_event", ["ADDED", "MODIFIED", "DELETED"])
-def test_an_event_gives_the_position_at_which_the_watch_resumes(kind_of_event: str) -> None:
+def test_a_watch_event_contains_the_resource_version_at_which_the_watch_resumes(kind_of_event: str) -> None:
     said = read_line(event(kind_of_event), "Pod", "v1", "GET /x")
     assert (said.said, said.version) == (Said.CHANGE, "7")
 
 
-def test_a_bookmark_contains_only_a_position() -> None:
+def test_a_bookmark_event_contains_only_a_resource_version() -> None:
     said = read_line(event("BOOKMARK"), "Pod", "v1", "GET /x")
     assert (said.said, said.version) == (Said.BOOKMARK, "7")
 
@@ -69,7 +69,7 @@ def test_a_bookmark_contains_only_a_position() -> None:
         ({}, Said.FAILED),
     ],
 )
-def test_an_error_event_ends_the_watch_or_makes_its_position_unusable(status: dict[str, Any], said: Said) -> None:
+def test_an_error_event_means_an_expired_resource_version_or_a_failed_watch(status: dict[str, Any], said: Said) -> None:
     line = json.dumps({"type": "ERROR", "object": {"kind": "Status", **status}}).encode()
     assert read_line(line, "Pod", "v1", "GET /x").said is said
 
@@ -113,7 +113,7 @@ def test_a_watch_line_that_is_not_an_event_of_its_kind_is_refused(line: bytes) -
         ("٩", "10", True),  # digits, but not those of an API server
     ],
 )
-def test_the_position_of_a_watch_never_decreases_if_versions_are_comparable(
+def test_the_resource_version_of_a_watch_never_decreases_if_it_is_a_number(
     version: str, than: str, further: bool
 ) -> None:
     assert is_further(version, than) is further

@@ -58,7 +58,7 @@ READERS: dict[str, Callable[[ClusterApi], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
-async def test_a_read_with_an_empty_answer_is_unclear(
+async def test_a_read_whose_answer_is_not_the_object_raises_an_error(
     read: Callable[[ClusterApi], Awaitable[object]], nothing: Any
 ) -> None:
     with pytest.raises(UnreadableAnswer):
@@ -66,7 +66,7 @@ async def test_a_read_with_an_empty_answer_is_unclear(
 
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
-async def test_after_an_empty_answer_to_a_node_patch_the_node_is_read_again(nothing: Any) -> None:
+async def test_the_outcome_of_a_node_patch_with_an_unusable_answer_is_unclear(nothing: Any) -> None:
     server = Scripted(*[answer(200, nothing)] * 50)
     assert isinstance(
         await patch_node(api_on(server), "n1", PatchNode(purpose="", resource_version="5", taints=())), StillUnclear
@@ -75,14 +75,14 @@ async def test_after_an_empty_answer_to_a_node_patch_the_node_is_read_again(noth
 
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
-async def test_after_an_empty_answer_to_a_lock_write_the_lock_is_read_again(nothing: Any) -> None:
+async def test_the_outcome_of_a_lock_write_with_an_unusable_answer_is_unclear(nothing: Any) -> None:
     server = Scripted(*[answer(200, nothing)] * 50)
     wanted = WriteLock(purpose="", content=None, expected_resource_version="5", daemonset_uid="u")
     assert isinstance(await lock(api_on(server)).write(wanted), StillUnclear)
     assert [request.method for request in server.asked].count("PATCH") == 1
 
 
-async def test_a_node_without_the_selected_label_is_not_counted_as_waiting() -> None:
+async def test_a_list_of_waiting_nodes_that_contains_an_idle_node_raises_an_error() -> None:
     waits, idle = (
         {"metadata": {"name": name, "labels": labels}}
         for name, labels in (("n1", {"careen.dev/reboot": "ready"}), ("n2", {}))
@@ -127,7 +127,7 @@ def test_every_path_that_careen_requests_has_an_expected_kind_of_answer(path: st
 @pytest.mark.parametrize(
     ("plural", "kind"), [(plural, kind) for plural, kind in KINDS.items() if not plural.startswith("selfsubject")]
 )
-def test_the_expected_kinds_of_answers_equal_the_kinds_in_the_api(plural: str, kind: str) -> None:
+def test_the_kinds_that_careen_expects_equal_the_kinds_of_the_api_server(plural: str, kind: str) -> None:
     assert resource_named(plural).kind == kind
 
 
@@ -273,15 +273,15 @@ def test_an_answer_with_every_required_field_is_accepted(
 
 
 @pytest.mark.parametrize(("what", "field"), [(what, field) for what, (*_, needed) in WHOLE.items() for field in needed])
-def test_an_answer_without_a_required_field_is_unclear(what: str, field: str) -> None:
+def test_an_answer_without_a_required_field_raises_an_error(what: str, field: str) -> None:
     path, kind, whole, _ = WHOLE[what]
     with pytest.raises(UnreadableAnswer):
         the_object(json.dumps(without(whole, field)).encode(), path, kind, "")
 
 
 @pytest.mark.parametrize("field", ["spec", "status"])
-async def test_a_list_with_one_incomplete_item_is_unclear(field: str) -> None:
-    """The response may be cut off before the taints or the cordon of a Node."""
+async def test_a_list_with_one_incomplete_item_raises_an_error(field: str) -> None:
+    """A proxy may cut off the response before the taints or the cordon of a Node."""
     page = a_list("Node", {"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}})
     page["items"][1] = without(page["items"][1], field)
     with pytest.raises(UnreadableAnswer):

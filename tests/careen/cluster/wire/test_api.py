@@ -1,4 +1,4 @@
-"""Tests requests to the API server, and which of them careen repeats after an error."""
+"""Tests requests to the API server, and which requests careen repeats after an error."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_a_read_is_not_retried_after_a_definite_answer() -> None:
         await api_on(server).get(NODE, ObjectHead)
 
 
-async def test_a_read_ends_if_the_next_pause_would_exceed_its_deadline() -> None:
+async def test_a_read_is_not_retried_if_the_next_pause_would_exceed_its_deadline() -> None:
     clock, server = VirtualClock(), Scripted(*[Unclear("reset")] * 50)
     with pytest.raises(Unclear):
         await api_on(server, clock).get(NODE, ObjectHead)
@@ -89,13 +89,13 @@ async def test_a_write_that_certainly_had_no_effect_is_sent_again(trouble: Excep
     assert server.asked[0].content_type == MERGE_PATCH
 
 
-async def test_a_write_that_must_not_wait_returns_429_to_its_caller() -> None:
+async def test_a_write_that_must_not_wait_raises_the_error_of_status_429() -> None:
     with pytest.raises(TooManyRequests) as caught:
         await api_on(Scripted(status(429, retry_after="10"))).write("POST", "/api/v1/events", {}, wait_when_busy=False)
     assert caught.value.retry_after_seconds == 10
 
 
-async def test_a_conflict_is_returned_without_a_retry() -> None:
+async def test_a_write_that_conflicts_raises_an_error_and_is_not_retried() -> None:
     with pytest.raises(Conflict):
         await api_on(Scripted(status(409))).merge_patch(NODE, {}, ObjectHead)
 
@@ -165,7 +165,7 @@ NO_LIST = NOTHING | {
 
 
 @pytest.mark.parametrize("body", NO_NODE.values(), ids=NO_NODE.keys())
-async def test_a_read_that_gets_another_object_is_retried_and_then_unclear(body: Any) -> None:
+async def test_a_read_that_returns_another_object_is_retried_and_then_raises_an_error(body: Any) -> None:
     assert await api_on(Scripted(answer(200, body), answer(200, N1))).get(NODE, ObjectHead)
     with pytest.raises(UnreadableAnswer, match=f"GET {NODE}"):
         await api_on(Scripted(*[answer(200, body)] * 50)).get(NODE, ObjectHead)
@@ -181,20 +181,20 @@ async def test_an_invalid_page_of_a_list_is_requested_again(body: Any) -> None:
             await api_on(Scripted(*before, *[answer(200, body)] * 50)).items(NODES, ObjectHead)
 
 
-async def test_a_list_whose_continue_token_repeats_is_unclear() -> None:
+async def test_a_list_with_a_repeated_continue_token_raises_an_error() -> None:
     with pytest.raises(UnreadableAnswer, match="continue token is the one in the request"):
         await api_on(Scripted(*[answer(200, nodes("a", token="t"))] * 50)).items(NODES, ObjectHead)
 
 
 @pytest.mark.parametrize("body", NO_NODE.values(), ids=NO_NODE.keys())
-async def test_a_write_that_gets_another_object_is_unclear_and_not_sent_again(body: Any) -> None:
+async def test_a_write_that_returns_another_object_raises_an_error_and_is_not_sent_again(body: Any) -> None:
     server = Scripted(answer(200, body))
     with pytest.raises(UnreadableAnswer) as caught:
         await api_on(server).merge_patch(NODE, {}, ObjectHead)
     assert caught.value.may_have_landed
 
 
-async def test_an_object_of_another_namespace_is_not_accepted() -> None:
+async def test_an_answer_with_an_object_of_another_namespace_is_not_accepted() -> None:
     path = "/api/v1/namespaces/shop/pods/a"
     other, ours = (an_object("Pod", "a", namespace=each) for each in ("other", "shop"))
     assert (
@@ -202,12 +202,12 @@ async def test_an_object_of_another_namespace_is_not_accepted() -> None:
     ).metadata.namespace == "shop"
 
 
-async def test_a_list_object_without_items_is_an_empty_list() -> None:
+async def test_a_list_with_zero_items_is_read_as_an_empty_list() -> None:
     assert await api_on(Scripted(answer(200, nodes()))).items(NODES, ObjectHead) == []
 
 
 async def test_a_404_without_a_status_object_does_not_mean_that_the_object_is_gone() -> None:
-    """A proxy sends such a 404, and so does a server that does not serve the API group."""
+    """A proxy sends a 404 without a Status object, and so does a server that does not serve the API group."""
     with pytest.raises(NotServed) as caught:
         await api_on(Scripted(answer(404, b"404 page not found"))).get(NODE, ObjectHead)
     assert not isinstance(caught.value, NotFound)
@@ -242,7 +242,7 @@ async def test_an_unreadable_date_header_gives_no_clock_difference(date: str) ->
     assert api.clock_skew_seconds is None
 
 
-async def test_every_request_is_reported_to_the_observer_even_without_an_answer() -> None:
+async def test_the_observer_callback_gets_every_request_even_if_no_answer_arrives() -> None:
     told: list[tuple[str, int | None]] = []
     server = Meddling(Scripted(answer(200, N1)))
     troubles = [Unclear("reset")]

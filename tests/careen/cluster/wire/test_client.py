@@ -117,22 +117,22 @@ async def test_a_request_is_sent_with_method_path_and_body(serve, transport_to) 
     assert sent.endswith("\r\n\r\n{}")
 
 
-async def test_a_request_on_a_refused_connection_is_reported_as_not_sent(transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_a_request_on_a_refused_connection_raises_the_error_not_sent(transport_to) -> None:  # type: ignore[no-untyped-def]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(NotSent, match=r"PATCH /api/v1/nodes/n1: .*refused"):
         await transport_to(f"http://127.0.0.1:{port}").send(patch())
 
 
-async def test_a_request_whose_connection_closes_is_unclear_and_not_repeated(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
-    """The client library would send a PUT again, and the second PUT would conflict with the first."""
+async def test_a_request_whose_connection_closes_raises_an_error_and_is_not_repeated(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    """By default, the client library would send the PUT again, and the second PUT would conflict with the first."""
     server = serve(lambda connection: connection.shutdown(socket.SHUT_RDWR))
     with pytest.raises(Unclear):
         await transport_to(server.url).send(Request(method="PUT", path="/x", body=b"{}"))
     assert server.requests == 1
 
 
-async def test_a_request_to_a_silent_server_is_unclear_after_the_deadline(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_a_request_to_a_silent_server_raises_an_error_after_the_deadline(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda _: None)
     with pytest.raises(Unclear):
         await transport_to(server.url).send(patch(0.2))
@@ -140,7 +140,7 @@ async def test_a_request_to_a_silent_server_is_unclear_after_the_deadline(serve,
     assert server.requests == 1
 
 
-async def test_a_request_is_unclear_if_its_answer_is_incomplete_at_the_total_deadline(
+async def test_a_request_raises_an_error_if_its_answer_is_incomplete_at_the_total_deadline(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     """Each byte arrives within the read deadline, but the response never ends."""
@@ -197,7 +197,7 @@ async def test_a_request_that_finds_no_free_thread_is_never_sent(
     assert b"/late" not in b"".join(server.received)
 
 
-async def test_a_cancelled_turn_sends_no_request_later(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_a_request_that_is_cancelled_while_it_waits_for_a_thread_is_never_sent(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     gate = Gate()
     server = serve(gate)
     transport = transport_to(server.url, threads=1)
@@ -230,7 +230,7 @@ async def test_the_deadline_of_a_request_starts_when_it_is_sent(
     assert (await first).status == 200
 
 
-async def test_a_request_is_reported_as_not_sent_if_no_thread_can_start(
+async def test_a_request_raises_the_error_not_sent_if_no_thread_can_start(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda connection: connection.sendall(OK))
@@ -250,7 +250,7 @@ async def test_a_request_is_reported_as_not_sent_if_no_thread_can_start(
     assert b"/late" not in b"".join(server.received), "the pool drops the request that it had queued"
 
 
-async def test_an_incomplete_answer_is_unclear(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_an_incomplete_answer_raises_an_error(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     def half(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
         connection.shutdown(socket.SHUT_RDWR)
@@ -259,7 +259,7 @@ async def test_an_incomplete_answer_is_unclear(serve, transport_to) -> None:  # 
         await transport_to(serve(half).url).send(patch())
 
 
-async def test_redirects_and_errors_are_returned_unchanged(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_the_client_follows_no_redirect(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     moved = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/login\r\nContent-Length: 0\r\n\r\n"
     server = serve(lambda connection: connection.sendall(moved))
     assert (await transport_to(server.url).send(Request(method="GET", path="/x"))).status == 302

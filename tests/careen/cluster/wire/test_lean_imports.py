@@ -188,14 +188,13 @@ def modules_used_while_loading(module: str, folder: Path, *more: str) -> list[st
 
 
 @pytest.mark.parametrize("name", ON_USE_NAMES)
-def test_no_lazily_loaded_module_uses_another_while_it_loads(name: str, tmp_path: Path) -> None:
-    """Python holds a lock while such a module loads. If two modules used each other, two threads that load them could
-    wait for each other for ever.
-    """
+def test_no_lazily_loaded_module_uses_another_lazily_loaded_module_while_it_loads(name: str, tmp_path: Path) -> None:
+    """Python holds a lock while it loads a module. If two lazily loaded modules used each other, two threads that load
+    them could wait for each other for ever."""
     assert modules_used_while_loading(name, tmp_path) == []
 
 
-def test_the_check_finds_a_lazily_loaded_module_that_uses_another(tmp_path: Path) -> None:
+def test_the_check_finds_a_lazily_loaded_module_that_uses_another_lazily_loaded_module(tmp_path: Path) -> None:
     (tmp_path / "uses_between.py").write_text("import between")
     (tmp_path / "between.py").write_text("import last\nnumber = last.number")
     (tmp_path / "last.py").write_text("number = 1")

@@ -1,4 +1,5 @@
-"""Tests write_guarded, which writes once and returns the outcome, also if the response is lost or late."""
+"""Tests write_guarded, which changes an object at most once and returns the outcome, even if a response is lost or
+late."""
 
 from __future__ import annotations
 
@@ -20,9 +21,8 @@ from careen.cluster.wire.writes import Landed, Rejected, Stale, StillUnclear, Wr
 
 
 async def test_a_write_without_a_resource_version_is_refused() -> None:
-    """The server accepts a patch with an empty resourceVersion at any version, and overwrites the changes of other
-    clients.
-    """
+    """The server accepts a patch with an empty resourceVersion in any state of the object, so the patch could overwrite
+    the changes of other clients."""
     thing = Thing(plan=[(None, True)])
     outcome: Written[str] = await write_guarded(
         version="", write=thing.write, read=thing.read, stands=lambda value: value == "new"
@@ -79,16 +79,16 @@ class Thing:
 OK = (None, True)
 
 TABLE = [
-    pytest.param(Thing([OK]), Landed("new"), ["1"], id="answered"),
-    pytest.param(Thing([(CONFLICT, False)]), Stale, ["1"], id="another client was faster"),
-    pytest.param(Thing([(refused(NotFound, 404), False)]), Stale, ["1"], id="the object is gone"),  # type: ignore[arg-type]
+    pytest.param(Thing([OK]), Landed("new"), ["1"], id="the server confirms the write"),
+    pytest.param(Thing([(CONFLICT, False)]), Stale, ["1"], id="another client changed the object before the write"),
+    pytest.param(Thing([(refused(NotFound, 404), False)]), Stale, ["1"], id="the object does not exist"),  # type: ignore[arg-type]
     pytest.param(Thing([(refused(Forbidden, 403), False)]), Rejected, ["1"], id="a right is missing"),
     pytest.param(
         Thing([(refused(TooManyRequests, 429), False)]), StillUnclear, ["1"], id="the server is busy for too long"
     ),  # type: ignore[arg-type]
-    pytest.param(Thing([(NotSent("refused"), False)]), StillUnclear, ["1"], id="certainly not sent"),
-    pytest.param(Thing([(LOST, True)]), Landed("new"), ["1"], id="the answer was lost, but the write landed"),
-    pytest.param(Thing([(FAILED, True)]), Landed("new"), ["1"], id="the answer is 500, but the write landed"),
+    pytest.param(Thing([(NotSent("refused"), False)]), StillUnclear, ["1"], id="the connection is refused"),
+    pytest.param(Thing([(LOST, True)]), Landed("new"), ["1"], id="the answer is lost, but the write took effect"),
+    pytest.param(Thing([(FAILED, True)]), Landed("new"), ["1"], id="the answer is 500, but the write took effect"),
     pytest.param(
         Thing([(LOST, False), OK]),
         Landed("new"),
@@ -96,25 +96,28 @@ TABLE = [
         id="the write was lost, so it is sent again at the same version",
     ),
     pytest.param(
-        Thing([(LOST, False), (LOST, False), (LOST, False)]), StillUnclear, ["1", "1", "1"], id="lost repeatedly"
+        Thing([(LOST, False), (LOST, False), (LOST, False)]),
+        StillUnclear,
+        ["1", "1", "1"],
+        id="the write is lost three times",
     ),
     pytest.param(
         Thing([(LOST, True)], readable=False),
         StillUnclear,
         ["1"],
-        id="the answer was lost, and the object cannot be read",
+        id="the answer is lost, and the object cannot be read",
     ),
     pytest.param(
         Thing([(LOST, False)], others_write_after=1),
         Stale,
         ["1"],
-        id="after a lost write another client changed the object",
+        id="the write is lost, and another client changes the object",
     ),
     pytest.param(
         Thing([(LOST, False), (CONFLICT, True)]),
         Landed("new"),
         ["1", "1"],
-        id="the lost write lands late, so the second write conflicts with it",
+        id="the first write takes effect late, so the second write conflicts",
     ),
     pytest.param(
         Thing([(LOST, False), (CONFLICT, False)], others_write_after=2),
@@ -126,7 +129,7 @@ TABLE = [
         Thing([(LOST, False), (refused(Forbidden, 403), False)], others_write_after=2),
         Stale,
         ["1", "1"],
-        id="the second write is forbidden, and the first one was lost",
+        id="the first write is lost, and the second write is forbidden",
     ),
 ]
 
@@ -143,7 +146,7 @@ async def test_write_guarded_returns_the_correct_outcome_in_each_case(
     assert thing.writes == writes
 
 
-async def test_a_write_reported_as_done_returns_the_object_that_was_read() -> None:
+async def test_a_write_whose_answer_was_lost_returns_the_object_that_was_read_again() -> None:
     thing = Thing([(LOST, True)])
     written = await thing.put()
     assert isinstance(written, Landed)
