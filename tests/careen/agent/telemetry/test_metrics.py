@@ -99,7 +99,7 @@ def test_a_repeated_self_test_still_counts_the_problems_found_at_the_start() -> 
     assert 'careen_shutdown_unheard{node="n1"} 1.0' in lines(metrics)
 
 
-def test_a_metric_shows_the_longest_time_for_which_a_gate_should_refuse() -> None:
+def test_a_metric_shows_how_long_a_gate_may_refuse_before_an_alert() -> None:
     metrics = Metrics("n1")
     blocked = Refusal(gate="blocking-pods", code=Code.BLOCKING_POD, sentence="", longest_seconds=7200)
     metrics.show_refusals([blocked, Refusal(gate="alerts", code=Code.ALERT, sentence="")])
