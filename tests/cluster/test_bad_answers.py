@@ -51,7 +51,7 @@ class Nonsense:
         return Answer(status=200, body=self._body)
 
 
-def test_agents_do_not_trust_empty_200_answers(story: Story) -> None:
+def test_agents_treat_an_empty_response_with_status_200_as_an_error(story: Story) -> None:
     """In each phase, each kind of request gets a response without content. Agents do not take it for an empty list, an
     empty Node or a successful write."""
     theirs = {"key": "example.com/theirs", "value": "1", "effect": "PreferNoSchedule"}

@@ -1,5 +1,5 @@
-"""Tests nodes that a gate (a check before the reboot) keeps from rebooting: they get the soft taint at once, stay in
-service, and report the reason."""
+"""Tests nodes that a gate (a check before the reboot) keeps from rebooting: they get a PreferNoSchedule taint at once,
+stay in service, and report the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.cluster
 
 
 def is_tainted_and_says(story: Story, host: Host, code: str, *words: str) -> None:
-    """Wait until the node has the soft taint, and its annotations have the code of a refusal to let it reboot. Check
+    """Wait until the node has careen's taint, and its annotations have the code of a refusal to let it reboot. Check
     that `careen why` shows the refusal, and that the node has no cordon and no claim.
     """
     story.wait_for(f"{host.name} is tainted", lambda: story.is_tainted(host), 40)
@@ -72,7 +72,7 @@ def test_a_prometheus_that_does_not_answer_keeps_every_node_waiting(story: Story
     is_tainted_and_says(story, host, "alerts-unknown")
 
 
-def test_a_changed_window_takes_effect_without_a_restart(story: Story) -> None:
+def test_a_changed_maintenance_window_takes_effect_without_a_restart(story: Story) -> None:
     in_three_days = (dt.datetime.now(dt.UTC) + dt.timedelta(days=3)).strftime("%a").lower()[:2]
     story.settings(reboot_days=[in_three_days])
     (host,) = story.nodes(1)
@@ -83,7 +83,7 @@ def test_a_changed_window_takes_effect_without_a_restart(story: Story) -> None:
     assert host.starts == 2  # at the beginning and after the boot
 
 
-def test_a_held_node_waits_until_the_hold_is_removed(story: Story) -> None:
+def test_a_node_with_a_hold_annotation_waits_until_the_annotation_is_removed(story: Story) -> None:
     (host,) = story.nodes(1)
     assert story.command("hold", host.name, "--reason", "the backup of the year").returncode == 0
     story.need_reboot([host])
@@ -94,7 +94,7 @@ def test_a_held_node_waits_until_the_hold_is_removed(story: Story) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_lock_held_by_a_person_keeps_every_node_waiting_at_any_concurrency(story: Story, concurrency: int) -> None:
+def test_a_lock_paused_by_a_person_keeps_every_node_waiting_at_any_concurrency(story: Story, concurrency: int) -> None:
     hosts = story.nodes(2, f"--concurrency={concurrency}")
     story.write_lock('{"nodeID": "manual"}')
     story.need_reboot(hosts)
@@ -106,7 +106,7 @@ def test_a_lock_held_by_a_person_keeps_every_node_waiting_at_any_concurrency(sto
     story.judge(concurrency=concurrency)
 
 
-def test_a_disruption_budget_that_allows_no_eviction_keeps_its_node_in_service(story: Story) -> None:
+def test_a_disruption_budget_that_allows_no_eviction_keeps_the_node_of_the_pod_in_service(story: Story) -> None:
     stuck, free = story.nodes(2)
     story.workloads(
         deployment("precious", 1, **on_node(stuck.name)),
@@ -124,7 +124,7 @@ def test_a_disruption_budget_that_allows_no_eviction_keeps_its_node_in_service(s
     reboots_once_and_leaves_no_mark(story, stuck)
 
 
-def test_a_pod_that_fits_nowhere_else_keeps_its_node_in_service(story: Story) -> None:
+def test_a_pod_that_fits_on_no_other_node_keeps_its_node_in_service(story: Story) -> None:
     first, second = story.nodes(2)
     story.workloads(deployment("large", 2, cpu="6"))
     story.need_reboot([first])
@@ -134,7 +134,7 @@ def test_a_pod_that_fits_nowhere_else_keeps_its_node_in_service(story: Story) ->
     assert not second.reboots
 
 
-def test_when_the_need_ends_careen_removes_all_its_marks(story: Story) -> None:
+def test_careen_removes_all_its_marks_from_a_node_that_no_longer_needs_a_reboot(story: Story) -> None:
     (host,) = story.nodes(1)
     story.annotate_node(host, "careen.dev/hold", "not now")
     story.need_reboot([host])

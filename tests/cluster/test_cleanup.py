@@ -52,7 +52,7 @@ def agents_stop(story: Story, hosts: list[Host]) -> None:
     story.wait_for("no agent runs", lambda: all(host.agent is None for host in hosts))
 
 
-def test_cleanup_after_an_interrupted_roll_out_removes_all_marks_of_careen(story: Story) -> None:
+def test_careen_cleanup_during_a_roll_out_removes_everything_that_careen_wrote_to_nodes(story: Story) -> None:
     """One node has finished, one drains, one waits, and a person has cordoned the last one."""
     done, draining, waiting, theirs = hosts = story.nodes_without_agents(4, *LABELS, "--count-cordoned=false")
     story.wait_for("the nodes are there", lambda: len(story.observer.nodes) == len(hosts))
@@ -96,7 +96,7 @@ def test_cleanup_after_an_interrupted_roll_out_removes_all_marks_of_careen(story
     assert "Nothing was removed." in again.stdout, again
 
 
-def test_cleanup_refuses_to_run_beside_the_daemonset_without_its_flag(story: Story) -> None:
+def test_careen_cleanup_refuses_to_run_beside_the_daemonset_without_even_with_agents(story: Story) -> None:
     (host,) = story.nodes(1)
     before = nodes(story)
     story.workloads(deployment("slow", 1, stop_seconds=120, **on_node(host.name)))

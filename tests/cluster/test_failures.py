@@ -48,7 +48,7 @@ def test_a_node_that_is_never_ready_after_its_boot_halts_the_roll_out(story: Sto
     story.judge()
 
 
-def test_waiting_nodes_report_the_failed_node_and_the_remedy_at_concurrency_three(story: Story) -> None:
+def test_with_concurrency_three_all_waiting_nodes_report_the_failed_node_and_the_remedy(story: Story) -> None:
     hosts = story.nodes(5, "--concurrency=3", "--verify-timeout=6s")
     sick, *others = hosts
     sick.ready_after_seconds = 60.0
@@ -78,7 +78,7 @@ def test_waiting_nodes_report_the_failed_node_and_the_remedy_at_concurrency_thre
     story.judge(concurrency=3)
 
 
-def test_a_host_that_ignores_the_reboot_request_halts_the_roll_out_until_retry(story: Story) -> None:
+def test_a_host_that_ignores_the_reboot_request_halts_the_roll_out_until_careen_retry(story: Story) -> None:
     hosts = story.nodes(2, "--reboot-deadline=8s")
     for host in hosts:
         host.reboot_ignored()
@@ -140,7 +140,7 @@ def test_a_pod_whose_template_sets_the_node_name_does_not_delay_other_nodes(stor
     story.judge()
 
 
-def test_a_failing_reboot_command_is_tried_three_times_before_the_undo(story: Story) -> None:
+def test_a_failing_reboot_command_is_tried_three_times_before_the_drain_is_undone(story: Story) -> None:
     broken, fine = story.nodes(2, "--failure-backoff=1s")
     broken.reboot_fails()
     story.need_reboot([broken, fine])
@@ -157,7 +157,7 @@ def test_a_failing_reboot_command_is_tried_three_times_before_the_undo(story: St
     story.judge()
 
 
-def test_a_sentinel_that_survives_reboots_stops_its_node_at_the_loop_limit(story: Story) -> None:
+def test_a_node_whose_sentinel_survives_reboots_stops_rebooting_at_the_loop_limit(story: Story) -> None:
     (host,) = story.nodes(1, change=lambda host: setattr(host, "sentinel_survives", True))
     story.need_reboot([host])
     story.wait_for("the node has rebooted twice", lambda: len(host.reboots) == 2)
@@ -173,7 +173,7 @@ def test_a_sentinel_that_survives_reboots_stops_its_node_at_the_loop_limit(story
     )
 
 
-def test_a_hold_during_a_drain_undoes_the_drain(story: Story) -> None:
+def test_a_hold_annotation_set_during_a_drain_undoes_the_drain(story: Story) -> None:
     (host,) = story.nodes(1)
     story.workloads(deployment("slow", 2, stop_seconds=10))
     story.need_reboot([host])
@@ -189,7 +189,7 @@ def test_a_hold_during_a_drain_undoes_the_drain(story: Story) -> None:
     story.judge()
 
 
-def test_a_drain_that_exceeds_its_timeout_is_undone_and_the_next_node_starts(story: Story) -> None:
+def test_a_drain_that_exceeds_its_timeout_is_undone_and_the_next_node_is_drained(story: Story) -> None:
     slow, quick = story.nodes(2, "--drain-timeout=4s", "--failure-backoff=30s")
     story.workloads(deployment("slow", 1, stop_seconds=20, nodeSelector={"kubernetes.io/hostname": slow.name}))
     story.need_reboot([slow, quick])

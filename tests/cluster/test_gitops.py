@@ -65,7 +65,7 @@ def test_kubectl_apply_keeps_the_lock(story: Story, tmp_path: Path, tool: str) -
     assert story.admin.get(story.identity.path)["metadata"]["annotations"][LOCK_ANNOTATION] == other
 
 
-def test_a_holder_writes_its_claim_again_after_kubectl_replace_removed_the_lock(story: Story) -> None:
+def test_a_draining_node_writes_its_claim_again_after_kubectl_replace_removed_the_lock(story: Story) -> None:
     """Argo CD's `Replace=true` and helm's `--force-replace` remove the lock in the same way."""
     hosts = story.nodes(3)
     holder = start_a_slow_drain(story, hosts)

@@ -49,7 +49,7 @@ def test_a_rebooting_host_is_unready_and_gets_a_new_boot_id(cluster: Cluster) ->
     assert not host.sentinel.exists()
 
 
-def test_the_rules_report_an_agent_that_reboots_without_claim_and_cordon(cluster: Cluster) -> None:
+def test_the_rules_report_an_agent_that_reboots_its_node_without_claim_and_cordon(cluster: Cluster) -> None:
     assert cluster.fleet is not None
     host = cluster.fleet.hosts["n00"]
     host.ask_for_reboot()
@@ -78,7 +78,7 @@ def test_the_observer_continues_after_an_outage_of_the_api_server(cluster: Clust
     assert sum(seen.unschedulable for seen in cluster.observer.node_history("n00")) == 1
 
 
-def test_an_agents_token_contains_its_node_and_becomes_invalid_with_its_pod(
+def test_an_agents_token_names_its_node_and_becomes_invalid_when_its_pod_is_deleted(
     cluster: Cluster, plane: ControlPlane
 ) -> None:
     assert cluster.fleet is not None

@@ -52,7 +52,7 @@ def test_an_agent_killed_during_a_drain_continues_and_reboots_the_node_once(stor
     is_through(story, hosts[:1])
 
 
-def test_an_agent_killed_after_its_reboot_request_does_not_assume_a_reboot(story: Story) -> None:
+def test_an_agent_killed_after_its_reboot_request_does_not_assume_that_the_host_rebooted(story: Story) -> None:
     hosts = story.nodes(2, change=lambda host: setattr(host, "shutdown_seconds", 6.0))
     story.need_reboot(hosts)
     first = story.any_of(hosts, "Rebooting")
@@ -73,7 +73,7 @@ def test_an_agent_that_is_killed_in_the_verify_phase_later_uncordons_its_node(st
     is_through(story, hosts)
 
 
-def test_the_successor_of_a_stopped_agent_continues_its_drain(story: Story) -> None:
+def test_an_agent_that_is_stopped_and_started_again_continues_its_drain(story: Story) -> None:
     (host,) = story.nodes(1)
     story.workloads(deployment("slow", 2, stop_seconds=8))
     story.need_reboot([host])
@@ -94,7 +94,7 @@ def test_two_agents_on_one_node_reboot_the_node_once(story: Story) -> None:
     second.stop()
 
 
-def test_two_agents_without_a_shared_host_lock_reboot_the_node_once(story: Story) -> None:
+def test_two_agents_on_one_node_that_share_no_lock_file_reboot_the_node_once(story: Story) -> None:
     hosts = story.nodes(2, "--host-lock-dir=")
     second = story.the_fleet().start_another_agent(hosts[0])
     story.need_reboot(hosts)

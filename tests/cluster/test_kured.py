@@ -37,7 +37,7 @@ def test_a_kured_lock_of_a_deleted_node_is_freed(story: Story, form: object) -> 
 
 
 @pytest.mark.parametrize("form", [single, multiple])
-def test_a_node_adopts_the_lock_and_the_cordon_that_kured_left_for_it(story: Story, form: object) -> None:
+def test_a_node_adopts_the_lock_entry_and_the_cordon_that_kured_left_behind(story: Story, form: object) -> None:
     """careen replaced kured while the node rebooted. The lock says that kured set the cordon."""
     assert callable(form)
     first, _ = hosts = story.nodes_without_agents(2)
@@ -57,7 +57,7 @@ def test_an_empty_lock_in_kureds_multi_owner_format_counts_as_free(story: Story)
     story.finishes([host])
 
 
-def test_while_kured_is_installed_no_node_starts_and_each_node_reports_why(story: Story) -> None:
+def test_while_kured_is_installed_no_node_reboots_and_each_node_reports_the_reason(story: Story) -> None:
     (host,) = story.nodes(1)
     story.install_kured()
     story.need_reboot([host])

@@ -154,7 +154,9 @@ def test_a_roll_out_with_kureds_roles_and_arguments_finishes(kureds: InKuredsPla
     ],
     ids=["arguments only", "program and flags"],
 )
-def test_both_forms_of_kureds_arguments_start_the_agent(kureds: InKuredsPlace, change: dict[str, list[str]]) -> None:
+def test_the_agent_starts_with_kureds_arguments_whether_or_not_a_command_is_given(
+    kureds: InKuredsPlace, change: dict[str, list[str]]
+) -> None:
     (host,) = kureds.install(1, **change)
     kureds.need_reboot([host])
     kureds.finishes([host], 120)

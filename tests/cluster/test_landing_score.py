@@ -66,7 +66,7 @@ def test_replacements_are_matched_with_the_forecasts_of_their_owner() -> None:
     assert (made.drains_in_order, made.single_in_order, made.single_equal_in_order) == (1, 1, 1)
 
 
-def test_a_replacement_outside_the_forecast_nodes_is_a_miss() -> None:
+def test_a_replacement_on_a_node_that_was_not_forecast_counts_as_a_miss() -> None:
     made = score(a_drain([moves("a", "n2"), moves("b", "n2")], *IN_ORDER))
     assert (made.pods, made.inside, made.single_equal) == (2, 1, 1)
     (miss,) = made.misses
@@ -87,12 +87,12 @@ def test_a_replacement_of_another_owner_does_not_count_as_a_hit() -> None:
     assert (made.pods, made.inside) == (1, 0)
 
 
-def test_a_pod_without_a_timely_replacement_is_not_a_miss() -> None:
+def test_a_pod_that_is_not_replaced_during_the_drain_does_not_count_as_a_miss() -> None:
     made = score(a_drain([moves("a", "n2", kind="Job")], "evicted a web", kind="Job"))
     assert (made.pods, made.superseded, made.misses) == (0, 1, [])
 
 
-def test_a_late_replacement_of_an_earlier_drain_does_not_count() -> None:
+def test_a_replacement_that_an_earlier_drain_caused_does_not_count() -> None:
     """Pods of one Job were evicted in this drain and in an earlier drain. The only replacement belongs to the earlier
     drain.
     """
@@ -106,7 +106,7 @@ def test_a_late_replacement_of_an_earlier_drain_does_not_count() -> None:
     assert late.drains_in_order == both.drains_in_order == 0
 
 
-def test_a_replacement_that_stays_pending_is_a_miss() -> None:
+def test_a_replacement_that_stays_pending_counts_as_a_miss() -> None:
     made = score(a_drain([moves("a", "n2")], "evicted a web", "created c web"))
     assert (made.pods, made.inside, made.pending_seen, len(made.misses)) == (1, 0, 1, 1)
 
@@ -118,17 +118,17 @@ def test_a_replacement_that_stays_pending_is_a_miss() -> None:
         pytest.param(
             ("evicted b web", "created d web", "bound d web n3", "evicted a web"),
             "v/a was evicted after v/b",
-            id="pods were evicted in another order",
+            id="pods were evicted in another order than forecast",
         ),
         pytest.param(
             ("created x job", *IN_ORDER),
             "v/x was created, but replaces no pod of this drain",
-            id="a pod of another drain appeared",
+            id="a replacement of a pod of another drain appeared",
         ),
         pytest.param(
             ("evicted a web", "created c web", "evicted b web", "bound c web n2"),
             "v/c had no node yet when v/b was evicted",
-            id="the scheduler was slower",
+            id="the scheduler bound a replacement only after the next eviction",
         ),
     ],
 )
@@ -151,25 +151,25 @@ JOBS_LAST = (
 @pytest.mark.parametrize(
     ("happened", "lacking", "why"),
     [
-        pytest.param(JOBS_LAST, {}, "", id="Jobs come last"),
+        pytest.param(JOBS_LAST, {}, "", id="replacements of Jobs' pods are created last"),
         pytest.param(
             JOBS_LAST,
             {"Job v/job1": 1},
             "v/d was created, but replaces no pod of this drain",
-            id="a replacement of a pod of an earlier drain",
+            id="a Job still lacked a pod because of an earlier drain",
         ),
-        pytest.param(JOBS_LAST, {"Job v/job3": 1}, "", id="a Job that this drain did not affect"),
+        pytest.param(JOBS_LAST, {"Job v/job3": 1}, "", id="a Job that this drain did not affect lacked a pod"),
         pytest.param(
             ("evicted a job1", "created c job1", "evicted b web"),
             {},
             "v/c was created before v/b was evicted",
-            id="the drain took longer than a Job waits",
+            id="a Job replaced a pod before the drain had evicted all pods",
         ),
         pytest.param(
             ("evicted a job1", "evicted b web", "created d job1", "created c web"),
             {},
             "v/d was created before a replacement of v/b",
-            id="a controller was slower than a Job",
+            id="a Job replaced a pod sooner than a ReplicaSet did",
         ),
         pytest.param(
             ("evicted a job1", "evicted e job2", "created f job2", "created d job1"),
@@ -192,6 +192,6 @@ def test_the_score_reports_replacements_of_jobs_at_unexpected_times(
     assert disorder(a_drain([moves(name, "n2") for name in "abe"], *happened, lacking=lacking)) == why
 
 
-def test_a_pod_under_a_disruption_budget_may_be_evicted_later() -> None:
+def test_a_pod_under_a_disruption_budget_may_be_evicted_later_than_forecast() -> None:
     late = ("evicted b web", "created d web", "bound d web n3", "evicted a web")
     assert disorder(a_drain([moves("a", "n2"), moves("b", "n3")], *late, budgeted=frozenset({"v/a"}))) == ""

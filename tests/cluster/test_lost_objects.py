@@ -27,7 +27,7 @@ def start_a_slow_drain(story: Story, hosts: list[Host]) -> Host:
     return holder
 
 
-def test_an_api_server_outage_of_a_minute_during_a_drain_breaks_no_rule(story: Story) -> None:
+def test_a_one_minute_outage_of_the_api_server_during_a_drain_breaks_no_rule(story: Story) -> None:
     hosts = story.nodes(3)
     holder = start_a_slow_drain(story, hosts)
     story.plane.stop_api_server()
@@ -40,7 +40,7 @@ def test_an_api_server_outage_of_a_minute_during_a_drain_breaks_no_rule(story: S
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 
 
-def test_a_holder_whose_node_is_deleted_and_registered_again_recovers(story: Story) -> None:
+def test_a_draining_node_that_is_deleted_and_registered_again_finishes_its_reboot(story: Story) -> None:
     hosts = story.nodes(3, "--reboot-deadline=20s")
     holder = start_a_slow_drain(story, hosts)
     story.admin.delete(f"/api/v1/nodes/{holder.name}")
@@ -70,7 +70,7 @@ def test_a_node_recreated_during_its_drain_does_not_keep_other_nodes_waiting(sto
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 
 
-def test_other_nodes_continue_after_the_node_of_a_holder_is_deleted(story: Story) -> None:
+def test_other_nodes_continue_after_a_draining_node_is_deleted(story: Story) -> None:
     hosts = story.nodes(3, "--reboot-deadline=10s")
     holder = start_a_slow_drain(story, hosts)
     holder.agent_wanted = False
@@ -84,7 +84,7 @@ def test_other_nodes_continue_after_the_node_of_a_holder_is_deleted(story: Story
 
 
 @pytest.mark.parametrize("propagation", ["Orphan", "Background"])
-def test_a_holder_continues_after_the_daemonset_is_deleted_and_recreated(story: Story, propagation: str) -> None:
+def test_a_draining_node_continues_after_the_daemonset_is_deleted_and_recreated(story: Story, propagation: str) -> None:
     hosts = story.nodes(3)
     holder = start_a_slow_drain(story, hosts)
     uid = story.observer.lock_now().uid

@@ -71,7 +71,9 @@ def test_an_agents_token_can_cordon_and_taint_a_node_that_has_other_taints(scene
 
 
 @pytest.mark.parametrize("key", [keys.RETRY, keys.REQUEST])
-def test_an_agents_token_can_remove_a_persons_request_that_careen_has_served(scene: Guarded, key: str) -> None:
+def test_an_agents_token_can_remove_the_annotation_of_a_request_that_careen_has_fulfilled(
+    scene: Guarded, key: str
+) -> None:
     node = f"/api/v1/nodes/{scene.own}"
     scene.story.admin.patch(node, annotated(**{key: "2026-01-01T00:00:00Z"}))
     scene.agent.patch(node, annotated(**{key: None}))
@@ -157,7 +159,7 @@ def test_an_agents_token_can_write_a_paused_lock_without_ending_the_pause(scene:
     scene.story.write_lock(None)
 
 
-def test_an_agents_token_without_a_claim_can_only_simulate_an_eviction(scene: Guarded) -> None:
+def test_an_agents_token_without_a_claim_can_only_dry_run_an_eviction(scene: Guarded) -> None:
     story, dry = scene.story, {"query": "?dryRun=All", "dryRun": ["All"]}
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("guest", scene.own))
     evict(scene.agent, "shop", "guest", **dry)

@@ -55,14 +55,14 @@ def test_twelve_nodes_reboot_one_after_another_and_workloads_stay_available(stor
 
 
 def tainted_before_cordon(story: Story, name: str) -> None:
-    """Check that the node had its soft taint before its cordon."""
+    """Check that the node had careen's PreferNoSchedule taint before its cordon."""
     history = story.observer.node_history(name)
     cordon = next(seen for seen in history if seen.unschedulable)
     before = [seen for seen in history if seen.at < cordon.at]
     assert ("careen.dev/reboot", "PreferNoSchedule") in before[-1].taints, f"{name} was cordoned before it was tainted"
 
 
-def test_a_zone_budget_of_one_allows_one_down_node_per_zone(story: Story) -> None:
+def test_with_a_zone_budget_of_one_at_most_one_node_of_each_zone_is_down(story: Story) -> None:
     hosts = story.nodes(9, "--concurrency=3", "--budget=zone=1")
     story.workloads(deployment("web", 9, cpu="500m"))
     story.observer.forget()

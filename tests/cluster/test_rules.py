@@ -85,18 +85,26 @@ def test_the_rules_report_two_nodes_that_are_down_at_once() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        pytest.param({"locks": [lock(0)]}, "n00 rebooted at 20.0 without a claim in the lock", id="no claim"),
+        pytest.param(
+            {"locks": [lock(0)]},
+            "n00 rebooted at 20.0 without a claim in the lock",
+            id="a reboot without a claim in the lock",
+        ),
         pytest.param(
             {"locks": [lock(0), lock(9, "n01")]},
             "n00 rebooted at 20.0 without a claim in the lock",
-            id="another's claim",
+            id="a reboot while only another node has a claim",
         ),
         pytest.param(
             {"nodes": [node(0), node(22, ready=False), node(30)]},
             "n00 rebooted at 20.0 without a cordon",
-            id="no cordon",
+            id="a reboot without a cordon",
         ),
-        pytest.param({"pods": {"web-1": pod("web-1")}}, "n00 rebooted at 20.0 with web-1 on it", id="a remaining pod"),
+        pytest.param(
+            {"pods": {"web-1": pod("web-1")}},
+            "n00 rebooted at 20.0 with web-1 on it",
+            id="a reboot with a pod left on the node",
+        ),
     ],
 )
 def test_the_rules_report_each_kind_of_unsafe_reboot(change: dict[str, object], sentence: str) -> None:
@@ -111,7 +119,7 @@ def test_the_rules_require_no_claim_for_a_machine_that_crashes() -> None:
     assert sentences(Seen(nodes=[node(0), node(22, ready=False), node(30)], locks=[lock(0)]), host(alone)) == []
 
 
-def test_the_rules_report_a_claim_released_before_the_node_is_back() -> None:
+def test_the_rules_report_a_claim_released_before_the_node_is_back_in_service() -> None:
     seen = a_good_story()
     seen.locks[-1] = lock(25)
     assert sentences(seen) == [
@@ -141,7 +149,9 @@ def test_the_rules_report_an_agent_that_exited_by_itself() -> None:
         (None, ["the node is gone"]),
     ],
 )
-def test_the_rules_report_marks_left_on_an_idle_node(state: NodeSeen | None, left: list[str]) -> None:
+def test_the_rules_report_careens_labels_annotations_and_taints_on_an_idle_node(
+    state: NodeSeen | None, left: list[str]
+) -> None:
     assert not_cleaned_up(state) == left
 
 
@@ -157,7 +167,9 @@ def test_the_rules_report_marks_left_on_an_idle_node(state: NodeSeen | None, lef
         ("nonsense", ()),
     ],
 )
-def test_the_observer_reads_holders_from_each_form_of_the_lock(text: str | None, holders: tuple[str, ...]) -> None:
+def test_the_observer_reads_the_nodes_with_a_claim_from_each_format_of_the_lock(
+    text: str | None, holders: tuple[str, ...]
+) -> None:
     assert LockSeen(at=0, uid="d", text=text).holders == holders
 
 
@@ -171,7 +183,7 @@ def test_time_spans_that_only_touch_do_not_overlap() -> None:
     assert most_at_once([Span(start=1, end=2.5), Span(start=2, end=3), Span(start=2.4, end=9)]) == 3
 
 
-def test_the_figures_count_pods_that_moved_and_pods_that_moved_again() -> None:
+def test_the_figures_count_pods_that_moved_once_and_pods_that_moved_again() -> None:
     lives = [
         pod("web-1", gone_at=13.0, deleting_at=11.0),
         pod("web-2", node="n01"),
@@ -190,7 +202,7 @@ def test_the_figures_count_pods_that_moved_and_pods_that_moved_again() -> None:
     )
 
 
-def test_the_parts_of_a_roll_out_add_up_to_its_duration() -> None:
+def test_the_durations_of_the_steps_add_up_to_the_duration_of_the_roll_out() -> None:
     found = rollout(a_good_story(), {"n00": [REBOOT]}, start=5.0, end=45.0)
     assert (found.idle_lock, found.drain, found.boot, found.ready_but_cordoned, found.settling) == (
         8.0,
@@ -203,7 +215,7 @@ def test_the_parts_of_a_roll_out_add_up_to_its_duration() -> None:
     assert (found.most_down, found.node_seconds_down) == (1, 30.0)
 
 
-def test_the_delay_of_the_taint_is_measured_from_the_sentinel() -> None:
+def test_the_delay_of_the_taint_counts_from_the_time_when_the_sentinel_was_created() -> None:
     seen = Seen(nodes=[node(6.0), node(12.0, taints=(("ours", "PreferNoSchedule"),))])
     late = rollout(seen, {"n00": []}, start=5.0, end=45.0, asked={"n00": 9.0})
     at_once = rollout(seen, {"n00": []}, start=5.0, end=45.0)

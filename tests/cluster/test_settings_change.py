@@ -38,7 +38,7 @@ def test_a_raised_concurrency_takes_effect_without_a_restart(story: Story) -> No
     assert sum(host.starts for host in hosts) == 12  # agents started again only after reboots
 
 
-def test_after_lowering_the_concurrency_no_node_starts_until_enough_nodes_are_back(story: Story) -> None:
+def test_after_lowering_the_concurrency_no_node_is_drained_until_enough_nodes_are_back(story: Story) -> None:
     story.settings(concurrency=3)
     hosts = story.nodes(6, change=lambda host: setattr(host, "boot_seconds", 8.0))
     story.need_reboot(hosts)

@@ -61,7 +61,7 @@ class Shadow:
         return code, said
 
 
-def test_a_shadow_agrees_with_a_scheduler_of_the_same_configuration(plane: ControlPlane, tmp_path: Path) -> None:
+def test_careen_shadow_agrees_with_a_scheduler_of_the_same_configuration(plane: ControlPlane, tmp_path: Path) -> None:
     cluster = varied_cluster(SEED, NODES, fill=0.3)
     apply(plane.admin, cluster.nodes)
     (tmp_path / "told.yaml").write_text(TOLD)

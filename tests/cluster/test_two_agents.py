@@ -46,7 +46,7 @@ class Together:
         return meet
 
 
-def test_only_one_of_two_simultaneous_announcements_reboots_the_host(story: Story) -> None:
+def test_if_two_agents_record_a_reboot_at_the_same_time_only_one_agent_reboots_the_host(story: Story) -> None:
     (host,) = story.nodes(
         1, "--host-lock-dir=", change=lambda host: (story.behind_proxy(host), setattr(host, "shutdown_seconds", 12.0))
     )

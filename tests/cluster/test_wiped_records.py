@@ -27,7 +27,7 @@ def wait_tainted(story: Story, hosts: list[Host]) -> None:
     )
 
 
-def test_careen_removes_the_taint_when_the_need_ends_even_without_a_record(story: Story) -> None:
+def test_careen_removes_its_taint_when_no_reboot_is_needed_even_without_a_valid_record(story: Story) -> None:
     """The nodes no longer need a reboot. The test removes one record and corrupts another record while the agents of
     both nodes run. It removes a third record while the node has no agent.
     """
@@ -78,7 +78,7 @@ def changed(story: Story, host: Host, **fields: Any) -> str:
     return json.dumps({**json.loads(story.state(host).annotations[RECORD]), **fields})
 
 
-def test_poisoned_annotations_do_not_stop_other_nodes(story: Story) -> None:
+def test_invalid_annotations_on_one_node_do_not_stop_reboots_of_other_nodes(story: Story) -> None:
     """The annotations contain an uptime of 400 digits, times before the year 1 and after the year 9999, an invalid
     forecast and an invalid lock.
     """

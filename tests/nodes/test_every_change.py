@@ -19,7 +19,9 @@ def test_the_unchanged_manifests_make_every_agent_ready(story: Story) -> None:
     story.judge(reboots=0)
 
 
-@pytest.mark.parametrize("components", [pytest.param([], id="command"), pytest.param(["signal"], id="signal")])
+@pytest.mark.parametrize(
+    "components", [pytest.param([], id="reboot by command"), pytest.param(["signal"], id="reboot by signal")]
+)
 def test_three_nodes_reboot_one_after_another_under_a_budget(story: Story, components: list[str]) -> None:
     story.workloads(daemon_set("log-shipper"))
     story.install(*components)
@@ -32,7 +34,7 @@ def test_three_nodes_reboot_one_after_another_under_a_budget(story: Story, compo
         )
 
 
-def test_kureds_manifests_reboot_three_nodes_after_a_change_of_the_image(story: Story) -> None:
+def test_three_nodes_reboot_with_kureds_manifests_in_which_only_the_image_was_changed(story: Story) -> None:
     story.workloads()
     story.install_as_kured()
     story.want_reboot()

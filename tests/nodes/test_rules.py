@@ -80,20 +80,18 @@ def test_the_rules_report_a_pod_that_left_a_cordoned_node_without_an_eviction() 
 @pytest.mark.parametrize(
     "more",
     [
-        pytest.param({"evicted": True}, id="evicted"),
-        pytest.param({"owner": "DaemonSet/log"}, id="of a DaemonSet"),
-        pytest.param({"owner": "Node/n1"}, id="static"),
-        pytest.param({"namespace": "kube-system"}, id="of another namespace"),
-        pytest.param({"node": "n2"}, id="on another node"),
-        pytest.param({"deleting_at": 8.0}, id="before the cordon"),
-        pytest.param({"deleting_at": 23.0}, id="after the cordon"),
-        pytest.param(
-            {"deleting_at": 10.2}, id="pods deleted at the time of the cordon, which the watches do not order"
-        ),
-        pytest.param({"deleting_at": None}, id="stays"),
+        pytest.param({"evicted": True}, id="an evicted pod"),
+        pytest.param({"owner": "DaemonSet/log"}, id="a DaemonSet pod"),
+        pytest.param({"owner": "Node/n1"}, id="a static pod"),
+        pytest.param({"namespace": "kube-system"}, id="a pod of another namespace"),
+        pytest.param({"node": "n2"}, id="a pod on another node"),
+        pytest.param({"deleting_at": 8.0}, id="a pod deleted before the cordon"),
+        pytest.param({"deleting_at": 23.0}, id="a pod deleted after the uncordon"),
+        pytest.param({"deleting_at": 10.2}, id="a pod deleted within the time in which the order of events is unknown"),
+        pytest.param({"deleting_at": None}, id="a pod that is not deleted"),
     ],
 )
-def test_the_rules_accept_pods_that_were_evicted_or_need_no_eviction(more: dict[str, Any]) -> None:
+def test_the_rules_accept_a_pod_that_was_evicted_or_needed_no_eviction(more: dict[str, Any]) -> None:
     assert left_without_eviction(with_pod(**{"deleting_at": 12.0, **more})) == []
 
 
@@ -104,14 +102,14 @@ def test_the_rules_report_fewer_available_pods_than_the_budget_requires() -> Non
     assert budget_was_kept(seen, "web", replicas=2, unavailable=1) == ["only 0 of 2 pods of web were in service"]
 
 
-def test_the_rules_check_a_budget_once_all_its_pods_were_available() -> None:
+def test_the_rules_check_a_budget_from_the_time_when_all_its_pods_are_available() -> None:
     starting = Seen(pods={"web-1": pod("web-1"), "web-2": pod("web-2", ready_at=9.0)})
     assert budget_was_kept(starting, "web", replicas=2, unavailable=0) == []
     never_ready = with_pod(ready_at=None, deleting_at=12.5, evicted=True)
     assert budget_was_kept(never_ready, "web", replicas=2, unavailable=1) == []
 
 
-def test_pods_of_another_application_do_not_count_for_a_budget() -> None:
+def test_pods_of_another_application_do_not_count_towards_a_budget() -> None:
     seen = with_pod(labels={"app": "db"}, ready_at=11.0)
     assert budget_was_kept(seen, "web", replicas=2, unavailable=0) == ["only 1 of 2 pods of web were in service"]
 

@@ -21,7 +21,7 @@ spec:
 """
 
 
-def test_concurrency_two_takes_at_most_two_nodes_down_within_the_budget(story: Story) -> None:
+def test_with_concurrency_two_at_most_two_nodes_are_down_and_the_budget_holds(story: Story) -> None:
     story.workloads()
     story.install(concurrency=2)
     story.want_reboot()
