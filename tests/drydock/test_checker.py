@@ -43,7 +43,7 @@ def plan(**changes: Any) -> RolloutPlan:
     return RolloutPlan(**{**defaults, **changes})
 
 
-def test_there_is_a_rogue_agent_for_each_rule() -> None:
+def test_for_each_rule_of_the_checker_a_rogue_agent_breaks_the_rule() -> None:
     assert set(ROGUES) == {rule.name for rule in RULES}
 
 
@@ -249,7 +249,7 @@ def test_a_claim_released_while_the_node_reports_its_old_boot_breaks_a_rule() ->
     assert broken(*writes, log=log) == ["release"]
 
 
-def test_a_claim_may_be_released_after_the_undo() -> None:
+def test_a_claim_may_be_released_after_the_drain_is_undone() -> None:
     writes = (
         a_write(1, "daemonsets", "careen", {}, a_lock(ROW)),
         a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
@@ -275,7 +275,9 @@ def a_web_pod(*, ready: bool = True) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("answer_seconds", "found"), [(0.0, ["settled"]), (12.0, [])])
-def test_a_late_answer_excuses_a_pod_lost_during_the_answer(answer_seconds: float, found: list[str]) -> None:
+def test_the_checker_allows_an_outdated_count_of_ready_pods_after_a_late_response(
+    answer_seconds: float, found: list[str]
+) -> None:
     """The Deployment web has 2 pods. 1 pod is ready while another node drains, 2 pods are ready when n1 is cordoned,
     and 1 when n1 releases its claim. If an API response was 12 s late, the agent of n1 may have counted 1 ready pod
     before the cordon, so the checker reports nothing."""
@@ -303,7 +305,7 @@ def test_a_late_answer_excuses_a_pod_lost_during_the_answer(answer_seconds: floa
     assert [b.rule.name for b in verdict if b.rule.name == "settled"] == found
 
 
-def test_an_agent_may_remove_only_claims_without_a_holder() -> None:
+def test_an_agent_may_remove_another_nodes_claim_only_if_that_node_shows_no_claim() -> None:
     lock = (
         a_write(2, "daemonsets", "careen", {}, a_lock(ROW)),
         a_write(3, "daemonsets", "careen", a_lock(ROW), a_lock(), actor="careen-agent-n2"),
@@ -312,7 +314,7 @@ def test_an_agent_may_remove_only_claims_without_a_holder() -> None:
     assert broken(a_write(1, "nodes", "n1", {}, a_node()), *lock) == []
 
 
-def test_an_unready_node_counts_as_down_after_a_delay() -> None:
+def test_the_checker_counts_an_unready_node_as_down_after_a_delay() -> None:
     away = a_write(0, "nodes", "n2", a_node(), a_node(ready=False), actor="system:kubelet")
     assert broken(away, a_write(20, "nodes", "n1", a_node(), a_node(cordoned=True))) == ["nodes-down"]
     assert broken(away, a_write(5, "nodes", "n1", a_node(), a_node(cordoned=True))) == []
@@ -325,7 +327,7 @@ def test_removing_another_clients_taint_with_careens_key_breaks_a_rule() -> None
     assert broken(*writes) == ["foreign"]
 
 
-def test_the_checker_reports_a_missing_taint_even_if_no_write_follows() -> None:
+def test_the_checker_reports_a_missing_taint_even_if_the_recording_has_no_later_write() -> None:
     def judged(until: float) -> list[str]:
         return [
             b.rule.name
@@ -346,7 +348,7 @@ def test_the_checker_reports_a_missing_taint_even_if_no_write_follows() -> None:
 
 
 @pytest.mark.parametrize("key", ["careen.dev/retry", "careen.dev/reboot-now"])
-def test_an_agent_may_remove_a_persons_request_that_it_has_served(key: str) -> None:
+def test_an_agent_may_remove_the_annotation_of_a_request_that_it_has_fulfilled(key: str) -> None:
     asked = a_node()
     asked["metadata"]["annotations"][key] = "now"
     assert (

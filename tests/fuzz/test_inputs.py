@@ -118,7 +118,9 @@ def test_reading_a_large_text_needs_memory_in_proportion_to_its_size(
         assert peak < 2_000 * SIZE + 2_000_000
 
 
-def test_every_input_is_tested_with_poisoned_text(count_example: Callable[[str], None]) -> None:
+def test_every_parser_handles_text_with_control_characters_and_forged_lines(
+    count_example: Callable[[str], None],
+) -> None:
     for each in INPUTS:
         count_example(each.name)
         judged(each, POISON.encode() if each.is_bytes else POISON)

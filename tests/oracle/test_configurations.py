@@ -22,7 +22,7 @@ def test_kube_scheduler_and_scheduler_core_read_or_refuse_the_same_configuration
     assert not departures, f"{len(departures)} departures, the first ones:\n" + "\n".join(departures[:3])
 
 
-def test_the_table_has_many_valid_and_many_invalid_configurations() -> None:
+def test_the_generated_table_has_many_valid_and_many_invalid_configurations() -> None:
     refused = sum("error" in answer for _, answer in READ)
     assert 200 < refused < len(READ) - 200
 

@@ -152,13 +152,13 @@ def traits() -> collections.Counter[str]:
 
 
 @pytest.mark.parametrize(("point", "plugin", "code", "text"), REFUSALS)
-def test_every_reason_of_every_plugin_occurs_in_the_goldens(
+def test_every_reason_of_every_plugin_occurs_in_the_golden_cases(
     point: str, plugin: str | None, code: str, text: str
 ) -> None:
     assert traits()[f"{point} {plugin} {code} {text}"] >= 1
 
 
-def test_every_refusal_in_the_goldens_is_in_the_table_of_reasons() -> None:
+def test_every_refusal_in_the_golden_cases_is_in_the_table_of_reasons() -> None:
     known = {f"{point} {plugin} {code} {text}" for point, plugin, code, text in REFUSALS}
     seen = {trait for trait in traits() if trait.startswith(("filter", "prefilter", "preenqueue"))}
     unknown = {trait for trait in seen - known if " Insufficient " not in trait}
@@ -166,38 +166,38 @@ def test_every_refusal_in_the_goldens_is_in_the_table_of_reasons() -> None:
 
 
 @pytest.mark.parametrize("plugin", SCORERS)
-def test_every_score_plugin_gives_a_score_in_some_golden(plugin: str) -> None:
+def test_every_score_plugin_gives_a_score_in_some_golden_case(plugin: str) -> None:
     assert traits()[f"score {plugin}"] >= 20
 
 
 @pytest.mark.parametrize("argument", ARGUMENTS)
-def test_every_plugin_argument_is_set_in_some_golden(argument: str) -> None:
+def test_every_plugin_argument_is_set_in_some_golden_case(argument: str) -> None:
     assert traits()[f"argument {argument}"] >= 3
 
 
 @pytest.mark.parametrize("point", PLUGIN_SETS)
-def test_every_kind_of_plugin_set_occurs_in_the_goldens(point: str) -> None:
+def test_every_way_to_enable_or_disable_plugins_occurs_in_the_golden_cases(point: str) -> None:
     assert traits()[f"plugins {point}"] >= 3
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
-def test_every_form_of_the_unschedulable_message_occurs_in_the_goldens(sentence: str) -> None:
+def test_every_form_of_the_unschedulable_message_occurs_in_the_golden_cases(sentence: str) -> None:
     assert any(trait.startswith("sentence " + sentence) for trait in traits())
 
 
-def test_preemptions_with_one_and_several_equal_choices_occur_in_the_goldens() -> None:
+def test_preemptions_with_one_and_with_several_equal_choices_occur_in_the_golden_cases() -> None:
     assert traits()["preemption between 1"] >= 40
     assert traits()["preemption between 2"] >= 3
 
 
-def test_clusters_of_more_than_a_hundred_nodes_occur_in_the_goldens() -> None:
+def test_clusters_of_more_than_a_hundred_nodes_occur_in_the_golden_cases() -> None:
     sizes = sorted(sum(o["kind"] == "Node" for o in one["objects"]) for one in read("large"))
     assert sizes[0] > 100
     assert sizes[-1] >= 2000
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_each_topic_has_pods_with_and_without_a_fitting_node(topic: str) -> None:
+def test_the_golden_cases_of_each_topic_have_pods_with_and_without_a_fitting_node(topic: str) -> None:
     answers = [
         answer
         for one in read("pointed-answers")
@@ -210,7 +210,7 @@ def test_each_topic_has_pods_with_and_without_a_fitting_node(topic: str) -> None
 
 
 @pytest.mark.parametrize("name", ["small", "large", "pointed"])
-def test_the_judge_decides_every_golden_case_as_kube_scheduler_does(name: str) -> None:
+def test_scheduler_core_decides_every_golden_case_as_kube_scheduler_does(name: str) -> None:
     with gzip.open(GOLDENS / f"{name}.jsonl.gz") as questions:
         ran = subprocess.run(
             judges.OURS, input=questions.read(), capture_output=True, check=False, cwd=GOLDENS.parents[1]

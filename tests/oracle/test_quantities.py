@@ -34,5 +34,5 @@ def test_quantities_that_the_api_server_refuses_are_refused(text: str) -> None:
         parse_nanos(text)
 
 
-def test_the_table_has_many_invalid_quantities() -> None:
+def test_the_table_of_texts_has_many_invalid_quantities() -> None:
     assert sum(units is None for _, _, units in READ) > 15

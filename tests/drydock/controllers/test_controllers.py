@@ -345,14 +345,20 @@ def test_a_daemonset_pod_is_recreated_on_its_node_and_deleted_with_its_node(worl
 @pytest.mark.parametrize(
     ("spec", "unready", "expected"),
     [
-        pytest.param({"minAvailable": 2}, 0, (2, 4, 2, 4), id="a minimum"),
-        pytest.param({"minAvailable": 2}, 1, (1, 3, 2, 4), id="a minimum, one pod is unready"),
-        pytest.param({"minAvailable": "50%"}, 0, (2, 4, 2, 4), id="a minimum of 50 %"),
-        pytest.param({"minAvailable": "60%"}, 0, (1, 4, 3, 4), id="a percentage that is rounded up"),
-        pytest.param({"maxUnavailable": 1}, 0, (1, 4, 3, 4), id="one pod may be unavailable"),
-        pytest.param({"maxUnavailable": "30%"}, 0, (2, 4, 2, 4), id="30 % of 4 pods, rounded up, may be unavailable"),
-        pytest.param({"maxUnavailable": 1}, 2, (0, 2, 3, 4), id="two pods are already unavailable"),
-        pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="no pod may be unavailable"),
+        pytest.param({"minAvailable": 2}, 0, (2, 4, 2, 4), id="minAvailable as a number"),
+        pytest.param(
+            {"minAvailable": 2}, 1, (1, 3, 2, 4), id="minAvailable as a number, and one of four pods is unready"
+        ),
+        pytest.param({"minAvailable": "50%"}, 0, (2, 4, 2, 4), id="minAvailable of 50 %"),
+        pytest.param(
+            {"minAvailable": "60%"}, 0, (1, 4, 3, 4), id="minAvailable of 60 % of 4 pods, which is rounded up"
+        ),
+        pytest.param({"maxUnavailable": 1}, 0, (1, 4, 3, 4), id="maxUnavailable of one pod"),
+        pytest.param(
+            {"maxUnavailable": "30%"}, 0, (2, 4, 2, 4), id="maxUnavailable of 30 % of 4 pods, which is rounded up"
+        ),
+        pytest.param({"maxUnavailable": 1}, 2, (0, 2, 3, 4), id="maxUnavailable of one pod, and two pods are unready"),
+        pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="minAvailable greater than the number of pods"),
     ],
 )
 def test_a_disruption_budget_counts_healthy_and_expected_pods(

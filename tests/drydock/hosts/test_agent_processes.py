@@ -12,7 +12,7 @@ from drydock.hosts import agent_processes
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv on the PATH")
 @pytest.mark.parametrize("parent_is_gone", [False, True])
-def test_an_agent_process_does_not_start_after_its_demo_has_died(
+def test_an_agent_process_does_not_start_after_the_demo_process_has_died(
     parent_is_gone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parent = os.getppid() if parent_is_gone else os.getpid()

@@ -76,27 +76,36 @@ TWO = [evicted(2, "web-a", "web"), evicted(3, "web-b", "web")]
     ("said", "went", "hits"),
     [
         pytest.param(
-            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n3"], 2, id="both replacements on the forecast nodes"
+            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]},
+            ["n2", "n3"],
+            2,
+            id="both pods are replaced on their forecast nodes",
         ),
         pytest.param(
             {"shop/web-a": ["n2"], "shop/web-b": ["n3"]},
             ["n3", "n2"],
             2,
-            id="replicas of one owner are interchangeable",
+            id="the replicas of one owner are interchangeable",
         ),
         pytest.param(
-            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n2"], 1, id="both replacements on one forecast node"
+            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]},
+            ["n2", "n2"],
+            1,
+            id="both pods are replaced on the same forecast node",
         ),
         pytest.param(
             {"shop/web-a": ["n2", "n3"], "shop/web-b": ["n2"]},
             ["n2", "n3"],
             2,
-            id="equal nodes are matched so that most forecasts are fulfilled",
+            id="replacements are matched so that most forecasts are fulfilled",
         ),
         pytest.param(
-            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n4", "n5"], 0, id="both replacements on other nodes"
+            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]},
+            ["n4", "n5"],
+            0,
+            id="both pods are replaced on nodes that were not forecast",
         ),
-        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, [], 0, id="never replaced"),
+        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, [], 0, id="the evicted pods are not replaced"),
     ],
 )
 def test_a_replacement_on_a_forecast_node_counts_as_a_hit(
@@ -106,7 +115,7 @@ def test_a_replacement_on_a_forecast_node_counts_as_a_hit(
     assert score_forecasts([cordon(1, said), *TWO, *binds, back(9)]) == ForecastScore(hits=hits, total=2)
 
 
-def test_a_forecast_whose_list_of_nodes_is_cut_is_not_counted() -> None:
+def test_a_forecast_with_an_incomplete_list_of_nodes_is_not_counted() -> None:
     writes = [
         cordon(1, {"shop/web-a": ["n2", "…"], "shop/web-b": ["n3"]}),
         *TWO,
@@ -128,7 +137,7 @@ def test_pods_of_other_owners_and_pods_bound_after_the_drain_do_not_count() -> N
     assert score_forecasts(writes) == ForecastScore(hits=0, total=1)
 
 
-def test_the_score_adds_all_drains() -> None:
+def test_the_score_is_the_sum_over_all_drains() -> None:
     one = [cordon(1, {"shop/web-a": ["n2"]}), evicted(2, "web-a", "web"), bound(3, "x", "web", "n2"), back(4)]
     two = [
         cordon(5, {"shop/web-b": ["n1"]}, "n2"),

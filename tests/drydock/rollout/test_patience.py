@@ -24,7 +24,7 @@ class World:
         return over
 
 
-def test_on_an_idle_machine_a_time_limit_counts_clock_seconds() -> None:
+def test_on_an_idle_machine_a_time_limit_is_measured_in_clock_seconds() -> None:
     world = World()
     assert not world.after(10)
     assert world.after(1)

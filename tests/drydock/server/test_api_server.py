@@ -227,7 +227,7 @@ def test_an_unsupported_field_selector_is_refused(core: client.CoreV1Api) -> Non
     assert refusal(core.list_node, field_selector="spec.podCIDR=x") == (400, "BadRequest")
 
 
-def test_all_pages_of_a_list_show_the_state_of_one_resource_version(core: client.CoreV1Api) -> None:
+def test_all_pages_of_a_list_show_the_state_of_the_same_resource_version(core: client.CoreV1Api) -> None:
     for name in ("n1", "n2", "n3", "n4", "n5"):
         core.create_node(a_node(name))
     first = core.list_node(limit=2)
@@ -661,7 +661,7 @@ def test_unknown_tokens_are_refused_if_the_server_has_a_list_of_tokens(server: R
     assert raw(server, "GET", "/api/v1/nodes", Authorization="Bearer other")[0] == 401
 
 
-def test_responses_have_the_date_of_a_wrong_server_clock(server: RunningServer) -> None:
+def test_responses_contain_the_date_of_the_servers_clock_even_if_the_clock_is_wrong(server: RunningServer) -> None:
     right = parsedate_to_datetime(raw(server, "GET", "/api/v1/nodes")[2]["Date"])
     server.api.date_offset = timedelta(days=10)
     wrong = parsedate_to_datetime(raw(server, "GET", "/api/v1/nodes/nobody")[2]["Date"])

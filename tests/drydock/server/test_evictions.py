@@ -57,13 +57,13 @@ def a_cluster(
     "options",
     [
         pytest.param({"disruptionsAllowed": 1}, id="a budget that allows a disruption"),
-        pytest.param({"budgets": 0}, id="no budget"),
+        pytest.param({"budgets": 0}, id="a pod without a budget"),
         pytest.param({"disruptionsAllowed": 0, "phase": "Pending"}, id="a pending pod needs no budget"),
         pytest.param({"disruptionsAllowed": 0, "phase": "Failed"}, id="a finished pod needs no budget"),
         pytest.param({"disruptionsAllowed": 0, "going": True}, id="a terminating pod needs no budget"),
         pytest.param(
             {"disruptionsAllowed": 0, "ready": False, "currentHealthy": 2, "desiredHealthy": 2},
-            id="an unready pod of a healthy budget",
+            id="an unready pod whose budget has enough healthy pods",
         ),
         pytest.param(
             {
@@ -73,9 +73,9 @@ def a_cluster(
                 "desiredHealthy": 2,
                 "spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"},
             },
-            id="an unready pod under AlwaysAllow",
+            id="an unready pod under the policy AlwaysAllow",
         ),
-        pytest.param({"disruptionsAllowed": 1, "budgets": 2, "phase": "Pending"}, id="two budgets and a pending pod"),
+        pytest.param({"disruptionsAllowed": 1, "budgets": 2, "phase": "Pending"}, id="a pending pod with two budgets"),
     ],
 )
 def test_an_eviction_that_the_budgets_allow_is_granted(options: dict[str, Any]) -> None:
@@ -88,7 +88,12 @@ def test_an_eviction_that_the_budgets_allow_is_granted(options: dict[str, Any]) 
 @pytest.mark.parametrize(
     ("options", "code", "retry_after"),
     [
-        pytest.param({"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1}, 429, None, id="no room"),
+        pytest.param(
+            {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1},
+            429,
+            None,
+            id="a budget that allows no disruption",
+        ),
         pytest.param(
             {"disruptionsAllowed": 1, "generation": 2, "observedGeneration": 1},
             429,
@@ -99,7 +104,7 @@ def test_an_eviction_that_the_budgets_allow_is_granted(options: dict[str, Any]) 
             {"disruptionsAllowed": 0, "ready": False, "currentHealthy": 1, "desiredHealthy": 2},
             429,
             None,
-            id="an unready pod of a budget below its minimum",
+            id="an unready pod whose budget has too few healthy pods",
         ),
         pytest.param(
             {"disruptionsAllowed": 0, "ready": False, "currentHealthy": 0, "desiredHealthy": 0},
@@ -107,14 +112,14 @@ def test_an_eviction_that_the_budgets_allow_is_granted(options: dict[str, Any]) 
             None,
             id="an unready pod of a budget that requires no pod",
         ),
-        pytest.param({"disruptionsAllowed": -1}, 403, None, id="a negative allowance"),
+        pytest.param({"disruptionsAllowed": -1}, 403, None, id="a negative number of allowed disruptions"),
         pytest.param(
             {"disruptionsAllowed": 1, "disruptedPods": {f"p{i}": "t" for i in range(2001)}},
             403,
             None,
             id="too many unconfirmed evictions",
         ),
-        pytest.param({"disruptionsAllowed": 1, "budgets": 2}, 500, None, id="two budgets"),
+        pytest.param({"disruptionsAllowed": 1, "budgets": 2}, 500, None, id="a running pod with two budgets"),
     ],
 )
 def test_a_refused_eviction_leaves_the_pod_running(options: dict[str, Any], code: int, retry_after: str | None) -> None:

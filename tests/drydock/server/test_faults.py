@@ -32,7 +32,7 @@ def test_the_seed_determines_the_injected_faults() -> None:
     assert drawn(1, "patch") != drawn(2, "patch")
 
 
-def test_only_requests_of_the_chosen_users_get_faults() -> None:
+def test_faults_are_injected_only_into_requests_of_the_chosen_users() -> None:
     plan = seeded_faults(1, suffers=lambda user: user == "agent")
     assert {plan(asked("patch"), "person", False) for _ in range(400)} == {None}
 

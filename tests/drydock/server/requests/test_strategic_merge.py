@@ -24,12 +24,14 @@ A, B = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}
             {"containers": [A, {"name": "b", "image": "2"}]},
             id="containers merge by name",
         ),
-        pytest.param({"containers": [A]}, {"containers": [B]}, {"containers": [A, B]}, id="an unknown name is added"),
+        pytest.param(
+            {"containers": [A]}, {"containers": [B]}, {"containers": [A, B]}, id="a container with a new name is added"
+        ),
         pytest.param(
             {"containers": [A, B]},
             {"containers": [{"name": "a", "$patch": "delete"}]},
             {"containers": [B]},
-            id="a name can be deleted",
+            id="a container can be deleted by name",
         ),
         pytest.param(
             {"containers": [A]},
@@ -68,13 +70,13 @@ A, B = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}
             {"finalizers": ["a", "b"]},
             {"$deleteFromPrimitiveList/finalizers": ["a"]},
             {"finalizers": ["b"]},
-            id="values are removed from a set",
+            id="the patch removes a finalizer by its value",
         ),
         pytest.param(
             {"env": [{"name": "A", "value": "1"}]},
             {"env": [{"name": "A", "value": None, "valueFrom": {"x": 1}}]},
             {"env": [{"name": "A", "valueFrom": {"x": 1}}]},
-            id="null removes inside an entry",
+            id="null removes a field of a list entry",
         ),
         pytest.param(
             {"containers": [A, B]},
@@ -89,7 +91,7 @@ A, B = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}
             {"containers": [A, B]},
             {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]},
             {"containers": [B, A]},
-            id="only the order",
+            id="the patch changes only the order of a list",
         ),
         pytest.param(
             {"strategy": {"type": "RollingUpdate", "rollingUpdate": {}}},
@@ -106,7 +108,7 @@ A, B = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}
         pytest.param(
             {"labels": {"a": "1"}}, {"labels": {"$patch": "delete"}}, {"labels": {}}, id="a mapping can be emptied"
         ),
-        pytest.param({"labels": {"a": "1"}}, {"labels": None}, {}, id="null removes"),
+        pytest.param({"labels": {"a": "1"}}, {"labels": None}, {}, id="null removes a mapping"),
     ],
 )
 def test_a_strategic_merge_patch_merges_lists_and_obeys_directives(target: Any, patch: Any, expected: Any) -> None:
