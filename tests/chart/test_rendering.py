@@ -307,7 +307,7 @@ def test_every_setting_in_the_values_reaches_the_agent_unchanged(tmp_path: Path)
 
 
 def test_a_value_equal_to_the_default_is_rendered(tmp_path: Path) -> None:
-    """An image of another version may have another default."""
+    """The chart must not leave the value out, because an image of another version may have another default."""
     found = rendered(
         tmp_path, values={"configuration": {"rebootMethod": "command", "drainTimeout": 0, "logLevel": "info"}}
     )

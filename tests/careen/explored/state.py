@@ -1,6 +1,6 @@
 """The state of a small fleet at one instant, as a hashable value, so that no state is visited twice.
 
-Tables store each memory, pending action and Node once, and a state contains only their numbers."""
+Tables store each agent's memory, pending action and Node once, and a state contains only their numbers."""
 
 from __future__ import annotations
 

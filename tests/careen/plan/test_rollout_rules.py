@@ -309,7 +309,7 @@ def test_every_gate_must_declare_what_a_plan_can_foresee() -> None:
 
 
 @pytest.mark.parametrize("line", list(Order))
-def test_no_node_is_next_while_every_claim_is_taken(line: Order) -> None:
+def test_a_plan_starts_no_further_node_while_the_lock_has_as_many_claims_as_allowed(line: Order) -> None:
     rules = RolloutRules([a_node("n1"), a_node("n2")], replace(POLICY, order=line))
     rules.claimed("n1", NOW)
     assert list(rules.line(["n2"], NOW, lambda _: 0)) == []

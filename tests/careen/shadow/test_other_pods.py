@@ -51,7 +51,7 @@ def test_a_replacement_may_come_ten_minutes_after_the_drained_pod_was_deleted(se
     assert others.per_second(100.0 + seconds) * 600.0 == pytest.approx(counted, abs=0.2)
 
 
-def test_each_drained_pod_excludes_only_one_binding_from_the_rate() -> None:
+def test_only_one_binding_counts_as_the_replacement_of_a_drained_pod() -> None:
     others = after_a_drain(cluster(), times=2)
     for _ in range(5):
         others.bound(a_new_pod(*WEB), 300.0)
