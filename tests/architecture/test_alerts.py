@@ -70,7 +70,7 @@ def test_careens_own_alerts_never_block_a_reboot(name: str) -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
-def test_each_alert_fires_once_per_node_even_if_its_agent_had_several_pods(alert: dict[str, Any]) -> None:
+def test_each_alert_fires_once_per_node_even_if_the_nodes_agent_had_several_pods(alert: dict[str, Any]) -> None:
     """Each pod of the agent has its own labels pod, container and instance. An alert that kept these labels would start
     again when a new pod replaces the agent's pod.
     """

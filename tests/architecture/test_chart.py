@@ -107,7 +107,7 @@ def test_each_flag_of_kured_is_a_value_of_the_chart() -> None:
     assert kureds <= VALUES["configuration"].keys()
 
 
-def test_each_setting_is_a_value_of_the_chart_unless_the_chart_sets_it() -> None:
+def test_each_setting_is_a_value_of_the_chart_unless_the_chart_computes_the_setting() -> None:
     assert VALUES["configuration"].keys() == {key(name) for name in OF_SETTINGS} | {"useRebootSentinelHostPath"}
 
 
@@ -309,7 +309,7 @@ def test_the_default_values_of_the_chart_pass_its_schema() -> None:
 
 
 @pytest.mark.parametrize("name", [each for each in OF_SETTINGS if empty_is_a_value(each)])
-def test_the_schema_accepts_an_empty_text_where_the_agent_accepts_it(name: str) -> None:
+def test_the_schema_of_the_chart_accepts_an_empty_text_where_the_agent_does(name: str) -> None:
     try:
         resolve(flags={"node_id": ["n1"], name: [""]}, environment={})
     except BadSettings as refused:

@@ -86,7 +86,7 @@ echo "12 passed in $*"
         pytest.param("FAILED", "a b c d e f", 0, 1, False, id="if many tests fail, none is run again"),
     ],
 )
-def test_ci_runs_a_test_again_alone_after_it_failed_in_parallel(
+def test_ci_runs_a_failed_parallel_test_again_alone(
     tmp_path: Path, ended: str, stories: str, second: int, code: int, is_alone: bool
 ) -> None:
     run_with_a_make_that(tmp_path)

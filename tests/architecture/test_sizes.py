@@ -110,7 +110,7 @@ INSTANTS = {
 }
 
 
-def test_only_one_module_reads_and_writes_times() -> None:
+def test_only_the_listed_modules_parse_or_format_times() -> None:
     found = {
         module.where
         for module in all_modules()

@@ -51,14 +51,14 @@ def test_pods_with_anti_affinity_fit_while_one_node_is_down(seed: int) -> None:
 
 
 @given(seeds)
-def test_the_hosts_need_one_reboot_each_at_different_times(seed: int) -> None:
+def test_each_host_needs_one_reboot_and_the_times_differ(seed: int) -> None:
     asks = sample(seed).asks
     assert set(asks) == {name for name, _ in nodes()}
     assert sorted(asks.values()) == [0.5 * place for place in range(NODES)]
 
 
 @given(st.integers(0, 10_000), st.integers(1, NODES))
-def test_if_only_some_hosts_need_a_reboot_they_are_the_first_hosts(seed: int, asking: int) -> None:
+def test_if_only_some_hosts_need_a_reboot_these_are_the_first_hosts(seed: int, asking: int) -> None:
     everybody, some = sample(seed), sample(seed, asking)
     assert some.sizes == everybody.sizes
     assert list(some.asks.items()) == list(everybody.asks.items())[:asking]

@@ -1,5 +1,5 @@
-"""Tests GitOps tools and the lock: a server-side apply and a three-way merge keep the lock, and a replacement removes
-it.
+"""Tests GitOps tools and the lock: a server-side apply and a three-way merge keep the lock, and `kubectl replace`
+removes the lock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Tests agents that are killed by SIGKILL in any phase: the next process continues, and no rule is broken."""
+"""Tests agents that are killed by SIGKILL in any phase: the next agent process continues the work, and no rule is
+broken."""
 
 from __future__ import annotations
 

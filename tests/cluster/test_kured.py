@@ -70,7 +70,7 @@ def test_while_kured_is_installed_no_node_reboots_and_each_node_reports_the_reas
     story.judge()
 
 
-def test_kured_treats_careens_lock_as_held(story: Story) -> None:
+def test_careens_lock_shows_the_rebooting_node_as_the_owner_in_both_formats_of_kured(story: Story) -> None:
     """careen's lock contains both formats of kured: one owner at the top level, and the list of owners."""
     (host,) = story.nodes(1, change=lambda host: setattr(host, "boot_seconds", 5.0))
     story.need_reboot([host])

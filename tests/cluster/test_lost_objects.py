@@ -112,7 +112,7 @@ def strip_every_mark(story: Story, host: Host) -> None:
     )
 
 
-def test_a_draining_node_that_loses_all_its_marks_is_still_uncordoned(story: Story) -> None:
+def test_careen_uncordons_a_draining_node_that_lost_its_annotations_label_and_taint(story: Story) -> None:
     """Without the marks, only the Node's managed fields show who set the cordon."""
     hosts = story.nodes(3)
     holder = start_a_slow_drain(story, hosts)
@@ -122,7 +122,7 @@ def test_a_draining_node_that_loses_all_its_marks_is_still_uncordoned(story: Sto
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 
 
-def test_a_draining_node_that_loses_its_marks_and_the_lock_is_still_uncordoned(story: Story) -> None:
+def test_careen_uncordons_a_draining_node_that_lost_its_annotations_and_its_claim(story: Story) -> None:
     hosts = story.nodes(3)
     holder = start_a_slow_drain(story, hosts)
     strip_every_mark(story, holder)

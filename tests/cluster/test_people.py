@@ -55,7 +55,7 @@ def set_the_stage(story: Story) -> str:
 
 
 @pytest.mark.parametrize("role", COMMANDS)
-def test_every_command_works_with_only_its_role(scene: Story, role: str) -> None:
+def test_every_careen_command_works_for_a_person_with_only_the_role_for_that_command(scene: Story, role: str) -> None:
     pod = set_the_stage(scene)
     kubeconfig = a_person(scene, role)
     names = {"n1": "n01", "n2": "n02", "shop/web-1": f"shop/{pod}", "{folder}/dump": str(scene.folder / "dump")}
@@ -73,7 +73,7 @@ def test_every_command_works_with_only_its_role(scene: Story, role: str) -> None
         assert "is forbidden" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
 
 
-def test_the_viewer_role_cannot_run_hold_lock_pause_or_cleanup(scene: Story) -> None:
+def test_a_person_with_the_viewer_role_cannot_run_careen_hold_lock_pause_or_cleanup(scene: Story) -> None:
     set_the_stage(scene)
     kubeconfig = a_person(scene, "careen-view")
     scene.wait_for("the role is in force", lambda: scene.command("status", kubeconfig=kubeconfig).returncode == 0)

@@ -23,7 +23,9 @@ def webhook(story: Story, tmp_path: Path) -> Iterator[SlowWebhook]:
     webhook.close()
 
 
-def test_a_hold_takes_effect_while_a_dozen_slow_evictions_are_in_progress(story: Story, webhook: SlowWebhook) -> None:
+def test_a_hold_annotation_takes_effect_while_a_dozen_slow_evictions_are_in_progress(
+    story: Story, webhook: SlowWebhook
+) -> None:
     first, second = story.nodes(2)
     story.cordon(second)
     story.workloads(deployment("web", 12))

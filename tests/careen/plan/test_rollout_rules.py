@@ -160,7 +160,7 @@ def test_a_plan_keeps_the_minimum_interval_of_the_cluster_between_reboots() -> N
     assert wait.seconds == 3 * 7200
 
 
-def test_a_plan_starts_when_the_interval_after_the_last_real_reboot_is_over() -> None:
+def test_a_plan_begins_when_the_minimum_interval_after_the_last_real_reboot_is_over() -> None:
     policy = replace(POLICY, cluster_interval_seconds=7200)
     rules = RolloutRules([a_node("n1"), a_node("n2")], policy, released_at=rfc3339(NOW - timedelta(hours=1)))
     # One node represents all: its refusal is the plan's reason for the wait.
@@ -173,7 +173,7 @@ def test_a_plan_starts_when_the_interval_after_the_last_real_reboot_is_over() ->
     assert rules.line(["n1"], NOW + timedelta(hours=1), lambda _name: 0) == ("n1",)
 
 
-def test_a_requested_reboot_does_not_wait_for_the_interval_in_a_plan() -> None:
+def test_in_a_plan_a_requested_reboot_does_not_wait_for_the_minimum_interval() -> None:
     policy = replace(POLICY, cluster_interval_seconds=7200)
     wanted = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-05T00:00:00Z"})
     timeline = plan([a_node("n1"), wanted], policy)
@@ -309,7 +309,7 @@ def test_every_gate_must_declare_what_a_plan_can_foresee() -> None:
 
 
 @pytest.mark.parametrize("line", list(Order))
-def test_a_plan_starts_no_further_node_while_the_lock_has_as_many_claims_as_allowed(line: Order) -> None:
+def test_a_plan_drains_no_further_node_while_the_lock_has_as_many_claims_as_allowed(line: Order) -> None:
     rules = RolloutRules([a_node("n1"), a_node("n2")], replace(POLICY, order=line))
     rules.claimed("n1", NOW)
     assert list(rules.line(["n2"], NOW, lambda _: 0)) == []
@@ -436,13 +436,13 @@ def test_nodes_that_do_not_fit_into_the_window_continue_in_the_next_window() -> 
     assert len(timeline.reboots) == 120
 
 
-def test_a_plan_waits_until_the_hold_of_a_node_ends() -> None:
+def test_a_plan_waits_until_the_hold_annotation_of_a_node_expires() -> None:
     held = a_node("n1", annotations={keys.HOLD: "until=2026-03-04T15:00:00Z"})
     (visit,) = plan([held]).visits
     assert visit.start == datetime(2026, 3, 4, 15, 0, tzinfo=UTC)
 
 
-def test_a_node_with_the_annotation_reboot_now_starts_outside_the_window() -> None:
+def test_in_a_plan_a_node_with_the_annotation_reboot_now_reboots_outside_the_window() -> None:
     hurried = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"})
     timeline = plan([a_node("n1"), hurried], replace(POLICY, window=NIGHT))
     assert [(visit.node, visit.start.hour) for visit in timeline.visits] == [("n2", 12), ("n1", 22)]
@@ -599,8 +599,8 @@ def test_budgets_refuse_the_same_nodes_if_healthy_nodes_are_left_out_of_the_coun
 @given(fleet=fleets(), policy=policies())
 @settings(max_examples=150, deadline=None)
 def test_a_plan_takes_no_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
-    """Whenever a node begins its drain, the test counts in each of its groups the nodes that have a claim or were down
-    from the beginning. The test reads only the result of the plan."""
+    """Whenever a node begins its drain, the test takes each group that contains the node, and counts the nodes of the
+    group that have a claim or were down from the beginning. The test reads only the result of the plan."""
     timeline = plan(fleet, policy)
     broken = {node.name for node in fleet if not node.ready or node.unschedulable}
     limits: list[tuple[set[str], int]] = [

@@ -92,7 +92,7 @@ def test_a_url_that_both_libraries_accept_counts_as_shoutrrr(url: str, own: str)
         "",
     ],
 )
-def test_an_unknown_url_is_refused_without_its_secret(url: str) -> None:
+def test_the_refusal_of_an_unknown_notify_url_shows_no_secret(url: str) -> None:
     with pytest.raises(ValueError, match="expected a") as error:
         parse(url)
     assert "SECRET" not in str(error.value)

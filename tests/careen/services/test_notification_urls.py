@@ -232,7 +232,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("url", "sentence"), REFUSED)
-def test_an_unusable_url_is_refused_without_showing_its_secret(url: str, sentence: str) -> None:
+def test_the_refusal_of_an_unusable_notify_url_shows_no_secret(url: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)) as error:
         parse(url)
     assert "SECRET" not in str(error.value)

@@ -44,7 +44,7 @@ async def test_a_json_message_has_the_configured_key_and_fields() -> None:
     assert (verb, path, json.loads(body), headers["X-Token"]) == ("PUT", "/", {"team": "ops", "text": "A & B"}, "abc")
 
 
-async def test_the_error_of_a_target_shows_its_status_and_no_secret() -> None:
+async def test_the_error_of_a_failed_delivery_shows_the_http_status_and_no_secret() -> None:
     with running_webhook(status=403) as hook:
         targets = [
             parse(f"generic+http://{hook.address}/SECRETWORD"),
@@ -114,7 +114,7 @@ async def test_the_child_process_gets_no_secret_by_command_line_or_environment(m
     assert [text for text in seen if "SECRETWORD" in text] == []
 
 
-async def test_apprise_checks_its_own_urls_and_the_messages_show_no_secret() -> None:
+async def test_apprise_checks_apprise_urls_and_the_error_messages_show_no_secret() -> None:
     targets = [
         parse("json://localhost/SECRETWORD"),
         parse("tgram://SECRETWORD"),

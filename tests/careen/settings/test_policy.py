@@ -64,7 +64,9 @@ def test_the_settings_and_the_policy_have_the_same_defaults() -> None:
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else None,
 )
-def test_each_setting_has_its_value_in_the_policy(flags: dict[str, str], path: str, value: object) -> None:
+def test_each_setting_sets_the_corresponding_field_of_the_policy(
+    flags: dict[str, str], path: str, value: object
+) -> None:
     found: object = policy(**flags)
     for name in path.split("."):
         found = getattr(found, name)

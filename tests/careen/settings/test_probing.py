@@ -23,11 +23,11 @@ def refused(**flags: tuple[str, ...]) -> str:
 
 
 @pytest.mark.parametrize("texts", [("/run/a,/run/b",), ("/run/a", "/run/b"), ("/run/a\n/run/b",), ("/run/a, /run/b,",)])
-def test_several_sentinels_can_be_given_in_one_or_several_values(texts: tuple[str, ...]) -> None:
+def test_several_sentinel_paths_can_be_given_in_one_flag_or_in_several_flags(texts: tuple[str, ...]) -> None:
     assert settle(reboot_sentinel=texts).reboot_sentinel == ("/run/a", "/run/b")
 
 
-def test_a_comma_in_a_path_does_not_separate_two_sentinels() -> None:
+def test_a_comma_inside_a_sentinel_path_does_not_separate_two_paths() -> None:
     assert settle(reboot_sentinel=("/run/a,b",)).reboot_sentinel == ("/run/a,b",)
 
 

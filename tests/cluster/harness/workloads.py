@@ -1,4 +1,5 @@
-"""Builds the workloads of stories. Most values have defaults, so a story mentions only the values that matter to it."""
+"""Builds the workloads of stories (tests with nodes and agents). Most values have defaults, so a story mentions only
+the values on which its result depends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Generates scheduler configurations: every argument of every default plugin, plugin sets and weights."""
+"""Generates scheduler configurations, which set every argument of every default plugin, enable or disable plugins, and
+set weights."""
 
 from __future__ import annotations
 

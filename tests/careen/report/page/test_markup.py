@@ -1,4 +1,5 @@
-"""Tests that text from outside cannot become HTML markup, and that only careen's own sentences can mark commands."""
+"""Tests that text from outside cannot become HTML markup, and that only careen's own sentences can mark text as a
+command."""
 
 from __future__ import annotations
 

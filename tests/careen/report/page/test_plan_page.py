@@ -214,7 +214,7 @@ def a_large_plan(nodes: int = 60) -> Plan:
     )
 
 
-def test_a_large_plan_starts_with_an_overview_and_folds_its_rows() -> None:
+def test_the_page_of_a_large_plan_begins_with_an_overview_and_folds_its_rows() -> None:
     page = Page(plan_html(a_large_plan()))
     tags = [tag for tag, _ in page.tags]
     assert tags.count("svg") == 1
@@ -223,7 +223,7 @@ def test_a_large_plan_starts_with_an_overview_and_folds_its_rows() -> None:
     assert "nodes done, of 60" in page.words
 
 
-def test_a_small_plan_shows_its_rows_unfolded() -> None:
+def test_the_page_of_a_small_plan_shows_all_rows_unfolded() -> None:
     page = Page(plan_html(a_large_plan(FROM_NODES - 1)))
     assert "svg" not in {tag for tag, _ in page.tags}
     assert len(page.with_class("row")) == 50
