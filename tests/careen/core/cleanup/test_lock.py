@@ -9,9 +9,9 @@ from careen.core.cleanup.marks import Extent
 from careen.core.lock.content import Entry, LockContent, parse, render
 from careen.core.lock.line import Line
 
-OURS = Entry(node="n1", id="c1", created="2026-03-04T12:00:00Z")
+OURS = Entry(node="n1", id="claim-1", created="2026-03-04T12:00:00Z")
 KUREDS = Entry(node="n2")
-UNREAD = Entry(node="n3", id="c3", unread='{"nodeID":"n3","id":"c3","boot":7}')
+UNREAD = Entry(node="n3", id="claim-3", unread='{"nodeID":"n3","id":"claim-3","boot":7}')
 NOTHING = Extent()
 
 

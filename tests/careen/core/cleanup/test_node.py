@@ -24,7 +24,7 @@ AGENT, TAINTER = (keys.FIELD_MANAGER,), (keys.TAINT_MANAGER,)
 SOFT = Taint(key=keys.DEFAULT_TAINT_KEY, effect="PreferNoSchedule")
 KUREDS_TAINT = Taint(key="weave.works/kured-node-reboot", effect="PreferNoSchedule")
 FOREIGN = Taint(key="example.org/theirs", effect="PreferNoSchedule", time_added="2026-03-04T12:00:00Z")
-CLAIM = Entry(node="n1", id="c1", uid="uid-n1", boot=BOOT)
+CLAIM = Entry(node="n1", id="claim-1", uid="uid-n1", boot=BOOT)
 KUREDS_CLAIM = Entry(node="n1")
 NOTHING = Extent()
 WITH_KUREDS = Extent(with_kureds=True)
@@ -66,7 +66,7 @@ def test_a_cleanup_removes_careens_label_and_keeps_other_labels() -> None:
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
-def test_a_cleanup_restores_a_node_in_any_phase(phase: Phase) -> None:
+def test_a_cleanup_restores_a_node_in_any_phase_of_a_reboot(phase: Phase) -> None:
     """The cleanup removes careen's record, label, taint and cordon. It restores the labels that the drain changed."""
     before = a_node(labels={"pool": "web"}, taints=(FOREIGN,))
     is_at_work = phase not in (Phase.WAITING, Phase.CLAIMING)
@@ -107,7 +107,7 @@ def test_a_second_cleanup_changes_nothing() -> None:
         ("a person's cordon", {"by": ("kubectl",)}, None, WITH_KUREDS, False),
     ],
 )
-def test_a_cleanup_removes_only_careens_cordon(
+def test_a_cleanup_removes_a_cordon_only_if_careen_set_the_cordon(
     name: str, changes: dict[str, Any], entry: Entry | None, extent: Extent, is_lifted: bool
 ) -> None:
     annotations = {}
@@ -153,7 +153,7 @@ def test_a_cleanup_removes_only_careens_cordon(
         ("another release's key, removed on request", (OLD,), {}, Extent(with_unknown=True), ()),
     ],
 )
-def test_a_cleanup_removes_only_careens_taint(
+def test_a_cleanup_removes_a_taint_only_if_careen_set_the_taint(
     name: str, taints: tuple[Taint, ...], changes: dict[str, Any], extent: Extent, left: tuple[Taint, ...]
 ) -> None:
     record = a_progress(Phase.WAITING, taint_key=changes["record"]) if "record" in changes else None
@@ -239,7 +239,7 @@ OTHER = {"other": {"was": None, "to": "x"}}
         ("nonsense", {"state": 7, "other": {"was": "no value!", "to": "x"}}, {}, {"state": None}, NEW),
     ],
 )
-def test_the_report_of_a_reboot_contains_the_replaced_labels(
+def test_the_reboot_report_contains_the_labels_that_careen_replaced(
     name: str, earlier: Any, labels: dict[str, str], prior: dict[str, str | None], told: Any
 ) -> None:
     node = a_node(labels=labels, annotations={keys.LAST_REBOOT: json.dumps({"labels": earlier})})
@@ -285,7 +285,7 @@ def test_a_cleanup_removes_unknown_keys_of_careens_domain_only_on_request(part: 
 
 
 @pytest.mark.parametrize("key", WORDS)
-def test_a_cleanup_keeps_requests_that_running_agents_obey(key: str) -> None:
+def test_a_cleanup_keeps_annotations_written_by_people_while_agents_run(key: str) -> None:
     node = a_node(annotations={key: "x"})
     assert cleaned(node, Extent(agents=3)) == node
     assert cleaned(node).annotations == {}
@@ -307,7 +307,7 @@ ASKED = Announcement(boot=BOOT, uptime=UPTIME)
         ("verifying", Phase.VERIFYING, {}, {"boot_id": "boot-2"}, False),
     ],
 )
-def test_phase_and_record_show_whether_a_node_is_rebooting(
+def test_the_progress_record_shows_whether_a_node_is_rebooting(
     name: str, phase: Phase, changes: dict[str, Any], node: dict[str, Any], is_rebooting: bool
 ) -> None:
     marked = a_marked_node(replace(a_progress(phase), **changes), **node)
@@ -315,14 +315,16 @@ def test_phase_and_record_show_whether_a_node_is_rebooting(
 
 
 @pytest.mark.parametrize(
-    ("boot", "is_rebooting"), [(BOOT, True), ("boot-0", False), ("", True)], ids=["same", "new", "unknown"]
+    ("boot", "is_rebooting"),
+    [(BOOT, True), ("boot-0", False), ("", True)],
+    ids=["the host runs the same boot", "the host runs a new boot", "the claim names no boot"],
 )
-def test_phase_and_claim_show_a_reboot_if_there_is_no_record(boot: str, is_rebooting: bool) -> None:
+def test_without_a_progress_record_the_phase_and_the_claim_show_a_reboot(boot: str, is_rebooting: bool) -> None:
     node = a_node(annotations={keys.PHASE: Phase.REBOOTING.value}, unschedulable=True)
     assert bool(found(node, NOTHING, replace(CLAIM, boot=boot)).rebooting) is is_rebooting
 
 
-def test_a_node_with_an_unreadable_record_counts_as_rebooting() -> None:
+def test_a_node_with_an_unreadable_progress_record_counts_as_rebooting() -> None:
     assert found(a_node(annotations={keys.PROGRESS: "?"})).rebooting.endswith("so the node may be rebooting")
 
 

@@ -17,7 +17,7 @@ from tests.careen.core.builders import a_daemon_pod, a_marked_node, a_pod, a_pro
 DRAINING = a_progress(Phase.DRAINING)
 
 
-def test_the_comparison_after_a_reboot_ignores_jobs_and_daemonsets() -> None:
+def test_the_health_comparison_after_a_reboot_ignores_jobs_and_daemonsets() -> None:
     rows = (an_owner(), an_owner("j", kind="Job"), an_owner("d", kind="DaemonSet"), an_owner("s", kind="StatefulSet"))
     assert [row.kind for row in baseline.services(rows)] == ["ReplicaSet", "StatefulSet"]
 
@@ -48,17 +48,23 @@ def test_the_stored_baseline_says_which_pods_were_ready(given_pods: list[tuple[i
 @pytest.mark.parametrize(
     ("pod", "told"),
     [
-        pytest.param(a_daemon_pod(owner_uid="another"), None, id="not here before"),
-        pytest.param(a_daemon_pod(labels={"controller-revision-hash": "new"}), None, id="another template"),
-        pytest.param(a_daemon_pod(), True, id="as before"),
+        pytest.param(
+            a_daemon_pod(owner_uid="another"), None, id="a pod of a DaemonSet that had no pod here before the drain"
+        ),
+        pytest.param(
+            a_daemon_pod(labels={"controller-revision-hash": "new"}),
+            None,
+            id="a pod whose template changed during the drain",
+        ),
+        pytest.param(a_daemon_pod(), True, id="an unchanged pod that was ready before the drain"),
     ],
 )
-def test_the_earlier_state_of_a_pod_outside_the_baseline_is_unknown(pod: Any, told: bool | None) -> None:
+def test_only_an_unchanged_pod_has_a_known_readiness_before_the_drain(pod: Any, told: bool | None) -> None:
     record = replace(DRAINING, owners=baseline.taken(a_situation(a_marked_node(DRAINING), pods=(a_daemon_pod(),)), ()))
     assert baseline.was_ready(a_situation(a_marked_node(record)), pod) is told
 
 
-def test_the_baseline_contains_only_owners_of_displaced_pods() -> None:
+def test_the_baseline_contains_only_owners_of_evicted_pods() -> None:
     situation = a_situation(a_marked_node(DRAINING), owners=(an_owner(), an_owner("other")), pods=())
     assert baseline.taken(situation, (a_pod(),)) == (an_owner(),)
 

@@ -46,34 +46,50 @@ def answered(answers: Answers) -> Memory:
 @pytest.mark.parametrize(
     ("answers", "look"),
     [
-        pytest.param({"a": (ACCEPTED, 1.5), "b": (ACCEPTED, 1.5)}, 1.0, id="all terminate"),
+        pytest.param({"a": (ACCEPTED, 1.5), "b": (ACCEPTED, 1.5)}, 1.0, id="all evicted pods terminate"),
         pytest.param({"a": (ACCEPTED, 1.5), "b": (GONE, 1.5)}, 1.0, id="one pod was already gone"),
-        pytest.param({"a": (ACCEPTED, 0.9), "b": (BUDGET, 1.2)}, 1.2, id="the next turn evicts a refused pod"),
-        pytest.param({"a": (BUDGET, 1.0), "b": (DENIED, 1.4)}, 1.4, id="two close back-offs end in one turn"),
-        pytest.param({"a": (BUDGET, 1.0), "b": (UNCLEAR, 1.6)}, 1.0, id="two distant back-offs need two turns"),
-        pytest.param({"a": (BUDGET, 50.0), "b": (BUDGET, 60.0)}, 2.0, id="a long back-off does not delay a hold"),
-        pytest.param({"a": (BUDGET, 0.2), "b": (ACCEPTED, 1.5)}, 0.5, id="a turn pauses at least half a second"),
-        pytest.param({"a": (ACCEPTED, 1.5)}, 0.5, id="the turn ended before the second eviction"),
-        pytest.param({"a": (ACCEPTED, 1.5), "b": (BUDGET, 0.0)}, 0.5, id="the turn ended before a repeated eviction"),
+        pytest.param(
+            {"a": (ACCEPTED, 0.9), "b": (BUDGET, 1.2)}, 1.2, id="the back-off of a refused eviction ends in 1.2 seconds"
+        ),
+        pytest.param(
+            {"a": (BUDGET, 1.0), "b": (DENIED, 1.4)},
+            1.4,
+            id="two back-offs that end within half a second cause one decision",
+        ),
+        pytest.param(
+            {"a": (BUDGET, 1.0), "b": (UNCLEAR, 1.6)},
+            1.0,
+            id="two back-offs that end farther apart cause two decisions",
+        ),
+        pytest.param(
+            {"a": (BUDGET, 50.0), "b": (BUDGET, 60.0)},
+            2.0,
+            id="during a long back-off the agent decides every two seconds",
+        ),
+        pytest.param({"a": (BUDGET, 0.2), "b": (ACCEPTED, 1.5)}, 0.5, id="the agent waits at least half a second"),
+        pytest.param({"a": (ACCEPTED, 1.5)}, 0.5, id="the second pod has not been evicted yet"),
+        pytest.param(
+            {"a": (ACCEPTED, 1.5), "b": (BUDGET, 0.0)}, 0.5, id="the back-off of the second pod has already ended"
+        ),
         pytest.param(
             {"a": (ACCEPTED, 1.5), "b": (ACCEPTED, 1.5), "c": (BUDGET, 0.8)},
             0.8,
-            id="the turn before was refused a pod",
+            id="the back-off of an earlier refused eviction ends first",
         ),
     ],
 )
-def test_the_results_of_evictions_determine_the_next_turn(answers: Answers, look: float) -> None:
+def test_the_results_of_evictions_determine_when_the_agent_decides_again(answers: Answers, look: float) -> None:
     decided = evicting("a", "b")
     found = drain_pauses.after_evictions(decided, answered(answers), uptime=UPTIME)
     assert found == replace(decided, look_again_seconds=pytest.approx(look))
 
 
-def test_a_turn_without_evictions_keeps_its_pause() -> None:
+def test_without_evictions_the_time_of_the_next_decision_does_not_change() -> None:
     idle = replace(evicting(), actions=())
     assert drain_pauses.after_evictions(idle, answered({"a": (BUDGET, 1.2)}), uptime=UPTIME) is idle
 
 
-def test_a_due_eviction_delays_the_check_of_terminating_pods() -> None:
+def test_the_check_of_terminating_pods_waits_for_an_eviction_that_is_due_soon() -> None:
     ending = [a_pod("a", deletion_timestamp=NOW - timedelta(seconds=1))]
     assert drain_pauses.without_eviction(ending, (), NOW) == 0.5
     assert drain_pauses.without_eviction(ending, (1.3,), NOW) == 1.3

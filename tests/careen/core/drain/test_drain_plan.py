@@ -79,12 +79,12 @@ def test_the_drain_selector_limits_the_evicted_pods() -> None:
     assert (found.now, found.staying) == ((chosen,), (other,))
 
 
-def test_the_back_off_of_a_refused_pod_delays_only_that_pod() -> None:
+def test_the_back_off_after_a_refused_eviction_delays_only_that_pod() -> None:
     found = plan(a_pod("a"), a_pod("b"), memory=asked("a"))
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["b"], ["a"])
 
 
-def test_a_refused_pod_is_evicted_again_after_its_back_off() -> None:
+def test_a_refused_eviction_is_repeated_after_its_back_off() -> None:
     assert [pod.name for pod in plan(a_pod("a"), memory=asked("a", wait=0.0)).now] == ["a"]
 
 
@@ -92,7 +92,7 @@ def test_a_recreated_pod_of_the_same_name_has_its_own_back_off() -> None:
     assert [pod.uid for pod in plan(a_pod("a", uid="new"), memory=asked("a")).now] == ["new"]
 
 
-def test_the_next_turn_is_due_at_the_end_of_the_first_back_off() -> None:
+def test_the_agent_decides_again_when_the_first_back_off_ends() -> None:
     assert plan(a_pod("a"), memory=asked("a", wait=1.5)).look_again_seconds == 1.5
     assert plan(a_pod("a"), memory=asked("a", wait=50.0)).look_again_seconds == 2.0
 
@@ -101,7 +101,7 @@ def test_the_next_turn_is_due_at_the_end_of_the_first_back_off() -> None:
     ("waits", "look"),
     [((1.0, 1.4), 1.4), ((1.0, 1.6), 1.0), ((0.2, 0.7, 1.1), 0.7)],
 )
-def test_back_offs_that_end_within_half_a_second_share_one_turn(waits: tuple[float, ...], look: float) -> None:
+def test_back_offs_that_end_within_half_a_second_cause_one_decision(waits: tuple[float, ...], look: float) -> None:
     names = [f"p{number}" for number, _ in enumerate(waits)]
     refused = [asked(name, wait=wait).drain.evictions for name, wait in zip(names, waits, strict=True)]
     memory = with_parts(Memory(), drain__evictions=dict(ChainMap(*map(dict, refused))))
@@ -116,11 +116,11 @@ def terminating(since: float, **changes: Any) -> PodView:
 @pytest.mark.parametrize(
     ("asked_ago", "look"),
     [
-        pytest.param(0, 0.5, id="evicted a moment ago: most pods are gone within seconds"),
+        pytest.param(0, 0.5, id="evicted a moment ago"),
         pytest.param(2, 0.5, id="evicted two seconds ago"),
-        pytest.param(4, 1.0, id="the pause is a quarter of the time since the eviction"),
+        pytest.param(4, 1.0, id="evicted four seconds ago"),
         pytest.param(9, 2.0, id="a pod that terminates slowly"),
-        pytest.param(-5, 0.5, id="evicted in the future, by the agent's clock"),
+        pytest.param(-5, 0.5, id="the agent's clock is behind, so the eviction seems to be in the future"),
     ],
 )
 def test_terminating_pods_are_checked_often_at_first(asked_ago: float, look: float) -> None:
@@ -135,7 +135,7 @@ def test_the_drain_waits_for_a_terminating_pod_without_a_second_eviction() -> No
 @pytest.mark.parametrize(
     ("skip", "since", "is_done"), [(0, 10_000, False), (60, 59, False), (60, 60, False), (60, 61, True)]
 )
-def test_skip_wait_for_delete_timeout_ignores_pods_that_terminate_for_longer(
+def test_the_drain_ignores_pods_that_terminate_longer_than_skip_wait_for_delete_timeout(
     skip: float, since: float, is_done: bool
 ) -> None:
     assert plan(terminating(since), skip_wait_for_delete_seconds=skip).is_done is is_done
@@ -173,25 +173,31 @@ def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.Drain
 @pytest.mark.parametrize(
     ("pod", "stays"),
     [
-        pytest.param(new_pod(tolerates_cordon=True), True, id="created after the cordon, which it tolerates"),
-        pytest.param(new_pod(tolerates_cordon=True, after=-30), False, id="created before the cordon"),
+        pytest.param(
+            new_pod(tolerates_cordon=True), True, id="a pod that tolerates the cordon and was created after it"
+        ),
+        pytest.param(
+            new_pod(tolerates_cordon=True, after=-30),
+            False,
+            id="a pod that tolerates the cordon and was created before it",
+        ),
         pytest.param(
             new_pod(tolerates_cordon=True, after=1),
             False,
-            id="created within the clocks' tolerance of the cordon",
+            id="a pod that tolerates the cordon and was created a second after it",
         ),
-        pytest.param(new_pod(), False, id="placed by a scheduler that had not seen the cordon"),
-        pytest.param(new_pod(came_bound=True), True, id="bound to this node by its owner"),
+        pytest.param(new_pod(), False, id="a new pod that does not tolerate the cordon"),
+        pytest.param(new_pod(came_bound=True), True, id="a pod that its owner bound to this node after the cordon"),
         pytest.param(
             new_pod(came_bound=True, after=-30),
             False,
-            id="bound to this node by its owner before the cordon",
+            id="a pod that its owner bound to this node before the cordon",
         ),
-        pytest.param(new_pod(came_bound=False), False, id="placed by a scheduler"),
+        pytest.param(new_pod(came_bound=False), False, id="a pod that a scheduler placed on this node"),
         pytest.param(
             new_pod(came_bound=True, owner_kind="", owner_name="", owner_uid=""),
             False,
-            id="bound by hand, without a controller",
+            id="a pod without a controller that a person bound to this node",
         ),
         pytest.param(
             new_pod(tolerates_cordon=True, owner_kind="", owner_name="", owner_uid=""),
@@ -201,7 +207,7 @@ def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.Drain
         pytest.param(a_pod(tolerates_cordon=True), False, id="a pod without a known creation time"),
     ],
 )
-def test_the_drain_does_not_evict_pods_that_return_to_the_cordoned_node(pod: PodView, stays: bool) -> None:
+def test_the_drain_evicts_no_pods_that_would_return_to_the_cordoned_node(pod: PodView, stays: bool) -> None:
     found = plan_since(pod)
     assert (found.staying, found.now) == (((pod,), ()) if stays else ((), (pod,)))
 
@@ -230,7 +236,7 @@ def test_the_drain_evicts_recreated_pods_at_growing_intervals() -> None:
     ("bound_pods", "pod", "stays"),
     [
         pytest.param(BoundPods.STAY, a_pod(came_bound=True), True, id="a pod that its owner bound to the node"),
-        pytest.param(BoundPods.STAY, a_pod(came_bound=False), False, id="placed by a scheduler"),
+        pytest.param(BoundPods.STAY, a_pod(came_bound=False), False, id="a pod that a scheduler placed on this node"),
         pytest.param(BoundPods.STAY, a_pod(), False, id="a pod that an unknown client placed"),
         pytest.param(
             BoundPods.STAY,
@@ -248,7 +254,7 @@ def test_pods_bound_to_the_node_stay_only_if_the_setting_allows_it(
     assert drain_plan.to_evict((pod,), DrainPolicy(bound_pods=bound_pods)) == (() if stays else (pod,))
 
 
-def test_an_owners_back_off_applies_only_to_pods_created_after_the_cordon() -> None:
+def test_the_back_off_for_an_owner_applies_only_to_its_pods_created_after_the_cordon() -> None:
     memory = after_evicting_new_pods(Memory(), ["rs-web"], uptime=UPTIME, jitter=0.5)
     found = plan_since(new_pod("new"), new_pod("old", after=-30), new_pod("other", owner_uid="rs-other"), memory=memory)
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["old", "other"], ["new"])
@@ -257,7 +263,7 @@ def test_an_owners_back_off_applies_only_to_pods_created_after_the_cordon() -> N
     assert plan_since(new_pod("new"), memory=memory).look_again_seconds == 1.5
 
 
-def test_answered_evictions_of_recreated_pods_permit_a_forced_reboot() -> None:
+def test_three_rounds_of_accepted_evictions_of_recreated_pods_permit_a_forced_reboot() -> None:
     policy, memory, deaf = DrainPolicy(force_reboot=True), Memory(), Memory()
     for rounds in range(1, 4):
         memory = after_evicting_new_pods(memory, ["rs-web"], uptime=UPTIME, jitter=0.5)
@@ -272,7 +278,7 @@ def test_answered_evictions_of_recreated_pods_permit_a_forced_reboot() -> None:
     assert not drain_plan.is_force_earned(plan_since(new_pod("old", after=-30), memory=memory), policy, memory)
 
 
-def test_the_eviction_of_a_recreated_pod_contains_its_owner() -> None:
+def test_the_eviction_request_of_a_recreated_pod_contains_its_owner() -> None:
     found = drain_plan.requests(plan_since(new_pod("new"), new_pod("old", after=-30)), DrainPolicy())
     assert {pod.name: pod.new_pod_owner for pod in found} == {"new": "rs-web", "old": ""}
 
@@ -293,23 +299,42 @@ YES, LOST, PDB, BARRED = EvictAnswer.ACCEPTED, EvictAnswer.UNCLEAR, EvictAnswer.
     [
         pytest.param((EvictAnswer.DENIED,) * 3, True, True, id="a webhook refused three evictions"),
         pytest.param((YES,) * 3, True, True, id="three accepted evictions, but the pod still exists"),
-        pytest.param((LOST,) * 2, False, False, id="two evictions without a decision"),
+        pytest.param((LOST,) * 2, False, False, id="two evictions with an unknown result"),
         pytest.param(
             (LOST,) * 99,
             False,
             True,
-            id="the server never decides an eviction",
+            id="99 evictions with an unknown result",
         ),
-        pytest.param((BARRED,) * 99, False, True, id="the agent lacks the right to evict"),
-        pytest.param((YES, YES, LOST, LOST, LOST), False, True, id="two decided evictions, then none"),
-        pytest.param((LOST, LOST, LOST, YES, YES), False, False, id="the latest two evictions were decided"),
-        pytest.param((LOST, LOST, LOST, YES, YES, YES), True, True, id="the latest three evictions were decided"),
-        pytest.param((PDB, PDB, PDB), False, True, id="a budget refuses"),
-        pytest.param((PDB, PDB, PDB, LOST), False, True, id="a budget refuses, then an answer is lost"),
-        pytest.param((PDB, PDB, PDB, YES), True, True, id="a budget refuses, then allows"),
+        pytest.param((BARRED,) * 99, False, True, id="the agent lacks the permission to evict"),
+        pytest.param(
+            (YES, YES, LOST, LOST, LOST),
+            False,
+            True,
+            id="two evictions with a known result, then three with an unknown result",
+        ),
+        pytest.param(
+            (LOST, LOST, LOST, YES, YES),
+            False,
+            False,
+            id="three evictions with an unknown result, then two with a known result",
+        ),
+        pytest.param(
+            (LOST, LOST, LOST, YES, YES, YES),
+            True,
+            True,
+            id="three evictions with an unknown result, then three with a known result",
+        ),
+        pytest.param((PDB, PDB, PDB), False, True, id="a disruption budget refuses three evictions"),
+        pytest.param(
+            (PDB, PDB, PDB, LOST), False, True, id="a disruption budget refuses three evictions, then an answer is lost"
+        ),
+        pytest.param(
+            (PDB, PDB, PDB, YES), True, True, id="a disruption budget refuses three evictions and allows the fourth"
+        ),
     ],
 )
-def test_a_forced_reboot_requires_evictions_that_the_server_decided(
+def test_a_forced_reboot_requires_three_evictions_with_a_known_result(
     answers: tuple[EvictAnswer, ...], is_earned: bool, is_hopeless: bool
 ) -> None:
     policy, memory = DrainPolicy(force_reboot=True), answered(Memory(), "a", *answers)
@@ -326,21 +351,23 @@ FORCE = {"force_reboot": True}
     ("policy", "memory", "expected"),
     [
         pytest.param({}, asked("a", attempts=9, answer=EvictAnswer.DENIED), False, id="--force-reboot is off"),
-        pytest.param(FORCE, Memory(), False, id="never evicted"),
-        pytest.param(FORCE, asked("a", attempts=2, answer=EvictAnswer.DENIED), False, id="evicted only twice"),
+        pytest.param(FORCE, Memory(), False, id="the pod was never evicted"),
+        pytest.param(
+            FORCE, asked("a", attempts=2, answer=EvictAnswer.DENIED), False, id="a webhook refused two evictions"
+        ),
         pytest.param(
             FORCE, asked("a", attempts=3, answer=EvictAnswer.DENIED), True, id="a webhook refused three evictions"
         ),
-        pytest.param(FORCE, asked("a", attempts=99), False, id="a budget refuses"),
+        pytest.param(FORCE, asked("a", attempts=99), False, id="a disruption budget refused 99 evictions"),
         pytest.param(
             {**FORCE, "force_past_budgets": True},
             asked("a", attempts=3),
             True,
-            id="a budget refuses, and --force-reboot-past-budgets is set",
+            id="a disruption budget refuses, and --force-reboot-past-budgets is set",
         ),
     ],
 )
-def test_a_forced_reboot_requires_the_setting_and_three_attempts(
+def test_a_forced_reboot_requires_the_flag_force_reboot_and_three_evictions(
     policy: dict[str, Any], memory: Memory, expected: bool
 ) -> None:
     assert (
@@ -386,7 +413,7 @@ def as_scheduled(view: PodView) -> Pod:
     labels=st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["db", "web"])),
     selector=st.sampled_from(["", "app=db", "app!=db", "!tier", "app in (db,web),tier"]),
 )
-def test_the_same_pods_stay_in_a_forecast_and_in_the_drain(
+def test_a_forecast_and_the_drain_leave_the_same_pods_on_the_node(
     owner: str, is_mirror: bool, labels: dict[str, str], selector: str
 ) -> None:
     policy = DrainPolicy(selector=Selector.parse(selector) if selector else None)

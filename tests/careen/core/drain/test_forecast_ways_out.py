@@ -51,7 +51,7 @@ PENDING = pod("a", Outcome.PENDING, "one more node like n1", "a maxSkew of 2")
             tuple(pod(name, Outcome.PENDING, "x") for name in "abc"),
             {},
             "shop/a would find a place with x; shop/b would find a place with x",
-            id="remedies for at most two pods",
+            id="the message lists remedies for at most two pods",
         ),
         pytest.param((PENDING,), {"forecast_pending_allowed": 1}, "", id="the settings allow one pending pod"),
         pytest.param(

@@ -58,7 +58,7 @@ def test_the_back_off_of_an_eviction_doubles_up_to_a_minute(times: int, pause: f
 @pytest.mark.parametrize(
     ("times", "pause"), [(1, 1.0), (2, 1.15), (3, 1.3225), (18, 10.76), (30, 57.58), (31, 60.0), (100, 60.0)]
 )
-def test_the_back_off_after_a_disruption_budget_grows_by_15_percent(times: int, pause: float) -> None:
+def test_the_back_off_after_a_refusal_by_a_disruption_budget_grows_by_15_percent(times: int, pause: float) -> None:
     found = refused(Memory(), times, answer=EvictAnswer.BUDGET).drain.evictions["p"].not_before
     assert found == pytest.approx(100.0 + pause, abs=0.05)
 
@@ -74,7 +74,7 @@ def test_jitter_changes_a_back_off_by_a_quarter_at_most(jitter: float, times: in
     assert 0.75 * middle <= pause <= 1.25 * middle
 
 
-def test_a_reboot_request_is_unclear_until_the_host_answers() -> None:
+def test_the_result_of_a_reboot_request_is_unclear_until_the_host_answers() -> None:
     announced = Memory(reboot=RebootMemory(claim="c", announcement=1, outcome=RebootOutcome.NOT_ASKED))
     asked = before_reboot_asked(announced)
     assert asked.reboot is not None
@@ -125,7 +125,7 @@ def test_the_memory_of_these_tests_sets_every_field() -> None:
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_a_decision_forgets_the_fields_of_earlier_phases(phase: Phase) -> None:
+def test_a_decision_clears_the_memory_fields_of_earlier_phases(phase: Phase) -> None:
     """After a decision, the memory keeps only the fields of two phases: the phase that the Node shows, and the phase
     that the decision chooses."""
     decision = decided(a_progress(phase) if phase is not Phase.IDLE else None, memory=FULL)
@@ -138,7 +138,7 @@ def test_a_decision_forgets_the_fields_of_earlier_phases(phase: Phase) -> None:
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_a_new_phase_begins_without_fields_of_earlier_phases(phase: Phase) -> None:
+def test_a_new_phase_begins_without_the_memory_fields_of_earlier_phases(phase: Phase) -> None:
     decision = decided(a_progress(phase) if phase is not Phase.IDLE else None, memory=FULL)
     for name, phases in LIVES.items():
         if phase not in phases:
@@ -146,14 +146,14 @@ def test_a_new_phase_begins_without_fields_of_earlier_phases(phase: Phase) -> No
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_a_phase_keeps_the_fields_of_the_memory_that_it_uses(phase: Phase) -> None:
+def test_a_phase_keeps_the_memory_fields_that_it_uses(phase: Phase) -> None:
     kept = in_phase(FULL, phase)
     for name in Memory.__struct_fields__:
         expected = FULL if phase in LIVES.get(name, Phase) else Memory()
         assert getattr(kept, name) == getattr(expected, name)
 
 
-def test_every_group_of_fields_declares_the_phases_that_keep_it() -> None:
+def test_every_group_of_memory_fields_declares_the_phases_that_keep_it() -> None:
     assert LIVES.keys() <= set(Memory.__struct_fields__)
     outlive = {"node_uid", "is_reconciled", "lock_due", "agents", "moves_counted_at", "reboot", "held"}
     assert set(Memory.__struct_fields__) - LIVES.keys() == outlive | {"holder_check", "crowd", "patience", "reported"}

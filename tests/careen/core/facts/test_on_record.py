@@ -43,10 +43,12 @@ def test_the_start_of_a_phase_is_read_from_the_node(annotations: dict[str, str],
         (None, None),
     ],
 )
-def test_the_start_of_the_need_is_read_from_the_record(record: str | None, expected: float | None) -> None:
+def test_the_time_since_which_a_reboot_is_needed_is_read_from_the_progress_record(
+    record: str | None, expected: float | None
+) -> None:
     assert need_since(a_node(annotations={} if record is None else {keys.PROGRESS: record})) == expected
 
 
 @pytest.mark.parametrize("node", [Gone(), Unknown("timed out")])
-def test_an_unread_node_has_no_start_times(node: Any) -> None:
+def test_a_node_that_cannot_be_read_has_no_start_times(node: Any) -> None:
     assert (phase_since(node, Phase.DRAINING), need_since(node)) == (None, None)

@@ -50,15 +50,15 @@ records = st.builds(Progress, **{name: by_type[hint] for name, hint in get_type_
 
 
 @given(records)
-def test_a_record_survives_a_round_trip(progress: Progress) -> None:
+def test_a_progress_record_is_unchanged_after_writing_and_reading(progress: Progress) -> None:
     assert from_annotation(to_annotation(progress)) == progress
 
 
-def test_a_record_omits_default_values() -> None:
+def test_a_progress_record_omits_default_values() -> None:
     assert json.loads(to_annotation(Progress(phase="Waiting"))) == {"version": 1, "phase": "Waiting"}
 
 
-def test_a_missing_annotation_is_an_empty_record() -> None:
+def test_a_missing_progress_annotation_is_read_as_an_empty_record() -> None:
     assert from_annotation(None) == Progress()
 
 
@@ -89,13 +89,13 @@ def test_a_missing_annotation_is_an_empty_record() -> None:
         ('{"version":1.0}', "version 1.0"),
     ],
 )
-def test_an_invalid_record_is_refused_with_a_reason(text: str, words: str) -> None:
+def test_an_invalid_progress_record_is_refused_with_a_reason(text: str, words: str) -> None:
     found = from_annotation(text)
     assert isinstance(found, UnreadableProgress)
     assert words in found.why
 
 
-def test_an_older_release_reads_an_announcement_as_a_mark() -> None:
+def test_an_older_release_can_read_the_field_announced() -> None:
     """The field `announced` says that a reboot follows. An older release refuses a record with an unknown field, but
     reads only `boot` and `uptime` inside `announced`. The new fields are therefore inside `announced`."""
     text = to_annotation(Progress(announced=Announcement(boot="b", uptime=1.5, by="x", is_asked=True)))

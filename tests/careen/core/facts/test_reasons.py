@@ -8,11 +8,11 @@ from careen.core.facts.reasons import REASONS, Code, event_reason
 
 
 @pytest.mark.parametrize("code", list(Code), ids=str)
-def test_every_reason_has_a_meaning_and_a_remedy(code: Code) -> None:
+def test_every_reason_code_has_a_meaning_and_a_remedy(code: Code) -> None:
     text = REASONS[code]
     assert text.meaning.endswith(".")
     assert text.remedy.endswith(".")
 
 
-def test_an_events_reason_is_the_code_in_camel_case() -> None:
+def test_the_reason_of_an_event_is_the_reason_code_in_camel_case() -> None:
     assert event_reason(Code.REBOOT_NOT_HAPPENED) == "RebootNotHappened"

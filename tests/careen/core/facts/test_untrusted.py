@@ -206,7 +206,7 @@ def test_json_is_read_up_to_a_fixed_depth(levels: int, is_read: bool) -> None:
 
 
 @given(texts)
-def test_a_readable_record_has_usable_numbers(text: str) -> None:
+def test_a_readable_progress_record_has_only_finite_times(text: str) -> None:
     found = from_annotation(text)
     if isinstance(found, UnreadableProgress):
         assert 0 < len(found.why) <= 1000
@@ -218,13 +218,13 @@ def test_a_readable_record_has_usable_numbers(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [text for text in POISON if HUGE in text and text.startswith('{"version"')])
-def test_a_number_of_400_digits_makes_a_record_unreadable(text: str) -> None:
+def test_a_number_of_400_digits_makes_a_progress_record_unreadable(text: str) -> None:
     assert isinstance(from_annotation(text), UnreadableProgress)
 
 
 @settings(deadline=None)
 @given(poisoned)
-def test_every_reader_returns_a_value_for_any_node(annotations: dict[str, str]) -> None:
+def test_every_reader_of_annotations_returns_a_value_for_any_content(annotations: dict[str, str]) -> None:
     node = a_node("n2", annotations=annotations)
     assert len(held_because(node, NOW)) <= 1100
     for instant in (
@@ -268,7 +268,7 @@ def test_commands_show_a_node_with_any_annotations(annotations: dict[str, str]) 
     json.dumps(why_json(story), default=str)
 
 
-def test_the_status_shows_why_a_record_is_unreadable() -> None:
+def test_the_status_shows_why_a_progress_record_is_unreadable() -> None:
     sick = a_node(
         "n2",
         annotations={
@@ -295,12 +295,13 @@ POLICIES = (
 
 
 def beside(own: NodeView, other: NodeView) -> dict[str, Any]:
-    """Return every kind of evidence that shows the Node `other` to an agent that decides about the node `own`."""
+    """Return the lists of nodes in which the agent of the node `own` sees the Node `other`."""
     return {"fleet": a_fleet(own, other), "peers": (other,), "waiters": (other,), "holders": Holders(nodes=(other,))}
 
 
 def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
-    """Return a Node that already has all marks of this phase, and the entries of this node in the lock."""
+    """Return a Node with the label, annotations, taint and cordon of this phase, and the entries of this node in the
+    lock."""
     progress = a_progress(
         phase, failed=Code.SETTLE_TIMEOUT if phase is Phase.FAILED else "", taint_key=keys.DEFAULT_TAINT_KEY
     )
@@ -311,10 +312,10 @@ def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.sampled_from(list(Phase)), poisoned, st.sampled_from(POLICIES), st.booleans())
-def test_other_nodes_treat_every_unreadable_record_alike(
+def test_every_unreadable_progress_record_has_the_same_effect_on_other_nodes(
     phase: Phase, annotations: dict[str, str], policy: Any, has_claim: bool
 ) -> None:
-    """Other agents count the Node as a working node, whatever its record and its other annotations contain."""
+    """The agents of other nodes assume that careen works on the Node, whatever the Node's annotations contain."""
     assume(isinstance(from_annotation(annotations.get(keys.PROGRESS)), UnreadableProgress))
     own, entries = own_node(phase)
     content = held(*entries, *((an_entry("n2", "c2"),) if has_claim else ()))
@@ -329,7 +330,7 @@ def test_other_nodes_treat_every_unreadable_record_alike(
 @given(
     st.sampled_from(list(Phase)), st.dictionaries(st.sampled_from(ANNOTATIONS[1:]), texts), st.sampled_from(POLICIES)
 )
-def test_the_agent_decides_with_any_annotations_beside_the_record(
+def test_the_agent_decides_whatever_the_other_annotations_of_its_node_contain(
     phase: Phase, annotations: dict[str, str], policy: Any
 ) -> None:
     own, entries = own_node(phase)
@@ -342,7 +343,7 @@ def test_the_agent_decides_with_any_annotations_beside_the_record(
 
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), texts)
-def test_the_agent_decides_with_any_content_of_the_record(phase: Phase, text: str) -> None:
+def test_the_agent_decides_whatever_the_progress_record_of_its_node_contains(phase: Phase, text: str) -> None:
     own, entries = own_node(phase)
     decide(
         an_observation(replace(own, annotations={**own.annotations, keys.PROGRESS: text}), lock=held(*entries)),
@@ -352,7 +353,7 @@ def test_the_agent_decides_with_any_content_of_the_record(phase: Phase, text: st
 
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), st.lists(values, max_size=3))
-def test_the_agent_decides_with_any_further_lock_entries(phase: Phase, rows: list[Any]) -> None:
+def test_the_agent_decides_whatever_the_lock_entries_of_other_nodes_contain(phase: Phase, rows: list[Any]) -> None:
     """Unreadable entries count as claims. The claim of the agent's own node stays confirmed."""
     own, entries = own_node(phase)
     record = json.loads(lock.render(held(*entries)) or '{"locks":[]}')
@@ -366,7 +367,7 @@ def test_the_agent_decides_with_any_further_lock_entries(phase: Phase, rows: lis
         assert decision.phase is not Phase.CLAIMING, "the node claims although unreadable claims fill the lock"
 
 
-def test_a_draining_node_obeys_a_hold_beside_a_node_with_invalid_annotations() -> None:
+def test_a_hold_annotation_stops_a_drain_although_another_node_has_invalid_annotations() -> None:
     own, entries = own_node(Phase.DRAINING)
     own = replace(
         own, annotations={**own.annotations, keys.HOLD: "wait", keys.REFUSALS: POISON[22], keys.LAST_REBOOT: POISON[24]}

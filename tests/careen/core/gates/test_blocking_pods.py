@@ -22,13 +22,15 @@ POLICY = a_policy(blocking_pod_selectors=(Selector.parse("app=db"), Selector.par
 @pytest.mark.parametrize(
     ("pods", "expected"),
     [
-        pytest.param((), None, id="no pods"),
-        pytest.param((a_pod(labels={"app": "web"}),), None, id="no match"),
-        pytest.param((a_pod(labels={"app": "db"}),), Code.BLOCKING_POD, id="the first selector"),
-        pytest.param((a_pod(labels={"critical": ""}),), Code.BLOCKING_POD, id="the second selector"),
-        pytest.param((a_pod(labels={"app": "db"}, phase="Succeeded"),), None, id="finished"),
-        pytest.param((a_pod(labels={"app": "db"}, phase="Pending"),), Code.BLOCKING_POD, id="pending"),
-        pytest.param(Unknown("503"), Code.PODS_UNKNOWN, id="the list failed"),
+        pytest.param((), None, id="no pod runs on the node"),
+        pytest.param((a_pod(labels={"app": "web"}),), None, id="no pod matches a selector"),
+        pytest.param((a_pod(labels={"app": "db"}),), Code.BLOCKING_POD, id="a pod matches the first selector"),
+        pytest.param((a_pod(labels={"critical": ""}),), Code.BLOCKING_POD, id="a pod matches the second selector"),
+        pytest.param((a_pod(labels={"app": "db"}, phase="Succeeded"),), None, id="the matching pod has finished"),
+        pytest.param(
+            (a_pod(labels={"app": "db"}, phase="Pending"),), Code.BLOCKING_POD, id="the matching pod is pending"
+        ),
+        pytest.param(Unknown("503"), Code.PODS_UNKNOWN, id="the request for the list of pods failed"),
         pytest.param(NOT_ASKED, Code.PODS_UNKNOWN, id="the pods were not listed"),
     ],
 )
@@ -74,7 +76,7 @@ def test_a_blocking_pod_refuses_only_in_the_configured_namespaces(
     assert (refused.longest_seconds if refused else 0) == longest
 
 
-def test_the_gate_lists_no_pods_for_cluster_wide_settings_alone() -> None:
+def test_the_gate_lists_no_pods_of_the_node_if_all_its_settings_are_cluster_wide() -> None:
     policy = a_policy(blocking_pods=(replace(BACKUP, scope=BlockingScope.CLUSTER),))
     assert blocking_pods.needs(policy) == frozenset()
     assert blocking_pods.needs(a_policy(blocking_pods=(BACKUP,))) == {Evidence.PODS}

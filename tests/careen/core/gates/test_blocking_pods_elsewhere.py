@@ -44,7 +44,7 @@ def refused(*rules: BlockingPods, node: Any = None, when: When = When.READY, **c
 @pytest.mark.parametrize(
     ("pods", "node", "sentence"),
     [
-        pytest.param((), "n1", None, id="no pod"),
+        pytest.param((), "n1", None, id="no pod matches a selector"),
         pytest.param(
             (pod("n3", "backup"),),
             "n1",
@@ -55,26 +55,28 @@ def refused(*rules: BlockingPods, node: Any = None, when: When = When.READY, **c
             (pod("", "backup"),),
             "n1",
             "shop/p matches app=backup (backup); it forbids the reboot of every node of the cluster",
-            id="a pod that is not scheduled yet",
+            id="a pod that is not scheduled yet blocks the whole cluster",
         ),
         pytest.param(
             (pod("n2", "db", "b"), pod("n1", "db", "a"), pod("n3", "db")),
             "n1",
             f"shop/a on n1 and 1 more matches app=db (db); it forbids the reboot of every node with {POOL}=a",
-            id="a pod in the node's group",
+            id="a pod on another node of the same group",
         ),
         pytest.param(
             (pod("n3", "db"), pod("n4", "db"), pod("", "db"), pod("gone", "db")),
             "n1",
             None,
-            id="a pod in another group",
+            id="a pod on a node of another group",
         ),
-        pytest.param((pod("n1", "db"),), "n4", None, id="a node without the group's label"),
+        pytest.param(
+            (pod("n1", "db"),), "n4", None, id="a pod on a node of a group to which this node does not belong"
+        ),
         pytest.param(
             (pod("n4", "db"),),
             "n4",
             f"shop/p on n4 matches app=db (db); it forbids the reboot of every node without {POOL}",
-            id="a pod on a node without the group's label",
+            id="this node and the pod's node both lack the group's label",
         ),
     ],
 )
@@ -104,7 +106,7 @@ def test_an_unknown_list_of_blocking_pods_refuses_if_a_setting_needs_it(blockers
 
 
 @pytest.mark.parametrize("fleet", [NOT_ASKED, Unknown("503")])
-def test_an_unknown_list_of_nodes_refuses_nodes_with_the_groups_label(fleet: Any) -> None:
+def test_an_unknown_list_of_nodes_refuses_only_a_node_with_the_groups_label(fleet: Any) -> None:
     found = refused(DB, blockers=(pod("n3", "db"),), fleet=fleet)
     assert found is not None
     assert found.code is Code.FLEET_UNKNOWN
@@ -121,5 +123,5 @@ def test_an_unknown_list_of_nodes_refuses_nodes_with_the_groups_label(fleet: Any
         ((BACKUP, DB), {Evidence.BLOCKERS, Evidence.FLEET}),
     ],
 )
-def test_the_gate_requests_only_evidence_that_its_settings_need(rules: tuple[BlockingPods, ...], needed: Any) -> None:
+def test_the_gate_reads_only_the_facts_that_its_settings_need(rules: tuple[BlockingPods, ...], needed: Any) -> None:
     assert blocking_pods_elsewhere.needs(a_policy(blocking_pods=rules)) == needed

@@ -21,7 +21,7 @@ BOUND, PLACED, UNTOLD = a_pod(came_bound=True), a_pod(came_bound=False), a_pod()
 @pytest.mark.parametrize(
     ("pods", "owners", "expected"),
     [
-        pytest.param((), (), None, id="no pods"),
+        pytest.param((), (), None, id="no pod runs on the node"),
         pytest.param((BOUND,), (HERE,), Code.BOUND_POD, id="the owner's template names this node"),
         pytest.param(
             (UNTOLD,),

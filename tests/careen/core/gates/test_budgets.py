@@ -33,57 +33,59 @@ def answer(
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        pytest.param(a_node("n2"), None, id="in service"),
-        pytest.param(a_node("n2", ready=False), Code.NODES_DOWN, id="not ready"),
-        pytest.param(a_node("n2", unschedulable=True), Code.NODES_DOWN, id="cordoned by a person"),
+        pytest.param(a_node("n2"), None, id="a ready node that careen does not touch"),
+        pytest.param(a_node("n2", ready=False), Code.NODES_DOWN, id="a node that is not ready"),
+        pytest.param(a_node("n2", unschedulable=True), Code.NODES_DOWN, id="a node cordoned by a person"),
         pytest.param(
             a_marked_node(a_progress(Phase.DRAINING), name="n2"),
             Code.NODES_DOWN,
-            id="draining under a claim that the lock does not list",
+            id="a draining node whose claim is missing from the lock",
         ),
         pytest.param(
             a_marked_node(a_progress(Phase.SETTLING), name="n2"),
             Code.NODES_DOWN,
-            id="settling under a claim that the lock does not list",
+            id="a settling node whose claim is missing from the lock",
         ),
         pytest.param(
-            a_marked_node(a_progress(Phase.FAILED), name="n2"), Code.NODES_DOWN, id="failed, and keeps its claim"
+            a_marked_node(a_progress(Phase.FAILED), name="n2"), Code.NODES_DOWN, id="a failed node that keeps its claim"
         ),
         pytest.param(
             a_marked_node(a_progress(Phase.FAILED, is_giving_back=True), name="n2"),
             None,
-            id="failed, and its drain was undone",
+            id="a failed node whose drain was undone",
         ),
-        pytest.param(a_marked_node(a_progress(Phase.WAITING), name="n2"), None, id="waiting"),
-        pytest.param(a_marked_node(a_progress(Phase.CLAIMING), name="n2"), None, id="taking a claim"),
+        pytest.param(a_marked_node(a_progress(Phase.WAITING), name="n2"), None, id="a node that waits for its reboot"),
+        pytest.param(
+            a_marked_node(a_progress(Phase.CLAIMING), name="n2"), None, id="a node that writes its claim into the lock"
+        ),
         pytest.param(
             a_node("n2", annotations={keys.PROGRESS: "?"}),
             None,
-            id="an unreadable record and no label",
+            id="an unreadable progress record and no reboot label",
         ),
         pytest.param(
             a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "required"}),
             None,
-            id="an unreadable record and the label required",
+            id="an unreadable progress record and the reboot label `required`",
         ),
         pytest.param(
             a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "in-progress"}),
             Code.NODES_DOWN,
-            id="an unreadable record and the label in-progress",
+            id="an unreadable progress record and the reboot label `in-progress`",
         ),
         pytest.param(
             a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "failed"}),
             Code.NODES_DOWN,
-            id="an unreadable record and the label failed",
+            id="an unreadable progress record and the reboot label `failed`",
         ),
         pytest.param(
             a_node("n2", labels={keys.REBOOT_LABEL: "in-progress"}),
             Code.NODES_DOWN,
-            id="a removed record and the label in-progress",
+            id="a removed progress record and the reboot label `in-progress`",
         ),
     ],
 )
-def test_unready_cordoned_and_working_nodes_count_as_down(other: NodeView, expected: Code | None) -> None:
+def test_nodes_that_are_unready_cordoned_or_in_a_reboot_count_as_down(other: NodeView, expected: Code | None) -> None:
     assert answer(other) is expected
 
 
@@ -93,7 +95,7 @@ def test_the_agents_own_node_never_counts_as_down() -> None:
 
 
 @pytest.mark.parametrize(("concurrency", "expected"), [(1, Code.LIMIT_REACHED), (2, Code.NODES_DOWN), (3, None)])
-def test_a_holder_that_is_also_unready_counts_as_down_once(concurrency: int, expected: Code | None) -> None:
+def test_a_node_that_holds_a_claim_and_is_unready_counts_as_down_once(concurrency: int, expected: Code | None) -> None:
     others = (a_node("n2", ready=False), a_node("n3", unschedulable=True))
     content = held(an_entry("n2", limit=concurrency))
     assert answer(*others, policy=a_policy(concurrency=concurrency), content=content) is expected
@@ -106,7 +108,7 @@ def test_the_smaller_limit_of_an_existing_claim_applies() -> None:
     )
 
 
-def test_a_holder_whose_node_is_deleted_counts_as_down() -> None:
+def test_a_claim_of_a_deleted_node_counts_as_a_node_that_is_down() -> None:
     assert answer(content=held(an_entry("gone"))) is Code.LIMIT_REACHED
 
 
@@ -132,7 +134,7 @@ def test_a_budget_limits_only_the_nodes_of_its_group(
     assert answer(a_node("n2", labels=other, ready=False), own=a_node("n1", labels=own), policy=policy) is expected
 
 
-def test_a_holder_whose_node_is_deleted_counts_in_its_budgets() -> None:
+def test_a_claim_of_a_deleted_node_counts_in_the_budget_of_the_nodes_zone() -> None:
     policy = a_policy(concurrency=5, budgets=(ZONE,))
     content = held(an_entry("gone", groups=("zone=a",), limit=5))
     assert answer(own=a_node("n1", labels={keys.ZONE: "a"}), policy=policy, content=content) is Code.BUDGET_SPENT
@@ -164,27 +166,30 @@ IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
             [a_marked_node(a_progress(Phase.DRAINING), name="n2", labels=IN_B)],
             None,
             Code.ZONE_AT_WORK,
-            id="careen works on another zone under a claim that the lock lacks",
+            id="a node of another zone drains, and its claim is missing from the lock",
         ),
         pytest.param(
             [a_node("n2", labels=IN_B)],
             held(an_entry("n2", zone="b", limit=5)),
             Code.ZONE_AT_WORK,
-            id="a holder of another zone",
+            id="a node of another zone holds a claim",
         ),
         pytest.param(
             [a_node("n2", labels=IN_A)],
             held(an_entry("n2", zone=None, limit=5)),
             None,
-            id="a claim without a zone, of a Node in the same zone",
+            id="a node of the same zone holds a claim that names no zone",
         ),
         pytest.param(
-            [], held(an_entry("gone", zone=None, limit=5)), Code.ZONE_AT_WORK, id="a holder in an unknown zone"
+            [],
+            held(an_entry("gone", zone=None, limit=5)),
+            Code.ZONE_AT_WORK,
+            id="a deleted node in an unknown zone holds a claim",
         ),
         pytest.param([a_node("n2", labels=IN_B, ready=False)], None, None, id="a node of another zone is not ready"),
     ],
 )
-def test_order_zone_starts_no_node_while_careen_works_on_another_zone(
+def test_with_order_zone_no_node_reboots_while_careen_works_on_another_zone(
     others: list[NodeView], content: LockContent | None, expected: Code | None
 ) -> None:
     own = a_node("n1", labels=IN_A)
@@ -192,7 +197,7 @@ def test_order_zone_starts_no_node_while_careen_works_on_another_zone(
     assert answer(*others, own=own, policy=a_policy(concurrency=5), content=content) is None
 
 
-def test_the_refusal_lists_the_holders_in_the_other_zone() -> None:
+def test_the_refusal_lists_the_nodes_of_the_other_zone_that_hold_claims() -> None:
     others = [a_marked_node(a_progress(Phase.SETTLING), name=name, labels=IN_B) for name in ("b2", "b1")]
     refused = budgets.ask(a_situation(a_node("n1", labels=IN_A), BY_ZONE, fleet=a_fleet(*others)), When.CLAIMED)
     assert refused is not None
@@ -208,7 +213,9 @@ def members(count: int, down: int = 0) -> list[NodeView]:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, None), (2, None), (3, None), (5, None)])
-def test_a_complete_control_plane_allows_one_node_down(count: int, expected: Code | None) -> None:
+def test_a_control_plane_node_may_reboot_if_the_other_control_plane_nodes_are_up(
+    count: int, expected: Code | None
+) -> None:
     own = a_node("cp1", labels={keys.CONTROL_PLANE: ""})
     assert answer(*members(count), own=own, policy=a_policy(node_name="cp1", concurrency=5)) is expected
 
@@ -267,10 +274,10 @@ RACK = "example.com/rack"
             "the budget topology:example.com/rack=r1 allows 2 (25% of 8)",
             id="three of eight nodes may not be down",
         ),
-        pytest.param(25, 7, 1, "allows 1 (25% of 7)", id="a quarter of seven is rounded down"),
-        pytest.param(1, 3, 0, None, id="one percent still allows one node"),
-        pytest.param(1, 3, 1, "allows 1 (1% of 3)", id="one percent allows no second node"),
-        pytest.param(100, 3, 2, None, id="all of them"),
+        pytest.param(25, 7, 1, "allows 1 (25% of 7)", id="a quarter of seven nodes is rounded down to one"),
+        pytest.param(1, 3, 0, None, id="one percent of three nodes allows one node down"),
+        pytest.param(1, 3, 1, "allows 1 (1% of 3)", id="one percent of three nodes allows no second node down"),
+        pytest.param(100, 3, 2, None, id="all nodes may be down"),
     ],
 )
 def test_a_percentage_budget_applies_to_any_topology_label(
@@ -288,7 +295,7 @@ def test_a_percentage_budget_applies_to_any_topology_label(
     assert refused is None or refused.sentence.endswith(expected or "")
 
 
-def test_the_smaller_of_a_nodes_two_budgets_applies() -> None:
+def test_the_smaller_of_two_budgets_that_select_a_node_applies() -> None:
     share = Budget(kind=BudgetKind.ZONE, limit=2**31 - 1, percent=50)
     one = Budget(kind=BudgetKind.SELECTOR, limit=1, selector=Selector.parse("app=db"))
     own, other = (a_node(name, labels={keys.ZONE: "a", "app": "db"}, ready=name == "n1") for name in ("n1", "n2"))

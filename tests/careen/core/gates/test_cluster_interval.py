@@ -35,13 +35,20 @@ def ago(seconds: float) -> str:
             "the last reboot in the cluster ended at 2026-03-04T11:00:01Z; the next may start at 2026-03-04T12:00:01Z",
             id="the interval ends in a second",
         ),
-        pytest.param(a_node(), ago(-200), "the last reboot in the cluster ended", id="the clocks differ"),
+        pytest.param(
+            a_node(),
+            ago(-200),
+            "the last reboot in the cluster ended",
+            id="the last reboot seems to be 200 seconds in the future",
+        ),
         pytest.param(a_node(), ago(-400), None, id="a reboot in the far future is ignored"),
-        pytest.param(a_node(), "tomorrow", None, id="not an instant"),
+        pytest.param(a_node(), "tomorrow", None, id="the time of the last reboot is invalid"),
         pytest.param(WANTED, ago(60), None, id="a person waives the interval with reboot-now"),
     ],
 )
-def test_a_node_waits_until_the_interval_is_over(node: NodeView, released_at: str, sentence: str | None) -> None:
+def test_a_node_waits_until_the_interval_since_the_clusters_last_reboot_is_over(
+    node: NodeView, released_at: str, sentence: str | None
+) -> None:
     situation = a_situation(node, HOURLY, lock=LockContent(released_at=released_at))
     refused = cluster_interval.ask(situation, When.READY)
     assert (refused is None) is (sentence is None)
@@ -60,7 +67,7 @@ def test_a_node_waits_until_the_interval_is_over(node: NodeView, released_at: st
         (["n2", "n1"], When.CLAIMED, True),
     ],
 )
-def test_no_node_starts_beside_another_holder_if_an_interval_is_set(
+def test_with_an_interval_no_node_reboots_while_another_node_holds_a_claim(
     holders: list[str], when: When, is_refused: bool
 ) -> None:
     refused = cluster_interval.ask(a_situation(a_node(), HOURLY, lock=held(*map(an_entry, holders))), when)

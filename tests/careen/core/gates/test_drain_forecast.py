@@ -52,7 +52,9 @@ FORCED = DrainPolicy(force_reboot=True, force_past_budgets=True)
         (Unknown("the child ran out of memory"), {"forecast": ForecastPolicy.WARN}, None),
     ],
 )
-def test_the_policy_decides_which_outcomes_refuse(forecast: Any, policy: dict[str, Any], expected: Code | None) -> None:
+def test_the_policy_decides_which_forecast_outcomes_refuse_the_reboot(
+    forecast: Any, policy: dict[str, Any], expected: Code | None
+) -> None:
     refused = drain_forecast.ask(a_situation(policy=a_policy(**policy), forecast=forecast), When.READY)
     assert (refused.code if refused else None) is expected
 

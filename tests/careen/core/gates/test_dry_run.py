@@ -38,7 +38,7 @@ def answers(answer: Evictable) -> dict[str, DryRunAnswer]:
         (answers(Evictable.BARRED), {"force_reboot": True}, Code.EVICTION_REFUSED),
     ],
 )
-def test_one_refused_dry_run_refuses_the_reboot(
+def test_one_refused_dry_run_eviction_refuses_the_reboot(
     evictability: Any, drain: dict[str, Any], expected: Code | None
 ) -> None:
     situation = a_situation(policy=a_policy(drain=DrainPolicy(**drain)), pods=PODS, evictability=evictability)

@@ -33,8 +33,10 @@ NOW_PLEASE = {"annotations": {keys.REBOOT_NOW: "until=2026-03-04T18:00:00Z"}}
             True,
             id="a cordon of careen and another client",
         ),
-        pytest.param({"unschedulable": True, "cordoned_by": ("careen-agent",)}, LEFT_ALONE, False, id="careen's"),
-        pytest.param({}, LEFT_ALONE, False, id="none"),
+        pytest.param(
+            {"unschedulable": True, "cordoned_by": ("careen-agent",)}, LEFT_ALONE, False, id="careen's own cordon"
+        ),
+        pytest.param({}, LEFT_ALONE, False, id="no cordon"),
         pytest.param({**CORDONED, **NOW_PLEASE}, LEFT_ALONE, False, id="a person waives the refusal with reboot-now"),
         pytest.param(CORDONED, a_policy(), False, id="the default setting allows cordoned nodes"),
     ],
@@ -63,13 +65,15 @@ def test_the_refusal_shows_who_cordoned_the_node() -> None:
         (a_progress(Phase.DRAINING, is_cordoned_by_us=False), True),
     ],
     ids=[
-        "careen's record",
-        "the phase Draining without a claim",
-        "a claim without a boot id",
-        "a record that names no cordon",
+        "a consistent record of careen's cordon",
+        "a record of the phase Draining without a claim",
+        "a record of a claim without a boot id",
+        "a consistent record without a cordon",
     ],
 )
-def test_an_inconsistent_record_does_not_prove_careens_cordon(record: Any, is_foreign: bool) -> None:
+def test_an_inconsistent_progress_record_does_not_prove_that_careen_cordoned_the_node(
+    record: Any, is_foreign: bool
+) -> None:
     assert cordons.is_foreign(a_marked_node(record, **CORDONED)) is is_foreign
 
 

@@ -65,12 +65,12 @@ def test_each_gate_is_evaluated_in_its_phases(when: When, left_out: set[str]) ->
     assert {gate.name for gate in GATES} - {gate.name for gate in asked(when)} == left_out
 
 
-def test_cheap_gates_need_no_extra_evidence_by_default() -> None:
+def test_by_default_cheap_gates_need_no_additional_reads() -> None:
     situation = a_situation(pods=NOT_ASKED)
     assert missing(situation, asked(When.READY, Cost.CHEAP)) == frozenset()
 
 
-def test_the_agent_requests_only_configured_evidence_that_is_missing() -> None:
+def test_the_agent_reads_only_missing_facts_that_a_configured_gate_needs() -> None:
     lacking = dict.fromkeys(("fleet", "alerts", "foreign", "forecast"), NOT_ASKED)
     costly = asked(When.READY, Cost.COSTLY)
     assert missing(a_situation(**lacking), costly) == {Evidence.FOREIGN, Evidence.FLEET, Evidence.FORECAST}
@@ -92,7 +92,7 @@ def test_no_gate_refuses_in_a_favourable_state(when: When) -> None:
     assert refusals(a_situation(), asked(when), when) == ()
 
 
-def test_a_plan_evaluates_each_gate_or_lists_it_as_unforeseen() -> None:
+def test_a_plan_evaluates_each_gate_or_lists_the_gate_as_unforeseeable() -> None:
     asked_by_a_plan = {gate.name for known in Foreseen for gate in foreseen(known)}
     named = {gate.name: gate.foresight.what for gate in GATES if isinstance(gate.foresight, Unforeseen)}
     assert asked_by_a_plan | named.keys() == {gate.name for gate in GATES}
@@ -115,6 +115,6 @@ def test_a_plan_does_not_mention_gates_that_are_switched_off() -> None:
         ),
     ],
 )
-def test_a_plan_evaluates_only_gates_whose_evidence_it_has(known: Foreseen, evidence: set[Evidence]) -> None:
+def test_a_plan_evaluates_only_gates_whose_facts_are_known(known: Foreseen, evidence: set[Evidence]) -> None:
     """A gate without the facts that it needs would refuse every node in the whole plan."""
     assert {kind for gate in foreseen(known) for kind in gate.needs(a_policy())} <= evidence

@@ -17,11 +17,11 @@ FAILED = an_entry("n3", failed="never-ready", limit=3)
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        pytest.param(LockContent(), None, id="free"),
-        pytest.param(held(an_entry("n3")), None, id="held"),
-        pytest.param(held(FAILED), Code.HALTED, id="failed"),
+        pytest.param(LockContent(), None, id="no node holds a claim"),
+        pytest.param(held(an_entry("n3")), None, id="another node holds a claim"),
+        pytest.param(held(FAILED), Code.HALTED, id="another node has failed and keeps its claim"),
         pytest.param(held(an_entry("n1", failed="never-ready")), None, id="the node itself has failed"),
-        pytest.param("garbage", None, id="an unreadable lock, which the gate `hold` refuses"),
+        pytest.param("garbage", None, id="the lock is unreadable, so the gate `hold` refuses instead"),
     ],
 )
 def test_the_failure_of_another_node_refuses_the_reboot(content: LockContent | str, expected: Code | None) -> None:
@@ -66,14 +66,14 @@ def test_the_halt_gate_is_not_evaluated_for_draining_nodes() -> None:
     assert halt.GATE not in asked(When.BEFORE_REBOOT)
 
 
-def test_no_claim_is_added_beside_a_failed_claim() -> None:
+def test_no_claim_is_added_while_a_failed_node_keeps_its_claim() -> None:
     assert lock.free_slots(held(FAILED), 3) == 0
     assert lock.add(held(FAILED), an_entry("n1"), 3) is None
     assert lock.slots_beside_holders(held(FAILED), 3) == 2
     assert lock.add(held(an_entry("n3", limit=3)), an_entry("n1"), 3) is not None
 
 
-def test_a_working_nodes_lost_claim_is_restored_beside_a_failed_claim() -> None:
+def test_a_lost_claim_is_restored_even_while_a_failed_node_keeps_its_claim() -> None:
     assert lock.put_back(held(FAILED), an_entry("n1"), 3).holders == ("n3", "n1")
 
 

@@ -32,48 +32,62 @@ Answers = Mapping[str, tuple[Sample, ...] | Unknown]
 @pytest.mark.parametrize(
     ("queries", "answers", "sentence"),
     [
-        pytest.param((CEPH,), {"ceph": (a_sample(),)}, None, id="the condition holds"),
-        pytest.param((CEPH,), {"ceph": (a_sample(age=120),)}, None, id="just fresh enough"),
+        pytest.param((CEPH,), {"ceph": (a_sample(),)}, None, id="the sample meets the condition"),
+        pytest.param(
+            (CEPH,), {"ceph": (a_sample(age=120),)}, None, id="the sample has exactly the greatest allowed age"
+        ),
         pytest.param(
             (CEPH,),
             {"ceph": (a_sample(1, job="ceph"),)},
             "ceph (job=ceph) is 1; it must be == 0",
-            id="the condition does not hold",
+            id="the sample does not meet the condition",
         ),
         pytest.param(
             (CEPH,),
             {"ceph": (a_sample(), a_sample(2, node="b"), a_sample(1))},
             "ceph (node=b) is 2 and 1 more; it must be == 0",
-            id="one of several samples fails",
+            id="two of three samples do not meet the condition",
         ),
         pytest.param(
             (LOAD, CEPH),
             {"ceph": (a_sample(1),), "load": (a_sample(0.95),)},
             "load is 0.95",
-            id="two queries fail: the first is shown",
+            id="two queries fail, and the message shows the first",
         ),
-        pytest.param((CEPH,), {"ceph": ()}, "ceph: no sample", id="a missing series"),
-        pytest.param((CEPH,), {}, "ceph: not asked in this turn", id="no answer for this query"),
+        pytest.param((CEPH,), {"ceph": ()}, "ceph: no sample", id="the query returns no sample"),
+        pytest.param((CEPH,), {}, "ceph: not asked in this turn", id="the query has no result"),
         pytest.param((CEPH,), {"ceph": Unknown("it is down")}, "ceph: it is down", id="Prometheus reports an error"),
         pytest.param((CEPH,), Unknown("no server"), "no server", id="no Prometheus is configured"),
         pytest.param((CEPH,), NOT_ASKED, "not asked in this turn", id="no query was sent"),
         pytest.param((CEPH,), {"ceph": (a_sample(age=120.1),)}, "older than 2m", id="a stale sample"),
         pytest.param((CEPH,), {"ceph": (a_sample(age=math.inf),)}, "older than 2m", id="a sample without a timestamp"),
         pytest.param((CEPH,), {"ceph": (a_sample(age=math.nan),)}, "older than 2m", id="an invalid timestamp"),
-        pytest.param((CEPH,), {"ceph": (a_sample(math.nan),)}, "no number", id="not a number"),
-        pytest.param((LOAD,), {"load": (a_sample(-math.inf),)}, None, id="a sample of minus infinity"),
-        pytest.param((CEPH,), {"ceph": (a_sample(off=-181),)}, "the answer is old", id="an answer from a cache"),
-        pytest.param((CEPH,), {"ceph": (a_sample(off=181),)}, "the answer is old", id="clocks that differ"),
+        pytest.param(
+            (CEPH,), {"ceph": (a_sample(math.nan),)}, "no number", id="the value of the sample is not a number"
+        ),
+        pytest.param((LOAD,), {"load": (a_sample(-math.inf),)}, None, id="the value of the sample is minus infinity"),
+        pytest.param(
+            (CEPH,),
+            {"ceph": (a_sample(off=-181),)},
+            "the answer is old",
+            id="the answer is three minutes old, because it comes from a cache",
+        ),
+        pytest.param(
+            (CEPH,),
+            {"ceph": (a_sample(off=181),)},
+            "the answer is old",
+            id="the answer seems to be three minutes in the future",
+        ),
         pytest.param(
             (CEPH,),
             {"ceph": (a_sample(1), a_sample(age=500))},
             "older than 2m",
             id="a stale sample outweighs a failed condition",
         ),
-        pytest.param((), NOT_ASKED, None, id="no queries"),
+        pytest.param((), NOT_ASKED, None, id="no health query is configured"),
     ],
 )
-def test_the_result_of_a_health_query_decides_whether_it_refuses(
+def test_the_result_of_a_health_query_decides_whether_the_gate_refuses(
     queries: tuple[HealthQuery, ...], answers: Asked[Answers], sentence: str | None
 ) -> None:
     situation = a_situation(policy=replace(a_policy(), health_queries=queries), queries=answers)
@@ -124,7 +138,9 @@ def test_query_results_are_requested_only_if_there_are_queries() -> None:
     assert health_queries.needs(replace(a_policy(), health_queries=(CEPH,))) == {Evidence.QUERIES}
 
 
-@pytest.mark.parametrize("answer", [(a_sample(1),), (), Unknown("503")], ids=["no", "no sample", "no answer"])
+@pytest.mark.parametrize(
+    "answer", [(a_sample(1),), (), Unknown("503")], ids=["the condition is not met", "no sample", "no answer"]
+)
 def test_a_query_about_one_node_refuses_no_other_node(answer: Any) -> None:
     said = []
     for query in (CEPH, replace(CEPH, is_of_node=True)):

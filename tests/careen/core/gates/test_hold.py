@@ -36,22 +36,22 @@ def answer(annotation: str | None = None, **changes: Any) -> Code | None:
         ("a fan until=2026-03-04T11:00:00", Code.HELD),
     ],
 )
-def test_a_hold_without_a_readable_end_lasts_for_ever(annotation: str | None, expected: Code | None) -> None:
+def test_a_hold_annotation_without_a_readable_end_never_expires(annotation: str | None, expected: Code | None) -> None:
     assert answer(annotation) is expected
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        pytest.param(lock.pause(LockContent(), "holidays", 1), Code.PAUSED, id="paused"),
-        pytest.param('{"nodeID":"manual"}', Code.PAUSED, id="kured's manual lock"),
-        pytest.param("reboot later", Code.LOCK_GARBAGE, id="garbage"),
-        pytest.param(Unknown("503"), Code.LOCK_UNKNOWN, id="cannot be read"),
-        pytest.param(NOT_ASKED, Code.LOCK_UNKNOWN, id="not read"),
-        pytest.param(held(an_entry("n2")), None, id="held by another node"),
+        pytest.param(lock.pause(LockContent(), "holidays", 1), Code.PAUSED, id="a person paused the lock"),
+        pytest.param('{"nodeID":"manual"}', Code.PAUSED, id="kured's manual lock is in place"),
+        pytest.param("reboot later", Code.LOCK_GARBAGE, id="the lock contains unparsable text"),
+        pytest.param(Unknown("503"), Code.LOCK_UNKNOWN, id="the request for the lock failed"),
+        pytest.param(NOT_ASKED, Code.LOCK_UNKNOWN, id="the agent has not read the lock"),
+        pytest.param(held(an_entry("n2")), None, id="another node holds a claim"),
     ],
 )
-def test_a_paused_lock_refuses_the_reboot(content: Any, expected: Code | None) -> None:
+def test_a_paused_or_unreadable_lock_refuses_the_reboot(content: Any, expected: Code | None) -> None:
     assert answer(lock=content) is expected
 
 

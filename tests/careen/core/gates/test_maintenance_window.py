@@ -53,9 +53,11 @@ def test_reboot_now_waives_the_window_until_the_annotation_expires(
         ({"want": "reboot", "now": True, "boot": "an earlier one"}, Code.OUTSIDE_WINDOW),
         ({"want": "maintenance", "now": True, "until": "2026-03-06T20:00:00Z"}, Code.OUTSIDE_WINDOW),
     ],
-    ids=["open", "without now", "met", "expired"],
+    ids=["pending", "without the field `now`", "already met", "expired"],
 )
-def test_a_pending_request_with_now_waives_the_window(request_: dict[str, object], expected: Code | None) -> None:
+def test_a_pending_request_with_the_field_now_waives_the_maintenance_window(
+    request_: dict[str, object], expected: Code | None
+) -> None:
     node = a_node(annotations={keys.REQUEST: json.dumps(request_)})
     refused = maintenance_window.ask(a_situation(node, a_policy(window=OFFICE), now=at(6, "21:00")), When.READY)
     assert (refused.code if refused else None) is expected
