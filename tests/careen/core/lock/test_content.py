@@ -32,23 +32,23 @@ def understood(content: str | None) -> LockContent:
 @pytest.mark.parametrize(
     "text", [None, "", "  ", '{"maxOwners":2,"locks":[]}', '{"maxOwners":2,"locks":null}', '{"nodeID":""}']
 )
-def test_an_empty_lock_in_any_form_has_no_holders(text: str | None) -> None:
+def test_an_empty_lock_of_careen_or_kured_has_no_holders(text: str | None) -> None:
     assert understood(text).holders == ()
     assert lock.free_slots(understood(text), 1) == 1
 
 
-def test_kureds_single_form_is_read_as_one_claim_with_its_prior_cordon() -> None:
+def test_kureds_lock_for_one_node_is_read_as_one_claim_with_the_prior_cordon() -> None:
     (entry,) = understood(SINGLE).entries
     assert (entry.node, entry.id, entry.cordoned) == ("n9", "", True)
 
 
-def test_kureds_multi_form_is_read_with_its_limit() -> None:
+def test_kureds_lock_for_several_nodes_is_read_with_its_limit() -> None:
     content = understood(MULTI)
     assert content.holders == ("n8", "n9")
     assert content.max_owners == 2
 
 
-def test_the_top_level_node_id_of_kureds_lock_is_a_holder() -> None:
+def test_the_top_level_node_id_of_kureds_lock_is_read_as_a_holder() -> None:
     assert understood('{"nodeID":"n1","maxOwners":2,"locks":[{"nodeID":"n2"}]}').holders == ("n1", "n2")
 
 
@@ -82,11 +82,11 @@ def test_kureds_manual_lock_is_read_as_a_pause_at_any_concurrency(text: str, con
         "[" * 100_000,
     ],
 )
-def test_invalid_content_is_read_as_garbage_with_a_reason(text: str) -> None:
+def test_invalid_lock_content_is_read_as_garbage_with_a_reason(text: str) -> None:
     assert isinstance(lock.parse(text), Garbage)
 
 
-def test_a_claim_is_written_in_the_documented_form() -> None:
+def test_a_claim_is_written_into_the_lock_in_the_documented_format() -> None:
     entry = an_entry("n1", "c1", groups=("zone=a",), cordoned=True)
     content = lock.add(LockContent(), entry, 2)
     assert content is not None
@@ -119,7 +119,7 @@ def test_a_claim_is_written_in_the_documented_form() -> None:
     }
 
 
-def test_an_empty_lock_removes_the_annotation() -> None:
+def test_removing_the_last_claim_removes_the_lock_annotation() -> None:
     assert lock.render(lock.remove(held(an_entry()), "n1", "c1")) is None
 
 
@@ -127,7 +127,7 @@ def test_an_empty_lock_removes_the_annotation() -> None:
     ("zones", "is_let_in"),
     [(("a",), True), (("a", "a"), True), (("b",), False), (("a", "b"), False), ((None,), False), ((), True)],
 )
-def test_order_zone_adds_a_claim_only_beside_holders_in_its_zone(
+def test_with_order_zone_a_claim_is_added_only_if_all_holders_are_in_the_same_zone(
     zones: tuple[str | None, ...], is_let_in: bool
 ) -> None:
     content = held(*(an_entry(f"h{number}", zone=zone, limit=5) for number, zone in enumerate(zones)))
@@ -135,7 +135,7 @@ def test_order_zone_adds_a_claim_only_beside_holders_in_its_zone(
     assert lock.add(content, an_entry("n1", zone="a"), 5) is not None
 
 
-def test_a_claim_of_an_older_release_has_an_unknown_zone() -> None:
+def test_a_claim_written_by_an_older_release_has_an_unknown_zone() -> None:
     assert understood('{"nodeID":"n1","locks":[{"nodeID":"n1","id":"c1"}]}').entries[0].zone is None
 
 
@@ -143,7 +143,7 @@ def test_a_claim_of_an_older_release_has_an_unknown_zone() -> None:
     ("node", "names", "abreast"),
     [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
 )
-def test_a_node_that_leaves_the_line_lowers_the_number_that_may_start(
+def test_removing_a_waiting_node_lowers_the_number_of_nodes_that_may_claim_together(
     node: str, names: tuple[str, ...], abreast: int
 ) -> None:
     line = Line().naming(("n1", "n2", "n3"), at="t", waiting=3, abreast=2)
@@ -152,7 +152,7 @@ def test_a_node_that_leaves_the_line_lowers_the_number_that_may_start(
     assert Line().naming(("n1",), at="t", waiting=1).without("n1").abreast is None
 
 
-def test_a_lock_with_a_line_and_no_holder_has_a_ttl_for_kured() -> None:
+def test_a_lock_that_lists_only_waiting_nodes_has_a_ttl_for_kured() -> None:
     text = lock.render(LockContent(line=Line(names=("n2",), at="2026-03-04T12:00:00Z")))
     assert text is not None
     assert json.loads(text)["TTL"] == 600 * 10**9
@@ -183,25 +183,25 @@ def test_no_claim_is_added_to_a_lock_above_its_limit() -> None:
     assert lock.add(content, an_entry("n3", "c"), 1) is None
 
 
-def test_a_new_claim_replaces_the_nodes_older_claim() -> None:
+def test_a_new_claim_replaces_the_older_claim_of_the_same_node() -> None:
     content = lock.add(held(an_entry("n1", "old")), an_entry("n1", "new"), 1)
     assert content is not None
     assert [entry.id for entry in content.entries] == ["new"]
 
 
-def test_a_node_that_claims_leaves_the_line() -> None:
+def test_a_node_that_claims_the_lock_leaves_the_line_of_waiting_nodes() -> None:
     content = lock.add(LockContent(line=Line(names=("n2", "n1", "n3"))), an_entry("n1"), 1)
     assert content is not None
     assert content.line.names == ("n2", "n3")
 
 
-def test_a_working_nodes_claim_is_restored_even_in_a_full_or_paused_lock() -> None:
+def test_a_lost_claim_is_restored_even_in_a_full_or_paused_lock() -> None:
     content = lock.put_back(held(an_entry("n2", "b"), is_paused=True), an_entry("n1", "a"), 1)
     assert content.holders == ("n2", "n1")
     assert content.is_paused
 
 
-def test_pause_and_resume_keep_the_claims() -> None:
+def test_pausing_and_resuming_the_lock_keep_the_claims() -> None:
     before = held(an_entry("n1", "a"))
     paused = lock.parse(lock.render(lock.pause(before, "holidays", 1)))
     assert isinstance(paused, LockContent)
@@ -210,7 +210,7 @@ def test_pause_and_resume_keep_the_claims() -> None:
     assert lock.resume(paused).is_paused is False
 
 
-def test_a_claim_is_not_confirmed_if_it_is_missing_or_the_lock_is_paused() -> None:
+def test_a_claim_is_not_confirmed_if_the_lock_lacks_the_claim_or_is_paused() -> None:
     assert lock.confirms(a_reading(held(an_entry("n1", "a"))).content, "n1", "a")
     assert not lock.confirms(a_reading(held(an_entry("n1", "a"))).content, "n1", "b")
     assert not lock.confirms(a_reading(held(an_entry("n2", "a"))).content, "n1", "a")
@@ -363,11 +363,11 @@ def test_node_and_claim_id_identify_the_claim_to_remove() -> None:
     assert claims(lock.remove(TWO_OF_ONE_NODE, "n3", "c1")) == claims(TWO_OF_ONE_NODE)
 
 
-def test_removing_a_ghost_keeps_other_claims_of_its_node() -> None:
+def test_removing_a_claim_without_a_holder_keeps_other_claims_of_the_same_node() -> None:
     assert claims(lock.remove_all(TWO_OF_ONE_NODE, TWO_OF_ONE_NODE.entries[:1])) == [("n1", "c2"), ("n2", "c1")]
 
 
-def test_a_failure_marks_only_the_failed_claim() -> None:
+def test_a_failure_is_recorded_only_in_the_claim_with_the_given_id() -> None:
     failed = lock.mark_failed(TWO_OF_ONE_NODE, "n1", "c2", "never-ready").failed
     assert [(entry.node, entry.id, entry.failed) for entry in failed] == [("n1", "c2", "never-ready")]
 
@@ -382,12 +382,12 @@ def test_the_lock_records_the_smallest_limit_and_the_limit_of_each_claim() -> No
     assert (put_back.max_owners, put_back.entries[-1].limit) == (3, 5)
 
 
-def test_ghosts_are_removed_and_other_claims_stay() -> None:
+def test_only_the_given_claims_without_a_holder_are_removed() -> None:
     ghost, living = an_entry("n1", "a"), an_entry("n2", "b")
     assert lock.remove_all(held(ghost, living), (ghost,)).entries == (living,)
 
 
-def test_the_lock_lists_a_passed_over_node_until_it_claims() -> None:
+def test_the_lock_lists_a_node_as_passed_over_until_the_node_claims() -> None:
     line = Line().passing_over(("n3", "n2"))
     assert understood(lock.render(held(an_entry(), line=line))).line.passed == ("n2", "n3")
     assert line.showing("n3").passed == ("n2",)
@@ -432,7 +432,7 @@ IN_PARTS = {
 
 
 def beside(row: Any) -> str:
-    """Return the text of a lock with a limit of three and two entries: a readable entry, and the given one."""
+    """Return the text of a lock with a limit of three and two entries: a readable entry, and the entry `row`."""
     return json.dumps({"nodeID": "n1", "maxOwners": 3, "locks": [{"nodeID": "n1", "id": "c1", "limit": 3}, row]})
 
 
@@ -441,7 +441,7 @@ def beside(row: Any) -> str:
     [*UNREADABLE.values(), *({"nodeID": "n2", **part} for part in IN_PARTS.values())],
     ids=[*UNREADABLE, *IN_PARTS],
 )
-def test_an_unreadable_entry_counts_as_a_claim_and_is_kept_unchanged(row: Any) -> None:
+def test_an_unreadable_lock_entry_counts_as_a_claim_and_is_kept_unchanged(row: Any) -> None:
     content = understood(beside(row))
     assert content.entries[0].node == "n1"
     assert len(content.holders) == 2
@@ -454,7 +454,7 @@ def test_an_unreadable_entry_counts_as_a_claim_and_is_kept_unchanged(row: Any) -
 
 
 @pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
-def test_an_entry_without_a_readable_node_can_be_released_by_a_person(row: Any) -> None:
+def test_a_person_can_release_a_lock_entry_without_a_readable_node_name(row: Any) -> None:
     content = understood(beside(row))
     assert content.nodes == ("n1",)
     (nameless,) = [entry for entry in content.entries if entry.is_nameless]
@@ -462,7 +462,7 @@ def test_an_entry_without_a_readable_node_can_be_released_by_a_person(row: Any) 
 
 
 @pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
-def test_the_only_entry_counts_as_a_claim_even_without_a_readable_node(row: Any) -> None:
+def test_the_only_lock_entry_counts_as_a_claim_even_without_a_readable_node_name(row: Any) -> None:
     alone = lock.render(lock.remove(understood(beside(row)), "n1", "c1"))
     for _ in range(3):
         assert len(understood(alone).holders) == 1
@@ -471,28 +471,28 @@ def test_the_only_entry_counts_as_a_claim_even_without_a_readable_node(row: Any)
 
 
 @pytest.mark.parametrize("part", IN_PARTS.values(), ids=IN_PARTS)
-def test_a_partly_readable_entry_keeps_its_node_name(part: dict[str, Any]) -> None:
+def test_a_partly_readable_lock_entry_keeps_its_node_name(part: dict[str, Any]) -> None:
     content = understood(beside({"nodeID": "n2", "id": "c2", **part}))
     assert content.nodes == ("n1", "n2")
 
 
-def test_an_unreadable_failure_mark_counts_as_a_failure() -> None:
+def test_an_unreadable_failure_mark_in_a_claim_counts_as_a_failure() -> None:
     assert [entry.node for entry in understood(beside({"nodeID": "n2", "failed": {}})).failed] == ["n2"]
 
 
-def test_a_failure_can_be_written_into_a_partly_readable_entry() -> None:
+def test_a_failure_can_be_written_into_a_partly_readable_lock_entry() -> None:
     content = understood(beside({"nodeID": "n2", "id": "c2", "boot": 5}))
     written = understood(lock.render(lock.mark_failed(content, "n2", "c2", "never-ready")))
     assert [(entry.node, entry.failed) for entry in written.failed] == [("n2", "never-ready")]
 
 
-def test_the_holder_repairs_its_own_unreadable_entry() -> None:
+def test_a_node_repairs_its_own_unreadable_lock_entry() -> None:
     content = understood(beside({"nodeID": "n2", "id": "c2", "boot": 5}))
     assert not [entry for entry in lock.put_back(content, an_entry("n2", "c2"), 3).entries if entry.unread]
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
-def test_a_deeply_nested_entry_is_written_back_or_makes_the_lock_garbage(opening: str, closing: str) -> None:
+def test_a_deeply_nested_lock_entry_is_written_back_or_makes_the_lock_unreadable(opening: str, closing: str) -> None:
     """Near the limit of the interpreter's stack, Python can parse a JSON value that it cannot write again."""
     for depth in range(1, 1100):
         content = lock.parse(f'{{"nodeID":"","locks":[{opening * depth}1{closing * depth}]}}')
@@ -509,7 +509,7 @@ def test_a_lock_with_a_limit_of_a_million_fits_into_an_annotation(most: int) -> 
     assert len(lock.render(content) or "") < 128 * 1024
 
 
-def test_the_lock_cuts_long_lists_of_named_and_passed_over_nodes() -> None:
+def test_the_lock_shortens_long_lists_of_next_and_passed_over_nodes() -> None:
     names = tuple(f"node-{number}.{'x' * 200}" for number in range(5000))
     line = Line().naming(names, at="2026-01-01T00:00:00Z", waiting=5000).passing_over(names)
     content = LockContent(line=line)
@@ -517,7 +517,7 @@ def test_the_lock_cuts_long_lists_of_named_and_passed_over_nodes() -> None:
     assert content.line.names == names[:256]
 
 
-def test_the_lock_prefers_the_latest_passed_over_nodes() -> None:
+def test_a_full_list_of_passed_over_nodes_keeps_the_latest_node() -> None:
     before = Line().passing_over([f"a{number}" for number in range(300)])
     assert "z" in before.passing_over(["z"]).passed
 
@@ -565,7 +565,7 @@ values = st.recursive(
 
 
 @given(values.map(json.dumps) | st.text(max_size=30))
-def test_any_readable_lock_survives_a_round_trip(text: str) -> None:
+def test_any_readable_lock_keeps_its_claims_when_it_is_written_again(text: str) -> None:
     """A lock that careen reads and writes again contains the same claims."""
     content = lock.parse(text)
     if isinstance(content, Garbage):
@@ -584,15 +584,15 @@ def test_any_readable_lock_survives_a_round_trip(text: str) -> None:
 @pytest.mark.parametrize(
     ("written", "read"),
     [
-        pytest.param("2026-03-04T12:00:30Z", "2026-03-04T12:00:30Z", id="an instant"),
+        pytest.param("2026-03-04T12:00:30Z", "2026-03-04T12:00:30Z", id="a valid time"),
         pytest.param(None, "", id="null"),
-        pytest.param("soon", "", id="a text that is not an instant"),
-        pytest.param(7, "", id="not a text"),
+        pytest.param("soon", "", id="a text that is not a time"),
+        pytest.param(7, "", id="a number"),
         pytest.param({"a": 1}, "", id="an object"),
-        pytest.param("2026-03-04T12:00:30Z" + " " * 50, "", id="too long"),
+        pytest.param("2026-03-04T12:00:30Z" + " " * 50, "", id="a time followed by 50 spaces"),
     ],
 )
-def test_an_invalid_due_time_never_makes_a_claim_unreadable(written: Any, read: str) -> None:
+def test_an_invalid_expected_release_time_never_makes_a_claim_unreadable(written: Any, read: str) -> None:
     row = {"nodeID": "n1", "id": "c1", "created": "2026-03-04T11:00:00Z", "due": written}
     content = lock.parse(json.dumps({"nodeID": "n1", "locks": [row]}))
     assert isinstance(content, LockContent)
@@ -600,7 +600,7 @@ def test_an_invalid_due_time_never_makes_a_claim_unreadable(written: Any, read: 
     assert lock.parse(lock.render(content)) == content
 
 
-def test_setting_a_due_time_changes_no_other_claim() -> None:
+def test_setting_the_expected_release_time_of_a_claim_changes_no_other_claim() -> None:
     content = LockContent(entries=(an_entry("n1", "c1"), an_entry("n2", "c2")), max_owners=2)
     marked = lock.mark_due(content, "n1", "c1", "2026-03-04T12:00:30Z")
     assert [entry.due for entry in marked.entries] == ["2026-03-04T12:00:30Z", ""]
@@ -618,5 +618,5 @@ def test_kured_may_take_a_released_lock_after_ten_minutes() -> None:
 @pytest.mark.parametrize(
     "value", [7, "soon", "9" * 100, None, ["x"], {"a": 1}, "2026-03-04T12:00:00", "9999-01-01T00:00:00Z"]
 )
-def test_an_invalid_release_time_keeps_the_lock_readable(value: Any) -> None:
+def test_an_invalid_time_of_the_last_release_does_not_make_the_lock_unreadable(value: Any) -> None:
     assert understood(json.dumps({"nodeID": "", "locks": [], "releasedAt": value})).released_at == ""

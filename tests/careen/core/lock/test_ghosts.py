@@ -60,13 +60,15 @@ def proven(entry: Entry, node: NodeView | None, since: dict[str, float] | None =
         pytest.param(an_entry(claim=""), FREE, False, id="a claim of kured, which writes no record"),
     ],
 )
-def test_one_read_of_the_node_may_prove_a_ghost(entry: Entry, node: NodeView | None, expected: bool) -> None:
+def test_one_read_of_the_node_may_prove_that_a_claim_has_no_holder(
+    entry: Entry, node: NodeView | None, expected: bool
+) -> None:
     assert proven(entry, node) is expected
 
 
 @pytest.mark.parametrize("node", [None, RECREATED])
 @pytest.mark.parametrize(("seen_for", "expected"), [(899.0, False), (900.0, False), (901.0, True)])
-def test_a_missing_or_recreated_node_proves_a_ghost_after_the_reboot_deadline(
+def test_after_the_reboot_deadline_a_missing_or_recreated_node_no_longer_holds_its_claim(
     node: NodeView | None, seen_for: float, expected: bool
 ) -> None:
     assert proven(an_entry(), node, since={"n1/c1": 1000.0 - seen_for}) is expected
@@ -81,11 +83,11 @@ def test_a_missing_or_recreated_node_proves_a_ghost_after_the_reboot_deadline(
         pytest.param(IN_PARTS, FREE, id="a partly readable claim"),
     ],
 )
-def test_kureds_entries_and_copied_nodes_never_prove_a_ghost(entry: Entry, node: NodeView) -> None:
+def test_claims_of_kured_and_of_copied_nodes_always_count_as_held(entry: Entry, node: NodeView) -> None:
     assert not proven(entry, node, since=LONG_AGO, uptime=1e6)
 
 
-def test_a_claim_whose_node_was_never_read_is_no_ghost() -> None:
+def test_a_claim_whose_node_was_never_read_counts_as_held() -> None:
     watch = ghosts.watch(held(an_entry()), Holders(), LONG_AGO, uptime=1e6, deadline_seconds=900)
     assert (watch.proven, watch.since) == ((), {})
 
@@ -98,18 +100,18 @@ def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
     return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))
 
 
-def test_a_restarted_process_continues_only_the_watch_of_a_deleted_node() -> None:
+def test_a_restarted_agent_remembers_only_how_long_a_node_has_been_deleted() -> None:
     since = "2026-03-04T11:30:00Z"
     assert [entry.node for entry in watched(Overdue(phase="", since=since)).proven] == ["n2"]
     assert watched(Overdue(phase="Rebooting", since=since)).proven == ()
     assert watched(Overdue(phase="Rebooting", since=since)).since == {"n2/c2": UPTIME}
 
 
-def test_the_ghost_watch_lasts_for_the_longer_of_lock_ttl_and_reboot_deadline() -> None:
+def test_a_deleted_nodes_claim_stays_for_the_longer_of_lock_ttl_and_reboot_deadline() -> None:
     assert watched(Overdue(phase="", since="2026-03-04T11:30:00Z"), lock_ttl_seconds=3600.0).proven == ()
 
 
-def test_the_watch_over_a_missing_node_ends_when_the_node_reappears() -> None:
+def test_the_wait_for_a_missing_node_ends_when_the_node_reappears() -> None:
     watch = ghosts.watch(
         held(an_entry()), Holders(nodes=(HOLDING,)), {"n1/c1": 1.0}, uptime=5000.0, deadline_seconds=900
     )
@@ -117,7 +119,7 @@ def test_the_watch_over_a_missing_node_ends_when_the_node_reappears() -> None:
     assert watch.since == {}
 
 
-def test_an_unread_node_does_not_prove_a_ghost() -> None:
+def test_only_claims_of_nodes_that_were_read_can_be_proven_to_have_no_holder() -> None:
     watch = ghosts.watch(
         held(an_entry(), an_entry("n2", "c2")), Holders(nodes=(FREE,)), {}, uptime=1.0, deadline_seconds=900
     )

@@ -1,4 +1,4 @@
-"""The line of waiting nodes: its order, which of its nodes may start, and how long the other nodes sleep."""
+"""The line of waiting nodes: its order, which nodes may claim the lock, and how long agents of other nodes sleep."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CONTROL_PLANE = {keys.CONTROL_PLANE: ""}
 FREE = LockContent()
 
 
-def test_nodes_are_ordered_by_the_age_of_their_need_and_then_by_name() -> None:
+def test_nodes_are_ordered_by_how_long_they_have_needed_a_reboot_and_then_by_name() -> None:
     waiters = [a_waiter("n3", "09:00"), a_waiter("n2", "08:00"), a_waiter("n1", "09:00")]
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n3")
 
@@ -49,7 +49,7 @@ def with_pods(waiter: NodeView, moves: int, in_zone: int = 0) -> NodeView:
     return replace(waiter, annotations={**waiter.annotations, **counted})
 
 
-def test_the_fewest_pods_decide_between_needs_of_the_same_hour() -> None:
+def test_among_nodes_that_need_a_reboot_since_the_same_hour_the_fewest_pods_come_first() -> None:
     waiters = [
         with_pods(a_waiter("n1", "09:00"), 7),
         with_pods(a_waiter("n2", "09:59"), 6),
@@ -59,7 +59,7 @@ def test_the_fewest_pods_decide_between_needs_of_the_same_hour() -> None:
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n4", "n3")
 
 
-def test_zones_are_ordered_by_the_pod_count_of_their_first_worker() -> None:
+def test_zones_are_ordered_by_the_lowest_pod_count_of_their_worker_nodes() -> None:
     waiters = [
         with_pods(a_waiter("a1", zone="a"), 5),
         with_pods(a_waiter("a2", zone="a"), 5),
@@ -90,19 +90,19 @@ THREE_ZONES = [
             FREE,
             None,
             ("b2", "b1", "a1", "a2", "c1", "c2"),
-            id="a roll-out begins: 5 pods, less the 4 that would move twice later, are the fewest",
+            id="no zone has begun yet",
         ),
         pytest.param(
             FREE,
             "a",
             ("a2", "a1", "c1", "c2", "b2", "b1"),
-            id="a zone has begun: the pods that must stay in the others",
+            id="zone a has begun",
         ),
-        pytest.param(FREE, "d", ("a1", "a2", "c1", "c2", "b2", "b1"), id="a zone is done: the pods that must stay"),
+        pytest.param(FREE, "d", ("a1", "a2", "c1", "c2", "b2", "b1"), id="zone d is finished"),
     ],
 )
 @pytest.mark.parametrize("by", [Order.OLDEST, Order.ZONE])
-def test_pods_that_must_stay_in_their_zone_choose_the_first_node_of_each_later_zone(
+def test_in_each_later_zone_the_node_with_the_fewest_zone_bound_pods_comes_first(
     content: LockContent, zone: str | None, names: tuple[str, ...], by: Order
 ) -> None:
     assert next_names(THREE_ZONES, content, a_policy(order=by), zone=zone) == names
@@ -116,12 +116,14 @@ def test_pods_that_must_stay_in_their_zone_choose_the_first_node_of_each_later_z
         pytest.param(None, ("a1", "a2", "c1", "c2", "b2", "b1"), id="the holder's zone is unknown"),
     ],
 )
-def test_a_line_that_is_filled_beside_a_holder_begins_no_roll_out(zone: str | None, names: tuple[str, ...]) -> None:
+def test_naming_next_nodes_while_a_node_holds_a_claim_does_not_begin_a_new_roll_out(
+    zone: str | None, names: tuple[str, ...]
+) -> None:
     assert next_names(THREE_ZONES, held(an_entry("d0", zone=zone)), a_policy()) == names
 
 
 @pytest.mark.parametrize("by", [Order.OLDEST, Order.ZONE])
-def test_the_zone_of_the_first_named_node_is_continued_if_no_node_holds_a_claim(by: Order) -> None:
+def test_if_no_node_holds_a_claim_the_zone_of_the_first_node_in_line_is_finished_first(by: Order) -> None:
     names = next_names(THREE_ZONES, LockContent(line=Line(names=("c1",))), a_policy(order=by))
     assert names == ("c1", "c2", "a1", "a2", "b2", "b1")
 
@@ -132,14 +134,30 @@ ZONE_B = [with_pods(a_waiter("b1", zone="b"), 9, 0), with_pods(a_waiter("b2", zo
 @pytest.mark.parametrize(
     ("other", "passed"),
     [
-        pytest.param(a_waiter("a1", "07:00", "a", label="required"), (), id="refused, and older"),
-        pytest.param(with_pods(a_waiter("a1", zone="a", label="required"), 0), (), id="refused, and without pods"),
-        pytest.param(replace(a_waiter("a1", "07:00", "a"), ready=False), (), id="not ready, and older"),
-        pytest.param(with_pods(a_waiter("a1", zone="a"), 0), ("a1",), id="passed over, and without pods"),
+        pytest.param(
+            a_waiter("a1", "07:00", "a", label="required"),
+            (),
+            id="the other zone's only node is refused and has waited longest",
+        ),
+        pytest.param(
+            with_pods(a_waiter("a1", zone="a", label="required"), 0),
+            (),
+            id="the other zone's only node is refused and has no pods",
+        ),
+        pytest.param(
+            replace(a_waiter("a1", "07:00", "a"), ready=False),
+            (),
+            id="the other zone's only node is not ready and has waited longest",
+        ),
+        pytest.param(
+            with_pods(a_waiter("a1", zone="a"), 0),
+            ("a1",),
+            id="the other zone's only node was passed over and has no pods",
+        ),
     ],
 )
 @pytest.mark.parametrize("by", [Order.OLDEST, Order.ZONE])
-def test_a_roll_out_begins_in_a_zone_with_a_node_that_can_begin(
+def test_a_roll_out_begins_in_a_zone_in_which_a_node_can_reboot(
     other: NodeView, passed: tuple[str, ...], by: Order
 ) -> None:
     content = LockContent(line=Line(passed=passed))
@@ -147,12 +165,12 @@ def test_a_roll_out_begins_in_a_zone_with_a_node_that_can_begin(
     assert names[:2] == ("b2", "b1")
 
 
-def test_the_fewest_pods_come_first_even_if_no_node_can_begin() -> None:
+def test_the_node_with_the_fewest_pods_comes_first_even_if_no_node_can_reboot() -> None:
     unready = [replace(node, ready=False) for node in ZONE_B]
     assert next_names(unready, FREE, a_policy()) == ("b2", "b1")
 
 
-def test_an_older_hour_matters_more_than_pods_that_must_stay() -> None:
+def test_waiting_an_hour_longer_matters_more_than_the_number_of_zone_bound_pods() -> None:
     waiters = [
         with_pods(a_waiter("a1", "09:00", "a"), 9, 9),
         with_pods(a_waiter("b1", "10:00", "b"), 1),
@@ -167,8 +185,8 @@ counts = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: (max(p
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), counts), min_size=1, max_size=12))
-def test_no_order_zone_by_zone_moves_fewer_pods_twice(nodes: list[tuple[str, tuple[int, int]]]) -> None:
-    """The pods of the first node move twice, and of the first node of each later zone those that must stay there."""
+def test_no_other_order_of_zones_and_nodes_moves_fewer_pods_twice(nodes: list[tuple[str, tuple[int, int]]]) -> None:
+    """The pods of the first node move twice. In each later zone, the zone-bound pods of the first node move twice."""
     waiters = {f"n{n:02}": with_pods(a_waiter(f"n{n:02}", zone=zone), *pods) for n, (zone, pods) in enumerate(nodes)}
     names = next_names([*waiters.values()], FREE, a_policy())
     firsts: dict[str, NodeView] = {}
@@ -185,22 +203,22 @@ def test_no_order_zone_by_zone_moves_fewer_pods_twice(nodes: list[tuple[str, tup
 @pytest.mark.parametrize(
     ("moves", "in_zone", "expected"),
     [
-        pytest.param("5", "3", 3, id="both"),
-        pytest.param("5", "", 0, id="none"),
-        pytest.param("5", "-1", 0, id="nonsense"),
-        pytest.param("5", "9" * 5000, 0, id="nonsense of many digits"),
-        pytest.param("5", "6", 5, id="more than all pods"),
-        pytest.param("", "3", 10**9, id="no number of pods: after all others"),
+        pytest.param("5", "3", 3, id="both annotations are valid"),
+        pytest.param("5", "", 0, id="the annotation is empty"),
+        pytest.param("5", "-1", 0, id="a negative number"),
+        pytest.param("5", "9" * 5000, 0, id="a number of 5,000 digits"),
+        pytest.param("5", "6", 5, id="more zone-bound pods than pods"),
+        pytest.param("", "3", 10**9, id="the annotation for the number of all pods is empty"),
     ],
 )
-def test_the_pods_that_must_stay_are_read_from_an_annotation_that_anyone_may_write(
+def test_any_content_of_the_annotation_for_zone_bound_pods_is_read_as_a_number(
     moves: str, in_zone: str, expected: int
 ) -> None:
     node = a_node("n1", annotations={keys.MOVES: moves, keys.MOVES_IN_ZONE: in_zone})
     assert order.moves_in_zone(node) == expected
 
 
-def test_a_zone_of_which_no_node_was_counted_begins_no_roll_out() -> None:
+def test_a_roll_out_begins_in_a_zone_whose_nodes_have_counted_their_pods() -> None:
     waiters = [a_waiter("a1", zone="a"), with_pods(a_waiter("b1", zone="b"), 9, 1)]
     assert next_names(waiters, FREE, a_policy()) == ("b1", "a1")
 
@@ -220,15 +238,17 @@ def test_an_invalid_pod_count_puts_the_node_last(nonsense: str) -> None:
     [
         pytest.param(None, order.GATHER_SECONDS, id="the number of agents is unknown"),
         pytest.param(1, 0.0, id="no other agent exists"),
-        pytest.param(2, order.GATHER_SECONDS, id="a fleet"),
-        pytest.param(501, order.GATHER_SECONDS + 60.0, id="a fleet that spreads its taints over a minute"),
+        pytest.param(2, order.GATHER_SECONDS, id="two agents exist"),
+        pytest.param(501, order.GATHER_SECONDS + 60.0, id="501 agents, which spread their taints over a minute"),
     ],
 )
-def test_the_first_claim_waits_until_other_nodes_can_be_ready(agents: int | None, seconds: float) -> None:
+def test_the_first_claim_waits_until_other_agents_have_had_time_to_count_pods(
+    agents: int | None, seconds: float
+) -> None:
     assert order.gather_seconds(agents) == seconds
 
 
-def test_holders_do_not_influence_the_order_of_the_zones() -> None:
+def test_nodes_that_hold_a_claim_do_not_influence_the_order_of_the_zones() -> None:
     waiters = [with_pods(a_waiter("a0", "01:00", "a"), 1), a_waiter("a1", "09:00", "a"), a_waiter("b1", "08:00", "b")]
     assert next_names(waiters, held(an_entry("a0")), a_policy()) == ("b1", "a1")
     assert next_names(waiters, FREE, a_policy(), leave_out="a0") == ("b1", "a1")
@@ -239,7 +259,7 @@ def test_control_plane_nodes_come_last() -> None:
     assert next_names(waiters, FREE, a_policy()) == ("n1", "cp")
 
 
-def test_the_working_zone_is_finished_before_the_zone_with_the_oldest_need() -> None:
+def test_a_zone_that_has_begun_is_finished_before_a_zone_that_has_waited_longer() -> None:
     waiters = [
         a_waiter("a1", "09:00", "a"),
         a_waiter("b1", "08:00", "b"),
@@ -250,27 +270,27 @@ def test_the_working_zone_is_finished_before_the_zone_with_the_oldest_need() -> 
     assert next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "c1", "b1", "b2")
 
 
-def test_nodes_without_a_readable_start_of_need_come_last() -> None:
+def test_nodes_with_an_unreadable_start_of_their_reboot_need_come_last() -> None:
     silent = a_node("n1", labels={keys.REBOOT_LABEL: "ready", keys.ZONE: "a"})
     assert next_names([silent, a_waiter("n2", "11:00")], FREE, a_policy()) == ("n2", "n1")
 
 
-def test_a_named_node_keeps_its_position() -> None:
+def test_nodes_that_the_lock_already_names_keep_their_position_in_line() -> None:
     waiters = [a_waiter("n1", "01:00"), a_waiter("n2", "02:00"), a_waiter("n3", "03:00")]
     assert next_names(waiters, LockContent(line=Line(names=("n3", "n2"))), a_policy()) == ("n3", "n2", "n1")
 
 
-def test_passed_over_and_unready_nodes_come_last() -> None:
+def test_nodes_that_were_passed_over_or_are_unready_come_last() -> None:
     waiters = [a_waiter("n1", "01:00"), a_waiter("n2", "02:00", ready=False), a_waiter("n3", "03:00")]
     assert next_names(waiters, LockContent(line=Line(passed=("n1",))), a_policy()) == ("n3", "n1", "n2")
 
 
-def test_only_nodes_with_label_ready_and_without_a_claim_are_named() -> None:
+def test_the_lock_names_only_nodes_with_the_label_ready_and_without_a_claim() -> None:
     waiters = [a_waiter("n1", label="required"), a_waiter("n2"), a_waiter("n3"), a_waiter("n4")]
     assert next_names(waiters, held(an_entry("n3")), a_policy(), leave_out="n4") == ("n2",)
 
 
-def test_a_node_whose_budget_allows_it_to_start_comes_first() -> None:
+def test_a_node_whose_budget_allows_its_reboot_now_comes_first() -> None:
     policy = a_policy(concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [
         a_waiter("a1", "01:00", "a"),
@@ -282,7 +302,7 @@ def test_a_node_whose_budget_allows_it_to_start_comes_first() -> None:
     assert next_names(waiters, content, policy) == ("b1", "c1", "a1", "b2")
 
 
-def test_a_control_plane_node_comes_last_beside_a_control_plane_holder() -> None:
+def test_control_plane_nodes_come_last_while_a_control_plane_node_holds_a_claim() -> None:
     waiters = [a_waiter("cp1", labels=CONTROL_PLANE), a_waiter("cp2", labels=CONTROL_PLANE), a_waiter("n1", "23:00")]
     assert next_names(waiters, held(an_entry("cp0", groups=("control-plane",))), a_policy(concurrency=3)) == (
         "n1",
@@ -291,7 +311,7 @@ def test_a_control_plane_node_comes_last_beside_a_control_plane_holder() -> None
     )
 
 
-def test_the_line_contains_a_few_more_nodes_than_may_start() -> None:
+def test_the_lock_names_a_few_more_nodes_than_may_reboot_at_once() -> None:
     waiters = [a_waiter(f"n{number:03}") for number in range(100)]
     assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 
@@ -322,7 +342,11 @@ TWO_ZONES = [
     ("content", "zone", "names", "abreast"),
     [
         pytest.param(
-            FREE, None, ("a2", "a1", "b1", "b2"), 2, id="without holders, the zone of the oldest need comes first"
+            FREE,
+            None,
+            ("a2", "a1", "b1", "b2"),
+            2,
+            id="no node holds a claim: the zone that has waited longest comes first",
         ),
         pytest.param(FREE, "b", ("b1", "b2", "a2", "a1"), 2, id="the zone of the releasing node comes first"),
         pytest.param(
@@ -330,65 +354,65 @@ TWO_ZONES = [
             "a",
             ("b1", "b2", "a2", "a1"),
             2,
-            id="the holder's zone outweighs the writing node's zone",
+            id="the holder's zone comes before the zone of the node that writes the lock",
         ),
         pytest.param(
             held(an_entry("b0", zone="b", limit=3), line=Line(names=("a1",))),
             None,
             ("b1", "b2", "a1", "a2"),
             2,
-            id="the holder's zone outweighs the order of the line",
+            id="the holder's zone comes before the zone of the first node in line",
         ),
         pytest.param(
             LockContent(line=Line(names=("b2", "a1"))),
             None,
             ("b2", "b1", "a1", "a2"),
             2,
-            id="without holders, the zone of the first in line comes first",
+            id="no node holds a claim: the zone of the first node in line comes first",
         ),
         pytest.param(
             held(an_entry("c0", zone="c", limit=3)),
             None,
             ("a2", "a1", "b1", "b2"),
             0,
-            id="no node remains in the working zone",
+            id="no node of the holder's zone waits",
         ),
         pytest.param(
             held(an_entry("old", zone=None, limit=3)),
             None,
             ("a2", "a1", "b1", "b2"),
             0,
-            id="a holder in an unknown zone",
+            id="the holder's zone is unknown",
         ),
         pytest.param(
             held(an_entry("a0", zone="a", limit=3), an_entry("b0", zone="b", limit=3)),
             None,
             ("a2", "a1", "b1", "b2"),
             0,
-            id="holders in two zones",
+            id="nodes of two zones hold claims",
         ),
     ],
 )
-def test_order_zone_records_how_many_nodes_may_start_together(
+def test_with_order_zone_the_lock_records_how_many_nodes_may_claim_together(
     content: LockContent, zone: str | None, names: tuple[str, ...], abreast: int
 ) -> None:
     line = order.name_next(content, TWO_ZONES, BY_ZONE, at="12:00", zone=zone).line
     assert (line.names, line.abreast) == (names, abreast)
 
 
-def test_order_zone_puts_control_plane_nodes_last() -> None:
+def test_with_order_zone_control_plane_nodes_come_last() -> None:
     waiters = [a_waiter("cp-a", "01:00", "a", labels=CONTROL_PLANE), a_waiter("b1", "09:00", "b")]
     line = order.name_next(held(an_entry("a1", zone="a", limit=3)), waiters, BY_ZONE, at="12:00").line
     assert (line.names, line.abreast) == (("b1", "cp-a"), 0)
 
 
-def test_nodes_without_a_zone_form_their_own_zone() -> None:
+def test_nodes_without_a_zone_label_form_a_zone_of_their_own() -> None:
     waiters = [a_waiter("n1", zone=""), a_waiter("n2", zone="a")]
     assert order.name_next(held(an_entry("n0", zone="", limit=3)), waiters, BY_ZONE, at="").line.abreast == 1
 
 
 @pytest.mark.parametrize("policy", [a_policy(), a_policy(order=Order.FEWEST_MOVES)])
-def test_other_orders_do_not_limit_how_many_nodes_start_together(policy: Policy) -> None:
+def test_orders_other_than_zone_do_not_limit_how_many_nodes_claim_together(policy: Policy) -> None:
     assert order.name_next(FREE, TWO_ZONES, policy, at="").line.abreast is None
 
 
@@ -397,7 +421,7 @@ def a_counted(name: str, moves: str | None, since: str = "09:00", **changes: Any
     return waiter if moves is None else replace(waiter, annotations={**waiter.annotations, keys.MOVES: moves})
 
 
-def test_order_fewest_moves_sorts_by_pod_count_and_then_by_age() -> None:
+def test_with_order_fewest_moves_nodes_are_sorted_by_pod_count_and_then_by_waiting_time() -> None:
     waiters = [
         a_counted("n1", "7"),
         a_counted("n2", None),
@@ -409,12 +433,12 @@ def test_order_fewest_moves_sorts_by_pod_count_and_then_by_age() -> None:
     assert next_names(waiters, FREE, FEWEST) == ("n4", "n1", "n3", "n2", "n5", "cp")
 
 
-def test_order_fewest_moves_sorts_named_nodes_before_all_other_nodes() -> None:
+def test_with_order_fewest_moves_nodes_that_the_lock_names_come_before_all_other_nodes() -> None:
     waiters = [a_counted("n1", "5"), a_counted("n2", "4"), a_counted("n3", "3")]
     assert next_names(waiters, LockContent(line=Line(names=("n1", "n2"))), FEWEST) == ("n2", "n1", "n3")
 
 
-def test_order_fewest_moves_prefers_free_budgets_to_low_pod_counts() -> None:
+def test_with_order_fewest_moves_a_free_budget_matters_more_than_a_low_pod_count() -> None:
     policy = a_policy(order=Order.FEWEST_MOVES, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [a_counted("a1", "1", zone="a"), a_counted("b1", "9", zone="b")]
     assert next_names(waiters, held(an_entry("a0", groups=("zone=a",), limit=3)), policy) == ("b1", "a1")
@@ -445,13 +469,13 @@ def start(
         ("n9", 180, 1, True),
     ],
 )
-def test_a_named_node_that_does_not_claim_within_a_minute_is_passed_over(
+def test_a_node_that_the_lock_names_is_passed_over_if_it_does_not_claim_within_a_minute(
     name: str, waited: float, concurrency: int, expected: bool
 ) -> None:
     assert start(name, NAMED, waited, concurrency).is_allowed is expected
 
 
-def test_no_node_may_start_with_a_full_or_paused_lock() -> None:
+def test_no_node_may_claim_a_full_or_paused_lock() -> None:
     assert not start("n1", held(an_entry("n9"), line=Line(names=("n1",))), 500).is_allowed
     assert not start("n1", LockContent(is_paused=True, line=Line(names=("n1",))), 500).is_allowed
     watching = start("n2", NAMED, 59).memory
@@ -461,7 +485,7 @@ def test_no_node_may_start_with_a_full_or_paused_lock() -> None:
     assert not start("n2", NAMED, 0, memory=stopped).is_allowed
 
 
-def test_a_release_gives_each_named_node_a_new_minute_to_claim() -> None:
+def test_after_a_release_each_node_that_the_lock_names_has_a_new_minute_to_claim() -> None:
     watching = start("n2", NAMED, 59).memory
     again = order.start_of(
         "n2", LockContent(line=Line(names=NAMED.line.names, at="later")), a_policy(), watching, 1060.0
@@ -477,7 +501,7 @@ def test_a_release_gives_each_named_node_a_new_minute_to_claim() -> None:
             0,
             LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             True,
-            id="the second node of the first zone may start",
+            id="the second node of the first zone may claim",
         ),
         pytest.param(
             "n3",
@@ -491,50 +515,50 @@ def test_a_release_gives_each_named_node_a_new_minute_to_claim() -> None:
             60,
             LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             True,
-            id="after a minute without a claim, the next zone may start",
+            id="after a minute without a claim, a node of the next zone may claim",
         ),
         pytest.param(
             "n1",
             0,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=1)),
             True,
-            id="a node may start beside a holder of its zone",
+            id="a node may claim while another node of its zone holds a claim",
         ),
         pytest.param(
             "n2",
             600,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=1)),
             False,
-            id="the next zone never starts beside a holder",
+            id="no node of the next zone may claim while a node holds a claim",
         ),
         pytest.param(
             "n1",
             600,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=0)),
             False,
-            id="no node remains in the working zone",
+            id="no node of the holder's zone waits",
         ),
         pytest.param(
             "n2",
             0,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t")),
             True,
-            id="a line that another order wrote has no zone limit",
+            id="a lock that was written with another order has no limit for zones",
         ),
     ],
 )
-def test_order_zone_lets_only_the_working_zone_claim(
+def test_with_order_zone_only_nodes_of_the_zone_that_has_begun_may_claim(
     name: str, waited: float, content: LockContent, expected: bool
 ) -> None:
     first = order.start_of(name, content, BY_ZONE, Memory(), 1000.0)
     assert order.start_of(name, content, BY_ZONE, first.memory, 1000.0 + waited).is_allowed is expected
 
 
-def test_a_lock_without_named_nodes_requires_a_list_of_waiting_nodes() -> None:
+def test_if_the_lock_names_no_node_the_agent_lists_the_waiting_nodes() -> None:
     assert start("n1", LockContent()).asks_waiters
 
 
-def test_a_node_that_claims_out_of_order_records_the_passed_over_nodes() -> None:
+def test_a_node_that_claims_out_of_order_records_the_earlier_nodes_as_passed_over() -> None:
     assert start("n3", NAMED, 120).passed == ("n1", "n2")
     assert start("n1", NAMED, 0).passed == ()
     assert start("n2", NAMED, 120).passed == ("n1",), "a node behind the starting node is not passed over"
@@ -563,12 +587,14 @@ LINE = LockContent(line=Line(names=tuple(f"n{number}" for number in range(1, 14)
         ("n10", 2, 20.0),
     ],
 )
-def test_nodes_near_the_front_of_the_line_read_the_lock_often(name: str, concurrency: int, seconds: float) -> None:
+def test_the_closer_a_node_is_to_the_front_of_the_line_the_more_often_it_reads_the_lock(
+    name: str, concurrency: int, seconds: float
+) -> None:
     assert order.look_again_seconds(name, LINE, a_policy(concurrency=concurrency), 0.5) == seconds
 
 
 @pytest.mark.parametrize(("waiting", "seconds"), [(0, 30.0), (180, 30.0), (6000, 1000.0)])
-def test_unnamed_nodes_read_the_lock_rarely(waiting: int, seconds: float) -> None:
+def test_agents_of_nodes_that_the_lock_does_not_name_read_the_lock_rarely(waiting: int, seconds: float) -> None:
     assert (
         order.look_again_seconds("other", LockContent(line=Line(names=("n1",), waiting=waiting)), a_policy(), 0.5)
         == seconds
@@ -591,22 +617,22 @@ def due(in_seconds: float) -> Entry:
     ("holders", "seconds"),
     [
         pytest.param((claimed(0),), 3.0, id="the claim is new"),
-        pytest.param((claimed(5.5),), 2.5, id="the pause ends when the claim is eight seconds old"),
-        pytest.param((claimed(9.6),), 0.5, id="a short reboot ends about now"),
-        pytest.param((claimed(11),), 0.75, id="the pause is a quarter of the time since eight seconds"),
-        pytest.param((claimed(12),), 1.0, id="the pause is a twelfth of the claim's age"),
-        pytest.param((claimed(18),), 1.5, id="the pause grows with the claim's age"),
-        pytest.param((claimed(60),), 3.0, id="a long reboot has the usual pause"),
-        pytest.param((claimed(-60),), 3.0, id="a claim in the future"),
-        pytest.param((claimed(0, created="soon"),), 3.0, id="not an instant"),
+        pytest.param((claimed(5.5),), 2.5, id="the claim is 5.5 seconds old"),
+        pytest.param((claimed(9.6),), 0.5, id="the claim is 9.6 seconds old"),
+        pytest.param((claimed(11),), 0.75, id="the claim is 11 seconds old"),
+        pytest.param((claimed(12),), 1.0, id="the claim is 12 seconds old"),
+        pytest.param((claimed(18),), 1.5, id="the claim is 18 seconds old"),
+        pytest.param((claimed(60),), 3.0, id="the claim is a minute old"),
+        pytest.param((claimed(-60),), 3.0, id="the claim seems to be from the future"),
+        pytest.param((claimed(0, created="soon"),), 3.0, id="the time of the claim is invalid"),
         pytest.param((due(10),), 3.0, id="the release is due in ten seconds"),
         pytest.param((due(1),), 1.0, id="the release is due in a second"),
         pytest.param((due(0),), 0.5, id="the release is due now"),
-        pytest.param((due(-24),), 2.0, id="the release is overdue"),
-        pytest.param((claimed(60), claimed(12)), 1.0, id="of two holders, the one that needs the shorter pause"),
+        pytest.param((due(-24),), 2.0, id="the release was due 24 seconds ago"),
+        pytest.param((claimed(60), claimed(12)), 1.0, id="one claim is a minute old, another claim 12 seconds"),
     ],
 )
-def test_the_first_in_line_reads_the_lock_around_the_holders_due_time(
+def test_the_first_node_in_line_reads_the_lock_often_when_a_release_is_expected(
     holders: tuple[Entry, ...], seconds: float
 ) -> None:
     content = held(*holders, line=Line(names=FIRST.line.names))
@@ -615,7 +641,7 @@ def test_the_first_in_line_reads_the_lock_around_the_holders_due_time(
     assert order.look_again_seconds("n1", content, a_policy(), 0.5) == 3.0, "without a clock the claim's age is unknown"
 
 
-def test_the_first_in_line_reads_the_lock_every_two_seconds_on_average() -> None:
+def test_the_first_node_in_line_reads_the_lock_every_two_seconds_on_average() -> None:
     at, looks = 0.0, 0
     while at < 60:
         content = held(claimed(at), line=Line(names=FIRST.line.names))
@@ -623,7 +649,7 @@ def test_the_first_in_line_reads_the_lock_every_two_seconds_on_average() -> None
     assert 28 <= looks <= 32
 
 
-def test_the_first_in_line_sees_an_early_release_within_three_seconds() -> None:
+def test_the_first_node_in_line_sees_an_early_release_within_three_seconds() -> None:
     for tenths in range(150):
         content = held(claimed(tenths / 10), line=Line(names=FIRST.line.names))
         assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) <= order.NEXT_LOOK_SECONDS
@@ -648,22 +674,30 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
             5000,
             id="the count is from the future",
         ),
-        pytest.param(LockContent(line=Line(names=("n1",), at="soon", waiting=20)), 5000, 5000, id="not an instant"),
+        pytest.param(
+            LockContent(line=Line(names=("n1",), at="soon", waiting=20)),
+            5000,
+            5000,
+            id="the time of the count is invalid",
+        ),
         pytest.param(
             LockContent(is_paused=True, line=Line(at=RECENT, waiting=20)),
             5000,
             5000,
-            id="no node counts during a pause",
+            id="the lock is paused",
         ),
-        pytest.param(LockContent(), 5000, 5000, id="the line is empty"),
+        pytest.param(LockContent(), 5000, 5000, id="the lock has no count"),
         pytest.param(
             LockContent(line=Line(names=("n1",), at=OLD, waiting=20)), None, 20, id="the number of agents is unknown"
         ),
         pytest.param(
-            LockContent(line=Line(names=("n1",), at=OLD, waiting=60)), 20, 60, id="more waiting nodes than agents"
+            LockContent(line=Line(names=("n1",), at=OLD, waiting=60)),
+            20,
+            60,
+            id="the old count is greater than the number of agents",
         ),
         pytest.param(None, 5000, 5000, id="the lock cannot be read"),
-        pytest.param(None, None, 0, id="nothing is known"),
+        pytest.param(None, None, 0, id="neither the lock nor the number of agents is known"),
     ],
 )
 def test_the_number_of_agents_replaces_an_old_count_of_waiting_nodes(
@@ -673,8 +707,8 @@ def test_the_number_of_agents_replaces_an_old_count_of_waiting_nodes(
 
 
 @given(st.integers(1, 20), st.integers(0, 40))
-def test_a_named_node_always_sleeps_less_than_thirty_seconds(concurrency: int, place: int) -> None:
-    """Sleeps of 30 seconds and more grow with the number of waiting nodes: with 5,000 nodes to a quarter of an hour."""
+def test_the_agent_of_a_node_that_the_lock_names_sleeps_less_than_thirty_seconds(concurrency: int, place: int) -> None:
+    """Longer sleeps grow with the number of waiting nodes: with 5,000 nodes, to a quarter of an hour."""
     line = LockContent(line=Line(names=tuple(f"n{number}" for number in range(41)), waiting=5000))
     assert 3.0 <= order.look_again_seconds(f"n{place}", line, a_policy(concurrency=concurrency), 0.0) < 30.0
 
@@ -683,12 +717,12 @@ def test_a_named_node_always_sleeps_less_than_thirty_seconds(concurrency: int, p
     "changes",
     [{"order": Order.FEWEST_MOVES}, {"order": Order.ZONE}, {"budgets": (Budget(kind=BudgetKind.ZONE, limit=1),)}],
 )
-def test_no_node_in_line_sleeps_long_if_a_release_may_change_positions(changes: dict[str, Any]) -> None:
+def test_no_node_in_line_sleeps_long_if_a_release_may_change_the_order(changes: dict[str, Any]) -> None:
     assert order.look_again_seconds("n13", LINE, a_policy(**changes), 0.0) == 10.0
     assert order.look_again_seconds("n2", LINE, a_policy(**changes), 0.0) == 5.0
 
 
-def test_the_limit_of_an_older_claim_decides_which_nodes_are_near_the_front() -> None:
+def test_the_limit_of_an_older_claim_decides_which_nodes_are_near_the_front_of_the_line() -> None:
     assert (
         order.look_again_seconds(
             "n3", held(an_entry("n9", limit=1), line=Line(names=LINE.line.names)), a_policy(concurrency=4), 0.0
@@ -698,7 +732,7 @@ def test_the_limit_of_an_older_claim_decides_which_nodes_are_near_the_front() ->
 
 
 def test_five_thousand_waiting_nodes_send_fewer_than_twenty_requests_a_second() -> None:
-    """Each turn sends two requests: one for the lock and one for the agent's own Node."""
+    """Each round of an agent's loop sends two requests: one for the lock and one for the agent's own Node."""
     waiting = 5000
     names = tuple(f"n{number}" for number in range(1 + order.SPARE_NAMES))
     content = LockContent(line=Line(names=names, waiting=waiting))
@@ -720,6 +754,8 @@ def test_five_thousand_nodes_that_count_pods_send_under_twenty_requests_a_second
     st.permutations([a_waiter(f"n{number}", f"{number % 3:02}:00", "ab"[number % 2]) for number in range(8)]),
     st.sampled_from(list(Order)),
 )
-def test_the_line_does_not_depend_on_the_order_of_the_listed_nodes(waiters: list[NodeView], how: Order) -> None:
+def test_the_line_of_waiting_nodes_does_not_depend_on_the_order_of_the_listed_nodes(
+    waiters: list[NodeView], how: Order
+) -> None:
     policy = Policy(node_name="n1", order=how)
     assert next_names(waiters, FREE, policy) == next_names(sorted(waiters, key=lambda node: node.name), FREE, policy)

@@ -1,6 +1,6 @@
-"""Overdue holders of a claim: nodes that stay too long in a phase (`careen.core.lock.overdue`,
-`careen.core.steps.shared.holder_checks`). The tests show which holders are marked as overdue, which node marks them,
-and with which message."""
+"""Overdue nodes: nodes that hold a claim and stay too long in a phase (`careen.core.lock.overdue`,
+`careen.core.steps.shared.holder_checks`). The tests show which nodes are marked as overdue, which agent marks them, and
+with which message."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def mark(node: NodeView | None, entry: Entry = ENTRY, policy: Policy | None = No
         (Phase.DRAINING, {"reboot_delay_seconds": 60}, 3960),
     ],
 )
-def test_a_holder_is_overdue_after_the_configured_time_of_its_phase(
+def test_a_node_with_a_claim_is_overdue_after_the_configured_time_of_its_phase(
     phase: Phase, changes: dict[str, Any], usual: float
 ) -> None:
     policy = a_policy(**changes)
@@ -85,20 +85,20 @@ def test_a_holder_is_overdue_after_the_configured_time_of_its_phase(
     assert mark(holder(phase, usual + 1), policy=policy) == Overdue(phase=phase.value, since=at(usual + 1))
 
 
-def test_the_usual_time_of_a_drain_includes_delays_and_timeouts() -> None:
+def test_the_expected_time_of_a_drain_includes_the_configured_delay_and_timeout() -> None:
     policy = replace(a_policy(), drain=replace(a_policy().drain, delay_seconds=100, timeout_seconds=600))
     assert [overdue.usual_seconds(phase, policy) for phase in (Phase.CLAIMING, Phase.DRAINING)] == [400, 900]
 
 
 @pytest.mark.parametrize("phase", ["", "x" * 200_000, "Elsewhere"])
-def test_an_overdue_holder_in_an_unknown_phase_is_marked_as_idle(phase: str) -> None:
+def test_an_overdue_node_in_an_unknown_phase_is_marked_with_the_phase_idle(phase: str) -> None:
     node = holder(Phase.REBOOTING, 9000)
     found = mark(replace(node, annotations={**node.annotations, keys.PHASE: phase}))
     assert found == Overdue(phase=Phase.IDLE.value, since=at(9000))
     assert not found.is_gone
 
 
-def test_an_agent_with_longer_deadlines_keeps_an_overdue_mark() -> None:
+def test_an_agent_with_longer_deadlines_keeps_the_overdue_mark_of_another_agent() -> None:
     marked = replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400)))
     patient = a_policy(reboot_deadline_seconds=3600)
     assert mark(holder(Phase.REBOOTING, 400), policy=patient) is None
@@ -106,30 +106,30 @@ def test_an_agent_with_longer_deadlines_keeps_an_overdue_mark() -> None:
     assert mark(holder(Phase.REBOOTING, 100), marked, patient) is None
 
 
-def test_a_holder_in_its_next_phase_loses_the_overdue_mark() -> None:
+def test_an_overdue_node_that_enters_its_next_phase_loses_the_overdue_mark() -> None:
     marked = replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400)))
     assert mark(holder(Phase.VERIFYING, 5), marked) is None
 
 
 @pytest.mark.parametrize("changes", [{"failed": "never-ready"}, {"id": ""}])
-def test_failed_claims_and_kureds_claims_are_never_overdue(changes: dict[str, Any]) -> None:
+def test_claims_of_failed_nodes_and_of_kured_are_never_overdue(changes: dict[str, Any]) -> None:
     assert mark(holder(Phase.REBOOTING, 9000), replace(ENTRY, **changes)) is None
 
 
-def test_a_failed_claim_loses_its_overdue_mark() -> None:
+def test_the_claim_of_a_node_that_fails_loses_its_overdue_mark() -> None:
     marked = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
     assert lock.mark_failed(marked, "n9", "c1", "reboot-not-happened").entries[0].overdue is None
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "2026-12-01T00:00:00Z", "2999-01-01T00:00:00Z"])
-def test_the_start_of_the_claim_replaces_an_unreadable_start_of_the_phase(since: str) -> None:
+def test_if_the_start_of_the_phase_is_unreadable_the_start_of_the_claim_counts(since: str) -> None:
     node = a_marked_node(a_progress(Phase.REBOOTING), name="n9", annotations={keys.SINCE: since})
     assert mark(node, replace(ENTRY, created=at(400))) == Overdue(phase="Rebooting", since=at(400))
     assert mark(node, replace(ENTRY, created=since)) is None
 
 
 @pytest.mark.parametrize("node", [None, a_node("n9", uid="another")])
-def test_a_missing_or_recreated_node_is_overdue_from_the_time_of_its_detection(
+def test_a_missing_or_recreated_node_is_overdue_as_soon_as_an_agent_notices(
     node: NodeView | None,
 ) -> None:
     assert mark(node) == Overdue(phase="", since=at(0))
@@ -137,7 +137,7 @@ def test_a_missing_or_recreated_node_is_overdue_from_the_time_of_its_detection(
     assert mark(node, marked) == marked.overdue
 
 
-def test_a_holder_whose_node_was_not_read_keeps_its_overdue_mark() -> None:
+def test_a_claim_whose_node_was_not_read_keeps_its_overdue_mark() -> None:
     content = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
     assert overdue.marked(content, Holders(), a_policy(), now=NOW) == content
 
@@ -145,7 +145,7 @@ def test_a_holder_whose_node_was_not_read_keeps_its_overdue_mark() -> None:
 # ---- in the lock ----
 
 
-def test_an_overdue_mark_survives_a_round_trip() -> None:
+def test_an_overdue_mark_is_unchanged_after_writing_and_reading_the_lock() -> None:
     content = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
     assert lock.parse(lock.render(content)) == content
 
@@ -187,7 +187,7 @@ LINE = held(ENTRY, line=Line(names=("n1", "n2"), at=at(600)))
 REBOOTING = holder(Phase.REBOOTING, 480)
 
 
-def test_the_first_in_line_marks_an_overdue_reboot_and_posts_an_event() -> None:
+def test_the_first_node_in_line_marks_an_overdue_reboot_and_posts_an_event() -> None:
     decision = waiting(LINE, holders=Holders(nodes=(REBOOTING,)))
     assert the_lock(decision).entries == (replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))),)
     assert the_lock(decision).line.names == LINE.line.names
@@ -196,7 +196,7 @@ def test_the_first_in_line_marks_an_overdue_reboot_and_posts_an_event() -> None:
     assert event.sentence == "overdue: n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
 
-def test_the_last_overdue_mark_reports_a_halted_roll_out() -> None:
+def test_the_roll_out_is_reported_as_halted_when_all_claims_are_overdue() -> None:
     def told(content: LockContent, concurrency: int = 1) -> list[tuple[Occasion, str]]:
         policy = a_policy(concurrency=concurrency, taint_key=None)
         decision = waiting(content, policy=policy, holders=Holders(nodes=(REBOOTING,)))
@@ -225,13 +225,13 @@ QUIET = remembering(holder_check__at=UPTIME + 30)
 CLAUSE = "n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
 
-def test_each_waiting_node_shows_the_overdue_holder_and_its_start() -> None:
+def test_each_waiting_node_shows_which_node_is_overdue_and_since_when() -> None:
     decision = waiting(MARKED, memory=QUIET, waiters=())
     assert decision.reason.sentence == f"the gates pass; the node waits for {CLAUSE}"
     assert the_patch(decision).annotations[keys.REASON] == decision.reason.sentence
 
 
-def test_the_message_does_not_change_while_the_holder_is_overdue() -> None:
+def test_the_message_about_an_overdue_node_does_not_change_while_the_node_is_overdue() -> None:
     first, later = (
         waiting(MARKED, memory=QUIET, waiters=(), now=NOW + timedelta(seconds=seconds)) for seconds in (0, 3000)
     )
@@ -248,7 +248,7 @@ def test_the_message_does_not_change_while_the_holder_is_overdue() -> None:
         {"policy": replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))},
     ],
 )
-def test_a_node_refused_by_another_gate_also_shows_the_overdue_holder(changes: dict[str, Any]) -> None:
+def test_a_node_refused_by_another_gate_also_shows_the_overdue_node(changes: dict[str, Any]) -> None:
     content = replace(
         MARKED, entries=(replace(MARKED.entries[0], limit=2),), line=replace(MARKED.line, names=("n2", "n3", "n1"))
     )
@@ -256,8 +256,8 @@ def test_a_node_refused_by_another_gate_also_shows_the_overdue_holder(changes: d
     assert decision.reason.sentence.endswith(f"; overdue: {CLAUSE}")
 
 
-def test_a_node_outside_its_window_also_checks_the_holders() -> None:
-    """Outside of the maintenance window no node is in the line, but some node must still notice the overdue holder."""
+def test_a_node_outside_its_window_also_checks_for_overdue_nodes() -> None:
+    """Outside of the maintenance window no node is in the line, but some agent must still notice the overdue node."""
     shut = replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))
     decision = waiting(
         replace(LINE, line=replace(LINE.line, names=())), policy=shut, holders=Holders(nodes=(REBOOTING,))
@@ -265,7 +265,7 @@ def test_a_node_outside_its_window_also_checks_the_holders() -> None:
     assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
 
 
-def test_an_overdue_holder_is_marked_even_if_another_node_may_start() -> None:
+def test_an_overdue_node_is_marked_even_if_another_node_may_claim() -> None:
     content = held(replace(ENTRY, limit=2), line=Line(names=("n2", "n3", "n1"), at=at(600)))
     decision = waiting(
         content,
@@ -276,7 +276,7 @@ def test_an_overdue_holder_is_marked_even_if_another_node_may_start() -> None:
     assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
 
 
-def test_a_waiting_node_removes_the_mark_of_a_recovered_holder() -> None:
+def test_a_waiting_node_removes_the_overdue_mark_of_a_node_that_makes_progress() -> None:
     decision = waiting(
         replace(MARKED, line=replace(MARKED.line, names=("n1",))), holders=Holders(nodes=(holder(Phase.VERIFYING, 3),))
     )
@@ -284,11 +284,11 @@ def test_a_waiting_node_removes_the_mark_of_a_recovered_holder() -> None:
     assert not any(action.is_warning for action in decision.actions if isinstance(action, PostEvent))
 
 
-def test_no_holder_is_marked_in_a_paused_lock() -> None:
+def test_in_a_paused_lock_no_node_is_marked_as_overdue() -> None:
     assert WriteLock not in kinds(waiting(lock.pause(LINE, "", 1), holders=Holders(nodes=(REBOOTING,))))
 
 
-def test_overdue_holders_are_remembered_for_the_metric_until_they_recover() -> None:
+def test_overdue_nodes_are_remembered_for_the_metric_until_they_recover() -> None:
     memory = waiting(MARKED, memory=QUIET, waiters=()).memory
     assert memory.holder_check.overdue == (("n9", at(480)),)
     assert (
@@ -301,7 +301,7 @@ def test_overdue_holders_are_remembered_for_the_metric_until_they_recover() -> N
 AT_WORK = a_marked_node(a_progress(Phase.DRAINING, claim="c8"), name="n8", annotations={keys.SINCE: at(5)})
 
 
-def test_other_claims_do_not_change_the_message_about_an_overdue_holder() -> None:
+def test_other_claims_do_not_change_the_message_about_an_overdue_node() -> None:
     alone = replace(MARKED, max_owners=2, entries=(replace(MARKED.entries[0], limit=2),))
     beside = replace(alone, entries=(*alone.entries, an_entry("n8", "c8", limit=2)))
     told = {
@@ -324,7 +324,7 @@ ALONE = replace(LINE, line=replace(LINE.line, names=(), at=""))
 ALONE_MARKED = replace(MARKED, line=replace(MARKED.line, names=(), at=""))
 
 
-def test_an_idle_node_marks_an_overdue_holder_if_no_node_waits() -> None:
+def test_an_idle_node_marks_an_overdue_node_if_no_node_waits() -> None:
     assert idle(ALONE).memory.holder_check.overdue == ()
     decision = idle(ALONE, holders=Holders(nodes=(REBOOTING,)))
     assert the_lock(decision) == ALONE_MARKED
@@ -332,9 +332,9 @@ def test_an_idle_node_marks_an_overdue_holder_if_no_node_waits() -> None:
 
 
 @pytest.mark.parametrize(("agents", "pause"), [(3, 60), (360, 60), (5000, 5000 / 6)])
-def test_all_idle_nodes_together_check_an_overdue_holder_six_times_a_second(agents: int, pause: float) -> None:
-    """The metric of the overdue holder must disappear soon after the holder recovers. A host that is dead for a long
-    time must not cost the API server many requests."""
+def test_all_idle_nodes_together_check_an_overdue_node_at_most_six_times_a_second(agents: int, pause: float) -> None:
+    """The metric of the overdue node must disappear soon after the node recovers. A host that is dead for a long time
+    must not cost the API server many requests."""
     remembered = replace(remembering(is_reconciled=False), agents=agents)
     knows = idle(ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=remembered)
     assert (knows.memory.holder_check.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + pause)
@@ -344,9 +344,11 @@ def test_all_idle_nodes_together_check_an_overdue_holder_six_times_a_second(agen
 
 
 @pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 5000)])
-def test_all_agents_together_check_the_holders_once_a_second_without_a_line(agents: int | None, pause: float) -> None:
-    """The agents of a large fleet notice a dead holder as soon as those of a small fleet. The age of the holder's claim
-    does not matter."""
+def test_if_no_node_waits_all_agents_together_check_for_overdue_nodes_once_a_second(
+    agents: int | None, pause: float
+) -> None:
+    """The agents of a large fleet notice a dead node as soon as the agents of a small fleet do. The age of the dead
+    node's claim does not matter."""
     assert holder_checks.pause_seconds("n1", LockContent(), agents) == pause
     young = replace(ENTRY, created=at(holder_checks.LOOK_SECONDS + 1))
     memory = replace(remembering(), agents=agents)
@@ -356,9 +358,9 @@ def test_all_agents_together_check_the_holders_once_a_second_without_a_line(agen
 @pytest.mark.parametrize(
     ("memory", "looks"),
     [
-        pytest.param({}, False, id="the next check of all agents is far away"),
+        pytest.param({}, False, id="the next check is planned in more than an hour"),
         pytest.param({"crowd": Crowd(count=3, until=UPTIME + 1)}, True, id="a recent count found few waiting nodes"),
-        pytest.param({"crowd": Crowd(count=3, until=UPTIME)}, False, id="counted long ago"),
+        pytest.param({"crowd": Crowd(count=3, until=UPTIME)}, False, id="the count of waiting nodes is out of date"),
         pytest.param(
             {"crowd": Crowd(count=3, until=UPTIME + 1), "holder_check__at": UPTIME + 30},
             False,
@@ -366,13 +368,13 @@ def test_all_agents_together_check_the_holders_once_a_second_without_a_line(agen
         ),
     ],
 )
-def test_few_waiting_nodes_of_a_large_fleet_find_a_dead_holder_soon(memory: dict[str, Any], looks: bool) -> None:
+def test_few_waiting_nodes_of_a_large_fleet_find_an_overdue_node_soon(memory: dict[str, Any], looks: bool) -> None:
     given = remembering(**{"agents": 5000, "holder_check__at": UPTIME + 4000, "is_reconciled": False, **memory})
     old = replace(ENTRY, created=at(600))
     assert (Evidence.HOLDERS in idle(held(old), memory=given, holders=NOT_ASKED).wants) is looks
 
 
-def test_an_idle_node_that_checks_an_overdue_holder_lists_no_waiting_nodes() -> None:
+def test_an_idle_node_that_checks_an_overdue_node_lists_no_waiting_nodes() -> None:
     in_line = replace(MARKED, line=replace(MARKED.line, names=("n1", "n7"), at=at(600)))
     decision = idle(in_line, waiters=NOT_ASKED, holders=Holders(nodes=(REBOOTING,)))
     assert decision.wants == frozenset()
@@ -395,17 +397,17 @@ def absent(marked_ago: float, **changes: Any) -> Decision:
     return waiting(content, holders=Holders(absent=frozenset({"n9"})), **changes)
 
 
-def test_a_restarted_process_continues_the_watch_of_a_missing_node() -> None:
+def test_a_restarted_agent_remembers_how_long_a_node_has_been_missing() -> None:
     assert WriteLock not in kinds(absent(899))
     assert the_lock(absent(901)).entries == ()
 
 
-def test_an_overdue_mark_frees_no_claim_without_the_api_servers_clock() -> None:
+def test_without_the_api_servers_time_no_claim_of_a_missing_node_is_removed() -> None:
     assert the_lock(absent(901, clock_skew_seconds=Unknown("not told yet"))).holders == ("n9",)
     assert WriteLock not in kinds(absent(901, clock_skew_seconds=60.0))
 
 
-def test_no_holder_is_marked_without_the_api_servers_clock() -> None:
+def test_without_the_api_servers_time_no_node_is_marked_as_overdue() -> None:
     decision = waiting(
         replace(LINE, line=replace(LINE.line, names=("n2",))),
         holders=Holders(nodes=(REBOOTING,)),
@@ -414,7 +416,7 @@ def test_no_holder_is_marked_without_the_api_servers_clock() -> None:
     assert WriteLock not in kinds(decision)
 
 
-def test_the_absence_of_a_node_starts_no_earlier_than_its_claim() -> None:
+def test_a_node_counts_as_missing_at_the_earliest_since_its_claim() -> None:
     young = replace(ENTRY, created=at(100), overdue=Overdue(phase="", since=at(5000)))
     content = held(young, line=Line(names=("n1",), at=at(600)))
     assert WriteLock not in kinds(waiting(content, holders=Holders(absent=frozenset({"n9"}))))

@@ -29,12 +29,12 @@ def asking(text: str | PersonRequest) -> Any:
 @pytest.mark.parametrize(
     "request_", [WHOLE, KEEP, PersonRequest(wish=Wish.DRAIN), PersonRequest(wish=Wish.REBOOT, reason='ü…"')]
 )
-def test_a_request_survives_a_round_trip(request_: PersonRequest) -> None:
+def test_a_persons_request_is_unchanged_after_writing_and_reading(request_: PersonRequest) -> None:
     assert request_of(asking(request_)) == request_
 
 
 @pytest.mark.parametrize("word", ["reboot", "drain", "maintenance", " maintenance\n"])
-def test_a_request_may_be_a_single_word(word: str) -> None:
+def test_a_persons_request_may_be_a_single_word(word: str) -> None:
     assert request_of(asking(word)) == PersonRequest(wish=Wish(word.strip()))
 
 
@@ -56,7 +56,7 @@ def test_a_request_may_be_a_single_word(word: str) -> None:
         '{"want":null,"boot":"b"}',
     ],
 )
-def test_an_invalid_request_is_ignored(text: str) -> None:
+def test_an_invalid_request_of_a_person_is_ignored(text: str) -> None:
     assert request_of(asking(text)) is None
     assert heard(an_observation(asking(text), need=NO), asking(text), Progress()).need == NO
 
@@ -73,7 +73,7 @@ def test_an_invalid_request_is_ignored(text: str) -> None:
         {"now": "yes"},
     ],
 )
-def test_an_invalid_field_of_a_request_is_ignored_or_read_as_text(more: dict[str, Any]) -> None:
+def test_an_invalid_field_of_a_persons_request_is_ignored_or_read_as_text(more: dict[str, Any]) -> None:
     import json
 
     found = request_of(asking(json.dumps({"want": "drain", **more})))
@@ -95,7 +95,7 @@ def test_an_invalid_field_of_a_request_is_ignored_or_read_as_text(more: dict[str
         (PersonRequest(wish=Wish.REBOOT, boot=BOOT, until=NOW), "boot-2", Standing.OVER),
     ],
 )
-def test_a_request_stays_valid_until_it_is_met_or_expires(
+def test_a_persons_request_stays_valid_until_it_is_fulfilled_or_expires(
     request_: PersonRequest, boot: str, becomes: Standing
 ) -> None:
     assert standing(request_, now=NOW, boot=boot) is becomes
@@ -103,18 +103,18 @@ def test_a_request_stays_valid_until_it_is_met_or_expires(
 
 @pytest.mark.parametrize("need", [NO, YES, UNKNOWN_NEED])
 @pytest.mark.parametrize("phase", ["", Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE])
-def test_a_request_is_a_need_whatever_the_host_reports(need: Any, phase: str) -> None:
+def test_a_persons_request_is_a_reason_to_drain_the_node_whatever_the_host_reports(need: Any, phase: str) -> None:
     found = heard(an_observation(asking(KEEP), need=need), asking(KEEP), Progress(phase=phase)).need
     assert (found.answer, found.request) == (NeedAnswer.YES, KEEP)
     assert found.detail == "a person asked for maintenance: disk swap"
 
 
 @pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
-def test_during_a_reboot_only_the_host_reports_a_further_need(phase: Phase) -> None:
+def test_during_a_reboot_a_persons_request_causes_no_further_reboot(phase: Phase) -> None:
     assert heard(an_observation(asking(KEEP), need=NO), asking(KEEP), Progress(phase=phase)).need == NO
 
 
-def test_a_requested_reboot_is_a_need_until_the_host_boots() -> None:
+def test_a_reboot_requested_by_a_person_stays_necessary_until_the_host_boots() -> None:
     """An agent may restart after it has recorded on the Node that a reboot follows, and before it asks the host to
     reboot. It would otherwise treat the person's request as withdrawn."""
     node = asking(PersonRequest(wish=Wish.REBOOT))
@@ -123,18 +123,18 @@ def test_a_requested_reboot_is_a_need_until_the_host_boots() -> None:
     assert heard(an_observation(node, need=NO), node, Progress(phase=Phase.VERIFYING)).need == NO
 
 
-def test_a_changed_soft_reboot_setting_does_not_meet_a_request() -> None:
+def test_a_changed_soft_reboot_setting_does_not_fulfil_a_reboot_request() -> None:
     wish = PersonRequest(wish=Wish.REBOOT, boot="boot-1")
     assert standing(wish, now=NOW, boot="boot-1+soft-reboots=0") is Standing.STANDS
     assert standing(wish, now=NOW, boot="boot-2+soft-reboots=0") is Standing.MET
 
 
-def test_after_a_reboot_loop_only_the_host_reports_a_need() -> None:
+def test_after_a_reboot_loop_a_persons_request_causes_no_further_reboot() -> None:
     looping = Progress(phase=Phase.FAILED, failed="reboot-loop")
     assert heard(an_observation(asking(KEEP), need=NO), asking(KEEP), looping).need == NO
 
 
-def test_only_a_readable_new_boot_id_meets_a_reboot_request() -> None:
+def test_only_a_readable_new_boot_id_fulfils_a_reboot_request() -> None:
     wish = asking(PersonRequest(wish=Wish.REBOOT, boot="boot-0"))
     assert heard(an_observation(wish, need=NO), wish, Progress()).need == NO
     unread = an_observation(wish, need=NO, boot_id=Unknown("no such file"))
@@ -149,5 +149,5 @@ def test_a_reboot_request_does_not_hide_a_running_package_manager() -> None:
 
 
 @pytest.mark.parametrize(("request_", "waived"), [(WHOLE, True), (KEEP, False)])
-def test_the_field_now_of_a_request_waives_gates(request_: PersonRequest, waived: bool) -> None:
+def test_a_persons_request_with_the_field_now_waives_gates(request_: PersonRequest, waived: bool) -> None:
     assert is_waived(asking(request_), NOW) is waived

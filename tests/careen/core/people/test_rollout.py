@@ -24,20 +24,20 @@ N3 = rebooted("n3", "2026-03-04T14:00:00Z", seconds=300, needSince="2026-03-04T1
 BEFORE = rebooted("n4", "2026-03-04T10:59:59Z", seconds=300, needSince="2026-03-01T00:00:00Z", moves=100)
 
 
-def test_reboots_with_overlapping_needs_are_one_roll_out() -> None:
+def test_reboots_that_were_needed_at_the_same_time_belong_to_one_roll_out() -> None:
     assert figures([N3, BEFORE, N1, a_node("n5"), N2]) == Figures(nodes=3, seconds=7200, pods=8, failures=2)
 
 
-def test_a_single_node_is_a_roll_out() -> None:
+def test_the_reboot_of_a_single_node_counts_as_a_roll_out() -> None:
     assert figures([N1]) == Figures(nodes=1, seconds=600, pods=3, failures=0)
 
 
-def test_the_figures_include_a_report_of_an_earlier_release() -> None:
+def test_the_figures_of_a_roll_out_include_reboot_reports_of_an_earlier_release() -> None:
     old = rebooted("n2", "2026-03-04T12:05:00Z", seconds=300, moves=2)
     assert figures([N1, old]) == Figures(nodes=2, seconds=600, pods=5, failures=0)
 
 
-def test_a_long_need_joins_the_roll_outs_that_it_overlaps() -> None:
+def test_a_reboot_that_was_needed_for_hours_joins_two_roll_outs() -> None:
     held = rebooted("n9", "2026-03-04T15:00:00Z", seconds=60, needSince="2026-03-04T09:00:00Z")
     assert figures([N1, BEFORE, held]) == Figures(nodes=3, seconds=14701, pods=103, failures=0)
 
@@ -55,12 +55,12 @@ def test_a_long_need_joins_the_roll_outs_that_it_overlaps() -> None:
         "[" * 5000,
     ],
 )
-def test_invalid_reports_on_a_node_count_as_no_reboot(report: str) -> None:
+def test_an_invalid_reboot_report_on_a_node_does_not_count(report: str) -> None:
     nonsense = a_node("n0", annotations={keys.LAST_REBOOT: report})
     assert figures([nonsense]) is None
     assert figures([nonsense, N1]) == figures([N1])
 
 
-def test_the_figures_leave_out_impossible_numbers() -> None:
+def test_the_figures_of_a_roll_out_leave_out_impossible_numbers() -> None:
     odd = rebooted("n1", "2026-03-04T12:10:00Z", seconds=-5, needSince="2999-01-01T00:00:00Z", moves="4", failures=True)
     assert figures([odd]) == Figures(nodes=1, seconds=0, pods=0, failures=0)

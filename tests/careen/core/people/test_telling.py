@@ -49,15 +49,15 @@ N1 = a_marked_node(a_progress(Phase.SETTLING), name="n1")
 @pytest.mark.parametrize(
     ("changes", "is_told"),
     [
-        pytest.param({}, True, id="no other node"),
-        pytest.param({"waiters": (N1,)}, True, id="an old list still contains this node"),
+        pytest.param({}, True, id="no other node waits or holds a claim"),
+        pytest.param({"waiters": (N1,)}, True, id="the list of waiting nodes still contains this node"),
         pytest.param({"waiters": (N2,)}, False, id="another node waits"),
         pytest.param({"waiters": Unknown("503")}, False, id="the waiting nodes are unknown"),
         pytest.param({"lock": held(an_entry(), an_entry("n9"))}, False, id="another node holds a claim"),
         pytest.param(
             {"lock": held(an_entry(), an_entry("n9", failed="never-ready"))}, False, id="another node has failed"
         ),
-        pytest.param({"need": UNKNOWN_NEED}, False, id="this node's need is unknown"),
+        pytest.param({"need": UNKNOWN_NEED}, False, id="it is unknown whether this node needs another reboot"),
         pytest.param({"need": YES}, False, id="this node needs another reboot"),
     ],
 )
@@ -85,7 +85,7 @@ def pod(name: str, outcome: Outcome, *landing: str) -> PodForecast:
     return PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="", landing=landing)
 
 
-def test_a_forecast_is_written_as_one_line() -> None:
+def test_a_forecast_is_shown_on_one_line() -> None:
     made = Forecast(
         node="n1",
         made_at="2026-03-04T12:00:00Z",
@@ -120,12 +120,12 @@ def test_a_forecast_is_written_as_one_line() -> None:
         ("x", ""),
     ],
 )
-def test_any_forecast_on_the_node_can_be_read(stored: object, line: str) -> None:
+def test_any_content_of_the_forecast_annotation_can_be_shown(stored: object, line: str) -> None:
     node = a_marked_node(a_progress(Phase.DRAINING), annotations={keys.FORECAST: json.dumps(stored)})
     assert telling.forecast_line(a_situation(node, forecast=NOT_ASKED)) == line
 
 
-def test_a_message_about_a_reboot_contains_its_reason_and_start() -> None:
+def test_a_message_about_a_reboot_contains_its_reason_and_duration() -> None:
     node = a_marked_node(a_progress(Phase.DRAINING), annotations={keys.NEED: NEED})
     told = telling.about_reboot(a_situation(node), Occasion.REBOOT, "x", since="2026-03-04T11:59:30Z")
     assert (told.claim, told.reason, told.seconds) == ("c1", NEED, 30.0)

@@ -22,7 +22,7 @@ VALUES = {"node": "n1", "cluster": "prod", "reason": "a new kernel", "duration":
         ("", ""),
     ],
 )
-def test_a_template_is_filled_from_left_to_right(template: str, text: str) -> None:
+def test_a_message_template_is_filled_from_left_to_right(template: str, text: str) -> None:
     assert filled(template, VALUES) == text
 
 
@@ -47,5 +47,5 @@ def test_only_names_in_single_braces_are_fields_of_a_template() -> None:
         (187200, "2 d 4 h"),
     ],
 )
-def test_a_template_writes_durations_for_people(seconds: float, text: str) -> None:
+def test_a_message_template_shows_durations_in_rounded_units(seconds: float, text: str) -> None:
     assert spoken(seconds) == text

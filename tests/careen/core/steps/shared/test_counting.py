@@ -77,11 +77,23 @@ SPREAD = (*PODS, a_pod("api-1", spreads_over_zones=True), a_daemon_pod(spreads_o
 @pytest.mark.parametrize(
     ("before", "pods", "written"),
     [
-        pytest.param({}, SPREAD, {keys.MOVES: "3", keys.MOVES_IN_ZONE: "1"}, id="the first count"),
-        pytest.param({keys.MOVES: "3", keys.MOVES_IN_ZONE: "2"}, SPREAD, {keys.MOVES_IN_ZONE: "1"}, id="fewer"),
-        pytest.param({keys.MOVES: "3", keys.MOVES_IN_ZONE: "1"}, SPREAD, {}, id="as many"),
-        pytest.param({keys.MOVES: "2", keys.MOVES_IN_ZONE: "1"}, PODS, {keys.MOVES_IN_ZONE: None}, id="none any more"),
-        pytest.param({}, PODS, {keys.MOVES: "2"}, id="none"),
+        pytest.param(
+            {}, SPREAD, {keys.MOVES: "3", keys.MOVES_IN_ZONE: "1"}, id="the first count finds one zone-bound pod"
+        ),
+        pytest.param(
+            {keys.MOVES: "3", keys.MOVES_IN_ZONE: "2"},
+            SPREAD,
+            {keys.MOVES_IN_ZONE: "1"},
+            id="fewer zone-bound pods than before",
+        ),
+        pytest.param({keys.MOVES: "3", keys.MOVES_IN_ZONE: "1"}, SPREAD, {}, id="as many zone-bound pods as before"),
+        pytest.param(
+            {keys.MOVES: "2", keys.MOVES_IN_ZONE: "1"},
+            PODS,
+            {keys.MOVES_IN_ZONE: None},
+            id="no zone-bound pods any more",
+        ),
+        pytest.param({}, PODS, {keys.MOVES: "2"}, id="the first count finds no zone-bound pods"),
     ],
 )
 def test_a_node_counts_the_pods_that_must_stay_in_its_zone(
@@ -93,7 +105,7 @@ def test_a_node_counts_the_pods_that_must_stay_in_its_zone(
     assert counted == written
 
 
-def test_an_unchanged_count_is_not_written_again() -> None:
+def test_an_unchanged_pod_count_is_not_written_again() -> None:
     decision = counting(moves="2", pods=PODS)
     assert keys.MOVES not in the_patch(decision).annotations
     assert decision.memory.moves_counted_at == UPTIME
@@ -107,7 +119,7 @@ def test_a_node_counts_its_pods_each_time_before_it_gets_the_label_ready() -> No
     assert the_patch(counting(moves="9", pods=PODS, policy=a_policy(), memory=just_now)).annotations[keys.MOVES] == "2"
 
 
-def test_order_fewest_moves_writes_a_changed_count_in_a_separate_patch() -> None:
+def test_with_order_fewest_moves_a_changed_pod_count_is_written_in_a_separate_patch() -> None:
     decision = counting(
         "ready", moves="9", pods=PODS, lock=NAMED, memory=remembering(moves_counted_at=UPTIME - NAMED_SECONDS)
     )
@@ -119,15 +131,17 @@ def test_order_fewest_moves_writes_a_changed_count_in_a_separate_patch() -> None
 @pytest.mark.parametrize(
     ("policy", "content", "pause"),
     [
-        pytest.param(FEWEST, NAMED, NAMED_SECONDS, id="named, with --order=fewest-moves"),
-        pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="not named"),
+        pytest.param(FEWEST, NAMED, NAMED_SECONDS, id="the lock names the node"),
+        pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="the lock does not name the node"),
     ],
 )
-def test_order_fewest_moves_repeats_the_count_of_pods(policy: Policy, content: LockContent, pause: float) -> None:
+def test_with_order_fewest_moves_the_agent_repeats_the_count_of_pods(
+    policy: Policy, content: LockContent, pause: float
+) -> None:
     assert (asks(pause - 1, policy, content), asks(pause, policy, content)) == (False, True)
 
 
-def test_the_default_order_does_not_repeat_the_count_of_pods() -> None:
+def test_with_the_default_order_the_agent_does_not_repeat_the_count_of_pods() -> None:
     assert not asks(10 * OTHERS_SECONDS, a_policy(), NAMED)
 
 
@@ -138,7 +152,7 @@ def test_a_node_lists_its_pods_again_soon_after_a_failed_list() -> None:
     ) == (False, True)
 
 
-def test_a_list_of_pods_for_another_purpose_causes_no_patch() -> None:
+def test_a_list_of_pods_for_another_purpose_writes_no_pod_count() -> None:
     decision = counting("ready", "1", pods=PODS, memory=remembering(moves_counted_at=UPTIME - 1))
     assert all(keys.MOVES not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
@@ -149,5 +163,5 @@ def test_a_node_gets_the_label_ready_although_its_pods_are_unknown() -> None:
     assert decision.memory.moves_counted_at == UPTIME
 
 
-def test_the_pod_count_is_removed_with_careens_other_marks() -> None:
+def test_the_pod_count_is_removed_when_the_node_no_longer_needs_a_reboot() -> None:
     assert the_patch(counting(moves="2", need=NO)).annotations[keys.MOVES] is None

@@ -32,44 +32,50 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
     ("changes", "asks"),
     [
         pytest.param({}, True, id="the lock has no count"),
-        pytest.param({"lock": LockContent(is_paused=True)}, True, id="paused"),
-        pytest.param({"lock": "{"}, True, id="the lock cannot be understood"),
+        pytest.param({"lock": LockContent(is_paused=True)}, True, id="the lock is paused"),
+        pytest.param({"lock": "{"}, True, id="the lock contains unparsable text"),
         pytest.param({"agents": 180}, False, id="a fleet too small to need a count"),
         pytest.param({"agents": None}, False, id="the number of agents is unknown"),
         pytest.param(
             {"lock": LockContent(line=Line(names=("n7",), at="2026-03-04T11:58:30Z", waiting=20))},
             False,
-            id="just released",
+            id="the lock has a recent count",
         ),
         pytest.param(
             {"record": replace(OLD_NEED, need_since="2026-03-04T11:58:30Z")},
             False,
-            id="a new need, which many nodes may count at once",
+            id="the node has needed a reboot for only 90 seconds",
         ),
         pytest.param(
             {"memory": remembering(agents=5000, crowd__count=None, crowd__until=UPTIME + 1)},
             False,
-            id="a recent count found too many nodes",
+            id="this node has recently counted too many nodes",
         ),
         pytest.param(
-            {"memory": remembering(agents=5000, crowd__count=3, crowd__until=UPTIME)}, True, id="the count is too old"
+            {"memory": remembering(agents=5000, crowd__count=3, crowd__until=UPTIME)},
+            True,
+            id="the last count of this node is too old",
         ),
     ],
 )
-def test_a_refused_node_counts_the_waiting_nodes_if_no_other_node_does(changes: dict[str, Any], asks: bool) -> None:
+def test_a_node_whose_reboot_is_refused_counts_the_waiting_nodes_if_no_other_node_does(
+    changes: dict[str, Any], asks: bool
+) -> None:
     assert (refused(**{"crowd": NOT_ASKED, **changes}).wants == {Evidence.CROWD}) is asks
 
 
 @pytest.mark.parametrize(
     ("crowd", "look", "holds"),
     [
-        pytest.param(3, 30.0, 120.0, id="few nodes"),
-        pytest.param(100, 30.0, 120.0, id="the greatest possible count"),
-        pytest.param(None, 5000 / 6, 5000.0, id="more nodes than the count can contain"),
-        pytest.param(Unknown("503"), 5000 / 6, 5000.0, id="no answer"),
+        pytest.param(3, 30.0, 120.0, id="three nodes wait"),
+        pytest.param(100, 30.0, 120.0, id="a hundred nodes wait"),
+        pytest.param(None, 5000 / 6, 5000.0, id="more than a hundred nodes wait"),
+        pytest.param(Unknown("503"), 5000 / 6, 5000.0, id="the count failed"),
     ],
 )
-def test_few_refused_nodes_sleep_briefly_and_many_sleep_long(crowd: Any, look: float, holds: float) -> None:
+def test_the_more_nodes_wait_the_longer_the_agent_of_a_refused_node_sleeps(
+    crowd: Any, look: float, holds: float
+) -> None:
     decision = refused(crowd=crowd)
     assert decision.look_again_seconds == pytest.approx(look)
     assert decision.memory.crowd.until == UPTIME + holds
@@ -77,7 +83,7 @@ def test_few_refused_nodes_sleep_briefly_and_many_sleep_long(crowd: Any, look: f
     assert (again.wants, again.look_again_seconds) == (frozenset(), pytest.approx(look))
 
 
-def test_an_expired_count_does_not_change_how_long_a_node_sleeps() -> None:
+def test_an_expired_count_of_waiting_nodes_does_not_change_how_long_the_agent_sleeps() -> None:
     old = remembering(agents=5000, crowd__count=3, crowd__until=UPTIME - 1)
     young = replace(OLD_NEED, need_since="2026-03-04T11:59:30Z")
     assert refused(young, memory=old).look_again_seconds == pytest.approx(5000 / 6)

@@ -26,7 +26,7 @@ def situation(*, failed: str = ""):  # type: ignore[no-untyped-def]
     return a_situation(node, lock=a_reading(held(an_entry(failed=failed))))
 
 
-def test_an_undone_failure_restores_the_node_before_it_releases_the_claim() -> None:
+def test_a_failure_that_undoes_the_drain_restores_the_node_before_the_claim_is_released() -> None:
     decision = failing.undone(situation(), Code.DRAIN_TIMEOUT, "not drained")
     assert kinds(decision)[:2] == [PatchNode, WriteLock]
     assert the_patch(decision).unschedulable is False
@@ -34,7 +34,7 @@ def test_an_undone_failure_restores_the_node_before_it_releases_the_claim() -> N
     assert the_lock(decision).entries == ()
 
 
-def test_a_halting_failure_keeps_the_claim_and_marks_it_as_failed_once() -> None:
+def test_a_failure_that_halts_the_roll_out_keeps_the_claim_and_marks_it_as_failed_once() -> None:
     code, progress = Code.NEVER_READY, situation().progress
     decision = failing.halted(situation(), code, "not ready", progress=progress)
     assert [entry.failed for entry in the_lock(decision).entries] == [code.value]

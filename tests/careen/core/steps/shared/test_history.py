@@ -29,8 +29,8 @@ def test_the_history_keeps_the_newest_five_reboots() -> None:
     assert len(json.loads(node.annotations[keys.HISTORY])) == MOST
 
 
-def test_the_same_reboot_is_recorded_once() -> None:
-    """The agent repeats the patch if its response was lost."""
+def test_the_history_contains_the_same_reboot_only_once() -> None:
+    """The agent repeats the patch if the response to the patch was lost."""
     node = telling(with_one_more(a_node(), ONE))
     assert reboots_of(telling(with_one_more(node, ONE))) == (ONE,)
 
@@ -62,7 +62,7 @@ def test_a_history_entry_is_short_and_on_one_line() -> None:
         '{"at":"2026-01-01T00:00:00Z"}',
     ],
 )
-def test_an_invalid_history_is_empty_and_is_replaced(text: str) -> None:
+def test_an_invalid_history_is_read_as_empty_and_is_replaced(text: str) -> None:
     assert reboots_of(telling(text)) == ()
     assert reboots_of(telling(with_one_more(telling(text), ONE))) == (ONE,)
 

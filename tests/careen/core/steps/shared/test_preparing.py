@@ -83,7 +83,9 @@ def prepared(**changes: Any) -> Prepared:
             False,
             id="the release is due in six seconds",
         ),
-        pytest.param(held(an_entry("n9"), line=Line(names=("n1",))), False, id="the holder has announced no release"),
+        pytest.param(
+            held(an_entry("n9"), line=Line(names=("n1",))), False, id="the claim does not say when its release is due"
+        ),
         pytest.param(
             replace(SETTLING, line=replace(SETTLING.line, names=("n2", "n1"))), False, id="another node is next"
         ),
@@ -94,7 +96,9 @@ def prepared(**changes: Any) -> Prepared:
         ),
     ],
 )
-def test_only_the_next_in_line_prepares_before_an_expected_release(lock: LockContent, is_time: bool) -> None:
+def test_only_the_next_node_in_line_prepares_a_forecast_before_an_expected_release(
+    lock: LockContent, is_time: bool
+) -> None:
     wants = waiting(lock=lock, forecast=NOT_ASKED, evictability=NOT_ASKED).wants
     assert (wants == MADE_OF) is is_time
 
@@ -140,7 +144,7 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
         pytest.param({"lock": beside(an_entry("n9", created=YOUNG), is_paused=True)}, False, id="the lock is paused"),
     ],
 )
-def test_only_a_node_that_may_start_within_seconds_starts_a_forecast_process(
+def test_only_a_node_that_may_claim_within_seconds_starts_a_forecast_process(
     changes: dict[str, Any], expects: bool
 ) -> None:
     """A ready forecast process costs memory. Therefore only the node that is next in line starts such a process, for
@@ -148,14 +152,14 @@ def test_only_a_node_that_may_start_within_seconds_starts_a_forecast_process(
     assert waiting(**changes).starts_soon is expects
 
 
-def test_the_agent_reads_the_inputs_before_it_makes_a_preparation() -> None:
+def test_the_agent_reads_all_inputs_before_it_prepares_a_forecast() -> None:
     nothing = dict.fromkeys(("fleet", "pods", "disruptions", "forecast", "evictability"), NOT_ASKED)
     assert waiting(**nothing).wants == RESTS_ON
     off = a_policy(forecast=ForecastPolicy.OFF)
     assert waiting(policy=off, forecast=NOT_ASKED, evictability=NOT_ASKED).wants == {Evidence.EVICTABILITY}
 
 
-def test_a_preparation_writes_nothing_and_reads_the_lock_again_at_once() -> None:
+def test_an_agent_that_prepares_a_forecast_writes_nothing_and_reads_the_lock_at_once() -> None:
     decision = waiting()
     assert (kinds(decision), decision.look_again_seconds) == ([], 0.5)
     assert prepared().rehearsed == {"uid-web-1", "uid-db-1"}
@@ -163,7 +167,7 @@ def test_a_preparation_writes_nothing_and_reads_the_lock_again_at_once() -> None
     assert (prepared().found, prepared().holders) == (("n9",), ())
 
 
-def test_a_preparation_is_repeated_at_growing_intervals() -> None:
+def test_a_prepared_forecast_is_repeated_at_growing_intervals() -> None:
     def again(ago: float, times: int) -> bool:
         before = replace(prepared(), at=UPTIME - ago, times=times)
         return waiting(memory=remembering(prepared=before), forecast=NOT_ASKED).wants == {Evidence.FORECAST}
@@ -208,7 +212,7 @@ def claimed(before: Prepared, **changes: Any) -> Decision:
     return decided(record, node={"taints": (OURS,)}, **given | changes)
 
 
-def test_a_valid_preparation_is_used_and_recorded_on_the_node() -> None:
+def test_a_valid_prepared_forecast_is_used_and_recorded_on_the_node() -> None:
     before = replace(prepared(), at=UPTIME - 4)
     decision = our_turn(before)
     assert decision.phase is Phase.CLAIMING
@@ -220,7 +224,7 @@ def test_a_valid_preparation_is_used_and_recorded_on_the_node() -> None:
     assert decided(the_record(cordoned), memory=cordoned.memory).memory.prepared is None
 
 
-def test_a_preparation_is_used_only_after_its_inputs_are_read_again() -> None:
+def test_a_prepared_forecast_is_used_only_after_its_inputs_are_read_again() -> None:
     nothing = dict.fromkeys(("fleet", "pods", "disruptions"), NOT_ASKED)
     assert our_turn(prepared(), **nothing).wants == RESTS_ON
     assert claimed(prepared(), **nothing).wants == RESTS_ON | {Evidence.LOCK, Evidence.PEERS}
@@ -235,27 +239,39 @@ TAINTED = a_node("n9", taints=(Taint(key="x", effect="NoSchedule"),))
     [
         pytest.param({"fleet": a_fleet(MINE, OTHER, NEW)}, "the Node n3 is new", id="a node was added"),
         pytest.param({"fleet": a_fleet(MINE)}, "the Node n9 is gone", id="a node was deleted"),
-        pytest.param({"fleet": a_fleet(MINE, TAINTED)}, "the Node n9 has changed", id="tainted"),
-        pytest.param({"fleet": a_fleet(MINE, a_node("n9", labels={"a": "b"}))}, "the Node n9 has changed", id="label"),
-        pytest.param({"fleet": a_fleet(MINE, a_node("n9", uid="x"))}, "the Node n9 has changed", id="recreated"),
-        pytest.param({"pods": (*PODS, a_pod("new-1"))}, "the pod shop/new-1 is new here", id="a pod was added"),
+        pytest.param({"fleet": a_fleet(MINE, TAINTED)}, "the Node n9 has changed", id="another node has a new taint"),
+        pytest.param(
+            {"fleet": a_fleet(MINE, a_node("n9", labels={"a": "b"}))},
+            "the Node n9 has changed",
+            id="another node has a new label",
+        ),
+        pytest.param(
+            {"fleet": a_fleet(MINE, a_node("n9", uid="x"))}, "the Node n9 has changed", id="another node was recreated"
+        ),
+        pytest.param({"pods": (*PODS, a_pod("new-1"))}, "the pod shop/new-1 is new here", id="this node has a new pod"),
         pytest.param(
             {"disruptions": {**ALLOWED, "shop/web": 0}},
             "the disruption budget shop/web has changed",
-            id="a budget allows no eviction any more",
+            id="a disruption budget allows no eviction any more",
         ),
         pytest.param(
             {"disruptions": {**ALLOWED, "data/more": 0}},
             "the disruption budget data/more is new",
-            id="a budget was added",
+            id="a disruption budget was added",
         ),
         pytest.param(
-            {"disruptions": {"shop/web": 1}}, "the disruption budget data/db is gone", id="a budget was deleted"
+            {"disruptions": {"shop/web": 1}},
+            "the disruption budget data/db is gone",
+            id="a disruption budget was deleted",
         ),
-        pytest.param({"disruptions": Unknown("503")}, "the disruption budgets could not be read", id="unknown budgets"),
+        pytest.param(
+            {"disruptions": Unknown("503")},
+            "the disruption budgets could not be read",
+            id="the disruption budgets cannot be read",
+        ),
     ],
 )
-def test_a_changed_input_discards_the_preparation_with_a_reason(changes: dict[str, Any], why: str) -> None:
+def test_a_changed_input_discards_the_prepared_forecast_with_a_reason(changes: dict[str, Any], why: str) -> None:
     before = prepared()
     assert our_turn(before, **changes).wants == {Evidence.FORECAST}
     assert claimed(before, **changes).wants == {Evidence.FORECAST}
@@ -264,13 +280,14 @@ def test_a_changed_input_discards_the_preparation_with_a_reason(changes: dict[st
 
 
 @pytest.mark.parametrize(
-    ("ago", "is_good"), [pytest.param(10, True, id="ten seconds old"), pytest.param(10.5, False, id="too old")]
+    ("ago", "is_good"),
+    [pytest.param(10, True, id="ten seconds old"), pytest.param(10.5, False, id="more than ten seconds old")],
 )
-def test_a_preparation_is_valid_for_a_few_seconds(ago: float, is_good: bool) -> None:
+def test_a_prepared_forecast_is_valid_for_ten_seconds(ago: float, is_good: bool) -> None:
     assert (our_turn(replace(prepared(), at=UPTIME - ago)).phase is Phase.CLAIMING) is is_good
 
 
-def test_a_new_holder_discards_the_preparation() -> None:
+def test_a_new_claim_of_another_node_discards_the_prepared_forecast() -> None:
     two = a_policy(concurrency=2)
     lock = held(an_entry("n5", "c5", limit=2), line=Line(names=("n1",)))
     decision = our_turn(prepared(), policy=two, lock=lock, memory=ready(prepared(), lock=lock))
@@ -280,36 +297,38 @@ def test_a_new_holder_discards_the_preparation() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({"fleet": a_fleet(MINE, a_node("n9", resource_version="8"))}, id="a heartbeat"),
+        pytest.param({"fleet": a_fleet(MINE, a_node("n9", resource_version="8"))}, id="a heartbeat of another node"),
         pytest.param(
-            {"fleet": a_fleet(MINE, a_node("n9", labels={keys.REBOOT_LABEL: "ready"}))}, id="careen's own label"
+            {"fleet": a_fleet(MINE, a_node("n9", labels={keys.REBOOT_LABEL: "ready"}))},
+            id="careen's label on another node",
         ),
-        pytest.param({"disruptions": {**ALLOWED, "elsewhere/x": 7}}, id="a budget of other pods"),
-        pytest.param({"pods": PODS[:1]}, id="a deleted pod"),
+        pytest.param({"disruptions": {**ALLOWED, "elsewhere/x": 7}}, id="a disruption budget for pods of other nodes"),
+        pytest.param({"pods": PODS[:1]}, id="a pod of this node was deleted"),
     ],
 )
-def test_an_irrelevant_change_does_not_discard_the_preparation(changes: dict[str, Any]) -> None:
+def test_an_irrelevant_change_does_not_discard_the_prepared_forecast(changes: dict[str, Any]) -> None:
     assert our_turn(prepared(), **changes).phase is Phase.CLAIMING
 
 
 @pytest.mark.parametrize(
     "refused",
     [
-        pytest.param({"forecast": NO_ROOM}, id="no room"),
-        pytest.param({"forecast": Unknown("too slow")}, id="no forecast"),
+        pytest.param({"forecast": NO_ROOM}, id="a pod would find no room"),
+        pytest.param({"forecast": Unknown("too slow")}, id="the forecast failed"),
         pytest.param(
-            {"evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.BUDGET, detail="no")}}, id="a budget refuses"
+            {"evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.BUDGET, detail="no")}},
+            id="a disruption budget refuses an eviction",
         ),
-        pytest.param({"disruptions": Unknown("503")}, id="unknown budgets"),
+        pytest.param({"disruptions": Unknown("503")}, id="the disruption budgets cannot be read"),
     ],
 )
-def test_a_preparation_that_refuses_is_repeated_when_the_node_may_start(refused: dict[str, Any]) -> None:
+def test_a_prepared_forecast_that_refuses_is_repeated_when_the_node_may_claim(refused: dict[str, Any]) -> None:
     before = prepared(**refused)
     assert before.refused
     assert our_turn(before).wants == {Evidence.FORECAST}
 
 
-def test_the_gates_are_evaluated_again_despite_a_preparation() -> None:
+def test_the_gates_are_evaluated_again_despite_a_prepared_forecast() -> None:
     down: NodeView = a_node("n9", ready=False)
     decision = our_turn(prepared(fleet=a_fleet(MINE, down)), fleet=a_fleet(MINE, down))
     assert decision.phase is Phase.WAITING

@@ -42,7 +42,7 @@ def announced(boot: str, uptime: float) -> Announcement:
         ({}, None),
     ],
 )
-def test_the_report_measures_the_drain_until_its_end_or_the_announcement(
+def test_the_reboot_report_measures_the_drain_until_its_end_or_the_reboot_announcement(
     marks: dict[str, Any], seconds: int | None
 ) -> None:
     record = a_progress(Phase.VERIFYING, drain_started=STARTED, **marks)
@@ -55,7 +55,7 @@ def settled(report: object, **changes: Any) -> Decision:
     return decided(record, node={"annotations": {keys.LAST_REBOOT: text}}, **{"need": NO, "waiters": (), **changes})
 
 
-def test_the_end_of_settling_adds_its_duration_to_the_report() -> None:
+def test_the_reboot_report_contains_the_duration_of_the_phase_settling() -> None:
     assert json.loads(str(the_patch(settled(REPORT)).annotations[keys.LAST_REBOOT])) == {
         **REPORT,
         "settleSeconds": 12,
@@ -63,7 +63,7 @@ def test_the_end_of_settling_adds_its_duration_to_the_report() -> None:
 
 
 @pytest.mark.parametrize("need", [YES, UNKNOWN_NEED])
-def test_a_new_need_does_not_remove_the_settle_time_from_the_report(need: Any) -> None:
+def test_the_settle_time_is_reported_even_if_the_host_may_need_another_reboot(need: Any) -> None:
     assert '"settleSeconds":12' in str(the_patch(settled(REPORT, need=need)).annotations[keys.LAST_REBOOT])
 
 
@@ -87,7 +87,7 @@ def test_the_settle_time_is_written_only_into_a_report_of_this_boot(report: obje
     "value",
     ["[" * 400 + "]" * 400, '{"a":' * 400 + "1" + "}" * 400, "9" * 4999, "1e999", '"' + "x" * 2000 + '"', "true"],
 )
-def test_foreign_fields_of_the_report_are_not_written_again(value: str) -> None:
+def test_unknown_fields_of_the_reboot_report_are_not_written_again(value: str) -> None:
     text = json.dumps(REPORT)[:-1] + f', "theirs": {value}}}'
     written = str(the_patch(settled(text)).annotations.get(keys.LAST_REBOOT, "{}"))
     assert "theirs" not in json.loads(written)

@@ -33,7 +33,7 @@ def test_each_node_of_a_large_fleet_sets_its_taint_within_a_minute(node: str, ag
 
 
 @given(st.text(), st.floats(0, 3600), st.floats(0, 60))
-def test_a_restarted_process_keeps_the_time_of_its_nodes_taint(node: str, second: float, later: float) -> None:
+def test_a_restarted_agent_keeps_the_time_at_which_it_sets_the_taint(node: str, second: float, later: float) -> None:
     first = delay_seconds(node, 5000, NOON + timedelta(seconds=second))
     again = delay_seconds(node, 5000, NOON + timedelta(seconds=second + later))
     assert again == pytest.approx(first - later, abs=1e-3) or later > first - 1e-3
