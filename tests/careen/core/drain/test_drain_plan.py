@@ -299,31 +299,31 @@ YES, LOST, PDB, BARRED = EvictAnswer.ACCEPTED, EvictAnswer.UNCLEAR, EvictAnswer.
     [
         pytest.param((EvictAnswer.DENIED,) * 3, True, True, id="a webhook refused three evictions"),
         pytest.param((YES,) * 3, True, True, id="three accepted evictions, but the pod still exists"),
-        pytest.param((LOST,) * 2, False, False, id="two evictions with an unknown result"),
+        pytest.param((LOST,) * 2, False, False, id="two evictions with an inconclusive result"),
         pytest.param(
             (LOST,) * 99,
             False,
             True,
-            id="99 evictions with an unknown result",
+            id="99 evictions with an inconclusive result",
         ),
         pytest.param((BARRED,) * 99, False, True, id="the agent lacks the permission to evict"),
         pytest.param(
             (YES, YES, LOST, LOST, LOST),
             False,
             True,
-            id="two evictions with a known result, then three with an unknown result",
+            id="two evictions with a conclusive result, then three with an inconclusive result",
         ),
         pytest.param(
             (LOST, LOST, LOST, YES, YES),
             False,
             False,
-            id="three evictions with an unknown result, then two with a known result",
+            id="three evictions with an inconclusive result, then two with a conclusive result",
         ),
         pytest.param(
             (LOST, LOST, LOST, YES, YES, YES),
             True,
             True,
-            id="three evictions with an unknown result, then three with a known result",
+            id="three evictions with an inconclusive result, then three with a conclusive result",
         ),
         pytest.param((PDB, PDB, PDB), False, True, id="a disruption budget refuses three evictions"),
         pytest.param(
@@ -334,7 +334,7 @@ YES, LOST, PDB, BARRED = EvictAnswer.ACCEPTED, EvictAnswer.UNCLEAR, EvictAnswer.
         ),
     ],
 )
-def test_a_forced_reboot_requires_three_evictions_with_a_known_result(
+def test_a_forced_reboot_requires_three_evictions_with_a_conclusive_result(
     answers: tuple[EvictAnswer, ...], is_earned: bool, is_hopeless: bool
 ) -> None:
     policy, memory = DrainPolicy(force_reboot=True), answered(Memory(), "a", *answers)

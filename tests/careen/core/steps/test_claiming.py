@@ -67,7 +67,7 @@ def withdraws_the_claim(decision: Decision) -> bool:
     )
 
 
-def test_a_claim_enters_the_lock_with_the_names_of_the_next_nodes() -> None:
+def test_the_claim_and_the_names_of_the_next_nodes_are_written_into_the_lock_together() -> None:
     n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
     n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
     assert claiming(lock=LockContent(), waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -82,7 +82,7 @@ def test_a_claim_enters_the_lock_with_the_names_of_the_next_nodes() -> None:
 JUST_NAMED = LockContent(line=Line(names=("n1", "n2"), at=rfc3339(NOW), waiting=2))
 
 
-def test_a_claim_needs_no_list_if_the_last_release_named_all_waiting_nodes() -> None:
+def test_a_node_claims_without_a_list_of_waiting_nodes_if_the_lock_names_all_of_them() -> None:
     decision = claiming(lock=JUST_NAMED, waiters=NOT_ASKED)
     content = the_lock(decision)
     assert (content.holders, content.line.names, content.line.at, content.line.waiting) == (
@@ -99,49 +99,53 @@ def test_a_claim_needs_no_list_if_the_last_release_named_all_waiting_nodes() -> 
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, waiting=3)),
             remembering(),
-            id="more nodes wait than the line names",
+            id="more nodes wait than the lock names",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW - timedelta(seconds=6)))),
             remembering(),
-            id="the line was written six seconds ago",
+            id="the names were written six seconds ago",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW + timedelta(hours=1)))),
             remembering(),
-            id="the line was written in the future",
+            id="the names seem to be written in the future",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at="soon")),
             remembering(),
-            id="the time of the line is unreadable",
+            id="the time of the names is unreadable",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, names=("n2", "n3"))),
             remembering(),
-            id="the line does not name this node",
+            id="the lock does not name this node",
         ),
-        pytest.param(JUST_NAMED, remembering(line__passed=("n0",)), id="a named node did not start"),
+        pytest.param(
+            JUST_NAMED, remembering(line__passed=("n0",)), id="another node that the lock names did not claim in time"
+        ),
     ],
 )
-def test_a_claim_lists_the_waiting_nodes_if_the_line_may_be_incomplete(content: LockContent, memory: Memory) -> None:
+def test_a_claiming_node_lists_the_waiting_nodes_if_the_lock_may_not_name_all_of_them(
+    content: LockContent, memory: Memory
+) -> None:
     assert claiming(lock=content, waiters=NOT_ASKED, memory=memory).wants == {Evidence.WAITERS}
 
 
-def test_the_claim_records_the_nodes_prior_cordon_and_groups() -> None:
+def test_the_claim_records_the_prior_cordon_and_the_budget_groups_of_the_node() -> None:
     node = {"unschedulable": True, "labels": {keys.CONTROL_PLANE: ""}}
     (entry,) = the_lock(decided(RECORD, node=node, lock=LockContent())).entries
     assert (entry.cordoned, entry.groups) == (True, ("control-plane",))
 
 
 @pytest.mark.parametrize(("how", "phase"), [(Order.OLDEST, Phase.CLAIMING), (Order.ZONE, Phase.WAITING)])
-def test_order_zone_adds_no_claim_beside_a_claim_of_another_zone(how: Order, phase: Phase) -> None:
+def test_with_order_zone_no_node_claims_while_a_node_of_another_zone_holds_a_claim(how: Order, phase: Phase) -> None:
     policy = a_policy(order=how, concurrency=2)
     content = held(an_entry("n2", "c2", zone="a", limit=2))
     assert claiming(lock=content, policy=policy, node={"labels": {keys.ZONE: "b"}}).phase is phase
 
 
-def test_a_claim_records_the_passed_over_nodes_in_the_lock() -> None:
+def test_a_claiming_node_records_in_the_lock_which_nodes_it_passed_over() -> None:
     decision = claiming(
         lock=LockContent(line=Line(names=("n2", "n1"))),
         memory=remembering(line__passed=("n2",)),
@@ -155,30 +159,32 @@ def test_a_claim_records_the_passed_over_nodes_in_the_lock() -> None:
     [
         pytest.param({"lock": held(an_entry("n2", "c2"))}, Code.LIMIT_REACHED, id="another node claimed first"),
         pytest.param(
-            {"lock": lock.pause(LockContent(), "", 1)}, Code.PAUSED, id="the lock is paused, without the claim"
+            {"lock": lock.pause(LockContent(), "", 1)}, Code.PAUSED, id="the lock is paused and lacks the claim"
         ),
-        pytest.param({"lock": lock.pause(OWN, "", 1)}, Code.PAUSED, id="the lock is paused, with the claim"),
-        pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="garbage"),
+        pytest.param({"lock": lock.pause(OWN, "", 1)}, Code.PAUSED, id="the lock is paused and contains the claim"),
+        pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="the lock contains unparsable text"),
         pytest.param({"lock": Unknown("503")}, Code.LOCK_UNKNOWN, id="the lock cannot be read"),
         pytest.param(
             {"lock": replace(a_reading(OWN), daemonset_uid="another")}, Code.SURPLUS, id="the DaemonSet was recreated"
         ),
-        pytest.param({"need": NO}, Code.NEED_GONE, id="the need has ended"),
-        pytest.param({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN, id="the need is unknown"),
-        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="the node is held"),
-        pytest.param({"foreign": ("kured runs",)}, Code.FOREIGN_COORDINATOR, id="kured runs"),
-        pytest.param({"forecast": Unknown("out of memory")}, Code.FORECAST_UNKNOWN, id="no forecast"),
+        pytest.param({"need": NO}, Code.NEED_GONE, id="the host no longer needs a reboot"),
+        pytest.param({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN, id="it is unknown whether the host needs a reboot"),
+        pytest.param(
+            {"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="a hold annotation forbids the reboot"
+        ),
+        pytest.param({"foreign": ("kured runs",)}, Code.FOREIGN_COORDINATOR, id="kured runs in the cluster"),
+        pytest.param({"forecast": Unknown("out of memory")}, Code.FORECAST_UNKNOWN, id="the forecast failed"),
         pytest.param({"pods": Unknown("503")}, Code.PODS_UNKNOWN, id="the list of pods is unknown"),
         pytest.param({"owners": Unknown("503")}, Code.OWNERS_UNKNOWN, id="the health of the workloads is unknown"),
         pytest.param({"fleet": Unknown("503")}, Code.FLEET_UNKNOWN, id="the list of nodes is unknown"),
-        pytest.param({"peers": Unknown("503")}, Code.FLEET_UNKNOWN, id="the list of working nodes is unknown"),
+        pytest.param({"peers": Unknown("503")}, Code.FLEET_UNKNOWN, id="the list of nodes in a reboot is unknown"),
         pytest.param(
             {"fleet": a_fleet(a_node(), a_node("n2", ready=False))}, Code.NODES_DOWN, id="another node went down"
         ),
         pytest.param(
             {"pods": (a_pod(),), "evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.BUDGET)}},
             Code.EVICTION_REFUSED,
-            id="a budget refuses",
+            id="a disruption budget refuses an eviction",
         ),
     ],
 )
@@ -205,7 +211,7 @@ def test_any_refusal_withdraws_the_claim(changes: dict[str, Any], code: Code) ->
         ),
     ],
 )
-def test_the_node_keeps_its_claim_for_seconds_while_evidence_is_missing(changes: dict[str, Any], code: Code) -> None:
+def test_the_node_keeps_its_claim_for_some_seconds_while_a_fact_is_unknown(changes: dict[str, Any], code: Code) -> None:
     first = claiming(**changes)
     assert (first.phase, first.reason.code, kinds(first), first.look_again_seconds) == (Phase.CLAIMING, code, [], 1.0)
     assert first.memory.patience.since == UPTIME
@@ -225,19 +231,19 @@ def test_a_withdrawn_claim_is_retried_after_a_pause(changes: dict[str, Any], pau
     assert (after.costly.not_before, after.costly.refusals) == (UPTIME + pause, refusals)
 
 
-def test_a_withdrawal_patches_the_node_before_it_writes_the_lock() -> None:
+def test_a_claim_is_withdrawn_on_the_node_before_it_is_removed_from_the_lock() -> None:
     decision = claiming(foreign=("kured runs",))
     assert kinds(decision) == [PatchNode, WriteLock]
     assert the_lock(decision).entries == ()
 
 
-def test_a_claiming_node_lists_its_pods_again_if_a_pod_may_block() -> None:
+def test_a_claiming_node_lists_its_pods_again_if_pods_may_block_the_reboot() -> None:
     assert claiming(policy=a_policy(blocking_pod_selectors=(Selector.parse("app=db"),)), pods=NOT_ASKED).wants == {
         Evidence.PODS
     }
 
 
-def test_a_claiming_node_reads_costly_evidence_in_order_and_all_nodes_last() -> None:
+def test_a_claiming_node_reads_costly_facts_in_order_and_the_list_of_nodes_last() -> None:
     lacking: dict[str, Any] = dict.fromkeys(
         ("foreign", "forecast", "pods", "evictability", "owners", "fleet", "peers"), NOT_ASKED
     )
@@ -268,7 +274,7 @@ def test_a_claiming_node_replaces_an_old_list_of_nodes_before_the_cordon(age: fl
     assert decision.wants == (frozenset() if is_good else {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET})
 
 
-def test_cordon_and_record_are_one_patch_with_a_deadline() -> None:
+def test_one_patch_with_a_deadline_cordons_the_node_and_writes_the_progress_record() -> None:
     pods = (a_pod("a"), a_pod("b", owner_uid="rs-other"))
     decision = claiming(
         pods=pods,
@@ -287,12 +293,12 @@ def test_cordon_and_record_are_one_patch_with_a_deadline() -> None:
     assert (record.drain_started, record.drain_started_at) == (ago(0), "2026-03-04T12:00:00Z")
 
 
-def test_the_start_of_the_drain_uses_the_api_servers_clock() -> None:
+def test_the_start_of_the_drain_is_recorded_in_the_api_servers_time() -> None:
     """The recorded start of the drain is compared with the creation times of pods, which the API server sets."""
     assert the_record(claiming(clock_skew_seconds=30.0)).drain_started_at == "2026-03-04T11:59:30Z"
 
 
-def test_the_record_lists_the_readiness_taints_before_the_cordon() -> None:
+def test_the_progress_record_lists_the_readiness_taints_from_before_the_cordon() -> None:
     taints = tuple(
         Taint(key=key, effect="NoSchedule") for key in ("readiness.k8s.io/gpu", "acme.com/x", "readiness.k8s.io/cni")
     )
@@ -302,7 +308,7 @@ def test_the_record_lists_the_readiness_taints_before_the_cordon() -> None:
     )
 
 
-def test_the_cordon_records_all_daemonsets_and_reports_the_unready_ones() -> None:
+def test_the_cordon_records_all_daemonsets_and_reports_unready_daemonsets() -> None:
     pods = (
         a_daemon_pod("proxy-1", labels={"controller-revision-hash": "5d9"}),
         a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni", is_ready=False),
@@ -319,7 +325,7 @@ def test_the_cordon_records_all_daemonsets_and_reports_the_unready_ones() -> Non
     )
 
 
-def test_a_long_list_of_daemonsets_is_cut_and_keeps_unready_daemonsets() -> None:
+def test_a_long_list_of_daemonsets_is_shortened_and_keeps_unready_daemonsets() -> None:
     pods = tuple(
         a_daemon_pod(f"d{n:03}", owner_name=f"d{n:03}", owner_uid=f"ds-{n:03}", is_ready=n != 299) for n in range(300)
     )
@@ -327,13 +333,13 @@ def test_a_long_list_of_daemonsets_is_cut_and_keeps_unready_daemonsets() -> None
     assert (len(rows), rows[0].name, rows[0].ready) == (110, "d299", 0)
 
 
-def test_the_cordon_clears_earlier_refusals() -> None:
+def test_the_cordon_resets_the_number_of_earlier_refusals() -> None:
     cordoned = claiming(memory=remembering(costly__refusals=4))
     assert cordoned.phase is Phase.DRAINING
     assert decided(the_record(cordoned), memory=cordoned.memory).memory.costly.refusals == 0
 
 
-def test_a_persons_cordon_is_recorded_as_foreign() -> None:
+def test_a_persons_cordon_is_recorded_as_not_set_by_careen() -> None:
     record = the_record(claiming(node={"unschedulable": True}))
     assert (record.is_cordoned_by_us, record.prior_unschedulable) == (False, True)
 
@@ -377,13 +383,13 @@ def made(ago_seconds: float, holders: tuple[str, ...] = ()) -> Memory:
 @pytest.mark.parametrize(
     ("memory", "is_good"), [(made(10), True), (made(11), False), (made(1, ("n9",)), False), (remembering(), False)]
 )
-def test_a_recent_forecast_with_the_same_holders_is_reused(memory: Memory, is_good: bool) -> None:
+def test_a_recent_forecast_is_reused_if_the_same_nodes_hold_claims(memory: Memory, is_good: bool) -> None:
     decision = claiming(forecast=NOT_ASKED, memory=memory)
     assert (decision.phase is Phase.DRAINING) is is_good
     assert decision.wants == (frozenset() if is_good else {Evidence.FORECAST})
 
 
-def test_the_drain_delay_runs_before_costly_gates_are_evaluated() -> None:
+def test_costly_gates_are_evaluated_only_after_the_drain_delay() -> None:
     record = replace(RECORD, claimed=ago(10))
     early = decided(record, policy=a_policy(drain=DrainPolicy(delay_seconds=30)), foreign=NOT_ASKED)
     assert (early.phase, early.wants, early.look_again_seconds) == (Phase.CLAIMING, frozenset(), 5.0)
@@ -397,19 +403,19 @@ ELSEWHERE = a_marked_node(a_progress(Phase.CLAIMING, lock="another/lock"), name=
 BESIDE = a_marked_node(a_progress(Phase.CLAIMING, claim="c2"), name="n2")
 
 
-def test_a_node_withdraws_its_claim_if_the_lock_lacks_a_working_node() -> None:
+def test_a_node_withdraws_its_claim_if_the_lock_lacks_the_claim_of_a_draining_node() -> None:
     decision = claiming(peers=(WORKING,))
     assert decision.reason.code is Code.SURPLUS
     assert withdraws_the_claim(decision)
 
 
-def test_a_node_keeps_its_claim_if_the_limit_allows_both_nodes() -> None:
+def test_a_node_keeps_its_claim_beside_a_draining_node_if_the_limit_allows_two_claims() -> None:
     own = held(an_entry(limit=2))
     fleet = a_fleet(a_node(), replace(WORKING))
     assert claiming(peers=(WORKING,), fleet=fleet, lock=own, policy=a_policy(concurrency=2)).phase is Phase.DRAINING
 
 
-def test_a_node_withdraws_its_claim_beside_a_claim_in_another_lock() -> None:
+def test_a_node_withdraws_its_claim_if_another_node_claims_in_another_lock() -> None:
     decision = claiming(peers=(ELSEWHERE,))
     assert decision.reason.code is Code.SURPLUS
     assert withdraws_the_claim(decision)
@@ -434,7 +440,7 @@ def test_a_node_waits_while_another_claiming_node_has_no_entry_in_the_lock() -> 
     assert late.phase is Phase.DRAINING
 
 
-def test_a_change_of_the_other_claiming_node_restarts_the_wait() -> None:
+def test_a_change_of_another_claiming_node_restarts_the_wait_for_its_lock_entry() -> None:
     memory = claiming(peers=(BESIDE,)).memory
     changed: NodeView = replace(BESIDE, resource_version="99")
     later = claiming(
@@ -446,7 +452,7 @@ def test_a_change_of_the_other_claiming_node_restarts_the_wait() -> None:
     assert later.phase is Phase.CLAIMING
 
 
-def test_a_node_keeps_its_claim_beside_holders_in_the_lock() -> None:
+def test_a_node_keeps_its_claim_beside_other_claims_in_the_lock() -> None:
     own = held(an_entry(limit=2), an_entry("n2", "c2", limit=2))
     fleet = a_fleet(a_node(), WORKING)
     itself = a_marked_node(RECORD)
@@ -455,6 +461,6 @@ def test_a_node_keeps_its_claim_beside_holders_in_the_lock() -> None:
     )
 
 
-def test_a_lock_reading_is_identified_by_daemonset_and_annotation() -> None:
+def test_a_lock_is_identified_by_its_daemonset_uid_and_annotation_key() -> None:
     reading = LockReading.of(None, resource_version="1", daemonset_uid="u", annotation="key")
     assert reading.object_id == "u/key"

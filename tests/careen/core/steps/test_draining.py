@@ -80,7 +80,7 @@ def test_pods_are_evicted_in_parallel_up_to_the_limit() -> None:
     assert decision.look_again_seconds == 1.0
 
 
-def test_a_refused_pod_is_not_evicted_again_before_its_back_off_ends() -> None:
+def test_a_refused_eviction_is_not_repeated_before_its_back_off_ends() -> None:
     decision = draining(pods=(a_pod("web-1"),), memory=refused())
     assert evicted(decision) == []
     assert decision.reason.sentence == "1 pods still have to go: shop/web-1 (budget web, asked 1 times)"
@@ -99,7 +99,7 @@ def test_a_recreated_pod_that_tolerates_the_cordon_does_not_delay_the_reboot() -
     assert draining(pods=(a_pod("web-2", created_at=NOW, tolerates_cordon=True),)).phase is Phase.REBOOTING
 
 
-def test_a_bound_pod_is_evicted_once_and_the_drain_continues() -> None:
+def test_a_pod_bound_to_the_node_is_evicted_once_and_the_drain_continues() -> None:
     """A pod that its owner binds to a node is recreated on this node within a second of each eviction."""
     first = draining(pods=(a_pod("pinned-1", came_bound=True),))
     assert evicted(first) == ["pinned-1"]
@@ -126,7 +126,7 @@ def test_the_drain_forgets_the_back_offs_of_deleted_pods() -> None:
     assert draining(pods=(a_pod("other"),), memory=refused()).memory.drain.evictions == {}
 
 
-def test_a_drained_node_announces_then_confirms_its_claim_and_asks_the_host() -> None:
+def test_after_the_drain_the_agent_records_the_reboot_confirms_its_claim_and_asks_the_host() -> None:
     decision = draining(pods=(a_daemon_pod(),))
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ANNOUNCED)
     assert kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
@@ -137,19 +137,21 @@ def test_a_drained_node_announces_then_confirms_its_claim_and_asks_the_host() ->
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        pytest.param({"need": NO}, Code.NEED_GONE, id="the need has ended"),
-        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="the node is held"),
+        pytest.param({"need": NO}, Code.NEED_GONE, id="the host no longer needs a reboot"),
+        pytest.param(
+            {"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="a hold annotation forbids the reboot"
+        ),
         pytest.param({"lock": lock.pause(held(an_entry()), "", 1)}, Code.PAUSED, id="the lock is paused"),
         pytest.param(
             {"lock": '{"nodeID":"manual"}'},
             Code.PAUSED,
-            id="paused as kured documents it, without the claims",
+            id="the lock is paused with kured's manual lock",
         ),
-        pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="the lock is garbage"),
+        pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="the lock contains unparsable text"),
     ],
 )
 @pytest.mark.parametrize("pods", [(a_pod(),), ()])
-def test_a_hold_or_a_pause_or_the_end_of_the_need_undoes_the_drain(
+def test_a_hold_a_pause_or_the_end_of_the_reboot_need_undoes_the_drain(
     changes: dict[str, Any], code: Code, pods: Any
 ) -> None:
     decision = draining(pods=pods, **changes)
@@ -157,7 +159,7 @@ def test_a_hold_or_a_pause_or_the_end_of_the_need_undoes_the_drain(
     assert is_undone(decision)
 
 
-def test_an_undo_patches_the_node_before_it_writes_the_lock() -> None:
+def test_a_cancelled_drain_is_undone_on_the_node_before_the_claim_leaves_the_lock() -> None:
     decision = draining(need=NO)
     assert kinds(decision) == [PatchNode, WriteLock]
     assert the_lock(decision).entries == ()
@@ -167,7 +169,7 @@ def test_an_undo_patches_the_node_before_it_writes_the_lock() -> None:
     )
 
 
-def test_an_undo_does_not_write_an_unreadable_lock() -> None:
+def test_a_cancelled_drain_does_not_write_an_unreadable_lock() -> None:
     assert kinds(draining(lock="garbage")) == [PatchNode]
 
 
@@ -183,13 +185,13 @@ def test_an_earlier_cordon_by_a_person_stays_when_the_drain_is_undone() -> None:
     assert the_patch(decided(record, need=NO)).unschedulable is None
 
 
-def test_an_undo_keeps_a_label_changed_since_the_drain() -> None:
+def test_undoing_a_drain_keeps_a_label_that_was_changed_during_the_drain() -> None:
     patch = the_patch(draining(node={"labels": {**PRE, "pool": "theirs"}}, need=NO))
     assert "pool" not in patch.labels
     assert patch.labels["new"] is None
 
 
-def test_a_working_node_restores_its_missing_claim_beyond_the_limit() -> None:
+def test_a_draining_node_restores_its_missing_claim_even_beyond_the_limit() -> None:
     decision = draining(lock=held(an_entry("n2", "c2")), pods=(a_pod(),))
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     assert the_lock(decision).holders == ("n2", "n1")
@@ -222,7 +224,7 @@ def test_an_unknown_fact_stops_the_evictions_and_then_undoes_the_drain(changes: 
     assert is_undone(undone)
 
 
-def test_a_fact_that_is_known_again_ends_the_wait() -> None:
+def test_a_fact_that_is_known_again_ends_the_wait_for_unknown_facts() -> None:
     first = draining(pods=(a_pod(),), need=UNKNOWN_NEED)
     assert draining(pods=(a_pod(),), memory=first.memory).memory.patience.since is None
 
@@ -243,7 +245,7 @@ def test_a_timed_out_drain_is_undone_and_its_message_lists_the_remaining_pods() 
     assert (the_record(decision).failed, the_record(decision).failures) == ("drain-timeout", 1)
 
 
-def test_a_drain_without_a_timeout_continues() -> None:
+def test_a_drain_without_a_configured_timeout_continues() -> None:
     assert timed_out(DrainPolicy(), refused()).phase is Phase.DRAINING
 
 
@@ -264,17 +266,19 @@ def test_a_drain_without_a_timeout_continues() -> None:
             Code.DRAINING,
             id="a webhook refused two evictions",
         ),
-        pytest.param(FORCE, refused(9), Phase.FAILED, Code.DRAIN_TIMEOUT, id="a budget refused nine evictions"),
+        pytest.param(
+            FORCE, refused(9), Phase.FAILED, Code.DRAIN_TIMEOUT, id="a disruption budget refused nine evictions"
+        ),
         pytest.param(
             DrainPolicy(timeout_seconds=20, force_reboot=True, force_past_budgets=True),
             refused(3),
             Phase.REBOOTING,
             Code.FORCED,
-            id="--force-reboot-past-budgets ignores a budget",
+            id="--force-reboot-past-budgets ignores a disruption budget",
         ),
     ],
 )
-def test_a_forced_reboot_requires_three_decided_evictions(
+def test_a_reboot_is_forced_only_after_three_evictions_with_a_conclusive_result(
     drain: DrainPolicy, memory: Memory, phase: Phase, code: Code
 ) -> None:
     decision = timed_out(drain, memory)
@@ -284,9 +288,9 @@ def test_a_forced_reboot_requires_three_decided_evictions(
 
 
 @pytest.mark.parametrize("answer", [EvictAnswer.UNCLEAR, EvictAnswer.BARRED])
-def test_undecided_evictions_do_not_count_towards_a_forced_reboot(answer: EvictAnswer) -> None:
-    """The API server has not decided about an eviction that was not sent, or that failed because the server was busy, a
-    webhook was down, or a permission was missing."""
+def test_evictions_with_an_inconclusive_result_do_not_count_towards_a_forced_reboot(answer: EvictAnswer) -> None:
+    """The result is inconclusive if the eviction was not sent, or if it failed because the server was busy, because a
+    webhook was down, or because a permission was missing."""
     memory = remembering()
     for _ in range(2):
         memory = after_eviction(memory, pod_uid="uid-web-1", answer=answer, uptime=UPTIME - 60, jitter=0.0)
@@ -314,7 +318,7 @@ LATE = {
 
 
 @pytest.mark.parametrize("case", LATE.values(), ids=LATE.keys())
-def test_the_late_policy_decides_whether_a_late_refusal_undoes_the_drain(case: dict[str, Any]) -> None:
+def test_the_late_policy_decides_whether_a_refusal_after_the_drain_undoes_the_drain(case: dict[str, Any]) -> None:
     more: dict[str, Any] = {key: value for key, value in case.items() if key != "policy"}
     undone = draining(policy=a_policy(pre_reboot_labels=PRE, **case["policy"]), **more)
     assert (undone.phase, undone.reason.code) == (Phase.WAITING, Code.LATE_REFUSAL)
@@ -340,23 +344,23 @@ def test_a_drained_node_waits_for_unknown_facts_and_then_undoes_the_drain(case: 
 
 
 @pytest.mark.parametrize("late_policy", list(LatePolicy))
-def test_a_wrong_clock_stops_a_drained_node_under_any_late_policy(late_policy: LatePolicy) -> None:
+def test_a_wrong_clock_prevents_the_reboot_of_a_drained_node_under_any_late_policy(late_policy: LatePolicy) -> None:
     decision = draining(policy=a_policy(late_policy=late_policy), clock_skew_seconds=100.0)
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.CLOCK_SKEW)
 
 
-def test_a_drained_node_reads_the_evidence_of_its_gates_again() -> None:
+def test_after_the_drain_the_agent_reads_the_facts_for_its_gates_again() -> None:
     assert draining(foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
 
 
-def test_a_later_turn_does_not_restart_the_reboot_delay() -> None:
+def test_a_later_decision_does_not_restart_the_reboot_delay() -> None:
     record = a_progress(Phase.DRAINING, drained=ago(5))
     decision = decided(record, a_policy(reboot_delay_seconds=10.0))
     assert (decision.reason.code, decision.phase) == (Code.DRAINED, Phase.DRAINING)
     assert all(keys.PROGRESS not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_a_refusal_from_before_the_drain_does_not_shorten_the_wait() -> None:
+def test_a_refusal_from_before_the_drain_does_not_shorten_the_wait_for_unknown_facts() -> None:
     """The annotations of the Node still contain the refusals from the phase Waiting when an agent starts during the
     drain. The time since such a refusal does not count."""
     stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'
@@ -381,7 +385,7 @@ def test_the_gates_are_evaluated_after_the_reboot_delay() -> None:
     assert decided(a_progress(Phase.DRAINING, drained=ago(60)), **waited).wants == {Evidence.FOREIGN}
 
 
-def test_an_undo_does_not_write_a_lock_that_lacks_the_claim() -> None:
+def test_a_cancelled_drain_does_not_write_a_lock_that_lacks_the_claim() -> None:
     assert kinds(draining(need=NO, lock=LockContent())) == [PatchNode]
 
 

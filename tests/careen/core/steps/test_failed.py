@@ -60,7 +60,7 @@ HALTS = [Code.REBOOT_NOT_HAPPENED, Code.NEVER_READY, Code.SETTLE_TIMEOUT, Code.R
 
 @pytest.mark.parametrize("code", HALTS, ids=str)
 @pytest.mark.parametrize("uptime_more", [0, 1_000_000])
-def test_a_halted_node_keeps_its_claim_for_any_length_of_time(code: Code, uptime_more: float) -> None:
+def test_a_node_whose_failure_halts_the_roll_out_keeps_its_claim_for_any_time(code: Code, uptime_more: float) -> None:
     record = halted(code, owners=(an_owner(),))
     kept = held(an_entry(boot=record.boot_left, failed=code.value))
     decision = decided(record, uptime=10_000.0 + uptime_more, owners=(an_owner(ready=1),), lock=kept)
@@ -76,14 +76,14 @@ def test_a_halted_node_keeps_its_claim_for_any_length_of_time(code: Code, uptime
         pytest.param({"failed": "other"}, id="the claim has the mark of an earlier failure"),
     ],
 )
-def test_a_halted_node_marks_its_claim_so_that_no_other_node_starts(code: Code, entry: dict[str, Any]) -> None:
+def test_a_failed_node_marks_its_claim_so_that_no_other_node_reboots(code: Code, entry: dict[str, Any]) -> None:
     record = halted(code, owners=(an_owner(),))
     others = an_entry("n2", "c2", limit=3)
     decision = decided(record, owners=(an_owner(ready=1),), lock=held(an_entry(boot=record.boot_left, **entry), others))
     assert {each.node: each.failed for each in the_lock(decision).entries} == {"n1": code.value, "n2": ""}
 
 
-def test_the_failing_turn_marks_the_claim_after_it_records_the_failure() -> None:
+def test_a_failure_is_recorded_on_the_node_before_the_claim_is_marked_as_failed() -> None:
     record = a_progress(Phase.VERIFYING, verify_started=ago(1000))
     decision = decided(record, node={"ready": False})
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.NEVER_READY)
@@ -92,7 +92,7 @@ def test_the_failing_turn_marks_the_claim_after_it_records_the_failure() -> None
 
 
 @pytest.mark.parametrize("code", HALTS, ids=str)
-def test_a_halted_node_restores_its_marked_claim_in_a_new_lock(code: Code) -> None:
+def test_a_failed_node_restores_its_claim_with_the_failure_mark_in_a_new_lock(code: Code) -> None:
     record = halted(code, owners=(an_owner(),), lock="another DaemonSet")
     decision = decided(record, owners=(an_owner(ready=1),), lock=LockContent())
     assert [each.failed for each in the_lock(decision).entries] == [code.value]
@@ -107,7 +107,7 @@ def test_a_halted_node_restores_its_marked_claim_in_a_new_lock(code: Code) -> No
         (Code.REBOOT_LOOP, Phase.WAITING),
     ],
 )
-def test_the_retry_annotation_starts_another_attempt(code: Code, phase: Phase) -> None:
+def test_the_retry_annotation_lets_a_failed_node_try_again(code: Code, phase: Phase) -> None:
     decision = decided(halted(code, owners=(an_owner(),)), node=RETRY, owners=(an_owner(ready=1),))
     assert (decision.phase, decision.reason.code) == (phase, Code.RETRY)
     assert the_patch(decision).annotations[keys.RETRY] is None
@@ -118,7 +118,7 @@ def test_the_retry_annotation_starts_another_attempt(code: Code, phase: Phase) -
         assert the_lock(decision).entries == ()
 
 
-def test_a_manual_unlock_keeps_the_values_that_the_node_must_restore() -> None:
+def test_after_a_manual_unlock_a_failed_node_still_records_what_it_must_restore() -> None:
     record = halted(Code.NEVER_READY, is_cordoned_by_us=True, prior_labels={"pool": "web"})
     decision = decided(record, node={"ready": False}, lock=LockContent())
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.FAILED, Code.UNLOCKED_BY_HAND, [PatchNode])
@@ -131,7 +131,7 @@ def test_a_manual_unlock_keeps_the_values_that_the_node_must_restore() -> None:
     )
 
 
-def test_a_missing_claim_in_a_recreated_lock_is_no_manual_unlock() -> None:
+def test_a_claim_missing_from_a_recreated_lock_does_not_count_as_a_manual_unlock() -> None:
     decision = decided(halted(Code.NEVER_READY), lock=replace(a_reading(LockContent()), daemonset_uid="recreated"))
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     assert the_lock(decision).holders == ("n1",)
@@ -154,7 +154,7 @@ def test_a_kubelet_that_reports_the_old_boot_does_not_prove_readiness() -> None:
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_recovered_workloads_return_a_halted_node_to_settling() -> None:
+def test_a_failed_node_returns_to_the_phase_settling_when_its_workloads_recover() -> None:
     record = halted(Code.SETTLE_TIMEOUT, owners=(an_owner(),))
     assert decided(record, owners=NOT_ASKED).wants == {Evidence.OWNERS}
     assert decided(record, owners=(an_owner(ready=1),)).phase is Phase.FAILED
@@ -167,7 +167,7 @@ def test_a_node_recovers_from_a_failure_that_only_a_job_caused() -> None:
     assert decided(record, owners=(an_owner("nightly", kind="Job", replicas=1, ready=0),)).phase is Phase.SETTLING
 
 
-def test_a_node_in_a_reboot_loop_releases_its_claim_when_the_need_ends() -> None:
+def test_a_node_in_a_reboot_loop_releases_its_claim_when_it_no_longer_needs_a_reboot() -> None:
     decision = decided(halted(Code.REBOOT_LOOP), need=NO)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.NEED_GONE)
     assert the_record(decision).is_giving_back
@@ -194,7 +194,7 @@ def test_a_failed_node_removes_its_claim_from_the_lock_and_then_from_the_node() 
     ],
 )
 @pytest.mark.parametrize("code", [Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND], ids=str)
-def test_a_failure_is_retried_after_a_doubling_back_off(
+def test_a_failed_node_tries_again_after_a_back_off_that_doubles_with_each_failure(
     code: Code, failures: int, waited: float, expected: Phase
 ) -> None:
     decision = decided(released(code, failures=failures, failed_at=ago(waited)))
@@ -204,7 +204,7 @@ def test_a_failure_is_retried_after_a_doubling_back_off(
 
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 300), (2, 600), (9, 3600)])
-def test_a_failed_reboot_command_has_a_back_off_five_times_as_long(failures: int, pause: float) -> None:
+def test_after_a_failed_reboot_command_the_back_off_is_five_times_as_long(failures: int, pause: float) -> None:
     """Each new attempt would drain the node again without a reboot, so the attempts become rarer."""
 
     def phase(waited: float) -> Phase:
@@ -213,19 +213,19 @@ def test_a_failed_reboot_command_has_a_back_off_five_times_as_long(failures: int
     assert [phase(pause - 1), phase(pause)] == [Phase.FAILED, Phase.WAITING]
 
 
-def test_a_new_boot_ends_the_back_off() -> None:
+def test_a_new_boot_ends_the_back_off_of_a_failed_node() -> None:
     assert decided(released(Code.DRAIN_TIMEOUT, failed_at=ago(1, boot="boot-0"))).phase is Phase.WAITING
 
 
 @pytest.mark.parametrize(("tries", "phase"), [(2, Phase.WAITING), (3, Phase.FAILED)])
-def test_a_reboot_command_that_failed_three_times_waits_for_a_person(tries: int, phase: Phase) -> None:
+def test_after_three_failed_reboot_commands_the_node_waits_for_a_person(tries: int, phase: Phase) -> None:
     record = released(Code.REBOOT_COMMAND_FAILED, tries=tries, failed_at=ago(9999))
     assert decided(record).phase is phase
     retried = decided(record, node=RETRY)
     assert (retried.phase, the_record(retried).tries) == (Phase.WAITING, 0)
 
 
-def test_a_halted_node_without_a_claim_is_not_retried_automatically() -> None:
+def test_a_node_that_never_became_ready_does_not_try_again_automatically() -> None:
     assert decided(released(Code.NEVER_READY, failed_at=ago(99_999))).phase is Phase.FAILED
 
 
@@ -235,7 +235,7 @@ def test_a_failed_node_with_careens_cordon_does_not_become_idle() -> None:
     assert kept.phase is Phase.FAILED
 
 
-def test_a_halted_node_keeps_the_message_of_its_failure() -> None:
+def test_a_failed_node_keeps_the_message_of_its_failure() -> None:
     decision = decided(
         halted(Code.NEVER_READY),
         node={"annotations": {keys.REASON: "the node is not ready, 901 s after the boot was seen"}},

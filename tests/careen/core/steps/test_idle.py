@@ -42,7 +42,7 @@ OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
 THEIRS = Taint(key="dedicated", effect="NoSchedule", value="db", time_added="2026-01-01T00:00:00Z")
 
 
-def test_a_new_need_sets_taint_label_and_record_in_one_patch() -> None:
+def test_one_patch_sets_taint_label_and_progress_record_of_a_node_that_needs_a_reboot() -> None:
     decision = decided(
         need=Need(answer=NeedAnswer.YES, detail="/run/reboot-required exists"), node={"taints": (THEIRS,)}
     )
@@ -64,15 +64,17 @@ def test_a_new_need_sets_taint_label_and_record_in_one_patch() -> None:
     "changes",
     [
         pytest.param({"lock": Unknown("503")}, id="the lock is unreadable"),
-        pytest.param({"lock": lock.pause(LockContent(), "", 1)}, id="the cluster is paused"),
+        pytest.param({"lock": lock.pause(LockContent(), "", 1)}, id="a person paused the lock"),
         pytest.param({"lock": held(an_entry("n2"))}, id="another node holds the lock"),
-        pytest.param({"lock": NOT_ASKED, "memory": remembering(agents=12)}, id="the lock was not read in this turn"),
-        pytest.param({"memory": remembering(agents=500)}, id="a fleet of five hundred"),
-        pytest.param({"policy": a_policy(window=Window(days=frozenset()))}, id="the window is closed"),
-        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="the node is held"),
-        pytest.param({"clock_skew_seconds": 900.0}, id="the clock is wrong"),
+        pytest.param(
+            {"lock": NOT_ASKED, "memory": remembering(agents=12)}, id="the lock was not read for this decision"
+        ),
+        pytest.param({"memory": remembering(agents=500)}, id="the fleet has 500 nodes"),
+        pytest.param({"policy": a_policy(window=Window(days=frozenset()))}, id="the maintenance window is closed"),
+        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="a hold annotation forbids the reboot"),
+        pytest.param({"clock_skew_seconds": 900.0}, id="the host's clock is wrong"),
         pytest.param({"boot_id": Unknown("no such file")}, id="the boot id is unreadable"),
-        pytest.param({"foreign": ("kured runs",)}, id="kured runs"),
+        pytest.param({"foreign": ("kured runs",)}, id="kured runs in the cluster"),
     ],
 )
 def test_the_taint_is_set_at_once_even_if_a_gate_refuses(changes: dict[str, Any]) -> None:
@@ -81,14 +83,14 @@ def test_the_taint_is_set_at_once_even_if_a_gate_refuses(changes: dict[str, Any]
     assert the_patch(decision).taints == (OURS,)
 
 
-def test_an_existing_taint_of_the_same_key_and_effect_counts_as_foreign() -> None:
+def test_an_existing_taint_with_careens_key_and_effect_counts_as_foreign() -> None:
     foreign = Taint(key="careen.dev/reboot", effect="PreferNoSchedule", value="theirs")
     decision = decided(node={"taints": (foreign,)})
     assert the_patch(decision).taints is None
     assert the_record(decision).taint_key == ""
 
 
-def test_a_taint_with_the_same_key_and_another_effect_is_foreign_and_stays() -> None:
+def test_a_taint_with_careens_key_and_another_effect_is_foreign_and_stays() -> None:
     foreign = Taint(key="careen.dev/reboot", effect="NoSchedule", value="x")
     assert the_patch(decided(node={"taints": (foreign,)})).taints == (foreign, OURS)
 
@@ -115,12 +117,12 @@ def test_the_agent_writes_kureds_annotations_if_configured(
     assert patch.annotations.get(keys.KURED_MOST_RECENT) == expected
 
 
-def test_an_idle_node_without_a_need_writes_nothing() -> None:
+def test_an_idle_node_that_needs_no_reboot_writes_nothing() -> None:
     decision = decided(need=NO)
     assert (decision.phase, decision.reason.code, decision.actions) == (Phase.IDLE, Code.NO_NEED, ())
 
 
-def test_an_unknown_need_is_reported_again_only_after_it_was_known() -> None:
+def test_an_unknown_reboot_need_is_reported_again_only_after_it_was_known() -> None:
     def events(decision: Any) -> int:
         return sum(isinstance(action, PostEvent) for action in decision.actions)
 
@@ -135,7 +137,7 @@ def test_an_unknown_need_is_reported_again_only_after_it_was_known() -> None:
     ]
 
 
-def test_an_unknown_need_is_reported_and_changes_nothing() -> None:
+def test_an_unknown_reboot_need_is_reported_and_changes_nothing() -> None:
     decision = decided(need=UNKNOWN_NEED)
     assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.NEED_UNKNOWN)
     assert kinds(decision) == []
@@ -145,7 +147,7 @@ def test_an_unknown_need_is_reported_and_changes_nothing() -> None:
 @pytest.mark.parametrize(
     "left", [{"labels": {keys.REBOOT_LABEL: "required"}}, {"annotations": {keys.RETRY: "2026-03-04T12:00:00Z"}}]
 )
-def test_a_single_leftover_mark_causes_a_cleanup(left: dict[str, Any]) -> None:
+def test_a_single_leftover_label_or_annotation_of_careen_causes_a_cleanup(left: dict[str, Any]) -> None:
     assert decided(need=NO, node=left).reason.code is Code.HOME
     assert (
         decided(
@@ -161,7 +163,7 @@ def test_a_single_leftover_mark_causes_a_cleanup(left: dict[str, Any]) -> None:
     )
 
 
-def test_marks_left_by_an_earlier_agent_are_removed() -> None:
+def test_labels_annotations_and_taints_left_by_an_earlier_agent_are_removed() -> None:
     left = {
         keys.PROGRESS: to_annotation(Progress(taint_key=OURS.key)),
         keys.REASON: "old",
@@ -182,7 +184,7 @@ LARGE = replace(a_reading(LockContent()), agents=5000)
 WAITS = delay_seconds("n1", 5000, NOW)
 
 
-def test_a_node_of_a_large_fleet_waits_until_its_time_to_set_the_taint() -> None:
+def test_in_a_large_fleet_an_agent_waits_for_its_time_to_set_the_taint() -> None:
     first = decided(lock=LARGE)
     assert (first.phase, first.reason.code, first.actions) == (Phase.IDLE, Code.TAINT_SPREAD, ())
     assert first.look_again_seconds == pytest.approx(WAITS)
@@ -203,12 +205,12 @@ def test_a_failed_patch_of_the_taint_is_repeated_without_a_new_wait() -> None:
     assert the_patch(decided(memory=again.memory, lock=NOT_ASKED)).taints == (OURS,)
 
 
-def test_a_need_that_ends_before_the_taint_is_due_writes_nothing() -> None:
+def test_nothing_is_written_if_the_reboot_need_ends_before_the_taint_is_due() -> None:
     gone = decided(memory=remembering(agents=5000, need_seen_at=UPTIME - 59), need=NO)
     assert (gone.actions, gone.memory.need_seen_at, gone.memory.agents) == ((), None, 5000)
 
 
-def test_a_new_process_sets_the_taint_even_if_the_fleet_size_is_unknown() -> None:
+def test_a_new_agent_process_sets_the_taint_even_if_the_fleet_size_is_unknown() -> None:
     fresh = Memory(node_uid="uid-n1")
     assert decided(memory=fresh, lock=NOT_ASKED).wants == {Evidence.LOCK}
     assert decided(memory=fresh, lock=Unknown("503")).phase is Phase.WAITING

@@ -83,7 +83,7 @@ def test_a_persons_reboot_request_drains_and_reboots_the_node() -> None:
     assert (decision.phase, AskReboot in kinds(decision)) == (Phase.REBOOTING, True)
 
 
-def test_an_idle_node_with_a_request_waits_and_shows_the_request() -> None:
+def test_an_idle_node_with_a_persons_request_enters_waiting_and_shows_the_request() -> None:
     decision = decided(node=asking(REBOOT), need=NO)
     assert (decision.phase, decision.reason.sentence) == (Phase.WAITING, "a person asked for a reboot: new kernel")
 
@@ -111,7 +111,7 @@ def test_a_host_that_cannot_reboot_can_be_in_maintenance() -> None:
 
 
 @pytest.mark.parametrize(("is_now", "refused"), [(False, True), (True, False)])
-def test_only_a_request_with_now_waives_the_window(is_now: bool, refused: bool) -> None:
+def test_only_a_request_with_the_field_now_waives_the_maintenance_window(is_now: bool, refused: bool) -> None:
     shut = a_policy(window=Window(days=frozenset()))
     request = PersonRequest(wish=Wish.REBOOT, boot=BOOT, is_now=is_now)
     decision = decided(WAITS, shut, asking(request, taints=(OURS,)), need=NO, lock=LockContent())
@@ -119,7 +119,7 @@ def test_only_a_request_with_now_waives_the_window(is_now: bool, refused: bool) 
 
 
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DRAINING])
-def test_a_withdrawn_request_ends_the_need(phase: Phase) -> None:
+def test_a_withdrawn_request_ends_the_wait_or_the_drain(phase: Phase) -> None:
     decision = decided(a_progress(phase), node=asking(None), need=NO)
     assert decision.reason.code is Code.NEED_GONE
 
@@ -137,7 +137,7 @@ def test_a_drain_for_a_maintenance_continues_after_an_unexpected_reboot(phase: P
 # ---- in maintenance ----
 
 
-def test_a_node_in_maintenance_writes_its_message_once() -> None:
+def test_a_node_in_maintenance_writes_its_message_only_once() -> None:
     first = down(KEEP)
     assert (first.phase, first.reason.code) == (Phase.MAINTENANCE, Code.MAINTENANCE)
     said = {"annotations": {**asking(KEEP)["annotations"], **the_patch(first).annotations}}
@@ -166,7 +166,18 @@ def _progress_text() -> str:
         {"boot_id": Unknown("no such file")},
         {"clock_skew_seconds": 900.0},
     ],
-    ids=["need", "need unknown", "pods", "lock", "garbage", "pause", "new process", "new boot", "no boot", "clock"],
+    ids=[
+        "the host needs a reboot",
+        "it is unknown whether the host needs a reboot",
+        "the pods cannot be listed",
+        "the lock cannot be read",
+        "the lock contains unparsable text",
+        "the lock is paused",
+        "the agent has restarted",
+        "the host has a new boot",
+        "the boot id is unknown",
+        "the clock is wrong",
+    ],
 )
 def test_only_the_end_of_the_request_ends_a_maintenance(changes: dict[str, Any]) -> None:
     decision = down(KEEP, **changes)
@@ -177,7 +188,7 @@ def test_only_the_end_of_the_request_ends_a_maintenance(changes: dict[str, Any])
     assert [each for each in decision.actions if isinstance(each, WriteLock)] == []
 
 
-def test_a_hold_does_not_end_a_maintenance() -> None:
+def test_a_hold_annotation_does_not_end_a_maintenance() -> None:
     node = asking(KEEP)
     node["annotations"][keys.HOLD] = "hands off"
     assert down(KEEP, node=node).phase is Phase.MAINTENANCE
@@ -201,13 +212,13 @@ def returns_to_service(decision: Decision) -> bool:
     return True
 
 
-def test_a_withdrawn_request_returns_the_node_to_service_in_one_patch() -> None:
+def test_a_withdrawn_maintenance_request_returns_the_node_to_service_in_one_patch() -> None:
     decision = down(None)
     assert returns_to_service(decision)
     assert decision.reason.code is Code.HANDED_BACK
 
 
-def test_an_expired_request_is_removed_and_returns_the_node_to_service() -> None:
+def test_an_expired_maintenance_request_is_removed_and_returns_the_node_to_service() -> None:
     decision = down(PersonRequest(wish=Wish.DRAIN, until=NOW - timedelta(seconds=1)))
     assert returns_to_service(decision)
     assert the_patch(decision).annotations[keys.REQUEST] is None
@@ -219,7 +230,7 @@ def test_a_manual_uncordon_ends_the_maintenance_and_the_request() -> None:
     assert the_patch(decision).annotations[keys.REQUEST] is None
 
 
-def test_a_manual_uncordon_ends_a_maintenance_whose_record_was_lost() -> None:
+def test_a_manual_uncordon_ends_a_maintenance_whose_progress_record_was_lost() -> None:
     """The node has lost its record (the annotation in which careen stores the progress) and taken a new claim. careen
     has cordoned the node under an earlier claim."""
     node = asking(KEEP, unschedulable=True, cordoned_by=(keys.FIELD_MANAGER,))
@@ -263,7 +274,7 @@ def test_a_node_that_stays_unready_after_its_maintenance_fails_at_the_deadline(w
         assert entry.failed == "never-ready"
 
 
-def test_a_new_request_restarts_the_deadline_after_a_maintenance() -> None:
+def test_a_new_maintenance_request_cancels_the_deadline_for_the_unready_node() -> None:
     decision = unready(KEEP, 601)
     assert decision.phase is Phase.MAINTENANCE
     assert the_record(decision).settle_started is None
@@ -276,7 +287,7 @@ def failed_after_maintenance(**node: Any) -> Decision:
     return decided(record, node={"ready": True}, need=NO, lock=held(an_entry(failed="never-ready")))
 
 
-def test_a_node_that_failed_after_its_maintenance_recovers_when_ready() -> None:
+def test_a_node_that_failed_after_its_maintenance_recovers_when_it_becomes_ready() -> None:
     decision = failed_after_maintenance()
     assert (decision.phase, the_patch(decision).unschedulable) == (Phase.FAILED, False)
     decision = failed_after_maintenance(is_cordoned_by_us=False)
@@ -313,7 +324,7 @@ def test_a_new_boot_during_a_maintenance_is_verified_when_the_maintenance_ends()
     assert the_record(decision).is_cordoned_by_us
 
 
-def test_the_release_reports_that_the_node_did_not_reboot() -> None:
+def test_after_a_maintenance_without_a_reboot_the_message_mentions_no_reboot() -> None:
     record = a_progress(Phase.SETTLING, boot_left=BOOT, verify_started=None)
     decision = decided(record, node=asking(None), need=NO)
     assert (decision.phase, decision.reason.sentence) == (
@@ -339,13 +350,15 @@ def test_a_host_that_needs_a_reboot_keeps_its_taint_after_a_maintenance() -> Non
         (None, False),
     ],
 )
-def test_an_idle_node_removes_a_met_or_expired_request(request_: PersonRequest | None, left: bool) -> None:
+def test_an_idle_node_removes_a_persons_request_that_is_fulfilled_or_expired(
+    request_: PersonRequest | None, left: bool
+) -> None:
     decision = decided(node=asking(request_), need=NO)
     patches = [each for each in decision.actions if isinstance(each, PatchNode)]
     assert [each.annotations for each in patches] == ([{keys.REQUEST: None}] if request_ else [])
 
 
-def test_an_idle_node_removes_an_invalid_request() -> None:
+def test_an_idle_node_removes_an_invalid_request_of_a_person() -> None:
     decision = decided(node={"annotations": {keys.REQUEST: "soon"}}, need=NO)
     assert the_patch(decision).annotations == {keys.REQUEST: None}
 
@@ -356,6 +369,6 @@ def test_a_new_boot_removes_the_request_for_a_reboot() -> None:
     assert (decision.phase, the_patch(decision).annotations[keys.REQUEST]) == (Phase.VERIFYING, None)
 
 
-def test_a_maintenance_request_survives_a_reboot_in_progress() -> None:
+def test_a_maintenance_request_stays_on_the_node_during_a_reboot() -> None:
     decision = decided(a_progress(Phase.REBOOTING), node=asking(KEEP, boot_id=NEW), need=NO, boot_id=NEW)
     assert keys.REQUEST not in the_patch(decision).annotations

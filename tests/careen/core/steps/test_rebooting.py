@@ -54,8 +54,8 @@ def watching(seconds: float, by: str = "") -> Memory:
 
 def rebooting(outcome: RebootOutcome | None = None, announced_ago: float = 20, **changes: Any) -> Decision:
     """Return the decision of a process in the phase Rebooting. With `outcome`, the process has asked its host to
-    reboot, with this result. Without it, another process has recorded on the Node that a reboot follows, and this
-    process takes the other one for dead."""
+    reboot, with this result. Without `outcome`, another process has recorded on the Node that a reboot follows, and has
+    been silent for so long that it counts as dead."""
     memory = having(outcome, "exit code 1") if outcome else watching(150)
     return decided(a_progress(Phase.REBOOTING, announced=ago(announced_ago)), **{"memory": memory, **changes})
 
@@ -64,14 +64,14 @@ def asks(decision: Decision) -> bool:
     return kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
 
 
-def test_the_memory_records_an_announced_reboot_as_not_yet_requested() -> None:
+def test_a_decision_to_reboot_is_remembered_as_not_yet_requested_from_the_host() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert decision.memory.reboot == RebootMemory(
         claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED, by="fresh"
     )
 
 
-def test_alerts_are_silenced_before_the_announcement() -> None:
+def test_alerts_are_silenced_before_the_reboot_is_recorded_on_the_node() -> None:
     decision = decided(a_progress(Phase.DRAINING), a_policy(silences_alerts=True))
     assert kinds(decision) == [SilenceAlerts, PatchNode, ConfirmClaim, AskReboot]
     assert kinds(decided(a_progress(Phase.DRAINING))) == [PatchNode, ConfirmClaim, AskReboot], (
@@ -84,15 +84,15 @@ def told(decision: Decision) -> list[tuple[Occasion, str]]:
 
 
 def test_a_restarted_agent_does_not_repeat_the_message_about_the_reboot() -> None:
-    """If the same process records a second time on the Node that a reboot follows, it does send the message, because it
-    may have been interrupted before it sent the first one."""
+    """A process that records a second time on the Node that a reboot follows does send the message again, because an
+    error may have prevented the first message."""
     assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
     assert told(rebooting(RebootOutcome.NOT_ASKED)) == [(Occasion.REBOOT, "c1")]
     assert asks(rebooting())
     assert told(rebooting()) == []
 
 
-def test_the_host_is_asked_only_within_five_seconds_of_the_confirmed_claim() -> None:
+def test_the_host_is_asked_to_reboot_only_within_five_seconds_after_the_claim_is_confirmed() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert [action.within_seconds for action in decision.actions if isinstance(action, AskReboot)] == [5.0]
     assert [(action.claim, action.node) for action in decision.actions if isinstance(action, ConfirmClaim)] == [
@@ -117,7 +117,9 @@ def test_a_host_is_not_asked_twice_to_reboot(outcome: RebootOutcome) -> None:
     [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}, {"lock": lock.pause(held(an_entry()), "", 1)}],
 )
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR, None])
-def test_a_possible_reboot_request_prevents_an_undo(outcome: RebootOutcome | None, changes: dict[str, Any]) -> None:
+def test_the_drain_is_not_undone_if_the_host_may_have_been_asked_to_reboot(
+    outcome: RebootOutcome | None, changes: dict[str, Any]
+) -> None:
     decision = rebooting(outcome, **changes)
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ASKED)
     assert not asks(decision)
@@ -141,12 +143,12 @@ def test_a_reboot_that_was_certainly_not_requested_can_be_cancelled(changes: dic
     assert the_record(decision).is_giving_back
 
 
-def test_a_manual_uncordon_before_the_request_cancels_the_reboot() -> None:
+def test_a_manual_uncordon_before_the_host_is_asked_cancels_the_reboot() -> None:
     decision = rebooting(RebootOutcome.NOT_ASKED, node={"unschedulable": False})
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.UNCORDONED_BY_HAND)
 
 
-def test_a_hold_before_the_reboot_request_always_undoes_the_drain() -> None:
+def test_a_hold_annotation_set_before_the_host_is_asked_always_undoes_the_drain() -> None:
     decision = rebooting(
         RebootOutcome.NOT_ASKED,
         policy=a_policy(late_policy=LatePolicy.REBOOT),
@@ -164,13 +166,13 @@ def test_a_cancelled_reboot_does_not_restore_a_missing_claim(changes: dict[str, 
     assert WriteLock not in kinds(decision)
 
 
-def test_a_reboot_that_was_certainly_not_requested_is_announced_and_requested_again() -> None:
+def test_a_reboot_that_was_certainly_not_requested_is_recorded_and_requested_again() -> None:
     decision = rebooting(RebootOutcome.NOT_ASKED, announced_ago=0)
     assert asks(decision)
     assert the_record(decision).announcement == 2
 
 
-def test_remaining_pods_do_not_delay_the_second_announcement_of_a_forced_reboot() -> None:
+def test_remaining_pods_do_not_delay_the_second_attempt_of_a_forced_reboot() -> None:
     decision = decided(
         a_progress(Phase.REBOOTING, is_forced=True), memory=having(RebootOutcome.NOT_ASKED), pods=(a_pod(),)
     )
@@ -178,7 +180,7 @@ def test_remaining_pods_do_not_delay_the_second_announcement_of_a_forced_reboot(
     assert the_record(decision).is_forced
 
 
-def test_an_unknown_announcement_number_shows_another_process() -> None:
+def test_the_result_of_a_reboot_request_counts_only_for_the_attempt_on_record() -> None:
     assert decided(RECORD, memory=having(RebootOutcome.FAILED, announcement=9)).phase is Phase.REBOOTING
 
 
@@ -194,7 +196,7 @@ def mine(outcome: RebootOutcome, by: str = "mine") -> Memory:
     return remembering(reboot=RebootMemory(claim="c1", announcement=1, outcome=outcome, by=by))
 
 
-def test_an_announcement_names_its_process_and_the_request_expires() -> None:
+def test_the_recorded_reboot_names_the_agent_process_and_is_requested_within_30_seconds() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME, by="fresh")
     assert [action.send_before for action in decision.actions if isinstance(action, AskReboot)] == [UPTIME + 30]
@@ -202,7 +204,7 @@ def test_an_announcement_names_its_process_and_the_request_expires() -> None:
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.NOT_ASKED, RebootOutcome.FAILED])
 @pytest.mark.parametrize("changes", [{}, {"need": NO}, {"pods": (a_pod(),)}, {"node": {"unschedulable": False}}])
-def test_a_process_does_not_act_on_another_processes_announcement(
+def test_a_process_does_nothing_about_a_reboot_that_another_process_recorded(
     outcome: RebootOutcome, changes: dict[str, Any]
 ) -> None:
     """Two processes of one node have tried to record on the Node that a reboot follows, and the record of the other
@@ -214,7 +216,7 @@ def test_a_process_does_not_act_on_another_processes_announcement(
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR])
 @pytest.mark.parametrize("by", ["mine", "other"])
-def test_the_process_that_asked_the_host_records_its_request_on_the_node(outcome: RebootOutcome, by: str) -> None:
+def test_the_process_that_asked_the_host_to_reboot_records_this_on_the_node(outcome: RebootOutcome, by: str) -> None:
     decision = decided(record_by(by), memory=mine(outcome))
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, [PatchNode])
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME - 20, by=by, is_asked=True)
@@ -230,7 +232,7 @@ def test_a_process_waits_for_the_reboot_that_another_process_requested(memory: M
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(0, False), (149.9, False), (150, True)])
-def test_an_announcing_process_that_stays_silent_counts_as_dead(seconds: float, expected: bool) -> None:
+def test_a_process_that_recorded_a_reboot_and_stays_silent_counts_as_dead(seconds: float, expected: bool) -> None:
     assert asks(decided(record_by("other"), memory=watching(seconds, "other"))) is expected
 
 
@@ -239,7 +241,7 @@ def test_the_wait_for_another_process_depends_on_the_reboot_command_timeout() ->
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200, reboot_deadline_seconds=400)) == 200
 
 
-def test_a_new_announcement_or_an_unread_node_restarts_the_wait() -> None:
+def test_a_reboot_recorded_by_a_third_process_or_an_unread_node_restarts_the_wait() -> None:
     assert not asks(decided(record_by("third"), memory=watching(150, "other")))
     blind = decide(an_observation(Unknown("503"), memory=watching(149, "other")), a_policy())
     assert not asks(decided(record_by("other"), memory=blind.memory))
@@ -255,12 +257,12 @@ def test_the_reboot_deadline_ends_the_wait_for_another_process() -> None:
     "changes",
     [{"pods": (a_pod(),)}, {"node": {"unschedulable": False}}, {"policy": a_policy(window=Window(days=frozenset()))}],
 )
-def test_a_refusing_gate_stops_the_second_request_of_a_restarted_agent(changes: dict[str, Any]) -> None:
+def test_a_restarted_agent_does_not_request_the_reboot_again_if_a_gate_refuses(changes: dict[str, Any]) -> None:
     decision = rebooting(**changes)
     assert (decision.phase, asks(decision)) == (Phase.REBOOTING, False)
 
 
-def test_a_restarted_agent_requests_no_reboot_of_a_node_being_removed() -> None:
+def test_a_restarted_agent_requests_no_reboot_of_a_node_that_an_autoscaler_removes() -> None:
     removed = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
     decision = decided(record_by("other"), memory=watching(1000, "other"), node={"taints": (removed,)})
     assert (decision.phase, asks(decision)) == (Phase.REBOOTING, False)
@@ -310,7 +312,7 @@ def test_a_rebooting_node_restores_its_missing_claim(outcome: RebootOutcome | No
 
 @pytest.mark.parametrize("announced", [None, Announcement(boot="boot-9", uptime=UPTIME - 20)])
 @pytest.mark.parametrize("outcome", [None, RebootOutcome.ACCEPTED])
-def test_an_announcement_of_another_boot_is_ignored(
+def test_a_missing_or_outdated_record_of_the_reboot_halts_the_roll_out(
     announced: Announcement | None, outcome: RebootOutcome | None
 ) -> None:
     """The record on the Node does not say when the current boot was asked to end. The roll-out stops, because the node
@@ -335,6 +337,6 @@ def codes_of(decision: Decision) -> list[Code]:
     return [refusal.code for refusal in decision.refusals]
 
 
-def test_an_unreadable_lock_stops_the_second_announcement() -> None:
+def test_an_unreadable_lock_prevents_a_second_reboot_request() -> None:
     assert not asks(rebooting(RebootOutcome.NOT_ASKED, lock=Unknown("503")))
     assert not asks(rebooting(lock=Unknown("503")))

@@ -1,5 +1,5 @@
-"""A claim is in the lock, but the annotation in which careen stores the node's progress does not contain it. The agent
-adopts the claim or releases it."""
+"""A claim is in the lock, but the annotation in which careen stores the node's progress does not contain this claim.
+The agent takes over the claim or releases it."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def idle(**changes: Any) -> Decision:
     )
 
 
-def test_the_agent_reads_its_node_again_after_the_lock() -> None:
+def test_the_agent_reads_its_node_again_after_it_has_read_the_lock() -> None:
     assert idle(holders=NOT_ASKED).wants == {Evidence.HOLDERS}
 
 
-def test_an_idle_node_removes_its_claim_without_a_record() -> None:
+def test_an_idle_node_removes_its_claim_if_it_has_no_progress_record() -> None:
     decision = idle()
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.IDLE, Code.ENTRY_RELEASED, [WriteLock])
     assert the_lock(decision).entries == ()
 
 
-def test_a_claim_in_a_newer_read_of_the_node_is_not_a_ghost() -> None:
+def test_a_claim_that_a_newer_read_of_the_node_shows_is_kept() -> None:
     newer = a_marked_node(a_progress(Phase.CLAIMING))
     assert kinds(idle(holders=Holders(nodes=(newer,)))) == []
 
@@ -82,18 +82,18 @@ def test_the_newer_of_two_reads_of_the_agents_node_decides(text: str, entry: Ent
     assert kinds(idle(lock=held(entry), holders=Holders(nodes=(newer,)))) == []
 
 
-def test_a_recreated_node_does_not_adopt_the_former_nodes_claim() -> None:
+def test_a_recreated_node_does_not_take_over_the_claim_of_the_former_node() -> None:
     """A person recreated the Node from a copy. The agent cannot know whether the host of the former Node is about to
     reboot."""
     content = held(an_entry(uid="uid-old"))
     assert kinds(idle(node={"labels": {keys.REBOOT_LABEL: "in-progress"}}, lock=content)) == []
 
 
-def test_an_agent_that_cannot_read_the_holders_removes_no_claim() -> None:
+def test_an_agent_that_cannot_read_its_node_again_removes_no_claim() -> None:
     assert kinds(idle(holders=Unknown("503"))) == []
 
 
-def test_a_claim_from_before_the_boot_is_adopted_and_the_boot_is_verified() -> None:
+def test_a_claim_from_before_the_boot_is_taken_over_and_the_new_boot_is_verified() -> None:
     decision = idle(lock=held(an_entry(boot="boot-0")))
     assert (decision.phase, decision.reason.code) == (Phase.VERIFYING, Code.ENTRY_ADOPTED)
     record = the_record(decision)
@@ -110,7 +110,7 @@ def test_a_claim_from_before_the_boot_is_adopted_and_the_boot_is_verified() -> N
     ("label", "cordoned_before", "is_ours"),
     [("in-progress", False, True), ("in-progress", True, False), (None, False, False)],
 )
-def test_the_label_and_the_claim_show_whether_an_adopted_cordon_is_careens(
+def test_without_a_progress_record_label_and_claim_show_whether_careen_set_the_cordon(
     label: str | None, cordoned_before: bool, is_ours: bool
 ) -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: label} if label else {}}
@@ -118,7 +118,7 @@ def test_the_label_and_the_claim_show_whether_an_adopted_cordon_is_careens(
     assert the_record(decision).is_cordoned_by_us is is_ours
 
 
-def test_a_claim_without_a_boot_id_is_adopted_with_the_current_boot_id() -> None:
+def test_a_claim_without_a_boot_id_is_taken_over_with_the_current_boot_id() -> None:
     """A record with a claim and without a boot id would be unreadable and would halt the roll-out."""
     node = {"labels": {keys.REBOOT_LABEL: "in-progress"}}
     record = the_record(idle(node=node, lock=held(an_entry(boot=""))))
@@ -127,7 +127,7 @@ def test_a_claim_without_a_boot_id_is_adopted_with_the_current_boot_id() -> None
     assert (announced.claim, announced.boot_left, announced.phase) == ("c1", BOOT, Phase.REBOOTING)
 
 
-def test_the_drain_of_a_node_that_lost_its_record_is_undone() -> None:
+def test_the_drain_of_a_node_that_lost_its_progress_record_is_undone() -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     decision = idle(node=node, need=NO)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)
@@ -136,12 +136,14 @@ def test_the_drain_of_a_node_that_lost_its_record_is_undone() -> None:
 
 
 @pytest.mark.parametrize(("unschedulable", "cordoned_before"), [(True, True), (False, False), (False, True)])
-def test_a_persons_earlier_cordon_survives_the_loss_of_the_record(unschedulable: bool, cordoned_before: bool) -> None:
+def test_a_persons_earlier_cordon_stays_when_the_progress_record_is_lost(
+    unschedulable: bool, cordoned_before: bool
+) -> None:
     node = {"unschedulable": unschedulable, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     assert the_patch(idle(node=node, lock=held(an_entry(cordoned=cordoned_before)))).unschedulable is None
 
 
-def test_a_recreated_nodes_claim_is_released_after_the_reboot_deadline() -> None:
+def test_the_claim_of_a_former_node_is_released_after_the_reboot_deadline() -> None:
     content = held(an_entry(uid="uid-former"))
     first = idle(lock=content)
     assert (first.reason.code, kinds(first)) == (Code.ENTRY_RELEASED, [])
@@ -151,7 +153,7 @@ def test_a_recreated_nodes_claim_is_released_after_the_reboot_deadline() -> None
     assert kinds(late) == [WriteLock]
 
 
-def test_a_waiting_node_compares_lock_and_node_in_every_turn() -> None:
+def test_a_waiting_node_removes_a_claim_that_its_progress_record_does_not_contain() -> None:
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry(claim="late")), holders=Holders(nodes=(a_node(),)), need=YES
     )
@@ -159,11 +161,11 @@ def test_a_waiting_node_compares_lock_and_node_in_every_turn() -> None:
     assert the_lock(decision).entries == ()
 
 
-def test_an_idle_node_with_a_need_enters_waiting_before_it_removes_leftovers() -> None:
+def test_an_idle_node_that_needs_a_reboot_enters_waiting_before_it_removes_an_old_claim() -> None:
     assert idle(need=YES).phase is Phase.WAITING
 
 
-def test_a_node_whose_label_shows_a_lost_record_recovers_before_it_waits() -> None:
+def test_a_node_whose_label_shows_a_lost_progress_record_recovers_before_it_waits() -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     assert idle(node=node, need=YES, lock=NOT_ASKED).wants == {Evidence.LOCK}
     assert idle(node=node, need=NO, lock=NOT_ASKED, memory=remembering(is_reconciled=True)).wants == {Evidence.LOCK}, (
@@ -182,7 +184,9 @@ def test_a_node_whose_label_shows_a_lost_record_recovers_before_it_waits() -> No
     ("content", "unschedulable", "uncordons"),
     [(KURED, True, True), (KURED, False, False), (KURED_CORDONED, True, False)],
 )
-def test_careen_releases_a_lock_and_cordon_that_kured_left(content: str, unschedulable: bool, uncordons: bool) -> None:
+def test_careen_removes_a_claim_and_a_cordon_that_kured_left(
+    content: str, unschedulable: bool, uncordons: bool
+) -> None:
     decision = idle(lock=content, node={"unschedulable": unschedulable})
     assert kinds(decision) == ([PatchNode, WriteLock] if uncordons else [WriteLock])
     assert the_lock(decision).entries == ()
@@ -206,7 +210,7 @@ def test_a_partly_readable_claim_is_removed_without_an_uncordon() -> None:
     assert kinds(idle(lock=in_parts, node={"unschedulable": True})) == [WriteLock]
 
 
-def test_another_nodes_kured_entry_is_ignored() -> None:
+def test_kureds_claim_of_another_node_is_ignored() -> None:
     assert kinds(idle(lock=KURED.replace("n1", "n9"))) == []
 
 
@@ -219,7 +223,7 @@ def cordoned(*by: str, **changes: Any) -> dict[str, Any]:
     return {"unschedulable": True, "cordoned_by": by, **changes}
 
 
-def test_the_drain_of_a_node_that_lost_all_marks_is_undone() -> None:
+def test_the_drain_of_a_node_that_lost_careens_labels_and_annotations_is_undone() -> None:
     """The agent has already seen again that the host needs a reboot, and set the label `required`. The claim of the
     drain is still in the lock."""
     decision = decided(
@@ -231,20 +235,20 @@ def test_the_drain_of_a_node_that_lost_all_marks_is_undone() -> None:
 
 
 @pytest.mark.parametrize("by", [KUBECTL, (), ("argo", "careen-agent")])
-def test_a_node_that_lost_all_marks_keeps_a_cordon_of_uncertain_origin(by: tuple[str, ...]) -> None:
+def test_a_node_that_lost_careens_labels_and_annotations_keeps_a_cordon_of_unknown_origin(by: tuple[str, ...]) -> None:
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*by), holders=Holders(nodes=(a_node(),))
     )
     assert kinds(decision) == [WriteLock], "the agent removes the claim and keeps the cordon"
 
 
-def test_a_rebooted_node_that_lost_all_its_marks_is_verified_and_uncordoned() -> None:
+def test_a_rebooted_node_that_lost_careens_annotations_is_verified_and_uncordoned() -> None:
     decision = idle(node=cordoned(*OURS), lock=held(an_entry(boot="boot-0")))
     assert (decision.phase, the_record(decision).is_cordoned_by_us) == (Phase.VERIFYING, True)
 
 
 @pytest.mark.parametrize("label", ["in-progress", None])
-def test_managed_fields_outweigh_label_and_lock(label: str | None) -> None:
+def test_managed_fields_decide_who_set_a_cordon_even_against_label_and_claim(label: str | None) -> None:
     """A person uncordoned the node and cordoned it again. The cordon is not careen's, although label and claim suggest
     it."""
     node = cordoned(*KUBECTL, labels={keys.REBOOT_LABEL: label} if label else {})
@@ -277,7 +281,7 @@ def test_foreign_cordons_and_cordons_of_unready_nodes_are_kept(node: dict[str, A
     assert kinds(idle(node=node, lock=held())) == []
 
 
-def test_the_lock_is_read_before_a_cordon_without_a_record_is_removed() -> None:
+def test_the_lock_is_read_before_a_cordon_without_a_progress_record_is_removed() -> None:
     fresh = idle(node=cordoned(*OURS), lock=NOT_ASKED, memory=remembering(is_reconciled=True))
     assert fresh.wants == {Evidence.LOCK}
     failing = idle(node=cordoned(*OURS), lock=Unknown("503"), memory=remembering(is_reconciled=True))
@@ -286,7 +290,7 @@ def test_the_lock_is_read_before_a_cordon_without_a_record_is_removed() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.FAILED])
-def test_only_the_record_decides_about_a_cordon_under_a_claim(phase: Phase) -> None:
+def test_while_the_progress_record_has_a_claim_the_cordon_is_not_removed(phase: Phase) -> None:
     decision = decided(a_progress(phase), node=cordoned(*OURS))
     assert decision.reason.code is not Code.CORDON_LIFTED
 
@@ -309,7 +313,7 @@ def recreated(record: Progress | None, **changes: Any) -> Decision:
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_an_agent_on_a_recreated_node_releases_its_old_claim_at_once(phase: Phase) -> None:
+def test_an_agent_on_a_recreated_node_releases_the_former_nodes_claim_at_once(phase: Phase) -> None:
     """The host has not rebooted since the claim. This process has not asked the host to reboot, and no other process
     could have done so."""
     decision = recreated(a_progress(phase))
@@ -331,23 +335,29 @@ def asked(outcome: RebootOutcome, announcement: int = 1, claim: str = "c1") -> A
         pytest.param(
             {"memory": asked(RebootOutcome.NOT_ASKED)},
             True,
-            id="this process announced the reboot and did not ask the host",
+            id="this process recorded the reboot and did not ask the host",
         ),
         pytest.param({"memory": asked(RebootOutcome.FAILED)}, True, id="the host refused the reboot"),
         pytest.param(
             {"memory": asked(RebootOutcome.ACCEPTED, claim="an older one")},
             True,
-            id="this process asked the host under an earlier claim",
+            id="this process asked the host to reboot under an earlier claim",
         ),
-        pytest.param({"memory": asked(RebootOutcome.ACCEPTED)}, False, id="this process asked the host"),
-        pytest.param({"memory": asked(RebootOutcome.UNCLEAR)}, False, id="this process may have asked the host"),
+        pytest.param({"memory": asked(RebootOutcome.ACCEPTED)}, False, id="this process asked the host to reboot"),
+        pytest.param(
+            {"memory": asked(RebootOutcome.UNCLEAR)}, False, id="this process may have asked the host to reboot"
+        ),
         pytest.param(
             {"memory": asked(RebootOutcome.NOT_ASKED, announcement=2)},
             False,
-            id="another process may have announced the reboot before",
+            id="another process may have recorded the reboot before",
         ),
         pytest.param({"memory": remembering()}, False, id="this process started after the claim"),
-        pytest.param({"lock": held(an_entry(claim="c2", uid="former"))}, False, id="this process knows another claim"),
+        pytest.param(
+            {"lock": held(an_entry(claim="c2", uid="former"))},
+            False,
+            id="the claim in the lock is not the claim that this process knows",
+        ),
         pytest.param({"lock": held(an_entry(uid="former", boot=""))}, False, id="the claim has no boot id"),
     ],
 )
@@ -358,7 +368,7 @@ def test_a_former_nodes_claim_stays_if_a_reboot_may_have_been_requested(
     assert (WriteLock in kinds(decision)) is is_released
 
 
-def test_a_reboot_announced_by_an_earlier_process_keeps_the_claim() -> None:
+def test_a_former_nodes_claim_stays_if_an_earlier_process_recorded_a_reboot() -> None:
     decision = recreated(a_progress(Phase.REBOOTING, announcement=1, announced=ago(30)))
     assert WriteLock not in kinds(decision)
 
@@ -387,7 +397,7 @@ def having_asked(outcome: RebootOutcome) -> Memory:
     ],
 )
 @pytest.mark.parametrize("need", [YES, NO])
-def test_a_lost_record_of_an_announced_reboot_is_restored(memory: Memory, is_asked: bool, need: Any) -> None:
+def test_a_progress_record_lost_right_before_the_reboot_is_restored(memory: Memory, is_asked: bool, need: Any) -> None:
     decision = idle(node=ANNOUNCED, need=need, memory=memory)
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.ENTRY_ADOPTED)
     assert kinds(decision) == [PatchNode]
@@ -402,23 +412,23 @@ def test_a_lost_record_of_an_announced_reboot_is_restored(memory: Memory, is_ask
     assert record.announced == Announcement(boot=BOOT, uptime=UPTIME, is_asked=is_asked)
 
 
-def test_a_process_remembers_its_reboot_request_without_a_record() -> None:
+def test_a_process_remembers_its_reboot_request_without_a_progress_record() -> None:
     node = {**ANNOUNCED, "annotations": {}}
     assert idle(node=node, memory=having_asked(RebootOutcome.ACCEPTED)).phase is Phase.REBOOTING
     assert idle(node=node).phase is Phase.WAITING
 
 
 @pytest.mark.parametrize("unread", [{"lock": Unknown("503")}, {"holders": Unknown("503")}])
-def test_an_announced_reboot_waits_until_its_claim_is_readable(
+def test_a_progress_record_lost_before_the_reboot_is_restored_only_if_the_claim_is_readable(
     unread: dict[str, Any],
 ) -> None:
     decision = idle(node=ANNOUNCED, need=YES, **unread)
     assert (decision.phase, kinds(decision)) == (Phase.IDLE, [])
 
 
-def test_a_lost_record_of_an_announced_reboot_causes_an_immediate_lock_read() -> None:
-    """The record said that a reboot follows. The agent must not write a new record without the reboot, because other
-    nodes could then remove this node's claim."""
+def test_a_progress_record_lost_before_the_reboot_causes_an_immediate_read_of_the_lock() -> None:
+    """The lost record said that a reboot follows. A new record must say this too. Otherwise the agents of other nodes
+    could remove this node's claim."""
     has_looked = remembering(is_reconciled=True, holder_check__holders_not_before=UPTIME + 20)
     assert idle(node=ANNOUNCED, need=YES, lock=NOT_ASKED, memory=has_looked).wants == {Evidence.LOCK}
     decision = idle(node=ANNOUNCED, need=YES, holders=NOT_ASKED, memory=has_looked)
@@ -432,7 +442,7 @@ CORDONED = {"labels": {keys.REBOOT_LABEL: "in-progress"}, "unschedulable": True,
 
 
 @pytest.mark.parametrize("boot", [BOOT, "boot-0"], ids=["the host runs the same boot", "the host runs a new boot"])
-def test_a_node_in_maintenance_that_loses_its_record_stays_cordoned(boot: str) -> None:
+def test_a_node_in_maintenance_that_loses_its_progress_record_stays_cordoned(boot: str) -> None:
     decision = idle(node={**CORDONED, "annotations": KEPT}, lock=held(an_entry(boot=boot)))
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)
     assert decision.reason.sentence == (
@@ -442,12 +452,12 @@ def test_a_node_in_maintenance_that_loses_its_record_stays_cordoned(boot: str) -
     assert (the_patch(decision).unschedulable, the_record(decision).is_giving_back) == (None, True)
 
 
-def test_a_node_that_loses_its_record_without_a_request_is_uncordoned() -> None:
+def test_a_node_that_loses_its_progress_record_outside_of_a_maintenance_is_uncordoned() -> None:
     decision = idle(node=CORDONED, lock=held(an_entry(boot=BOOT)))
     assert the_patch(decision).unschedulable is False
 
 
-def test_a_cordon_without_a_claim_stays_while_a_person_keeps_the_node_down() -> None:
+def test_careens_cordon_without_a_claim_stays_while_a_maintenance_request_exists() -> None:
     lone = {"unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)}
     assert Code.CORDON_LIFTED is idle(node=lone, lock=held()).reason.code
     kept = idle(node={**lone, "annotations": KEPT}, need=YES, lock=held())

@@ -47,7 +47,7 @@ def settling(record: Any = RECORD, **changes: Any) -> Decision:
     return decided(record, **{"need": NO, "owners": (an_owner(),), **changes})
 
 
-def test_a_release_removes_the_claim_everywhere_and_names_the_next_nodes() -> None:
+def test_a_release_removes_the_claim_from_lock_and_node_and_names_the_next_nodes() -> None:
     n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
     n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
     assert settling(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -70,7 +70,7 @@ def test_a_release_removes_the_claim_everywhere_and_names_the_next_nodes() -> No
 @pytest.mark.parametrize(
     ("interval", "changes", "expected"),
     [
-        pytest.param(3600, {}, "2026-03-04T12:00:00Z", id="after a reboot"),
+        pytest.param(3600, {}, "2026-03-04T12:00:00Z", id="the host's clock is correct"),
         pytest.param(
             3600, {"clock_skew_seconds": 30.0}, "2026-03-04T11:59:30Z", id="the host's clock is 30 seconds ahead"
         ),
@@ -100,7 +100,7 @@ BESIDE = held(an_entry(), an_entry("n9"))
 @pytest.mark.parametrize(
     ("changes", "looks_again"),
     [
-        pytest.param({"waiters": (N2,)}, False, id="this turn lists the waiting nodes"),
+        pytest.param({"waiters": (N2,)}, False, id="the release listed the waiting nodes"),
         pytest.param({"waiters": Unknown("503")}, True, id="the waiting nodes are unknown"),
         pytest.param({"waiters": (N2,), "lock": BESIDE}, True, id="another node holds a claim"),
     ],
@@ -117,13 +117,13 @@ def test_an_idle_agent_reads_the_lock_again_after_an_uncertain_release(
     assert much_later.wants == {Evidence.LOCK}, "the idle node still reads the lock from time to time"
 
 
-def test_a_releasing_node_does_not_name_itself() -> None:
+def test_a_node_that_releases_its_claim_does_not_name_itself_as_next() -> None:
     older = [a_marked_node(a_progress(Phase.WAITING), name=name, label="ready") for name in ("n1", "n2")]
     content = the_lock(settling(waiters=tuple(older)))
     assert (content.line.names, content.line.waiting) == (("n2",), 1)
 
 
-def test_a_release_without_a_list_of_waiting_nodes_keeps_the_named_nodes() -> None:
+def test_a_release_without_a_list_of_waiting_nodes_keeps_the_names_in_the_lock() -> None:
     decision = settling(lock=held(an_entry(), line=Line(names=("n5",))), waiters=Unknown("503"))
     assert (the_lock(decision).holders, the_lock(decision).line.names) == ((), ("n5",))
 
@@ -131,23 +131,23 @@ def test_a_release_without_a_list_of_waiting_nodes_keeps_the_named_nodes() -> No
 @pytest.mark.parametrize(
     ("now", "is_settled"),
     [
-        pytest.param((an_owner(),), True, id="as healthy as before"),
-        pytest.param((an_owner(ready=2),), False, id="one replica fewer than before"),
-        pytest.param((an_owner(ready=4, replicas=4),), True, id="scaled up by another client"),
-        pytest.param((an_owner(ready=1, replicas=1),), True, id="scaled down by another client"),
-        pytest.param((an_owner(ready=0, generation=2),), True, id="changed by another client"),
-        pytest.param((an_owner(ready=0, uid="another"),), True, id="recreated by another client"),
-        pytest.param((), True, id="deleted by another client"),
-        pytest.param(Unknown("503"), False, id="unreadable"),
+        pytest.param((an_owner(),), True, id="the workload is as healthy as before"),
+        pytest.param((an_owner(ready=2),), False, id="the workload has one ready replica fewer than before"),
+        pytest.param((an_owner(ready=4, replicas=4),), True, id="another client scaled the workload up"),
+        pytest.param((an_owner(ready=1, replicas=1),), True, id="another client scaled the workload down"),
+        pytest.param((an_owner(ready=0, generation=2),), True, id="another client changed the workload"),
+        pytest.param((an_owner(ready=0, uid="another"),), True, id="another client recreated the workload"),
+        pytest.param((), True, id="another client deleted the workload"),
+        pytest.param(Unknown("503"), False, id="the workload cannot be read"),
     ],
 )
-def test_a_node_settles_when_its_unchanged_workloads_are_as_before(now: Any, is_settled: bool) -> None:
+def test_a_node_settles_when_its_unchanged_workloads_are_as_healthy_as_before(now: Any, is_settled: bool) -> None:
     decision = settling(owners=now)
     assert (decision.phase is Phase.IDLE) is is_settled
     assert decision.reason.code is (Code.RELEASED if is_settled else Code.SETTLING)
 
 
-def test_a_workload_that_was_unhealthy_before_need_not_recover() -> None:
+def test_a_workload_that_was_unhealthy_before_the_drain_need_not_recover() -> None:
     before: OwnerHealth = an_owner(ready=1)
     assert settling(replace(RECORD, owners=(before,)), owners=(an_owner(ready=1),)).phase is Phase.IDLE
 
@@ -157,7 +157,7 @@ def test_a_workload_that_was_unhealthy_before_need_not_recover() -> None:
     [
         pytest.param({"ready": 0}, id="a completed or failed Job"),
         pytest.param({"replicas": 4, "ready": 3}, id="a Job that waits before it creates its next pod"),
-        pytest.param({"replicas": 4, "ready": 0, "generation": 2}, id="suspended"),
+        pytest.param({"replicas": 4, "ready": 0, "generation": 2}, id="a suspended Job"),
     ],
 )
 def test_settling_does_not_wait_for_jobs(now: dict[str, int]) -> None:
@@ -191,7 +191,9 @@ def test_the_message_lists_the_unhealthy_workloads() -> None:
         (SettlePolicy.CONTINUE, Phase.IDLE, Code.RELEASED),
     ],
 )
-def test_after_the_settle_timeout_the_policy_halts_or_continues(policy: SettlePolicy, phase: Phase, code: Code) -> None:
+def test_after_the_settle_timeout_the_policy_halts_or_continues_the_roll_out(
+    policy: SettlePolicy, phase: Phase, code: Code
+) -> None:
     record = replace(RECORD, settle_started=ago(601))
     decision = settling(record, owners=(an_owner(ready=2),), policy=a_policy(settle_policy=policy))
     assert (decision.phase, decision.reason.code) == (phase, code)
@@ -219,7 +221,7 @@ def test_a_settle_timeout_does_not_halt_before_the_boot_is_stable(
 
 
 @pytest.mark.parametrize(("waited", "is_released"), [(59, False), (60, True)])
-def test_the_node_is_in_service_during_the_release_delay(waited: float, is_released: bool) -> None:
+def test_the_node_keeps_its_claim_until_the_release_delay_is_over(waited: float, is_released: bool) -> None:
     decision = settling(replace(RECORD, settle_started=ago(waited)), policy=a_policy(lock_release_delay_seconds=60))
     assert (decision.phase is Phase.IDLE) is is_released
 
@@ -227,9 +229,9 @@ def test_the_node_is_in_service_during_the_release_delay(waited: float, is_relea
 @pytest.mark.parametrize(
     ("uptime", "look"),
     [
-        pytest.param(0.5, 5.0, id="just booted"),
+        pytest.param(0.5, 5.0, id="half a second after the boot"),
         pytest.param(28.0, 2.0, id="two seconds before the boot is stable"),
-        pytest.param(30.0, None, id="stable"),
+        pytest.param(30.0, None, id="the boot is stable"),
     ],
 )
 def test_the_claim_stays_until_the_boot_is_stable(uptime: float, look: float | None) -> None:
@@ -256,7 +258,7 @@ def test_a_host_that_boots_again_is_verified_again_under_the_same_claim() -> Non
 
 
 @pytest.mark.parametrize("need", [YES, UNKNOWN_NEED])
-def test_a_node_with_a_new_or_unknown_need_keeps_its_reboot_count(need: Any) -> None:
+def test_a_node_that_may_need_another_reboot_keeps_its_count_of_reboots(need: Any) -> None:
     decision = settling(need=need)
     assert (decision.phase, decision.reason.code, kinds(decision)) == (
         Phase.WAITING,
@@ -290,7 +292,7 @@ def test_a_node_keeps_its_claim_while_the_lock_is_unreadable(lock: Any, code: Co
     assert (decision.phase, decision.reason.code) == (Phase.SETTLING, code)
 
 
-def test_a_claim_in_a_paused_lock_is_released() -> None:
+def test_a_claim_is_released_even_in_a_paused_lock() -> None:
     decision = settling(lock=held(an_entry(), is_paused=True))
     assert decision.phase is Phase.IDLE
     assert the_lock(decision).is_paused
@@ -306,17 +308,17 @@ def due(decision: Decision) -> list[str]:
         pytest.param(
             {"policy": a_policy(lock_release_delay_seconds=60)},
             ["2026-03-04T12:00:55Z"],
-            id="the claim is due after the release delay",
+            id="the release is expected after the release delay",
         ),
         pytest.param(
             {"policy": a_policy(stable_boot_seconds=UPTIME + 20)},
             ["2026-03-04T12:00:20Z"],
-            id="the claim is due when the boot is stable",
+            id="the release is expected when the boot is stable",
         ),
         pytest.param(
             {"owners": (an_owner(ready=1),)},
             ["2026-03-04T12:00:00Z"],
-            id="the claim is due now, because workloads may settle at any moment",
+            id="the release is expected now, because workloads may settle at any moment",
         ),
         pytest.param(
             {"policy": a_policy(stable_boot_seconds=UPTIME + 20), "clock_skew_seconds": 5.0},
@@ -329,12 +331,12 @@ def due(decision: Decision) -> list[str]:
                 "lock": held(an_entry(due="2026-03-04T12:00:18Z")),
             },
             [],
-            id="the lock already has the time",
+            id="the lock already contains nearly the same time",
         ),
         pytest.param(
             {"policy": a_policy(stable_boot_seconds=UPTIME + 20), "lock": held(an_entry(due="2026-03-04T12:00:05Z"))},
             ["2026-03-04T12:00:20Z"],
-            id="much later than the time in the lock",
+            id="the lock contains a much earlier time",
         ),
         pytest.param(
             {"owners": (an_owner(ready=1),), "lock": held(an_entry(due="2026-03-04T11:00:00Z"))},
@@ -343,12 +345,14 @@ def due(decision: Decision) -> list[str]:
         ),
     ],
 )
-def test_a_settling_node_writes_its_due_time_into_the_lock_once(changes: dict[str, Any], said: list[str]) -> None:
+def test_a_settling_node_writes_into_the_lock_when_it_expects_to_release_its_claim(
+    changes: dict[str, Any], said: list[str]
+) -> None:
     decision = settling(**changes)
     assert decision.phase is Phase.SETTLING
     assert due(decision) == said
 
 
-def test_a_claim_released_at_once_gets_no_due_time() -> None:
+def test_a_claim_that_is_released_at_once_gets_no_expected_release_time() -> None:
     decision = settling()
     assert (decision.phase, the_lock(decision).entries) == (Phase.IDLE, ())

@@ -105,8 +105,10 @@ def test_a_persons_cordon_from_before_the_claim_stays() -> None:
             "the kubelet has not reported the new boot",
             id="the Node still reports the old boot",
         ),
-        pytest.param({"ready": False}, (), "the node is not ready", id="not ready"),
-        pytest.param({}, Unknown("503"), "the pods of this node cannot be listed", id="no list of pods"),
+        pytest.param({"ready": False}, (), "the node is not ready", id="the node is not ready"),
+        pytest.param(
+            {}, Unknown("503"), "the pods of this node cannot be listed", id="the pods of the node cannot be listed"
+        ),
         pytest.param(
             {},
             (a_daemon_pod("a", is_ready=False), a_daemon_pod("b")),
@@ -124,10 +126,10 @@ def test_the_agent_restores_nothing_before_the_boot_is_verified(node: dict[str, 
 @pytest.mark.parametrize(
     "pod",
     [
-        pytest.param(a_pod(is_ready=False), id="another controller's pod"),
+        pytest.param(a_pod(is_ready=False), id="an unready pod of a ReplicaSet"),
         pytest.param(
             a_pod(namespace="kube-system", owner_kind="DaemonSet", owner_name="kured", is_ready=False),
-            id="the agent's own pod",
+            id="the unready pod of the agent itself",
         ),
         pytest.param(
             a_daemon_pod(is_ready=False, deletion_timestamp=NOW + timedelta(seconds=30)),
@@ -157,7 +159,7 @@ def test_the_taint_stays_only_if_the_host_needs_another_reboot(need: Any, taints
 
 
 @pytest.mark.parametrize(("reboots", "phase"), [(1, Phase.SETTLING), (2, Phase.FAILED)])
-def test_a_reboot_loop_returns_the_node_and_halts_the_roll_out(reboots: int, phase: Phase) -> None:
+def test_a_reboot_loop_returns_the_node_to_service_and_halts_the_roll_out(reboots: int, phase: Phase) -> None:
     record = a_progress(Phase.VERIFYING, reboots_for_need=reboots)
     decision = decided(record, need=YES)
     assert decision.phase is phase
@@ -270,7 +272,7 @@ def test_a_node_that_stops_waiting_for_pods_lists_the_unready_pods() -> None:
 RULES_TAINT = Taint(key="readiness.k8s.io/acme.com/network-unavailable", effect="NoSchedule")
 
 
-def test_a_node_waits_for_its_readiness_taint_before_it_returns() -> None:
+def test_a_node_returns_to_service_only_after_its_readiness_taint_is_removed() -> None:
     decision = verifying(node={"taints": (RULES_TAINT,)})
     assert decision.phase is Phase.VERIFYING
     assert decision.reason.sentence == f"a NodeReadinessRule has not removed {RULES_TAINT.key}"

@@ -81,7 +81,7 @@ def codes(refusals: tuple[Refusal, ...]) -> list[Code]:
     return [refusal.code for refusal in refusals]
 
 
-def test_a_node_whose_need_ends_removes_only_careens_marks() -> None:
+def test_a_node_that_no_longer_needs_a_reboot_removes_only_what_careen_added() -> None:
     theirs = Taint(key="x", effect="NoSchedule")
     decision = waiting(
         node={"taints": (theirs, OURS), "annotations": {keys.HOLD: "people", keys.REFUSALS: "[]"}}, need=NO
@@ -94,12 +94,12 @@ def test_a_node_whose_need_ends_removes_only_careens_marks() -> None:
     assert patch.unschedulable is None
 
 
-def test_a_node_whose_need_ends_keeps_a_foreign_taint() -> None:
+def test_a_node_that_no_longer_needs_a_reboot_keeps_a_foreign_taint() -> None:
     record = replace(RECORD, taint_key="")
     assert the_patch(decided(record, node=READY, need=NO)).taints is None
 
 
-def test_an_unknown_need_does_not_end_the_wait() -> None:
+def test_a_node_keeps_waiting_while_its_reboot_need_is_unknown() -> None:
     decision = waiting(need=UNKNOWN_NEED)
     assert (decision.phase, decision.reason.code, codes(decision.refusals)) == (
         Phase.WAITING,
@@ -108,7 +108,7 @@ def test_an_unknown_need_does_not_end_the_wait() -> None:
     )
 
 
-def test_the_node_lists_all_cheap_refusals_in_order_with_their_start() -> None:
+def test_the_node_lists_the_refusals_of_all_cheap_gates_in_order_with_their_start_times() -> None:
     stored = '[{"gate":"hold","code":"held","sentence":"old words","since":"2026-03-04T10:00:00Z"}]'
     policy = a_policy(window=Window(days=frozenset()), blocking_pod_selectors=(Selector.parse("app=db"),))
     decision = waiting(
@@ -165,7 +165,7 @@ def test_the_event_of_a_claim_lists_the_unready_daemonsets() -> None:
     )
 
 
-def test_a_bound_pod_refuses_the_reboot_before_the_claim() -> None:
+def test_a_pod_bound_to_the_node_refuses_the_reboot_before_the_claim() -> None:
     decision = waiting(pods=(a_pod(came_bound=True),), owners=(an_owner(bound_to="n1"),))
     assert (decision.phase, [(each.gate, each.code) for each in decision.refusals]) == (
         Phase.WAITING,
@@ -174,14 +174,14 @@ def test_a_bound_pod_refuses_the_reboot_before_the_claim() -> None:
     assert "--pods-bound-to-node=stay" in decision.reason.sentence
 
 
-def test_a_node_sets_the_label_ready_before_it_lists_other_ready_nodes() -> None:
+def test_a_node_gets_the_label_ready_before_its_agent_lists_other_nodes_with_this_label() -> None:
     decision = decided(RECORD, node=TAINTED, waiters=NOT_ASKED)
     assert (decision.reason.code, decision.wants) == (Code.WAITING_FOR_TURN, frozenset())
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "ready"}
     assert decision.look_again_seconds == 0.0
 
 
-def test_the_first_ready_node_claims_if_no_node_is_named() -> None:
+def test_if_the_lock_names_no_node_the_node_that_has_waited_longest_claims() -> None:
     older = a_marked_node(a_progress(Phase.WAITING, need_since="2026-03-04T01:00:00Z"), name="n2", label="ready")
     younger = a_marked_node(a_progress(Phase.WAITING, need_since="2026-03-04T11:30:00Z"), name="n3", label="ready")
     assert waiting(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -191,7 +191,9 @@ def test_the_first_ready_node_claims_if_no_node_is_named() -> None:
 
 
 @pytest.mark.parametrize(("how", "phase"), [(Order.OLDEST, Phase.CLAIMING), (Order.ZONE, Phase.WAITING)])
-def test_order_zone_starts_only_the_first_zone_if_no_node_is_named(how: Order, phase: Phase) -> None:
+def test_with_order_zone_only_a_node_of_the_first_zone_claims_if_the_lock_names_no_node(
+    how: Order, phase: Phase
+) -> None:
     zones = [{keys.ZONE: "a", keys.REBOOT_LABEL: "ready"}, {keys.ZONE: "b"}]
     first = a_progress(Phase.WAITING, need_since="2026-03-04T01:00:00Z")
     in_a = a_marked_node(first, name="n2", label="ready", labels=zones[0])
@@ -215,7 +217,7 @@ def test_the_first_claim_waits_until_other_nodes_have_counted_their_pods() -> No
 
 
 @pytest.mark.parametrize(("agents", "look"), [(None, 3.0), (300, 3.0), (5000, 50.0)])
-def test_agents_of_a_large_fleet_run_rarely_before_the_first_claim(agents: int | None, look: float) -> None:
+def test_agents_of_a_large_fleet_decide_rarely_before_the_first_claim(agents: int | None, look: float) -> None:
     first = waiting(memory=remembering(line__key="another line", agents=agents), waiters=NOT_ASKED)
     assert first.look_again_seconds == look
     last = order.gather_seconds(agents) - 2.0
@@ -223,13 +225,13 @@ def test_agents_of_a_large_fleet_run_rarely_before_the_first_claim(agents: int |
     assert look < order.PASSED_OVER_SECONDS, "a named node that sleeps this long would be passed over"
 
 
-def test_a_refused_node_waits_again_for_other_nodes_before_the_first_claim() -> None:
+def test_after_a_refusal_a_node_waits_again_for_other_nodes_before_the_first_claim() -> None:
     """When the refusal ends, all nodes that it concerned would otherwise claim at the same time."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
 
 @pytest.mark.parametrize(("jitter", "look"), [(0.0, 20.0), (0.999, 20.0 + 0.999 * OPENING_SECONDS)])
-def test_every_agent_runs_when_the_window_opens(jitter: float, look: float) -> None:
+def test_every_agent_decides_again_when_the_maintenance_window_opens(jitter: float, look: float) -> None:
     """The window opens in 20 s. No node may begin its reboot before the agents of the other nodes have counted their
     pods."""
     shut = Window(start=(NOW + timedelta(seconds=20)).time(), end=(NOW + timedelta(hours=1)).time())
@@ -239,7 +241,7 @@ def test_every_agent_runs_when_the_window_opens(jitter: float, look: float) -> N
     assert OPENING_SECONDS < order.GATHER_SECONDS
 
 
-def test_a_node_sleeps_as_usual_long_before_the_window_opens() -> None:
+def test_an_agent_sleeps_for_the_usual_time_if_the_window_opens_later() -> None:
     shut = Window(start=(NOW + timedelta(seconds=40)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(policy=a_policy(window=shut)).look_again_seconds == LOOK_SECONDS
 
@@ -247,7 +249,9 @@ def test_a_node_sleeps_as_usual_long_before_the_window_opens() -> None:
 @pytest.mark.parametrize(
     ("agents", "jitter", "look"), [(None, 0.5, 30), (180, 0.999, 37), (600, 0.0, 75), (600, 0.5, 100), (5000, 0.0, 625)]
 )
-def test_agents_of_a_large_fleet_run_rarely_outside_the_window(agents: int | None, jitter: float, look: float) -> None:
+def test_agents_of_a_large_fleet_decide_rarely_outside_the_maintenance_window(
+    agents: int | None, jitter: float, look: float
+) -> None:
     """No node is in the line, so the lock does not contain the number of waiting nodes. In each round of its loop, an
     agent sends two requests, and 5,000 agents together send fewer than 20 requests a second."""
     shut = a_policy(window=Window(days=frozenset()))
@@ -262,7 +266,7 @@ def test_agents_of_a_large_fleet_run_rarely_outside_the_window(agents: int | Non
 
 
 @pytest.mark.parametrize("number", [10**6, 10**13, 10**30, 10**400])
-def test_the_sleep_is_limited_for_any_count_of_waiting_nodes(number: int) -> None:
+def test_an_agent_sleeps_for_a_limited_time_whatever_the_count_of_waiting_nodes(number: int) -> None:
     shut = a_policy(window=Window(days=frozenset()))
     assert waiting(
         policy=shut, lock=f'{{"nodeID":"","locks":[],"waiting":{number}}}'
@@ -272,16 +276,16 @@ def test_the_sleep_is_limited_for_any_count_of_waiting_nodes(number: int) -> Non
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({"lock": LockContent(is_paused=True)}, id="paused"),
-        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="the node is held"),
-        pytest.param({"need": UNKNOWN_NEED}, id="the need is unknown"),
-        pytest.param({"lock": "{"}, id="the lock cannot be understood"),
+        pytest.param({"lock": LockContent(is_paused=True)}, id="the lock is paused"),
+        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="a hold annotation forbids the reboot"),
+        pytest.param({"need": UNKNOWN_NEED}, id="it is unknown whether the host needs a reboot"),
+        pytest.param({"lock": "{"}, id="the lock contains unparsable text"),
         pytest.param({"lock": Unknown("503")}, id="the lock cannot be read"),
-        pytest.param({"lock": held(an_entry("n9", failed="never-ready"))}, id="halted"),
+        pytest.param({"lock": held(an_entry("n9", failed="never-ready"))}, id="a failed node halts the roll-out"),
     ],
 )
 @pytest.mark.parametrize(("agents", "look"), [(None, 30.0), (100, 30.0), (5000, 5000 / 6)])
-def test_agents_of_refused_nodes_run_rarely_in_a_large_fleet(
+def test_agents_of_refused_nodes_decide_rarely_in_a_large_fleet(
     agents: int | None, look: float, changes: dict[str, Any]
 ) -> None:
     decision = waiting(memory=remembering(agents=agents, holder_check__at=UPTIME + 1), **changes)
@@ -289,7 +293,7 @@ def test_agents_of_refused_nodes_run_rarely_in_a_large_fleet(
     assert decision.look_again_seconds == pytest.approx(look)
 
 
-def test_nodes_in_the_line_of_a_paused_lock_sleep_as_usual() -> None:
+def test_while_the_lock_is_paused_agents_of_nodes_in_line_sleep_for_the_usual_time() -> None:
     """The line has few nodes, and these must begin their reboot soon after a person ends the pause of the lock."""
     paused = replace(NAMED, is_paused=True)
     assert waiting(lock=paused, memory=remembering(agents=5000)).look_again_seconds == LOOK_SECONDS
@@ -304,7 +308,7 @@ def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
     assert (the_lock(decision).line.names, the_lock(decision).line.waiting) == (("n1", "n2"), 9)
 
 
-def test_agents_of_a_large_fleet_run_soon_after_the_window_opens() -> None:
+def test_agents_of_a_large_fleet_decide_soon_after_the_maintenance_window_opens() -> None:
     opening = timedelta(minutes=9)
     shut = Window(start=(NOW + opening).time(), end=(NOW + timedelta(hours=1)).time())
     look = waiting(
@@ -313,7 +317,7 @@ def test_agents_of_a_large_fleet_run_soon_after_the_window_opens() -> None:
     assert look == pytest.approx(opening.total_seconds() + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_nodes_of_a_large_fleet_spread_their_turns_after_the_window_opens() -> None:
+def test_agents_of_a_large_fleet_spread_their_decisions_after_the_window_opens() -> None:
     shut = Window(start=(NOW + timedelta(seconds=5)).time(), end=(NOW + timedelta(hours=1)).time())
     look = waiting(
         policy=a_policy(window=shut), memory=remembering(agents=501), chance=Chance(claim_id="fresh", jitter=0.25)
@@ -321,7 +325,7 @@ def test_nodes_of_a_large_fleet_spread_their_turns_after_the_window_opens() -> N
     assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_named_nodes_and_nodes_beside_a_holder_claim_without_a_wait() -> None:
+def test_a_node_claims_at_once_if_the_lock_names_it_or_another_node_holds_a_claim() -> None:
     just_now = remembering(line__key="another line")
     assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
     assert (
@@ -330,7 +334,7 @@ def test_named_nodes_and_nodes_beside_a_holder_claim_without_a_wait() -> None:
     )
 
 
-def test_a_restarted_agent_keeps_the_start_of_a_costly_refusal() -> None:
+def test_a_restarted_agent_keeps_the_start_time_of_a_refusal_by_a_costly_gate() -> None:
     refused = '[{"gate":"forecast","code":"forecast-unknown","sentence":"no answer","since":"2026-03-04T10:00:00Z"}]'
     decision = waiting(
         node={"annotations": {keys.REFUSALS: refused}},
@@ -343,7 +347,7 @@ def test_a_restarted_agent_keeps_the_start_of_a_costly_refusal() -> None:
     ]
 
 
-def test_a_node_that_may_start_writes_only_its_claim_id() -> None:
+def test_a_node_that_may_claim_first_writes_only_its_claim_id_on_the_node() -> None:
     decision = waiting(lock=NAMED)
     assert (decision.phase, decision.reason.code) == (Phase.CLAIMING, Code.TAKING_CLAIM)
     assert kinds(decision) == [PatchNode]
@@ -357,7 +361,7 @@ def test_a_node_that_may_start_writes_only_its_claim_id() -> None:
 @pytest.mark.parametrize(
     "content", [held(an_entry("n2"), line=Line(names=("n1",))), LockContent(line=Line(names=("n2", "n1")))]
 )
-def test_a_node_that_may_not_start_reads_no_costly_evidence(content: LockContent) -> None:
+def test_a_node_that_may_not_claim_yet_reads_no_costly_facts(content: LockContent) -> None:
     decision = waiting(
         lock=content,
         fleet=NOT_ASKED,
@@ -370,7 +374,7 @@ def test_a_node_that_may_not_start_reads_no_costly_evidence(content: LockContent
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.WAITING_FOR_TURN)
 
 
-def test_a_change_of_holders_makes_waiting_nodes_write_nothing() -> None:
+def test_a_waiting_node_writes_nothing_when_the_claim_passes_to_another_node() -> None:
     first = waiting(lock=LINE)
     told = {"annotations": {keys.REASON: first.reason.sentence}}
     assert (
@@ -384,7 +388,7 @@ def test_a_change_of_holders_makes_waiting_nodes_write_nothing() -> None:
     )
 
 
-def test_a_waiting_node_reads_costly_evidence_one_kind_at_a_time() -> None:
+def test_a_waiting_node_reads_costly_facts_one_kind_at_a_time() -> None:
     policy = a_policy(alerts=AlertPolicy())
     lacking: dict[str, Any] = dict.fromkeys(("foreign", "fleet", "alerts", "forecast"), NOT_ASKED)
     asked = []
@@ -394,12 +398,12 @@ def test_a_waiting_node_reads_costly_evidence_one_kind_at_a_time() -> None:
     assert asked == [{Evidence.FOREIGN}, {Evidence.FLEET}, {Evidence.ALERTS}, {Evidence.FORECAST}]
 
 
-def test_the_first_costly_refusal_ends_the_evaluation() -> None:
+def test_the_first_refusal_by_a_costly_gate_ends_the_evaluation() -> None:
     decision = waiting(lock=NAMED, foreign=("kured runs",), fleet=NOT_ASKED, forecast=NOT_ASKED)
     assert codes(decision.refusals) == [Code.FOREIGN_COORDINATOR]
 
 
-def test_a_costly_refusal_moves_a_named_node_behind_the_next_node() -> None:
+def test_a_refusal_by_a_costly_gate_moves_the_node_behind_the_next_node_in_line() -> None:
     decision = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     assert decision.reason.code is Code.REFUSED
     content = the_lock(decision)
@@ -414,7 +418,7 @@ def test_the_node_shows_a_summary_of_a_refusing_forecast() -> None:
     assert the_patch(decision).annotations[keys.FORECAST] == '{"at":"t","counts":{"pending":1},"pods":{}}'
 
 
-def test_a_cluster_wide_refusal_keeps_the_order_of_the_line() -> None:
+def test_a_cluster_wide_refusal_keeps_the_order_of_the_waiting_nodes() -> None:
     decision = waiting(
         lock=NAMED, policy=a_policy(alerts=AlertPolicy()), alerts=(Alert(name="DiskFull"),), waiters=(N2,)
     )
@@ -424,7 +428,9 @@ def test_a_cluster_wide_refusal_keeps_the_order_of_the_line() -> None:
 
 
 @pytest.mark.parametrize(("is_of_node", "line"), [(False, ("n1", "n2")), (True, ("n2", "n1"))])
-def test_only_a_health_query_about_the_node_changes_the_line(is_of_node: bool, line: tuple[str, ...]) -> None:
+def test_only_a_refusal_by_a_health_query_about_the_node_changes_its_position_in_line(
+    is_of_node: bool, line: tuple[str, ...]
+) -> None:
     query = HealthQuery(name="ceph", query="x", comparison="==", bound=0, fresh_seconds=60, is_of_node=is_of_node)
     named = replace(NAMED, line=replace(NAMED.line, names=("n1", "n2")))
     decision = waiting(
@@ -433,7 +439,7 @@ def test_only_a_health_query_about_the_node_changes_the_line(is_of_node: bool, l
     assert the_lock(decision).line.names == line
 
 
-def test_the_cluster_wide_interval_keeps_the_order_of_the_line() -> None:
+def test_a_refusal_by_the_cluster_wide_interval_keeps_the_order_of_the_waiting_nodes() -> None:
     named = replace(NAMED, released_at="2026-03-04T11:59:00Z", line=replace(NAMED.line, names=("n1", "n2")))
     decision = waiting(lock=named, policy=a_policy(cluster_interval_seconds=3600), waiters=(N2,))
     assert (decision.reason.code, [each.gate for each in decision.refusals]) == (Code.REFUSED, ["cluster-interval"])
@@ -446,11 +452,15 @@ CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", un
 @pytest.mark.parametrize(
     ("others", "line"),
     [
-        pytest.param((N2, CORDONED), ("n3", "n1", "n2"), id="a cordoned node that may start"),
-        pytest.param((N2, replace(CORDONED, ready=False)), ("n1", "n2"), id="a cordoned node that is not ready"),
-        pytest.param((N2, a_node("n3", unschedulable=True)), ("n1", "n2"), id="a cordoned node that does not wait"),
+        pytest.param((N2, CORDONED), ("n3", "n1", "n2"), id="the cordoned node waits and is ready"),
+        pytest.param((N2, replace(CORDONED, ready=False)), ("n1", "n2"), id="the cordoned node is not ready"),
         pytest.param(
-            (N2, CORDONED, a_node("n4", ready=False)), ("n1", "n2"), id="a cordoned node beside an unready node"
+            (N2, a_node("n3", unschedulable=True)), ("n1", "n2"), id="the cordoned node does not wait for a reboot"
+        ),
+        pytest.param(
+            (N2, CORDONED, a_node("n4", ready=False)),
+            ("n1", "n2"),
+            id="besides the cordoned node, an unready node blocks reboots",
         ),
     ],
 )
@@ -468,7 +478,7 @@ def test_a_waiting_node_whose_cordon_blocks_other_nodes_goes_first(
     assert the_lock(decision).line.names == line
 
 
-def test_costly_gates_have_a_back_off_after_a_refusal() -> None:
+def test_after_a_refusal_costly_gates_are_evaluated_again_only_after_a_back_off() -> None:
     refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     again = waiting(lock=NAMED, forecast=NOT_ASKED, foreign=NOT_ASKED, memory=refused.memory)
     assert again.wants == frozenset()
@@ -483,7 +493,7 @@ def test_the_back_off_of_costly_gates_doubles_up_to_a_minute(refusals: int, paus
     assert after.costly.refusals == refusals + 1
 
 
-def test_a_change_of_holders_ends_the_back_off_of_costly_gates() -> None:
+def test_a_new_claim_of_another_node_ends_the_back_off_of_costly_gates() -> None:
     refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     policy = a_policy(concurrency=2)
     content = held(an_entry("n9", "c9", limit=2), line=Line(names=("n1",)))
@@ -496,7 +506,9 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 @pytest.mark.parametrize(
     ("named", "look"), [((), 3), (("n2",), 5), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
 )
-def test_a_refused_node_behind_many_named_nodes_reads_the_lock_rarely(named: tuple[str, ...], look: float) -> None:
+def test_the_more_nodes_the_lock_names_the_more_rarely_a_refused_node_reads_the_lock(
+    named: tuple[str, ...], look: float
+) -> None:
     """A node whose reboot a gate refuses leaves the line. When another node releases its claim, it may put this node
     into the line again, which must then begin its reboot within five seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
@@ -506,7 +518,7 @@ def test_a_refused_node_behind_many_named_nodes_reads_the_lock_rarely(named: tup
     )
 
 
-def test_a_refused_node_beside_an_empty_line_reads_the_lock_often() -> None:
+def test_a_refused_node_reads_the_lock_often_if_the_lock_names_no_other_node() -> None:
     """The refusal may end, and this node may then be the next to begin its reboot, because the line names no other
     node."""
     refused = waiting(
@@ -519,14 +531,14 @@ def test_a_refused_node_beside_an_empty_line_reads_the_lock_often() -> None:
     assert (codes(refused.refusals), refused.look_again_seconds) == ([Code.FORECAST_UNKNOWN], order.NEXT_LOOK_SECONDS)
 
 
-def test_a_refused_node_reads_the_lock_rarely_if_there_is_no_holder() -> None:
+def test_a_refused_node_reads_the_lock_rarely_if_no_node_holds_a_claim() -> None:
     memory = remembering(costly__not_before=UPTIME + 50)
     assert (
         waiting(lock=LockContent(line=Line(names=("n2",))), memory=memory, forecast=NOT_ASKED).look_again_seconds > 10
     )
 
 
-def test_a_waiting_node_adds_names_to_a_short_line() -> None:
+def test_a_waiting_node_adds_itself_to_a_lock_that_names_too_few_nodes() -> None:
     named = waiting(lock=held(an_entry("n9"), line=Line(names=("n2",))), waiters=(N2,))
     assert the_lock(named).line.names == ("n2", "n1")
     assert the_lock(named).holders == ("n9",)
@@ -564,7 +576,7 @@ def test_nodes_farther_back_in_the_line_check_an_old_claim_later(content: LockCo
     assert looking(pause * 2, looked, UPTIME + pause).wants == {Evidence.HOLDERS}
 
 
-def test_a_new_process_reads_the_age_of_claims_from_the_lock() -> None:
+def test_a_new_agent_process_reads_the_age_of_claims_from_the_lock() -> None:
     """The agent may be killed every five seconds, so its memory cannot tell the age of the claims. It must still check
     the nodes that hold them."""
     assert waiting(
@@ -573,7 +585,7 @@ def test_a_new_process_reads_the_age_of_claims_from_the_lock() -> None:
 
 
 @pytest.mark.parametrize("created", ["", "yesterday", "2026-12-01T00:00:00Z"])
-def test_the_holder_of_a_claim_without_a_time_is_checked(created: str) -> None:
+def test_the_holder_of_a_claim_with_an_unreadable_time_is_checked(created: str) -> None:
     content = held(an_entry("n9", created=created), line=Line(names=("n1",)))
     assert waiting(lock=content, holders=NOT_ASKED).wants == {Evidence.HOLDERS}
 
@@ -586,7 +598,7 @@ def behind(
     )
 
 
-def test_a_waiting_node_removes_a_proven_ghost() -> None:
+def test_a_waiting_node_removes_a_claim_that_provably_has_no_holder() -> None:
     living = a_marked_node(a_progress(Phase.DRAINING), name="n9")
     assert WriteLock not in kinds(behind(Holders(nodes=(living,))))
     freed = behind(Holders(nodes=(a_node("n9"),)))
@@ -607,7 +619,7 @@ HALTED = held(an_entry("n9", failed="never-ready", limit=3), line=Line(names=("n
 THREE = a_policy(concurrency=3)
 
 
-def test_the_failure_of_another_node_refuses_and_keeps_the_line() -> None:
+def test_the_failure_of_another_node_refuses_the_reboot_and_keeps_the_line_unchanged() -> None:
     decision = waiting(lock=HALTED, policy=THREE, holders=NOT_ASKED, memory=remembering(holder_check__at=UPTIME + 1))
     assert (decision.phase, codes(decision.refusals)) == (Phase.WAITING, [Code.HALTED])
     assert "careen retry n9" in str(the_patch(decision).annotations[keys.REASON])
@@ -623,7 +635,7 @@ def test_the_node_lists_another_nodes_failure_beside_other_refusals() -> None:
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "required"}
 
 
-def test_the_first_in_line_checks_the_failed_holder_of_a_halted_roll_out() -> None:
+def test_the_first_node_in_line_checks_the_failed_node_that_halts_the_roll_out() -> None:
     def looking(holders: Any, uptime: float = UPTIME, memory: Memory | None = None) -> Decision:
         memory = memory or remembering()
         return waiting(
@@ -649,16 +661,16 @@ def test_a_longer_lock_ttl_keeps_a_deleted_nodes_claim_longer() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"node": {"annotations": {keys.HOLD: "people"}}}, {"need": NO}])
-def test_a_named_node_that_is_held_or_has_no_need_leaves_the_line(changes: dict[str, Any]) -> None:
+def test_a_node_with_a_hold_annotation_or_without_a_reboot_need_leaves_the_line(changes: dict[str, Any]) -> None:
     decision = waiting(lock=NAMED, **changes)
     assert the_lock(decision).line.names == ("n2",)
 
 
-def test_a_named_node_stays_in_the_line_of_a_paused_lock() -> None:
+def test_a_node_stays_in_line_while_the_lock_is_paused() -> None:
     assert WriteLock not in kinds(waiting(lock=lock.pause(NAMED, "", 1)))
 
 
-def test_the_retry_annotation_resets_the_loop_limit_of_a_node() -> None:
+def test_the_retry_annotation_resets_the_count_of_reboots_of_a_node() -> None:
     record = replace(RECORD, reboots_for_need=5, tries=3, failures=2)
     refused = decided(record, node=READY)
     assert codes(refused.refusals) == [Code.LOOP_LIMIT]
@@ -669,7 +681,7 @@ def test_the_retry_annotation_resets_the_loop_limit_of_a_node() -> None:
     assert the_patch(decision).annotations[keys.RETRY] is None
 
 
-def test_a_removed_taint_is_restored_while_the_need_lasts() -> None:
+def test_a_removed_taint_is_restored_while_the_host_needs_a_reboot() -> None:
     decision = decided(RECORD, node={"taints": ()})
     assert the_patch(decision).taints == (OURS,)
 
@@ -687,7 +699,7 @@ def giving_back(lock_now: Any) -> Any:
     return decided(BACK, node=TAINTED, lock=lock_now)
 
 
-def test_a_claim_leaves_the_lock_before_it_leaves_the_node() -> None:
+def test_a_claim_is_removed_from_the_lock_before_it_is_removed_from_the_node() -> None:
     first = giving_back(held(an_entry("n1"), an_entry("n2", "c2")))
     assert kinds(first) == [WriteLock]
     assert the_lock(first).holders == ("n2",)
@@ -705,7 +717,7 @@ def test_the_node_keeps_its_claim_while_the_lock_is_unreadable(content: Any, cod
 
 
 @pytest.mark.parametrize("policy", [a_policy(), a_policy(concurrency=3)])
-def test_a_paused_lock_refuses_every_node(policy: Policy) -> None:
+def test_a_paused_lock_refuses_the_reboot_of_every_node(policy: Policy) -> None:
     decision = waiting(lock=lock.pause(LockContent(), "holidays", 1), policy=policy)
     assert codes(decision.refusals) == [Code.PAUSED]
 
