@@ -55,7 +55,8 @@ def ago(seconds: float, boot: str = BOOT) -> Mark:
 
 
 def a_node(name: str = "n1", **changes: Any) -> NodeView:
-    """Return a Node that is ready and schedulable, runs the boot `boot-1`, and has none of careen's marks."""
+    """Return a Node that is ready and schedulable, runs the boot `boot-1`, and has no label, annotation or taint of
+    careen."""
     given = {"name": name, "uid": f"uid-{name}", "resource_version": "7", "boot_id": BOOT, **changes}
     return NodeView(**given)
 

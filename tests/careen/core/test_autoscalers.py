@@ -62,7 +62,7 @@ THEIRS = [
 
 
 @pytest.mark.parametrize("before", THEIRS)
-def test_careens_annotations_are_removed_and_earlier_values_restored(before: dict[str, str]) -> None:
+def test_careens_autoscaler_annotations_are_removed_and_earlier_values_restored(before: dict[str, str]) -> None:
     during = applied(before, protected(on(before)))
     assert {key: during[key] for key in PROTECTION} == dict(PROTECTION)
     assert applied(during, taken_back(during)) == before
@@ -70,13 +70,13 @@ def test_careens_annotations_are_removed_and_earlier_values_restored(before: dic
 
 @pytest.mark.parametrize("key", PROTECTION)
 @pytest.mark.parametrize("value", ["false", "", "a person's", None])
-def test_an_annotation_that_a_person_changed_meanwhile_stays(key: str, value: str | None) -> None:
+def test_an_autoscaler_annotation_that_a_person_changed_during_the_reboot_stays(key: str, value: str | None) -> None:
     during = applied({}, protected(on({})))
     changed = applied(during, {key: value})
     assert applied(changed, taken_back(changed)) == ({} if value is None else {key: value})
 
 
-def test_a_second_claim_keeps_the_saved_original_values() -> None:
+def test_a_second_claim_keeps_the_saved_original_values_of_the_annotations() -> None:
     first = applied({DISRUPT: "false"}, protected(on({DISRUPT: "false"})))
     assert protected(on(first)) == {}, "the node already has every annotation"
     lifted = applied(first, {SCALE_DOWN: "false"})
@@ -88,12 +88,12 @@ def test_a_second_claim_keeps_the_saved_original_values() -> None:
     "told",
     ["", "x", "[]", "null", "{}", '{"a":1}', "[" * 200_000, json.dumps({SCALE_DOWN: ["x"], DISRUPT: {"y": 1}}), 7],
 )
-def test_unreadable_saved_values_are_removed_without_other_changes(told: Any) -> None:
+def test_unreadable_saved_annotation_values_are_removed_without_other_changes(told: Any) -> None:
     during = {SCALE_DOWN: "true", DISRUPT: "true", TOLD: told}
     assert taken_back(during) == {TOLD: None}
 
 
-def test_saved_values_of_other_keys_are_not_written() -> None:
+def test_saved_values_of_annotations_that_careen_does_not_set_are_not_written() -> None:
     """The agent stores the former values of annotations that it changes. A client that may edit only these stored
     values must not make the agent write other annotations."""
     told = json.dumps({keys.CONTROL_PLANE: "x", "kubelet.alpha/y": None, DISRUPT: None})
@@ -117,7 +117,7 @@ def test_the_claim_patch_sets_the_autoscaler_annotations() -> None:
     assert SET.items() <= the_patch(decision).annotations.items()
 
 
-def test_a_claim_without_the_protection_sets_no_autoscaler_annotation() -> None:
+def test_with_the_protection_switched_off_a_claim_sets_no_autoscaler_annotation() -> None:
     decision = claims(protect_from_autoscalers=False)
     assert decision.phase is Phase.CLAIMING
     assert not set(SET) & set(the_patch(decision).annotations)
@@ -139,7 +139,14 @@ def ending(phase: Phase, **changes: Any) -> Decision:
         (lambda: ending(Phase.WAITING, need=NO), Phase.IDLE),
         (lambda: ending(Phase.IDLE, need=NO), Phase.IDLE),
     ],
-    ids=["claiming", "draining", "uncordoned by hand", "verifying", "waiting", "idle, after an earlier agent"],
+    ids=[
+        "a claim is withdrawn",
+        "a drain is undone",
+        "a person uncordons the node",
+        "the new boot is verified",
+        "the host no longer needs a reboot",
+        "an idle node has annotations of an earlier agent",
+    ],
 )
 def test_every_return_to_service_removes_the_autoscaler_annotations(decision: Any, phase: Phase) -> None:
     made = decision()
@@ -155,7 +162,7 @@ def test_a_failed_reboot_removes_the_autoscaler_annotations() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_the_rescue_removes_the_autoscaler_annotations(phase: Phase) -> None:
+def test_the_rescue_patch_removes_the_autoscaler_annotations(phase: Phase) -> None:
     node = {
         "kind": "Node",
         "metadata": {
@@ -201,7 +208,7 @@ def test_the_taint_identifies_the_autoscaler_that_removes_the_node(taint: Taint,
 
 
 @pytest.mark.parametrize("taint", [TO_BE_DELETED, DISRUPTED, DISRUPTING])
-def test_a_node_being_removed_stays_idle_and_reports_its_need_once(taint: Taint) -> None:
+def test_a_node_that_an_autoscaler_removes_stays_idle_and_reports_its_reboot_need_once(taint: Taint) -> None:
     made = decided(node={"taints": (taint,)})
     assert (made.phase, made.reason.code, made.look_again_seconds) == (
         Phase.IDLE,
@@ -213,11 +220,11 @@ def test_a_node_being_removed_stays_idle_and_reports_its_need_once(taint: Taint)
     assert again.actions == ()
 
 
-def test_a_candidate_for_removal_waits_like_any_other_node() -> None:
+def test_a_node_that_an_autoscaler_may_remove_later_waits_like_any_other_node() -> None:
     assert decided(node={"taints": (CANDIDATE,)}).phase is Phase.WAITING
 
 
-def test_a_waiting_node_being_removed_becomes_idle_and_leaves_the_line() -> None:
+def test_a_waiting_node_that_an_autoscaler_removes_becomes_idle_and_leaves_the_line() -> None:
     progress = a_progress(Phase.WAITING, taint_key=OURS.key)
     made = decided(progress, node={"taints": (OURS, DISRUPTED), "label": order.READY}, lock=LINE)
     assert (made.phase, made.reason.code) == (Phase.IDLE, Code.BEING_REMOVED)
@@ -227,7 +234,7 @@ def test_a_waiting_node_being_removed_becomes_idle_and_leaves_the_line() -> None
     assert the_lock(made).line.names == ()
 
 
-def test_an_idle_node_being_removed_leaves_the_line() -> None:
+def test_an_idle_node_that_an_autoscaler_removes_leaves_the_line() -> None:
     """The agent removes its node from the line when an autoscaler begins to remove the node. This write may have
     failed, so the idle agent repeats it."""
     line = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
@@ -237,7 +244,7 @@ def test_an_idle_node_being_removed_leaves_the_line() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_a_node_being_removed_undoes_its_claim_and_drain(phase: Phase) -> None:
+def test_claim_and_drain_of_a_node_that_an_autoscaler_removes_are_undone(phase: Phase) -> None:
     made = decided(a_progress(phase), node={"taints": (TO_BE_DELETED,)}, pods=(a_pod(),))
     assert (made.phase, made.reason.code) == (Phase.WAITING, Code.BEING_REMOVED)
     assert made.reason.sentence.startswith("the cluster autoscaler is removing this node, so careen leaves it alone")
@@ -245,7 +252,7 @@ def test_a_node_being_removed_undoes_its_claim_and_drain(phase: Phase) -> None:
     assert evicted(made) == []
 
 
-def test_a_rebooting_node_that_is_being_removed_still_waits_for_its_reboot() -> None:
+def test_a_rebooting_node_that_an_autoscaler_removes_still_waits_for_its_reboot() -> None:
     progress = a_progress(Phase.REBOOTING)
     made = decided(progress, node={"taints": (TO_BE_DELETED,)})
     assert made.phase is Phase.REBOOTING

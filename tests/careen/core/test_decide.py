@@ -60,7 +60,7 @@ from tests.careen.core.builders import (
         (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Claiming","claim":"c"}'}), Code.PROGRESS_UNREADABLE),
     ],
 )
-def test_the_agent_only_reports_if_its_node_or_record_is_unreadable(node: Any, code: Code) -> None:
+def test_an_agent_whose_node_or_progress_record_is_unreadable_only_reports_the_error(node: Any, code: Code) -> None:
     decision = decide(an_observation(node), a_policy())
     assert decision.reason.code is code
     written = [
@@ -72,7 +72,7 @@ def test_the_agent_only_reports_if_its_node_or_record_is_unreadable(node: Any, c
     assert set(kinds(decision)) <= {PatchNode}
 
 
-def test_an_unreadable_record_is_reported_once() -> None:
+def test_an_unreadable_progress_record_is_reported_only_once() -> None:
     node = a_node(annotations={keys.PROGRESS: '{"version":2}'})
     first = decide(an_observation(node), a_policy())
     assert [type(action) for action in first.actions] == [PatchNode, PostEvent]
@@ -106,14 +106,14 @@ def test_a_second_new_boot_restarts_the_verification() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
-def test_an_unreadable_boot_id_stops_every_step_under_a_claim(phase: Phase) -> None:
+def test_a_node_with_a_claim_stays_in_its_phase_while_the_boot_id_is_unreadable(phase: Phase) -> None:
     decision = decided(a_progress(phase), boot_id=Unknown("no such file"))
     assert (decision.phase, decision.reason.code) == (phase, Code.BOOT_ID_UNKNOWN)
     assert set(kinds(decision)) <= {PatchNode}
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_an_idle_agent_compares_lock_and_node_once_after_its_start() -> None:
+def test_an_idle_agent_compares_the_lock_with_its_node_once_after_its_start() -> None:
     memory = Memory(node_uid="uid-n1")
     first = decided(memory=memory, need=builders.NO, lock=NOT_ASKED)
     assert first.wants == {Evidence.LOCK}
@@ -121,7 +121,7 @@ def test_an_idle_agent_compares_lock_and_node_once_after_its_start() -> None:
     assert (second.wants, second.memory.is_reconciled) == (frozenset(), True)
 
 
-def test_an_idle_node_acts_on_its_need_despite_an_unreadable_lock() -> None:
+def test_an_idle_node_that_needs_a_reboot_enters_waiting_despite_an_unreadable_lock() -> None:
     memory = Memory(node_uid="uid-n1")
     blind = decided(memory=memory, need=builders.NO, lock=Unknown("503"))
     assert not blind.memory.is_reconciled
@@ -130,7 +130,7 @@ def test_an_idle_node_acts_on_its_need_despite_an_unreadable_lock() -> None:
     assert decided(memory=blind.memory, need=builders.YES, lock=NOT_ASKED).phase is Phase.WAITING
 
 
-def test_a_recreated_node_resets_the_memory_except_requests_to_the_host() -> None:
+def test_the_memory_of_a_recreated_node_keeps_only_reboot_requests_to_the_host() -> None:
     asked = RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.ACCEPTED)
     memory = remembering(
         node_uid="uid-old",
@@ -301,7 +301,7 @@ def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:
     return isinstance(content, LockContent) and content.entry("n1", "c1") is None
 
 
-def test_an_idle_node_reads_the_lock_again_after_a_release() -> None:
+def test_an_idle_node_reads_the_lock_again_after_it_has_released_its_claim() -> None:
     """The agent has released its claim. The server may still carry out a delayed write of this claim afterwards."""
     given_back = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_giving_back=True), need=NO)
     assert given_back.memory.lock_due == UPTIME + 75.0

@@ -1,5 +1,5 @@
-"""The line in the lock lists only nodes that wait for their reboot. An agent that finds the name of another node in the
-line removes it. Idle agents check the line regularly."""
+"""The line in the lock lists only nodes that wait for their reboot. An agent that finds the name of any other node in
+the line removes this name. Idle agents check the line regularly."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def idle(**changes: Any) -> Decision:
 
 
 @pytest.mark.parametrize("reading", [NAMED, Unknown("503"), "garbage"])
-def test_a_node_whose_need_ended_reads_the_lock_again(reading: Any) -> None:
+def test_a_node_that_no_longer_needs_a_reboot_reads_the_lock_again(reading: Any) -> None:
     """The agent's first attempt to remove its node from the line may fail with a conflict, or because the lock is
     unreadable."""
     home = decided(RECORD, need=NO, lock=reading, node={"labels": {keys.REBOOT_LABEL: "ready"}})
@@ -60,13 +60,13 @@ def test_a_node_whose_need_ended_reads_the_lock_again(reading: Any) -> None:
     assert the_lock(idle(memory=home.memory, uptime=UPTIME + LEFT_LINE_SECONDS)).line.names == ("n2",)
 
 
-def test_the_check_of_the_line_does_not_replace_the_check_for_a_late_claim() -> None:
+def test_leaving_the_line_does_not_cancel_the_check_for_a_delayed_write_of_a_claim() -> None:
     memory = remembering(lock_due=UPTIME + LATE_WRITE_SECONDS)
     assert decided(RECORD, need=NO, lock=NAMED, memory=memory).memory.lock_due == UPTIME + LATE_WRITE_SECONDS
 
 
 @pytest.mark.parametrize("need", [NO, UNKNOWN_NEED])
-def test_an_idle_node_removes_itself_from_the_line(need: Need) -> None:
+def test_an_idle_node_removes_itself_from_the_line_of_waiting_nodes(need: Need) -> None:
     assert the_lock(idle(need=need)).line.names == ("n2",)
 
 
@@ -75,11 +75,11 @@ def test_an_idle_node_reads_the_lock_until_it_has_left_the_line() -> None:
     assert idle(memory=left.memory, lock=NOT_ASKED, uptime=UPTIME + 5).wants == {Evidence.LOCK}
 
 
-def test_an_idle_node_with_a_new_need_keeps_its_position_in_the_line() -> None:
+def test_an_idle_node_that_needs_a_reboot_again_keeps_its_position_in_the_line() -> None:
     assert WriteLock not in kinds(idle(need=YES))
 
 
-def test_an_idle_node_removes_deleted_nodes_from_the_line() -> None:
+def test_an_idle_node_removes_deleted_nodes_from_the_line_of_waiting_nodes() -> None:
     assert idle(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
     tidied = the_lock(
         idle(lock=replace(NAMED, line=replace(NAMED.line, names=("gone", "n2", "lost"), abreast=2)), waiters=(N2,))
@@ -95,11 +95,11 @@ def test_an_idle_node_removes_deleted_nodes_from_the_line() -> None:
         {"lock": lock.pause(NAMED, "", 1)},
     ],
 )
-def test_an_idle_node_keeps_a_line_that_is_correct_unknown_or_paused(changes: dict[str, Any]) -> None:
+def test_an_idle_node_keeps_a_line_that_is_correct_or_in_a_paused_lock_or_unverifiable(changes: dict[str, Any]) -> None:
     assert WriteLock not in kinds(idle(**changes))
 
 
-def test_all_idle_nodes_together_check_the_line_about_once_a_minute() -> None:
+def test_all_idle_nodes_together_check_the_line_of_waiting_nodes_about_once_a_minute() -> None:
     def pause(agents: int | None) -> float:
         looked = idle(lock=LockContent(), memory=replace(JUST_STARTED, agents=agents))
         assert looked.memory.lock_due is not None
@@ -130,7 +130,7 @@ def test_the_first_node_in_line_removes_nodes_that_no_longer_wait(changes: dict[
     assert the_lock(decision).line.names == ("n1", "n2")
 
 
-def test_the_lock_forgets_passed_over_nodes_that_no_longer_wait() -> None:
+def test_the_lock_forgets_nodes_that_were_passed_over_and_no_longer_wait() -> None:
     """The lock lists the nodes that were passed over. It would otherwise keep the name of every such node that was
     deleted during a roll-out."""
     content = held(an_entry("n9"), line=Line(passed=("gone", "n2")))

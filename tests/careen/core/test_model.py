@@ -76,7 +76,7 @@ def calm(world: World) -> None:
 
 @pytest.mark.parametrize("order", list(Order))
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_without_faults_every_node_reboots_once_within_the_limit(concurrency: int, order: Order) -> None:
+def test_without_faults_every_node_reboots_once_and_as_many_at_once_as_allowed(concurrency: int, order: Order) -> None:
     world = a_world(1, concurrency, fault_rate=0.0, order=order)
     world.run(400)
     world.check_quiet()
@@ -86,7 +86,7 @@ def test_without_faults_every_node_reboots_once_within_the_limit(concurrency: in
 
 @pytest.mark.parametrize("order", [Order.OLDEST, Order.ZONE])
 @pytest.mark.parametrize("seed", seeds(3))
-def test_the_agents_follow_the_planned_order(seed: int, order: Order) -> None:
+def test_the_agents_reboot_their_nodes_in_the_planned_order(seed: int, order: Order) -> None:
     world, went = a_world(8000 + seed, fault_rate=0.0, order=order), []
     world.on_phase = lambda name, phase: went.append(name) if phase == "Draining" else None
     world.write_lock(
@@ -110,7 +110,7 @@ def test_the_agents_follow_the_planned_order(seed: int, order: Order) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(10))
-def test_lost_and_late_answers_and_crashes_break_no_rule(seed: int) -> None:
+def test_lost_and_late_answers_and_crashes_break_no_rule_of_the_design(seed: int) -> None:
     world = a_world(seed, concurrency=1 + seed % 2, fault_rate=0.03 + 0.03 * (seed % 3))
     world.run(600)
     calm(world)
@@ -118,7 +118,7 @@ def test_lost_and_late_answers_and_crashes_break_no_rule(seed: int) -> None:
 
 @pytest.mark.parametrize("order", [Order.ZONE, Order.FEWEST_MOVES])
 @pytest.mark.parametrize("seed", seeds(5))
-def test_lost_locks_and_crashes_break_no_rule_in_other_node_orders(seed: int, order: Order) -> None:
+def test_with_other_node_orders_lost_locks_and_crashes_break_no_rule_of_the_design(seed: int, order: Order) -> None:
     world = a_world(7000 + seed, concurrency=2 + seed % 2, fault_rate=0.03 + 0.03 * (seed % 3), order=order)
     world.at(world.random.uniform(5, 200), world.recreate_daemonset)
     world.run(600)
@@ -126,7 +126,7 @@ def test_lost_locks_and_crashes_break_no_rule_in_other_node_orders(seed: int, or
 
 
 @pytest.mark.parametrize("seed", seeds(10))
-def test_holds_cordons_pauses_and_unlocks_by_people_break_no_rule(seed: int) -> None:
+def test_holds_cordons_pauses_and_unlocks_by_people_break_no_rule_of_the_design(seed: int) -> None:
     world = a_world(1000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     chance = world.random
     for _ in range(12):
@@ -151,7 +151,7 @@ def test_holds_cordons_pauses_and_unlocks_by_people_break_no_rule(seed: int) -> 
 
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 @pytest.mark.parametrize("seed", seeds(4))
-def test_events_right_after_a_phase_change_break_no_rule(seed: int, phase: str) -> None:
+def test_events_right_after_a_phase_change_break_no_rule_of_the_design(seed: int, phase: str) -> None:
     """People act and agents crash within a second after a node enters this phase."""
     world = a_world(5000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     chance = world.random
@@ -186,7 +186,7 @@ def test_events_right_after_a_phase_change_break_no_rule(seed: int, phase: str) 
 
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling", "Failed"])
 @pytest.mark.parametrize("seed", seeds(4))
-def test_a_record_lost_in_any_phase_breaks_no_rule(seed: int, phase: str) -> None:
+def test_a_progress_record_lost_in_any_phase_breaks_no_rule_of_the_design(seed: int, phase: str) -> None:
     world = a_world(12_100 + seed, concurrency=1 + seed % 2, fault_rate=0.02 * (seed % 3))
     for name in NAMES:
         world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0])
@@ -207,7 +207,7 @@ def test_a_record_lost_in_any_phase_breaks_no_rule(seed: int, phase: str) -> Non
 
 
 @pytest.mark.parametrize("seed", seeds(4))
-def test_a_second_agent_process_on_the_same_host_breaks_no_rule(seed: int) -> None:
+def test_a_second_agent_process_on_the_same_host_breaks_no_rule_of_the_design(seed: int) -> None:
     world = a_world(6000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     for _ in range(4):
         name = world.random.choice(NAMES)
@@ -229,7 +229,7 @@ def test_two_agents_per_host_request_each_reboot_once_and_keep_the_claim(seed: i
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_hosts_that_refuse_or_ignore_the_reboot_break_no_rule(seed: int) -> None:
+def test_hosts_that_refuse_or_ignore_the_reboot_break_no_rule_of_the_design(seed: int) -> None:
     world = a_world(2000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     for name in NAMES:
         world.hosts[name].reboot_behaviour = world.random.choice(["works", "fails", "silent"])
@@ -239,7 +239,7 @@ def test_hosts_that_refuse_or_ignore_the_reboot_break_no_rule(seed: int) -> None
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_a_failed_node_halts_other_nodes_until_a_person_acts(seed: int) -> None:
+def test_after_a_failure_no_other_node_reboots_until_a_person_acts(seed: int) -> None:
     """The simulated cluster raises an error if an agent cordons a node although another claim has been marked as failed
     for a while."""
     world = a_world(9000 + seed, concurrency=3, fault_rate=0.01 * (seed % 3))
@@ -260,7 +260,7 @@ def test_a_failed_node_halts_other_nodes_until_a_person_acts(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_a_recreated_daemonset_breaks_no_rule(seed: int) -> None:
+def test_a_recreated_daemonset_breaks_no_rule_of_the_design(seed: int) -> None:
     world = a_world(3000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     for _ in range(3):
         world.at(world.random.uniform(5, 200), world.recreate_daemonset)
@@ -269,7 +269,7 @@ def test_a_recreated_daemonset_breaks_no_rule(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_deleted_nodes_break_no_rule_and_leave_no_claim(seed: int) -> None:
+def test_deleted_nodes_break_no_rule_of_the_design_and_leave_no_claim(seed: int) -> None:
     world = a_world(4000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     for _ in range(3):
         name = world.random.choice(NAMES)

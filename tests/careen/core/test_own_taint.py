@@ -45,7 +45,7 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
 @pytest.mark.parametrize(
     ("node", "policy", "expected"),
     [
-        pytest.param(tainted(OURS), {}, {OURS.key}, id="the default key"),
+        pytest.param(tainted(OURS), {}, {OURS.key}, id="a taint with the default key"),
         pytest.param(tainted(OURS), {"taint_key": None}, {OURS.key}, id="the default key, but taints are switched off"),
         pytest.param(
             tainted(OURS), {"taint_key": KURED}, {OURS.key}, id="the default key, but another key is configured"
@@ -64,7 +64,7 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
         ),
         pytest.param(tainted(soft("careen.dev/team")), {}, set(), id="another key of careen's domain"),
         pytest.param(tainted(soft(OURS.key, value="x")), {}, set(), id="the default key with a value"),
-        pytest.param(tainted(soft(OURS.key, effect="NoSchedule")), {}, set(), id="another effect"),
+        pytest.param(tainted(soft(OURS.key, effect="NoSchedule")), {}, set(), id="the default key with another effect"),
         pytest.param(
             tainted(soft(KURED)),
             {"taint_key": KURED},
@@ -95,13 +95,13 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
         pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
     ],
 )
-def test_key_and_managed_fields_identify_careens_taint_without_a_record(
+def test_without_a_progress_record_key_and_managed_fields_identify_careens_taint(
     node: NodeView, policy: dict[str, Any], expected: set[str]
 ) -> None:
     assert keys_of_ours(node, Progress(), a_policy(**policy)) == expected
 
 
-def test_an_existing_record_identifies_careens_taint() -> None:
+def test_an_existing_progress_record_identifies_careens_taint() -> None:
     assert keys_of_ours(tainted(OURS), a_progress(Phase.WAITING), a_policy()) == frozenset()
     assert keys_of_ours(tainted(OURS), a_progress(Phase.WAITING, taint_key=OURS.key), a_policy()) == {OURS.key}
     assert keys_of_ours(tainted(), a_progress(Phase.WAITING, taint_key=OURS.key), a_policy()) == frozenset()
@@ -119,7 +119,7 @@ def wiped(**changes: Any) -> Decision:
     return decided(node=node, **changes)
 
 
-def test_a_waiting_node_that_lost_its_record_adopts_its_taint_again() -> None:
+def test_a_waiting_node_that_lost_its_progress_record_recognises_its_taint_again() -> None:
     decision = wiped(need=YES)
     assert (decision.phase, the_patch(decision).taints, the_record(decision).taint_key) == (
         Phase.WAITING,
@@ -129,21 +129,23 @@ def test_a_waiting_node_that_lost_its_record_adopts_its_taint_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "node", [{}, {"labels": {}, "annotations": {}}], ids=["the record", "everything but the taint"]
+    "node",
+    [{}, {"labels": {}, "annotations": {}}],
+    ids=["only the progress record is lost", "everything but the taint is lost"],
 )
-def test_a_node_without_record_and_need_removes_careens_taint(node: dict[str, Any]) -> None:
+def test_a_node_without_a_progress_record_that_needs_no_reboot_removes_careens_taint(node: dict[str, Any]) -> None:
     decision = wiped(need=NO, node=node)
     assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.HOME)
     assert the_patch(decision).taints == (THEIRS,)
 
 
-def test_careen_removes_a_foreign_key_only_if_managed_fields_name_careen() -> None:
+def test_a_taint_with_a_foreign_key_is_removed_only_if_managed_fields_name_careen() -> None:
     policy, node = a_policy(taint_key=KURED), {"taints": (THEIRS, soft(KURED)), "labels": {}, "annotations": {}}
     assert the_patch(wiped(need=NO, policy=policy, node={**node, "tainted_by": PROVEN})).taints == (THEIRS,)
     assert wiped(need=NO, policy=policy, node={**node, "tainted_by": ("kubectl-taint",)}).actions == ()
 
 
-def test_only_the_patch_that_adds_the_taint_uses_its_field_manager() -> None:
+def test_only_the_patch_that_adds_the_taint_uses_the_field_manager_for_taints() -> None:
     assert the_patch(decided(need=YES)).adds_taint
     assert not the_patch(wiped(need=NO)).adds_taint
     assert not the_patch(wiped(need=YES)).adds_taint
@@ -157,7 +159,7 @@ ELSEWHERE = {"annotations": {keys.PROGRESS: to_annotation(Progress(phase="Elsewh
 
 @pytest.mark.parametrize("node", [GARBAGE, ELSEWHERE])
 @pytest.mark.parametrize(("need", "taints"), [(NO, (THEIRS,)), (YES, None), (UNKNOWN_NEED, None)])
-def test_an_unreadable_record_permits_only_the_removal_of_the_taint(
+def test_with_an_unreadable_progress_record_the_agent_may_only_remove_the_taint(
     node: dict[str, Any], need: Any, taints: Any
 ) -> None:
     decision = wiped(need=need, node={**node, "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)})

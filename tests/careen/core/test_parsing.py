@@ -55,7 +55,8 @@ def counted() -> Iterator[dict[str, int]]:
 
 
 def text_of(phase: Phase) -> str | None:
-    """Return the text of a lock with a claim of n2, and a claim of n1 if n1 has one in this phase."""
+    """Return the text of a lock with a claim of node n2. If node n1 has a claim in this phase, the lock also has that
+    claim."""
     claim = a_progress(phase).claim
     entries = [an_entry("n2", "c2", limit=2), *([an_entry("n1", claim, limit=2)] if claim else [])]
     return lock.render(held(*entries, line=Line(names=("n3", "n1"), at="2026-03-04T11:59:00Z", waiting=2)))
@@ -71,7 +72,7 @@ def test_a_decision_parses_the_lock_once(phase: Phase) -> None:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_decision_parses_the_record_of_each_node_once(phase: Phase) -> None:
+def test_a_decision_parses_the_progress_record_of_each_node_once(phase: Phase) -> None:
     with counted() as count:
         node = a_marked_node(a_progress(phase))
         others = [a_marked_node(a_progress(Phase.WAITING), name=f"n{number}") for number in range(2, 50)]
@@ -87,7 +88,7 @@ def test_a_lock_reading_contains_the_parsed_lock(text: str | None) -> None:
     assert (reading.text, reading.content) == (text, lock.parse(text))
 
 
-def test_a_node_view_with_a_new_annotation_contains_the_new_record() -> None:
+def test_a_node_view_with_a_new_annotation_contains_the_new_progress_record() -> None:
     node = a_marked_node(a_progress(Phase.DRAINING))
     assert node.record == a_progress(Phase.DRAINING)
     without = replace(node, annotations={})
@@ -96,6 +97,6 @@ def test_a_node_view_with_a_new_annotation_contains_the_new_record() -> None:
     assert isinstance(a_node(annotations={"careen.dev/progress": "no record"}).record, records.UnreadableProgress)
 
 
-def test_a_node_view_ignores_a_record_that_differs_from_its_annotation() -> None:
+def test_a_node_view_ignores_a_progress_record_that_differs_from_its_annotation() -> None:
     node = NodeView(name="n1", uid="u", resource_version="1", written=a_progress(Phase.DRAINING, boot_left=BOOT))
     assert node.written == node.record == records.Progress()

@@ -37,16 +37,16 @@ from tests.careen.core.builders import (
 SKEW = {"clock_skew_seconds": 100.0}
 BLIND = {"boot_id": Unknown("no such file")}
 LATE = {
-    "the clock is off": SKEW,
-    "the clock cannot be compared": {"clock_skew_seconds": Unknown("no Date")},
-    "alerts": {"alerts": Unknown("timed out")},
-    "another coordinator": {"foreign": Unknown("503")},
+    "the host's clock is wrong": SKEW,
+    "the host's clock cannot be compared": {"clock_skew_seconds": Unknown("no Date")},
+    "the alerts are unknown": {"alerts": Unknown("timed out")},
+    "it is unknown whether kured runs": {"foreign": Unknown("503")},
 }
 EARLY = {
-    "the need": {"need": UNKNOWN_NEED},
-    "the lock": {"lock": Unknown("503")},
-    "the pods": {"pods": Unknown("503")},
-    "the boot": BLIND,
+    "it is unknown whether the host needs a reboot": {"need": UNKNOWN_NEED},
+    "the lock is unknown": {"lock": Unknown("503")},
+    "the pods are unknown": {"pods": Unknown("503")},
+    "the boot id is unknown": BLIND,
 }
 
 
@@ -114,7 +114,7 @@ def test_a_drained_node_waits_for_an_unknown_fact_for_a_limited_time(changes: di
     assert draining().until_undone(620, lives=lives, **changes) == pytest.approx(602, abs=6)
 
 
-def test_successive_unknown_facts_share_one_wait() -> None:
+def test_successive_unknown_facts_share_one_waiting_time() -> None:
     story = draining()
     for _ in range(110):
         for changes in (SKEW, {"pods": Unknown("503")}, {"need": UNKNOWN_NEED}):
@@ -127,9 +127,9 @@ def test_successive_unknown_facts_share_one_wait() -> None:
 @pytest.mark.parametrize(
     "between",
     [{"pods": (a_pod(),)}, {"lock": held(an_entry("n2", "c2"))}],
-    ids=["a turn with a recreated pod", "a turn without the claim in the lock"],
+    ids=["a decision about a recreated pod", "a decision while the lock lacks the claim"],
 )
-def test_a_turn_that_ignores_the_unknown_fact_does_not_restart_the_wait(between: dict[str, Any]) -> None:
+def test_a_decision_that_ignores_the_unknown_fact_does_not_restart_the_waiting_time(between: dict[str, Any]) -> None:
     story = draining()
     while story.seconds < 600:
         assert story.turn(58, **SKEW).phase is Phase.DRAINING
@@ -137,8 +137,8 @@ def test_a_turn_that_ignores_the_unknown_fact_does_not_restart_the_wait(between:
     assert story.turn(60, **SKEW).phase is Phase.WAITING
 
 
-@pytest.mark.parametrize("changes", [*EARLY.values(), SKEW], ids=[*EARLY, "the clock"])
-def test_a_late_unknown_fact_does_not_undo_the_drain_early(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", [*EARLY.values(), SKEW], ids=[*EARLY, "the host's clock is wrong"])
+def test_short_gaps_in_the_facts_do_not_undo_a_long_drain(changes: dict[str, Any]) -> None:
     story, busy = draining(), {"pods": (a_pod(),)}
     assert story.turn(**{**busy, **changes}).phase is Phase.DRAINING
     story.turn(590, **busy)
@@ -190,7 +190,7 @@ BLIPS = [{"need": UNKNOWN_NEED}, {"lock": Unknown("503")}, BLIND]
 
 
 @pytest.mark.parametrize("blip", BLIPS)
-def test_repeated_short_gaps_in_a_fact_do_not_release_the_claim(blip: dict[str, Any]) -> None:
+def test_a_fact_that_is_often_unknown_for_a_short_time_does_not_release_the_claim(blip: dict[str, Any]) -> None:
     story = claiming()
     for _ in range(5):
         assert story.turn(**blip).phase is Phase.CLAIMING
@@ -199,11 +199,11 @@ def test_repeated_short_gaps_in_a_fact_do_not_release_the_claim(blip: dict[str, 
 
 
 @pytest.mark.parametrize("blip", BLIPS)
-def test_a_lasting_unknown_fact_releases_the_claim(blip: dict[str, Any]) -> None:
+def test_a_fact_that_stays_unknown_releases_the_claim(blip: dict[str, Any]) -> None:
     assert claiming().until_undone(30, 1.0, **blip) == 16
 
 
-def test_short_lived_processes_do_not_keep_a_claim_for_ever() -> None:
+def test_an_agent_that_restarts_often_does_not_keep_a_claim_for_ever() -> None:
     story = Story(a_progress(Phase.CLAIMING, claimed=ago(1)))
     assert story.until_undone(620, 1.0, lives=10.0, need=UNKNOWN_NEED) == pytest.approx(600, abs=2)
 

@@ -25,13 +25,13 @@ def test_every_phase_is_reachable_and_leads_to_idle(phase: Phase) -> None:
     assert Phase.IDLE in reachable(phase)
 
 
-def test_every_phase_has_a_row_and_a_step() -> None:
+def test_every_phase_has_a_row_in_the_phase_table_and_a_step() -> None:
     assert [row.phase for row in PHASES] == list(Phase)
     assert set(STEPS) == set(Phase)
 
 
 @pytest.mark.parametrize("phase", list(Phase), ids=str)
-def test_every_turn_reads_node_boot_id_and_need(phase: Phase) -> None:
+def test_every_decision_reads_the_node_the_boot_id_and_the_reboot_need(phase: Phase) -> None:
     assert ROW[phase].evidence >= {Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED}
 
 
@@ -40,7 +40,7 @@ def test_an_idle_agent_reads_only_its_own_node_every_five_minutes() -> None:
     assert ROW[Phase.IDLE].node_max_age_seconds == 300
 
 
-def test_a_phase_change_that_the_table_lacks_is_not_allowed() -> None:
+def test_a_phase_change_that_the_phase_table_lacks_is_not_allowed() -> None:
     assert not is_allowed(Phase.WAITING, Phase.DRAINING)
     assert not is_allowed(Phase.REBOOTING, Phase.IDLE)
     assert is_allowed(Phase.DRAINING, Phase.DRAINING)

@@ -51,7 +51,7 @@ def test_a_text_is_shown_on_one_line_without_control_characters(text: str, shown
     assert one_line(text) == shown
 
 
-def test_no_control_format_or_separator_character_is_shown() -> None:
+def test_no_control_character_format_character_or_line_separator_is_shown() -> None:
     shown = "".join(one_line(each) for each in EVERY_CHARACTER)
     assert {unicodedata.category(each) for each in set(shown)} & {"Cc", "Cf", "Cs", "Zl", "Zp"} == set()
     assert not DRAWS_NOTHING & set(shown)
@@ -101,7 +101,7 @@ def test_json_keeps_its_values_without_terminal_control_sequences(value: object,
     assert unfit_json(text) == []
 
 
-@pytest.mark.parametrize("text", [POISON, LONG], ids=["short", "long"])
+@pytest.mark.parametrize("text", [POISON, LONG], ids=["a short text", "a long text"])
 def test_every_message_of_a_decision_is_safe_to_display(text: str) -> None:
     """The checked values contain every sentence that a decision can show: of a phase, a gate or a failed round of the
     agent's loop."""

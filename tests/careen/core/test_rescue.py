@@ -87,7 +87,7 @@ def record_after(patch: dict[str, Any]) -> Progress:
     return record
 
 
-def test_the_rescue_uncordons_a_draining_node_and_marks_its_claim_for_release() -> None:
+def test_the_rescue_patch_uncordons_a_draining_node_and_marks_its_claim_for_release() -> None:
     patch = undone(a_raw_node())
     assert patch["metadata"]["resourceVersion"] == "7", (
         "the patch needs the resourceVersion, so that an announced reboot causes a conflict"
@@ -109,7 +109,7 @@ def test_the_rescue_uncordons_a_draining_node_and_marks_its_claim_for_release() 
     assert "6 turns broke (KeyError): uncordoned" in patch["metadata"]["annotations"][keys.REASON]
 
 
-def test_a_rescued_node_retries_after_a_back_off() -> None:
+def test_a_node_that_was_rescued_tries_again_after_a_back_off() -> None:
     """An agent that fails in each drain would otherwise drain the node for ever."""
     record = record_after(undone(a_raw_node()))
     assert record.failed_at is not None
@@ -117,16 +117,16 @@ def test_a_rescued_node_retries_after_a_back_off() -> None:
     assert is_tried_again(record, a_policy())
 
 
-def test_a_claiming_node_releases_its_claim_without_an_uncordon() -> None:
+def test_the_rescue_patch_of_a_claiming_node_releases_the_claim_without_an_uncordon() -> None:
     patch = undone(a_raw_node(Progress(phase="Claiming", claim="c1", boot_left=BOOT), phase="Claiming", cordoned=False))
     assert "spec" not in patch
     assert record_after(patch).is_giving_back
 
 
 @pytest.mark.parametrize("phase", ["", "Idle", "Waiting", "Rebooting", "Verifying", "Settling", "Failed", "Elsewhere"])
-def test_the_rescue_changes_only_claiming_and_draining_nodes(phase: str) -> None:
-    """If the record on a Node says that a reboot follows, the host may go down at any moment, so the agent does not
-    touch this Node."""
+def test_the_rescue_patch_changes_only_claiming_and_draining_nodes(phase: str) -> None:
+    """If the progress record on a Node says that a reboot follows, the host may go down at any moment. The agent then
+    does not touch the Node."""
     assert (
         rescue.undone(
             a_raw_node(Progress(phase=phase, claim="c1", boot_left=BOOT, is_cordoned_by_us=True), phase=phase or None),
@@ -137,11 +137,11 @@ def test_the_rescue_changes_only_claiming_and_draining_nodes(phase: str) -> None
 
 
 @pytest.mark.parametrize(("record", "phase"), [("Rebooting", "Draining"), ("Draining", "Rebooting")])
-def test_the_rescue_does_not_change_a_node_whose_record_or_phase_says_rebooting(record: str, phase: str) -> None:
+def test_a_node_whose_record_or_phase_annotation_says_rebooting_gets_no_rescue_patch(record: str, phase: str) -> None:
     assert rescue.undone(a_raw_node(Progress(phase=record, claim="c1", boot_left=BOOT), phase=phase), GIVEN) is None
 
 
-def test_the_rescue_keeps_a_cordon_from_before_the_claim() -> None:
+def test_the_rescue_patch_keeps_a_cordon_from_before_the_claim() -> None:
     node = a_raw_node(
         Progress(phase="Draining", claim="c1", boot_left=BOOT, prior_unschedulable=True),
         managedFields=managed_by("kubectl-cordon"),
@@ -152,7 +152,7 @@ def test_the_rescue_keeps_a_cordon_from_before_the_claim() -> None:
 POISON = to_annotation(DRAINING).replace('"uptime":9950.0', f'"uptime":{"9" * 400}')
 
 
-def test_the_rescue_writes_a_new_record_without_the_unreadable_fields() -> None:
+def test_the_rescue_patch_writes_a_progress_record_without_the_unreadable_fields() -> None:
     """The new record contains the claim's id, so that the agent can release the claim. Without the invalid content, the
     agent's loop can work again."""
     assert "9" * 400 in POISON
@@ -162,7 +162,7 @@ def test_the_rescue_writes_a_new_record_without_the_unreadable_fields() -> None:
 
 
 @pytest.mark.parametrize("instant", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59Z", "soon", 7])
-def test_the_rescue_drops_a_time_in_an_invalid_format(instant: Any) -> None:
+def test_the_rescue_patch_drops_a_time_in_an_invalid_format(instant: Any) -> None:
     node = a_raw_node(
         json.dumps(
             {
@@ -179,7 +179,7 @@ def test_the_rescue_drops_a_time_in_an_invalid_format(instant: Any) -> None:
 @pytest.mark.parametrize(
     "record",
     ["nonsense", "[]", '{"version":1,', "9" * 5000, "[" * 100_000, None],
-    ids=["text", "list", "truncated", "long number", "deeply nested", "none"],
+    ids=["a text", "a JSON list", "truncated JSON", "a number of 5,000 digits", "deeply nested JSON", "no annotation"],
 )
 @pytest.mark.parametrize(
     ("managers", "is_lifted"),
@@ -190,7 +190,7 @@ def test_the_rescue_drops_a_time_in_an_invalid_format(instant: Any) -> None:
         ((), False),
     ],
 )
-def test_managed_fields_show_who_cordoned_if_the_record_is_unreadable(
+def test_if_the_progress_record_is_unreadable_managed_fields_show_who_cordoned_the_node(
     record: str | None, managers: tuple[str, ...], is_lifted: bool
 ) -> None:
     patch = undone(a_raw_node(record, managedFields=managed_by(*managers)))
@@ -200,7 +200,7 @@ def test_managed_fields_show_who_cordoned_if_the_record_is_unreadable(
     )
 
 
-def test_the_rescue_does_not_change_the_record_of_a_newer_release() -> None:
+def test_a_node_with_the_progress_record_of_a_newer_release_gets_no_rescue_patch() -> None:
     newer = json.dumps({**json.loads(to_annotation(DRAINING)), "version": 2})
     assert rescue.undone(a_raw_node(newer), GIVEN) is None
 
@@ -212,9 +212,13 @@ def test_the_rescue_does_not_change_the_record_of_a_newer_release() -> None:
         ({"pool": "web"}, "somebody's", {}),
         ({"not a key!": "x", "ok/key": "y" * 64, "pool": 7, keys.REBOOT_LABEL: "ready"}, "maintenance", {}),
     ],
-    ids=["unchanged", "changed since", "invalid for the server"],
+    ids=[
+        "the label has not changed since the drain",
+        "a person has changed the label since the drain",
+        "the earlier values are invalid",
+    ],
 )
-def test_the_rescue_restores_labels_whose_earlier_values_are_readable(
+def test_the_rescue_patch_restores_labels_whose_earlier_values_are_readable(
     prior: dict[str, Any], now: str, restored: dict[str, str]
 ) -> None:
     record = json.dumps({**json.loads(to_annotation(DRAINING)), "prior_labels": prior})
@@ -233,7 +237,15 @@ def test_the_rescue_restores_labels_whose_earlier_values_are_readable(
         {**a_raw_node(), "kind": "Pod"},
         {**a_raw_node(), "metadata": {**a_raw_node()["metadata"], "resourceVersion": ""}},
     ],
-    ids=["empty", "list", "null", "text", "status", "pod", "no version"],
+    ids=[
+        "an empty object",
+        "a JSON list",
+        "null",
+        "a text",
+        "a Status object",
+        "a Pod",
+        "a Node without a resourceVersion",
+    ],
 )
 def test_an_invalid_node_is_never_patched(answer: Any) -> None:
     assert rescue.undone(answer, GIVEN) is None
@@ -258,7 +270,9 @@ JSON = st.recursive(
     metadata=st.dictionaries(st.sampled_from(["labels", "annotations", "managedFields", "uid"]), JSON, max_size=3),
     spec=JSON,
 )
-def test_the_rescue_works_with_any_annotations(record: Any, metadata: dict[str, Any], spec: Any) -> None:
+def test_a_rescue_patch_can_be_made_for_a_node_with_any_annotations(
+    record: Any, metadata: dict[str, Any], spec: Any
+) -> None:
     node = a_raw_node(json.dumps(record))
     node = {**node, "metadata": {**node["metadata"], **metadata}, "spec": spec}
     rescue.says_no_more(node)
@@ -268,7 +282,7 @@ def test_the_rescue_works_with_any_annotations(record: Any, metadata: dict[str, 
         assert isinstance(from_annotation(text), Progress)
 
 
-def test_the_error_is_appended_to_the_earlier_reason_and_removed_completely() -> None:
+def test_an_agents_error_is_appended_to_the_earlier_reason_and_later_removed_completely() -> None:
     told = rescue.says(a_raw_node(), "KeyError in careen.core; line 3\nsecret")
     assert told is not None
     assert told["metadata"]["annotations"] == {
@@ -284,7 +298,7 @@ def test_the_error_is_appended_to_the_earlier_reason_and_removed_completely() ->
     assert rescue.says_no_more(a_raw_node()) is None
 
 
-def test_the_error_is_removed_from_an_idle_node() -> None:
+def test_an_agents_error_is_removed_completely_from_an_idle_node() -> None:
     node = a_raw_node(None, phase=None, annotations={keys.REASON: None})
     told = rescue.says(node, "KeyError")
     assert told is not None
@@ -293,7 +307,7 @@ def test_the_error_is_removed_from_an_idle_node() -> None:
     assert taken_back["metadata"]["annotations"] == {keys.REASON: None}
 
 
-def test_a_long_error_is_cut_to_a_readable_length() -> None:
+def test_a_long_error_message_is_shortened_to_a_readable_length() -> None:
     assert len(rescue.with_fault("waits", "x" * 10_000)) < 400
 
 
@@ -319,12 +333,12 @@ def test_a_pause_takes_effect_in_an_otherwise_invalid_lock(content: str | None, 
     "reason",
     [
         pytest.param("x" * 4_000, id="a reason of the greatest length"),
-        pytest.param("x" * 150_000, id="far too long"),
-        pytest.param("a\nb\x1b[31m" + "; y" * 2_000, id="control characters and semicolons"),
-        pytest.param("two\nlines", id="two lines"),
+        pytest.param("x" * 150_000, id="a reason that is far too long"),
+        pytest.param("a\nb\x1b[31m" + "; y" * 2_000, id="a reason with control characters and semicolons"),
+        pytest.param("two\nlines", id="a reason of two lines"),
     ],
 )
-def test_the_rescue_appends_the_error_once_to_a_reason_of_any_length(reason: str) -> None:
+def test_an_agents_error_is_appended_once_to_a_reason_of_any_length(reason: str) -> None:
     node = a_raw_node(annotations={keys.REASON: reason})
     told = rescue.says(node, "KeyError")
     assert told is not None

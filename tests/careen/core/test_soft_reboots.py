@@ -59,7 +59,7 @@ def test_one_more_soft_reboot_counts_as_a_new_boot() -> None:
 
 
 @pytest.mark.parametrize(("left", "now"), [(NONE, NONE), (BOOT, ONE), (ONE, BOOT)])
-def test_an_equal_count_or_a_changed_setting_proves_no_reboot(left: str, now: str) -> None:
+def test_an_equal_soft_reboot_count_or_a_changed_setting_proves_no_reboot(left: str, now: str) -> None:
     assert rebooting(left, now).phase is Phase.REBOOTING
 
 
@@ -77,7 +77,7 @@ def test_the_report_of_a_full_reboot_omits_the_field_proof() -> None:
         assert "proof" not in json.loads(the_patch(made).annotations[keys.LAST_REBOOT] or "")
 
 
-def test_a_claim_without_a_record_is_adopted_after_a_soft_reboot() -> None:
+def test_a_claim_without_a_progress_record_is_taken_over_after_a_soft_reboot() -> None:
     started = {"need": NO, "memory": remembering(is_reconciled=False), "lock": held(an_entry(boot=NONE))}
     assert decided(boot_id=ONE, **started).reason.code is Code.ENTRY_ADOPTED
     assert decided(boot_id=NONE, **started).phase is not Phase.VERIFYING

@@ -66,22 +66,44 @@ def events(decision: Decision) -> list[PostEvent]:
     ("reason", "told", "said", "code", "is_written"),
     [
         pytest.param(
-            "old words", 2, "drain-started", Code.DRAINING, False, id="a new reason may end at once and is not reported"
+            "old words",
+            2,
+            "drain-started",
+            Code.DRAINING,
+            False,
+            id="two seconds after the last report a new reason is not written yet",
         ),
         pytest.param(
-            "old words", 3, "drain-started", Code.DRAINING, True, id="a reason that lasts three seconds is reported"
+            "old words",
+            3,
+            "drain-started",
+            Code.DRAINING,
+            True,
+            id="three seconds after the last report a new reason is written",
         ),
-        pytest.param("old words", 0, "drain-started", Code.NEED_UNKNOWN, True, id="a warning is reported at once"),
-        pytest.param("old words", 14, "draining", Code.DRAINING, False, id="another sentence of the same reason waits"),
+        pytest.param("old words", 0, "drain-started", Code.NEED_UNKNOWN, True, id="a warning is written at once"),
         pytest.param(
-            "old words", 15, "draining", Code.DRAINING, True, id="another sentence is written after 15 seconds"
+            "old words",
+            14,
+            "draining",
+            Code.DRAINING,
+            False,
+            id="another sentence for the same reason is not written within 14 seconds",
+        ),
+        pytest.param(
+            "old words",
+            15,
+            "draining",
+            Code.DRAINING,
+            True,
+            id="another sentence for the same reason is written after 15 seconds",
         ),
         pytest.param(
             "new words", 99, "drain-started", Code.DRAINING, False, id="an unchanged message is not written again"
         ),
     ],
 )
-def test_a_changed_message_is_written_at_once_if_its_reason_is_new(
+def test_the_reason_of_a_changed_message_decides_when_the_message_is_written(
     reason: str, told: float, said: str, code: Code, is_written: bool
 ) -> None:
     decision = staying(reason, told, said, code)
@@ -114,12 +136,18 @@ KEPT = '{"version":1,"settings":{}}'
             {keys.SETTINGS: "newer"},
             id="changed settings replace the stored settings",
         ),
-        pytest.param(Phase.REBOOTING, KEPT, "", {keys.SETTINGS: None}, id="the stored settings are out of date"),
+        pytest.param(
+            Phase.REBOOTING,
+            KEPT,
+            "",
+            {keys.SETTINGS: None},
+            id="stored settings are removed if there are no settings to keep",
+        ),
         pytest.param(Phase.WAITING, KEPT, KEPT, {keys.SETTINGS: None}, id="the settings are removed with the claim"),
         pytest.param(Phase.WAITING, None, KEPT, {}, id="no settings are written without a claim"),
     ],
 )
-def test_the_node_keeps_a_claims_settings_as_long_as_the_claim(
+def test_the_node_stores_the_settings_of_a_claim_as_long_as_the_claim_exists(
     phase: Phase,
     stands: str | None,
     kept: str,
@@ -132,7 +160,7 @@ def test_the_node_keeps_a_claims_settings_as_long_as_the_claim(
     assert {key: value for key, value in written.items() if key == keys.SETTINGS} == expected
 
 
-def test_each_change_of_state_has_one_event() -> None:
+def test_each_new_reason_is_reported_in_one_event() -> None:
     assert [event.code for event in events(staying(said="drain-started"))] == [Code.DRAINING]
     assert events(staying(said="draining")) == []
 
@@ -141,7 +169,7 @@ def test_a_restarted_agent_does_not_repeat_the_last_event() -> None:
     assert events(staying(reason="new words", said="")) == []
 
 
-def test_a_silent_status_of_the_same_phase_is_not_written_to_the_node() -> None:
+def test_a_status_that_is_marked_as_silent_is_not_written_to_the_node() -> None:
     assert not any(isinstance(action, PatchNode) for action in staying(said="drain-started", is_silent=True).actions)
 
 
@@ -154,7 +182,7 @@ def test_the_annotation_since_changes_only_with_the_phase() -> None:
     assert the_patch(other).annotations[keys.PHASE] == "Rebooting"
 
 
-def test_an_unlisted_phase_change_raises_an_error() -> None:
+def test_a_phase_change_that_the_table_lacks_raises_an_error() -> None:
     with pytest.raises(AssertionError, match="the move Draining → Idle is not allowed"):
         move(a_situation(a_marked_node(RECORD)), Status(Code.HOME, "home"), Transition(Phase.IDLE, RECORD))
 
@@ -175,7 +203,7 @@ def test_a_refusal_keeps_its_start_time_while_gate_and_code_are_the_same() -> No
 @pytest.mark.parametrize(
     "text", ["", "{}", "[3]", '[{"gate":"hold"}]', '[{"gate":"hold","code":"nonsense","sentence":""}]', "[" * 100_000]
 )
-def test_unreadable_refusals_are_left_out(text: str) -> None:
+def test_unreadable_refusals_on_the_node_are_ignored(text: str) -> None:
     assert stored_refusals(a_node(annotations={keys.REFUSALS: text})) == ()
 
 
@@ -203,7 +231,7 @@ def test_the_node_gets_the_configured_taint_and_keeps_foreign_taints(
     assert (found, key) == (None if after is None else taints(after), ours)
 
 
-def test_a_taint_with_another_effect_is_never_careens() -> None:
+def test_a_taint_with_another_effect_never_counts_as_careens_taint() -> None:
     foreign = Taint(key=OURS.key, effect="NoSchedule")
     node = a_marked_node(a_progress(Phase.WAITING, taint_key=OURS.key), taints=(foreign, OURS))
     found, _ = with_our_taint(a_situation(node, a_policy(taint_key=None)))
@@ -225,7 +253,7 @@ def test_a_nodes_claim_records_whether_the_node_was_cordoned_before() -> None:
     assert claiming.new_entry("c1").cordoned is True
 
 
-def test_an_unreadable_lock_has_no_claim_of_this_node() -> None:
+def test_no_claim_of_this_node_is_read_from_an_unreadable_lock() -> None:
     node = a_marked_node(RECORD)
     assert a_situation(node, lock=held(an_entry())).own_entry is not None
     assert a_situation(node, lock=Unknown("503")).own_entry is None
@@ -236,7 +264,7 @@ def test_an_unreadable_lock_has_no_claim_of_this_node() -> None:
 @pytest.mark.parametrize(
     ("count", "is_cut", "shown", "ends_open"),
     [
-        pytest.param(20, False, 20, False, id="all of them"),
+        pytest.param(20, False, 20, False, id="the list is complete"),
         pytest.param(21, False, 20, True, id="more nodes than the list may have"),
         pytest.param(2, True, 2, True, id="the simulation itself shortened the list"),
     ],
@@ -252,7 +280,7 @@ def test_the_forecast_annotation_marks_a_truncated_list_of_nodes(
     assert json.loads(told or "")["pods"]["shop/p"] == [*nodes[:shown], *(["…"] if ends_open else [])]
 
 
-def test_the_forecast_annotation_contains_each_nodes_share() -> None:
+def test_the_forecast_annotation_says_how_often_a_pod_would_go_to_each_node() -> None:
     sampled = PodForecast(
         namespace="shop",
         name="p",
@@ -272,13 +300,13 @@ def test_the_forecast_annotation_contains_each_nodes_share() -> None:
     ("longest", "read"),
     [(7200, 7200.0), (0.5, 0.5), (-1, 0.0), ("2h", 0.0), (None, 0.0), (True, 0.0), (1e300, 0.0), ([], 0.0)],
 )
-def test_an_invalid_longest_time_of_a_stored_refusal_is_read_as_zero(longest: object, read: float) -> None:
+def test_an_invalid_time_limit_of_a_stored_refusal_is_read_as_zero(longest: object, read: float) -> None:
     row = {"gate": "blocking-pods", "code": "blocking-pod", "sentence": "x", "longest": longest}
     (refusal,) = stored_refusals(a_node(annotations={keys.REFUSALS: json.dumps([row])}))
     assert refusal.longest_seconds == read
 
 
-def test_the_longest_time_of_a_refusal_is_stored_on_the_node() -> None:
+def test_the_time_limit_of_a_refusal_is_stored_on_the_node() -> None:
     policy = a_policy(
         taint_key=None, blocking_pods=(BlockingPods(name="b", selector=Selector.parse("app=db"), longest_seconds=7200),)
     )

@@ -311,9 +311,9 @@ def test_a_forced_reboot_still_obeys_the_gates() -> None:
 
 SHUT = Window(days=frozenset())
 LATE = {
-    "window": {"policy": {"window": SHUT}},
-    "alerts": {"policy": {"alerts": AlertPolicy()}, "alerts": (Alert(name="DiskFull"),)},
-    "kured": {"policy": {}, "foreign": ("kured runs",)},
+    "the maintenance window is closed": {"policy": {"window": SHUT}},
+    "an alert is active": {"policy": {"alerts": AlertPolicy()}, "alerts": (Alert(name="DiskFull"),)},
+    "kured runs in the cluster": {"policy": {}, "foreign": ("kured runs",)},
 }
 
 
@@ -327,8 +327,8 @@ def test_the_late_policy_decides_whether_a_refusal_after_the_drain_undoes_the_dr
 
 
 UNTOLD = {
-    "alerts": {"policy": {"alerts": AlertPolicy()}, "alerts": Unknown("timed out")},
-    "other coordinators": {"policy": {}, "foreign": Unknown("503")},
+    "the alerts are unknown": {"policy": {"alerts": AlertPolicy()}, "alerts": Unknown("timed out")},
+    "it is unknown whether kured runs": {"policy": {}, "foreign": Unknown("503")},
 }
 
 

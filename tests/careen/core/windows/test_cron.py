@@ -35,34 +35,40 @@ def opening_times(window: NamedWindow, begin: str, *, hours: int) -> list[tuple[
     ("window", "begin", "expected"),
     [
         pytest.param(
-            a_window("0 2 * * SUN", 4), "2026-03-04T12:00", [("08 01:00", "08 05:00")], id="Sundays in winter"
+            a_window("0 2 * * SUN", 4),
+            "2026-03-04T12:00",
+            [("08 01:00", "08 05:00")],
+            id="two o'clock on Sundays in winter time",
         ),
         pytest.param(
             a_window("30 2 29 3 *", 1),
             "2026-03-25T12:00",
             [("29 01:00", "29 02:00")],
-            id="a start that the clock skips",
+            id="the window starts in the hour that the clock skips",
         ),
         pytest.param(
-            a_window("30 2 25 10 *", 1), "2026-10-20T12:00", [("25 00:30", "25 01:30")], id="a start that occurs twice"
+            a_window("30 2 25 10 *", 1),
+            "2026-10-20T12:00",
+            [("25 00:30", "25 01:30")],
+            id="the window starts in the hour that occurs twice",
         ),
         pytest.param(
             a_window("0 1 25 10 *", 4),
             "2026-10-20T12:00",
             [("24 23:00", "25 03:00")],
-            id="four hours on the night when an hour occurs twice",
+            id="a window of four hours on the night when an hour occurs twice",
         ),
         pytest.param(
             a_window("0 22 * * FRI", 48, Dates(first=date(2026, 3, 7), last=date(2026, 3, 7))),
             "2026-03-04T12:00",
             [("06 21:00", "06 23:00"), ("07 23:00", "08 21:00")],
-            id="an excluded date in the middle",
+            id="an excluded date in the middle of the window",
         ),
         pytest.param(
             a_window("0 22 * * FRI", 48, Dates(first=date(2026, 3, 6), last=date(2026, 3, 6))),
             "2026-03-04T12:00",
             [],
-            id="a start on an excluded date",
+            id="the window starts on an excluded date",
         ),
         pytest.param(
             a_window("0 */2 5 3 *", 3, zone=ZoneInfo("UTC")),
@@ -70,7 +76,7 @@ def opening_times(window: NamedWindow, begin: str, *, hours: int) -> list[tuple[
             [("05 00:00", "06 01:00")],
             id="a window that starts again before it ends",
         ),
-        pytest.param(a_window("0 0 29 2 *", 1), "2026-03-04T12:00", [], id="in another year"),
+        pytest.param(a_window("0 0 29 2 *", 1), "2026-03-04T12:00", [], id="the window opens only on 29 February"),
     ],
 )
 def test_a_cron_window_is_open_at_the_expected_times(

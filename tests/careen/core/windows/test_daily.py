@@ -27,27 +27,29 @@ def at(day: int, text: str) -> datetime:
     [
         pytest.param(Window(), at(1, "23:59:59.999999"), True, id="the default window is open until midnight"),
         pytest.param(OFFICE, at(6, "09:00"), True, id="the start is part of the window"),
-        pytest.param(OFFICE, at(6, "08:59:59"), False, id="a second before the start"),
+        pytest.param(OFFICE, at(6, "08:59:59"), False, id="a second before the start of the window"),
         pytest.param(OFFICE, at(6, "17:00"), True, id="the end is part of the window"),
-        pytest.param(OFFICE, at(6, "17:00:01"), False, id="a second after the end"),
-        pytest.param(OFFICE, at(7, "12:00"), False, id="another day"),
-        pytest.param(FRIDAY_NIGHT, at(6, "22:00"), True, id="Friday night"),
-        pytest.param(FRIDAY_NIGHT, at(7, "03:59"), True, id="Friday's window is open early on Saturday"),
-        pytest.param(FRIDAY_NIGHT, at(7, "04:01"), False, id="Saturday morning"),
-        pytest.param(FRIDAY_NIGHT, at(6, "03:00"), False, id="early Friday belongs to Thursday, which has no window"),
-        pytest.param(FRIDAY_NIGHT, at(7, "22:30"), False, id="Saturday night"),
+        pytest.param(OFFICE, at(6, "17:00:01"), False, id="a second after the end of the window"),
+        pytest.param(OFFICE, at(7, "12:00"), False, id="a day without a window"),
+        pytest.param(FRIDAY_NIGHT, at(6, "22:00"), True, id="the window of Friday night is open on Friday at 22:00"),
+        pytest.param(FRIDAY_NIGHT, at(7, "03:59"), True, id="the window of Friday night is open on Saturday at 03:59"),
+        pytest.param(
+            FRIDAY_NIGHT, at(7, "04:01"), False, id="the window of Friday night is closed on Saturday at 04:01"
+        ),
+        pytest.param(FRIDAY_NIGHT, at(6, "03:00"), False, id="the window of Friday night is closed on Friday at 03:00"),
+        pytest.param(FRIDAY_NIGHT, at(7, "22:30"), False, id="the window of Friday night is closed on Saturday night"),
         pytest.param(
             Window(start=time(9), end=time(9)),
             at(6, "09:01"),
             False,
             id="a window whose start equals its end is open for a second",
         ),
-        pytest.param(Window(days=frozenset()), at(6, "12:00"), False, id="no day is given"),
+        pytest.param(Window(days=frozenset()), at(6, "12:00"), False, id="a window without days is never open"),
         pytest.param(
             Window(days=frozenset({4}), zone=ZoneInfo("Asia/Tokyo")),
             at(5, "15:00"),
             True,
-            id="Friday in Tokyo, Thursday in UTC",
+            id="a window on Fridays in Tokyo is open while it is still Thursday in UTC",
         ),
         pytest.param(
             Window(start=time(2), end=time(4), zone=ZoneInfo("Europe/Berlin")),
@@ -59,7 +61,7 @@ def at(day: int, text: str) -> datetime:
             Window(start=time(2), end=time(3), zone=ZoneInfo("Europe/Berlin")),
             at(29, "01:30"),
             False,
-            id="an hour that the clock skips",
+            id="a window in the hour that the clock skips does not open",
         ),
     ],
 )
@@ -73,7 +75,9 @@ TIMES = st.builds(
 
 
 @given(st.integers(0, 35 * 86400), TIMES, TIMES, st.integers(1, 90), st.sampled_from(["UTC", "Europe/Berlin"]))
-def test_the_next_opening_is_the_first_open_time(later: int, start: time, end: time, within: int, zone: str) -> None:
+def test_the_reported_next_opening_is_the_first_time_at_which_the_window_is_open(
+    later: int, start: time, end: time, within: int, zone: str
+) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=later)  # summer time begins meanwhile
     window = Window(start=start, end=end, zone=ZoneInfo(zone))
     found = openings.opens_within((NamedWindow(name="", opens=window),), now, within)
@@ -148,17 +152,19 @@ BERLIN = ZoneInfo("Europe/Berlin")
     ("window", "stretches"),
     [
         pytest.param(
-            Window(start=time(2, 10), end=time(2, 50), zone=BERLIN), [], id="inside the hour that the clock skips"
+            Window(start=time(2, 10), end=time(2, 50), zone=BERLIN),
+            [],
+            id="the window is inside the hour that the clock skips",
         ),
         pytest.param(
             Window(start=time(1, 30), end=time(2, 30), zone=BERLIN),
             [("00:30:00", "01:00:00")],
-            id="ends in the skipped hour",
+            id="the window ends in the skipped hour",
         ),
         pytest.param(
             Window(start=time(2, 30), end=time(3, 30), zone=BERLIN),
             [("01:00:00", "01:30:01")],
-            id="begins after the skipped hour",
+            id="the window begins in the skipped hour",
         ),
     ],
 )
@@ -174,17 +180,17 @@ def test_a_window_on_the_day_the_clock_goes_forward_keeps_its_local_times(
         pytest.param(
             Window(start=time(2, 10), end=time(2, 50), zone=BERLIN),
             [("00:10:00", "00:50:01"), ("01:10:00", "01:50:01")],
-            id="inside the repeated hour: open twice",
+            id="the window is inside the repeated hour and opens twice",
         ),
         pytest.param(
             Window(start=time(1, 30), end=time(2, 30), zone=BERLIN),
             [("23:30:00", "00:30:01"), ("01:00:00", "01:30:01")],
-            id="ends in the repeated hour",
+            id="the window ends in the repeated hour and opens twice",
         ),
         pytest.param(
             Window(start=time(1), end=time(4), zone=BERLIN),
             [("23:00:00", "03:00:01")],
-            id="around the repeated hour: open once",
+            id="the window contains the repeated hour and opens once",
         ),
     ],
 )
@@ -226,7 +232,7 @@ def test_a_window_is_closed_on_excluded_dates(now: str, is_open: bool) -> None:
     assert openings.is_open((NIGHTS,), datetime.fromisoformat(now).replace(tzinfo=UTC)) is is_open
 
 
-def test_a_window_skips_years_of_excluded_dates() -> None:
+def test_a_window_stays_closed_through_years_of_excluded_dates() -> None:
     excluded = (
         Dates(first=date(2026, 3, 5), last=date(2031, 12, 31)),
         Dates(first=date(2032, 1, 1), last=date(2032, 1, 1)),

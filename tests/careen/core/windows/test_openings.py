@@ -57,7 +57,7 @@ def test_two_adjoining_windows_have_one_closing_time() -> None:
 
 
 @pytest.mark.parametrize(("within", "expected"), [(599, None), (600, 600.0), (10_000, 600.0)])
-def test_the_first_opening_of_several_windows_is_the_earliest(within: float, expected: float | None) -> None:
+def test_the_next_opening_of_several_windows_is_the_earliest_opening(within: float, expected: float | None) -> None:
     windows = (
         NamedWindow(name="a", opens=Cron(expression="0 12 * * *", seconds=7200)),
         NamedWindow(name="b", opens=Window(start=time(11), end=time(11, 30))),
