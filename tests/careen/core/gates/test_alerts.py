@@ -45,7 +45,7 @@ IGNORE = re.compile("^Watchdog$")
         (AlertPolicy(), NOT_ASKED, Code.ALERTS_UNKNOWN),
     ],
 )
-def test_the_name_and_state_of_an_alert_decide_whether_it_refuses(
+def test_the_name_and_state_of_an_alert_decide_whether_the_gate_refuses(
     policy: AlertPolicy | None, active: Any, expected: Code | None
 ) -> None:
     refused = alerts.ask(a_situation(policy=a_policy(alerts=policy), alerts=active), When.READY)

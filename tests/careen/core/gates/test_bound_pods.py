@@ -27,7 +27,7 @@ BOUND, PLACED, UNTOLD = a_pod(came_bound=True), a_pod(came_bound=False), a_pod()
             (UNTOLD,),
             (HERE,),
             Code.BOUND_POD,
-            id="unknown who placed the pod, but the template names the node",
+            id="it is unknown who placed the pod, but its template names the node",
         ),
         pytest.param(
             (PLACED,),
@@ -35,7 +35,7 @@ BOUND, PLACED, UNTOLD = a_pod(came_bound=True), a_pod(came_bound=False), a_pod()
             None,
             id="a pod that a scheduler placed before its template changed",
         ),
-        pytest.param((BOUND,), (FREE,), None, id="bound by hand, and its template names no node"),
+        pytest.param((BOUND,), (FREE,), None, id="a pod bound by hand, whose template names no node"),
         pytest.param((BOUND,), (ELSEWHERE,), None, id="the owner's template names another node"),
         pytest.param((BOUND,), (), None, id="an owner of a kind that careen cannot read"),
         pytest.param(

@@ -82,7 +82,7 @@ def test_kureds_manual_lock_is_read_as_a_pause_at_any_concurrency(text: str, con
         "[" * 100_000,
     ],
 )
-def test_invalid_lock_content_is_read_as_garbage_with_a_reason(text: str) -> None:
+def test_invalid_lock_content_is_refused_with_a_reason(text: str) -> None:
     assert isinstance(lock.parse(text), Garbage)
 
 
@@ -342,7 +342,7 @@ def check_what_everybody_reads(content: LockContent, concurrency: int) -> None:
         ),
     ).map(json.dumps)
 )
-def test_any_text_is_parsed_as_a_lock_or_as_garbage(text: str) -> None:
+def test_any_text_is_read_as_a_lock_or_refused_without_an_error(text: str) -> None:
     found = lock.parse(text)
     if isinstance(found, LockContent):
         again = lock.parse(lock.render(found))
@@ -393,7 +393,7 @@ def test_the_lock_lists_a_node_as_passed_over_until_the_node_claims() -> None:
     assert line.showing("n3").passed == ("n2",)
 
 
-def test_two_kured_entries_of_one_node_are_one_holder() -> None:
+def test_two_lock_entries_of_kured_for_one_node_count_as_one_holder() -> None:
     content = understood('{"maxOwners":2,"locks":[{"nodeID":"n1","created":"a"},{"nodeID":"n1","created":"b"}]}')
     assert content.holders == ("n1",)
     assert lock.release_by_hand(content, "n1").entries == ()

@@ -114,7 +114,7 @@ def test_a_node_claims_without_a_list_of_waiting_nodes_if_the_lock_names_all_of_
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at="soon")),
             remembering(),
-            id="the time of the names is unreadable",
+            id="the time at which the names were written is unreadable",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, names=("n2", "n3"))),

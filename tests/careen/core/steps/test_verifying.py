@@ -76,7 +76,7 @@ def test_an_unready_node_is_checked_often_at_first(waited: float, look: float) -
     assert (decision.phase, decision.look_again_seconds) == (Phase.VERIFYING, look)
 
 
-def test_the_reboot_is_reported_with_boot_ids_duration_and_lead_time() -> None:
+def test_the_reboot_report_contains_boot_ids_durations_and_the_restored_labels() -> None:
     report = json.loads(str(the_patch(verifying()).annotations[keys.LAST_REBOOT]))
     assert report == {
         "at": "2026-03-04T12:00:00Z",

@@ -226,7 +226,7 @@ def test_agents_of_a_large_fleet_decide_rarely_before_the_first_claim(agents: in
 
 
 def test_after_a_refusal_a_node_waits_again_for_other_nodes_before_the_first_claim() -> None:
-    """When the refusal ends, all nodes that it concerned would otherwise claim at the same time."""
+    """When the refusal ends, all nodes that were refused would otherwise claim at the same time."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
 
@@ -509,8 +509,8 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 def test_the_more_nodes_the_lock_names_the_more_rarely_a_refused_node_reads_the_lock(
     named: tuple[str, ...], look: float
 ) -> None:
-    """A node whose reboot a gate refuses leaves the line. When another node releases its claim, it may put this node
-    into the line again, which must then begin its reboot within five seconds."""
+    """A node whose reboot a gate refuses leaves the line. Another node that releases its claim may put this node into
+    the line again. This node must then begin its reboot within five seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
     assert (
         waiting(lock=held(an_entry("n9"), line=Line(names=named)), memory=memory, forecast=NOT_ASKED).look_again_seconds
