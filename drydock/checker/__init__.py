@@ -24,31 +24,47 @@ class Rule:
 
 RULES: tuple[Rule, ...] = (
     # First the rules that protect workloads, then those that prevent a stuck fleet and leftovers.
-    Rule("nodes-down", "never more nodes down than allowed", rules_of_the_node.never_more_nodes_down_than_allowed),
-    Rule("claim", "no reboot without the node's own live claim", rules_of_the_lock.no_reboot_without_its_own_claim),
+    Rule(
+        "nodes-down",
+        "at most the allowed number of nodes is down at once",
+        rules_of_the_node.never_more_nodes_down_than_allowed,
+    ),
+    Rule("claim", "no node reboots unless it holds the lock", rules_of_the_lock.no_reboot_without_its_own_claim),
     Rule(
         "drained", "no reboot of a node that is not drained", rules_of_the_node.no_reboot_of_a_node_that_is_not_drained
     ),
     Rule("eviction", "agents evict pods, so that budgets are checked", rules_of_the_node.pods_leave_by_eviction),
     Rule(
         "hold",
-        "agents neither cordon nor reboot a node that a person holds",
+        "agents neither cordon nor reboot a node that a person has put on hold",
         rules_of_the_node.held_nodes_are_left_alone,
     ),
     Rule(
         "release",
-        "agents release claims only when it is safe",
+        "an agent releases the lock only after the reboot, or after it has removed its cordon",
         rules_of_the_lock.claims_are_released_only_when_it_is_safe,
     ),
     Rule(
         "settled",
-        "displaced workloads are healthy before the claim is released",
+        "displaced workloads are healthy before the node releases the lock",
         rules_of_the_workloads.workloads_are_healthy_before_the_claim_is_released,
     ),
-    Rule("claims", "never more claims than allowed", rules_of_the_lock.never_more_claims_than_allowed),
-    Rule("theft", "no agent removes a live claim of another node", rules_of_the_lock.no_claim_is_stolen),
-    Rule("own-node", "agents write only their own node", rules_of_the_node.agents_write_their_own_node_only),
-    Rule("foreign", "agents keep what others have set", rules_of_the_node.what_others_set_stays),
+    Rule(
+        "claims",
+        "at most the allowed number of nodes holds the lock at once",
+        rules_of_the_lock.never_more_claims_than_allowed,
+    ),
+    Rule("theft", "no agent takes the lock away from a node that still holds it", rules_of_the_lock.no_claim_is_stolen),
+    Rule(
+        "own-node",
+        "an agent writes only its own Node and the pods on this node",
+        rules_of_the_node.agents_write_their_own_node_only,
+    ),
+    Rule(
+        "foreign",
+        "agents keep cordons, taints, labels and annotations that other clients have set",
+        rules_of_the_node.what_others_set_stays,
+    ),
     Rule(
         "loop", "no node reboots again unless its host needs another reboot", rules_of_the_host.one_reboot_for_each_need
     ),
@@ -59,7 +75,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("explained", "waiting nodes show a reason", rules_of_the_node.waiting_nodes_say_why),
     Rule("finished", "every node reboots and returns to service", rules_of_the_host.every_node_returns_to_service),
-    Rule("tidy", "no mark of careen is left at the end", rules_of_the_node.nothing_of_ours_is_left),
+    Rule(
+        "tidy",
+        "no taint, label, cordon or claim of careen is left at the end",
+        rules_of_the_node.nothing_of_ours_is_left,
+    ),
 )
 
 

@@ -26,7 +26,7 @@ def never_more_claims_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
         if len(after) > evidence.concurrency:
             yield Breach(
                 at=write.at,
-                sentence=f"{', '.join(sorted(after))} hold claims at once; the limit is {evidence.concurrency}",
+                sentence=f"{', '.join(sorted(after))} hold the lock at once; the limit is {evidence.concurrency}",
             )
 
 
@@ -42,7 +42,8 @@ def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
             if claim_on(_node_at(evidence, node, write.at)) == before[node]:
                 yield Breach(
                     at=write.at,
-                    sentence=f"the agent of {agent_node(write.actor)} removed the claim of {node}, which was live",
+                    sentence=f"the agent of {agent_node(write.actor)} removed {node} from the lock, "
+                    f"although {node} still held it",
                 )
 
 
@@ -63,12 +64,12 @@ def _unsafe_release(evidence: RolloutTrace, name: str, claimed_at: float, releas
     log = [e for e in evidence.host_log if e.host == name and claimed_at <= e.at <= released_at]
     if not any(e.what == "asked" for e in log):
         if is_cordoned(node) and agent_node(_cordoner(evidence, name, released_at)) == name:
-            return f"the claim of {name} was released while the node was still cordoned and had not rebooted"
+            return f"{name} was removed from the lock while the node was still cordoned and had not rebooted"
         return None
     if log[-1].what not in ("booted", "ready"):
-        return f"the claim of {name} was released before the node rebooted"
+        return f"{name} was removed from the lock before the node rebooted"
     if not is_ready(node) or boot_id_of(node) != log[-1].boot_id:
-        return f"the claim of {name} was released before the Node was Ready with its new boot id"
+        return f"{name} was removed from the lock before the Node was Ready with its new boot id"
     return None
 
 
@@ -101,7 +102,8 @@ def no_reboot_without_its_own_claim(evidence: RolloutTrace) -> Iterator[Breach]:
             ):
                 yield Breach(
                     at=event.at,
-                    sentence=f"{event.host} was asked to reboot without a claim of that node; the lock had claims of: "
+                    sentence=f"{event.host} was asked to reboot, but the lock had no valid claim of this node; "
+                    "the lock had claims of: "
                     f"{', '.join(sorted(holders)) or 'no node'}",
                 )
         elif id(event) in lock:

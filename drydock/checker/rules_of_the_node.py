@@ -168,11 +168,14 @@ def held_nodes_are_left_alone(evidence: RolloutTrace) -> Iterator[Breach]:
     for event in events(evidence):
         if isinstance(event, HostEvent):
             if event.what == "asked" and event.host in held:
-                yield Breach(at=event.at, sentence=f"{event.host} was asked to reboot while a person held the node")
+                yield Breach(
+                    at=event.at,
+                    sentence=f"{event.host} was asked to reboot, although a person had put the node on hold",
+                )
         elif event.plural == "nodes":
             name = event.key[1]
             if _is_cordon_by_agent(event) and name in held:
-                yield Breach(at=event.at, sentence=f"{name} was cordoned while a person held it")
+                yield Breach(at=event.at, sentence=f"{name} was cordoned, although a person had put the node on hold")
             annotations = (event.after.get("metadata") or {}).get("annotations") or {}
             held = held | {name} if "careen.dev/hold" in annotations else held - {name}
 
@@ -186,7 +189,9 @@ def waiting_nodes_say_why(evidence: RolloutTrace) -> Iterator[Breach]:
             key for key in ("careen.dev/phase", "careen.dev/reason", "careen.dev/since") if not annotations.get(key)
         ]
         if agent_node(write.actor) and (metadata.get("labels") or {}).get("careen.dev/reboot") and missing:
-            yield Breach(at=write.at, sentence=f"{write.key[1]} has careen's label without {', '.join(missing)}")
+            yield Breach(
+                at=write.at, sentence=f"{write.key[1]} has the label careen.dev/reboot, but lacks {', '.join(missing)}"
+            )
 
 
 def nothing_of_ours_is_left(evidence: RolloutTrace) -> Iterator[Breach]:
@@ -201,11 +206,13 @@ def nothing_of_ours_is_left(evidence: RolloutTrace) -> Iterator[Breach]:
     for name, write in sorted(nodes.items()):
         left = _left_on(write.after, cordoners.get(name, ""))
         if left:
-            yield Breach(at=write.at, sentence=f"{name} still carries {', '.join(left)} at the end")
+            yield Breach(at=write.at, sentence=f"{name} still has {', '.join(left)} at the end")
     for write in list(writes_to(evidence, "daemonsets"))[::-1]:
         if write.key == evidence.daemon_set:
             if holders := claims_in(write.after):
-                yield Breach(at=write.at, sentence=f"the lock still holds {', '.join(sorted(holders))} at the end")
+                yield Breach(
+                    at=write.at, sentence=f"the lock still has claims of {', '.join(sorted(holders))} at the end"
+                )
             return
 
 

@@ -35,7 +35,7 @@ def workloads_are_healthy_before_the_claim_is_released(evidence: RolloutTrace) -
                 if has < had:
                     yield Breach(
                         at=write.at,
-                        sentence=f"the claim of {node} was released while {name} had {has} ready pods, "
+                        sentence=f"{node} was removed from the lock while {name} had {has} ready pods, "
                         f"but {had} before the drain",
                     )
 

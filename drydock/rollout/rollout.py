@@ -216,7 +216,7 @@ class Rollout:
                 self.cluster.raise_if_broken_down()
                 if patience.is_over():
                     raise GaveUp(
-                        f"the rogue had no opportunity to break the rule {self.plan.broken_rule} {patience.waited}"
+                        f"no agent had an opportunity to break the rule {self.plan.broken_rule} {patience.waited}"
                     )
                 await asyncio.wait([task], timeout=_LOOK_SECONDS)
             task.result()

@@ -69,5 +69,5 @@ def answer_review(kind: str, body: Mapping[str, Any], user: str, authorizer: Aut
     )
     status: dict[str, Any] = {"allowed": allowed}
     if not allowed:
-        status["reason"] = f"no rule lets {user} {asked.get('verb', '')} {resource}"
+        status["reason"] = f"no RBAC rule allows {user} to {asked.get('verb', '')} {resource}"
     return {**body, "status": status}

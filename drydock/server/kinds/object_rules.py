@@ -216,7 +216,7 @@ def refuse_if_invalid(resource: ResourceType, new: Mapping[str, Any], old: Mappi
     if resource.plural == "pods" and old is not None:
         before, after = pod_spec_defaults(old.get("spec", {})), pod_spec_defaults(new.get("spec", {}))
         causes += [
-            (f"spec.{field}", "pod updates may not change fields other than a few")
+            (f"spec.{field}", "pod updates may change only a few fields")
             for field in sorted({*before, *after})
             if field not in _POD_MUTABLE and before.get(field) != after.get(field)
         ]

@@ -34,7 +34,7 @@ def json_patch(target: Any, operations: Any) -> Any:
 
     An invalid JSON patch is a 400. A failed `test` or a missing path is a 422, as in the real server."""
     if not isinstance(operations, list):
-        raise bad_request("a JSON patch is a list of operations")
+        raise bad_request("a JSON patch must be a list of operations")
     try:
         patch = _Patch([_with_value(each) for each in operations])
     except (JsonPatchException, JsonPointerException) as error:

@@ -21,7 +21,7 @@ Fields = dict[int, list[Any]]
 def decode_body(body: bytes) -> dict[str, Any]:
     """Returns the object in JSON form. Raises ApiError 400 for an invalid body, and 415 for other kinds."""
     if not body.startswith(_MAGIC):
-        raise bad_request("a protobuf body starts with k8s\\x00")
+        raise bad_request("a protobuf body must begin with k8s\\x00")
     envelope = _fields(body[len(_MAGIC) :])
     type_meta = _fields(_first_bytes(envelope, 1))
     kind = _text(type_meta, 2)

@@ -30,7 +30,7 @@ async def body_of(request: web.Request) -> dict[str, Any]:
         return decode_body(raw)
     content = yaml.safe_load(raw) if request.content_type == "application/yaml" else decoded(raw)
     if not isinstance(content, dict):
-        raise api_errors.bad_request("the body of the request is no object")
+        raise api_errors.bad_request("the body of the request is not a JSON object")
     return content
 
 

@@ -48,7 +48,7 @@ _DIRECTIVE = "$patch"
 def strategic_merge_patch(target: Any, patch: Any) -> Any:
     """Returns the patched document. Does not modify the target. Raises 400 for an unknown directive."""
     if not isinstance(patch, dict):
-        raise bad_request("a strategic merge patch is an object")
+        raise bad_request("a strategic merge patch must be an object")
     return _merge_object(target if isinstance(target, dict) else {}, patch, parent="")
 
 

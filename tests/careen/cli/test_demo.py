@@ -86,8 +86,10 @@ def test_demo_exits_with_1_if_an_agent_breaks_a_rule(demo: Any, tmp_path: Path) 
     process = demo("--nodes", "2", "--break", "claim")
     output, _ = process.communicate()
     assert process.returncode == 1, output
-    assert "BROKEN: no reboot without the node's own live claim (claim)" in output
-    assert "node-02 was asked to reboot without a claim of that node; the lock had claims of: " in output
+    assert "BROKEN: no node reboots unless it holds the lock (claim)" in output
+    assert (
+        "node-02 was asked to reboot, but the lock had no valid claim of this node; the lock had claims of: " in output
+    )
     assert "every rule held" not in output
     assert agents_of(tmp_path) == []
 
