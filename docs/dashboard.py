@@ -34,14 +34,14 @@ class Panel(Value, kw_only=True):
 
 PANELS: tuple[Panel, ...] = (
     Panel(
-        title="Nodes that want a reboot",
-        says="Hosts that need a reboot, including those that a gate keeps from it.",
+        title="Nodes that need a reboot",
+        says="Hosts that need a reboot, including hosts whose reboot a gate refuses.",
         kind="stat",
         query="sum(max by (node) (kured_reboot_required)) or vector(0)",
     ),
     Panel(
-        title="Nodes at work",
-        says="Nodes with a claim: draining, rebooting, in maintenance, or settling.",
+        title="Nodes that hold the lock",
+        says="Nodes that are about to drain, draining, rebooting, in maintenance, or settling.",
         kind="stat",
         query=(
             'sum(max by (node) (careen_phase{phase=~"Claiming|Draining|Rebooting|Verifying|Maintenance|Settling"}))'
@@ -56,14 +56,14 @@ PANELS: tuple[Panel, ...] = (
     ),
     Panel(
         title="Oldest need",
-        says="How long the node that has waited longest has needed its reboot.",
+        says="For how long the node that has waited longest has needed a reboot.",
         kind="stat",
         query="max(time() - max by (node) (careen_need_since_seconds)) or vector(0)",
         unit="s",
     ),
     Panel(
         title="Nodes by phase",
-        says="The phase of each node, added up.",
+        says="The number of nodes in each phase.",
         kind="timeseries",
         query="sum by (phase) (max by (node, phase) (careen_phase)) > 0",
         legend="{{phase}}",
@@ -83,22 +83,22 @@ PANELS: tuple[Panel, ...] = (
         unit="s",
     ),
     Panel(
-        title="Holders that take too long",
-        says="Nodes that hold a claim and did not return to service in time. The other agents report this.",
+        title="Nodes that hold the lock too long",
+        says="Nodes that hold the lock and did not return to service in time, as other agents report.",
         kind="table",
         query="max by (holder) (time() - careen_overdue_holder_timestamp_seconds)",
         unit="s",
     ),
     Panel(
         title="Evictions by answer",
-        says="Requests per second: accepted, refused by a budget, denied, unclear.",
+        says="Eviction requests per second: accepted, refused by a budget, denied, or with an unclear answer.",
         kind="timeseries",
         query="sum by (answer) (rate(careen_evictions_total[5m]))",
         legend="{{answer}}",
         unit="reqps",
     ),
     Panel(
-        title="Landings of the last week, inside the forecast",
+        title="Forecast hits of the last week",
         says="Share of the evicted pods whose replacements run on a node of the forecast.",
         kind="timeseries",
         query=(
@@ -110,7 +110,7 @@ PANELS: tuple[Panel, ...] = (
     ),
     Panel(
         title="Requests to the API server",
-        says="By HTTP status. `lost`: no response arrived.",
+        says="Requests per second by HTTP status. `lost` means that no response arrived.",
         kind="timeseries",
         query="sum by (status) (rate(careen_api_requests_total[5m]))",
         legend="{{status}}",
@@ -128,7 +128,7 @@ PANELS: tuple[Panel, ...] = (
 
 OF_THE_SHADOW: tuple[Panel, ...] = (
     Panel(
-        title="Agreement of the last day",
+        title="Agreement with kube-scheduler in the last day",
         says="Share of the compared pods for which the forecast's rules and the scheduler agree.",
         kind="stat",
         query=(
@@ -144,20 +144,20 @@ OF_THE_SHADOW: tuple[Panel, ...] = (
         query="max(careen_shadow_other_configuration)",
     ),
     Panel(
-        title="Kinds that cannot be followed",
-        says="Kinds of objects that the shadow cannot list or watch. Its log names them, with the reason.",
+        title="Kinds that the shadow cannot watch",
+        says="Kinds of objects that the shadow cannot list or watch. The shadow's log has each kind and the reason.",
         kind="stat",
         query="max(careen_shadow_troubled_kinds)",
     ),
     Panel(
-        title="Pods that wait for their comparison",
+        title="Bound pods that are not compared yet",
         says="If this grows, the scheduler binds pods faster than the shadow compares them.",
         kind="stat",
         query="max(careen_shadow_waiting)",
     ),
     Panel(
         title="Compared pods by outcome",
-        says="Per second. The shares leave out `cannot-say`.",
+        says="Pods per second. Pods with the outcome `cannot-say` do not count in the agreement.",
         kind="timeseries",
         query="sum by (outcome) (rate(careen_shadow_pods_total[1h]))",
         legend="{{outcome}}",
@@ -165,7 +165,7 @@ OF_THE_SHADOW: tuple[Panel, ...] = (
     ),
     Panel(
         title="Disagreements by profile and reason",
-        says="In the last hour. docs/shadow.md explains the reasons.",
+        says="Disagreements in the last hour. docs/shadow.md explains the reasons.",
         kind="timeseries",
         query='sum by (profile, reason) (increase(careen_shadow_pods_total{outcome="disagreed"}[1h])) > 0',
         legend="{{profile}}: {{reason}}",

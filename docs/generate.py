@@ -67,7 +67,7 @@ def phases_page() -> str:
         PHASE_EXAMPLE,
         "A phase says what has already happened to a node. The Node's annotation `careen.dev/phase` shows it.",
         "",
-        "| phase | has already happened | evidence that every turn reads |",
+        "| phase | what has already happened | evidence that the agent reads in every turn |",
         "|---|---|---|",
         *(f"| {row.phase} | {row.has_happened} | {', '.join(sorted(row.evidence))} |" for row in PHASES),
         "",

@@ -29,7 +29,7 @@ BLOCKING = [{"name": "backups", "pods": "app=backup", "longest": "1s"}]
 VARIABLES = {"$__rate_interval": "1m", "$__interval": "15s", "$__range": "1h"}
 
 # Panels without a series in this roll-out, by title.
-MAY_BE_EMPTY = {"Holders that take too long": "every holder comes back in time"}
+MAY_BE_EMPTY = {"Nodes that hold the lock too long": "every holder comes back in time"}
 
 # Series that this roll-out does not have, by metric.
 NOT_THERE = {
@@ -96,12 +96,14 @@ def is_answered(story: Story, prometheus: Prometheus, hosts: list[Host]) -> None
     begun = time.time()
     by_title = {panel.title: panel.queries[0] for panel in panels()}
     story.need_reboot(hosts)
-    story.wait_for("one node is draining or rebooting", lambda: value_of(prometheus, by_title["Nodes at work"]) == 1)
+    story.wait_for(
+        "one node is draining or rebooting", lambda: value_of(prometheus, by_title["Nodes that hold the lock"]) == 1
+    )
     story.finishes(hosts[:2], 200)
     for panel in panels():
         for query in panel.queries:
             has_data(story, prometheus, panel, query, begun)
-    assert value_of(prometheus, by_title["Nodes that want a reboot"]) == 1
+    assert value_of(prometheus, by_title["Nodes that need a reboot"]) == 1
     assert value_of(prometheus, by_title["Failed nodes"]) == 0
     expressions = {rule["alert"]: rule["expr"] for group in alerts() for rule in group["rules"]}
     for metric in NOT_THERE:
