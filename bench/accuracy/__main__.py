@@ -62,8 +62,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--engine", action="append", choices=list(ENGINES), help="repeatable; otherwise all")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[21, 22, 23, 24, 25], help="of the clusters")
+    parser.add_argument(
+        "--engine", action="append", choices=list(ENGINES), help="program that drains; repeatable; by default all"
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[21, 22, 23, 24, 25], help="seeds of the clusters")
     parser.add_argument("--drains", type=int, default=6, help="nodes drained in each cluster")
     given = parser.parse_args()
     print(INTRODUCTION.format(cores=os.cpu_count()), flush=True)

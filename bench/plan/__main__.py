@@ -75,14 +75,14 @@ class Measured(Value, kw_only=True):
 def main() -> None:
     """Prints a row for each order of the nodes in each size of cluster."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, help="only this size; by default the sizes in results.md")
+    parser.add_argument("--nodes", type=int, help="number of nodes to measure; by default the sizes in results.md")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--concurrency", type=int, default=4)
     parser.add_argument(
         "--order",
         action="append",
         choices=[line.value for line in Order],
-        help="only this order of nodes; repeatable; by default every order",
+        help="order of nodes to measure; repeatable; by default every order",
     )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan-3")
     given = parser.parse_args()

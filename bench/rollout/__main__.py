@@ -79,12 +79,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--warm-up",
         type=float,
-        help="seconds between the start of the agents and the first need (kured waits up to 90 s before it works)",
+        help="seconds from the start of the agents until hosts need a reboot (kured waits up to 90 s before it works)",
     )
     parser.add_argument("--limit", type=float, default=1800, help="give up after this many seconds")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--json", help="file to which every figure is written after each run")
-    parser.add_argument("--keep", action="store_true", help="keep the logs")
+    parser.add_argument("--keep", action="store_true", help="keep the agents' logs")
     return parser.parse_args()
 
 

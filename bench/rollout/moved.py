@@ -87,11 +87,13 @@ def _options() -> argparse.Namespace:
         prog="python -m bench.rollout.moved", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--kured", type=Path, help="a kured program; without it, the columns of kured are left out")
-    parser.add_argument("--agents", nargs="+", choices=HEADINGS, default=list(HEADINGS), help="only these agents")
+    parser.add_argument(
+        "--agents", nargs="+", choices=HEADINGS, default=list(HEADINGS), help="measure only these agents"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--asking", type=int, nargs="+", default=[NODES, 8], help="how many of the nodes need a reboot")
     parser.add_argument(
-        "--results", type=Path, default=RESULTS, help="file whose rows of these agents and seeds are replaced"
+        "--results", type=Path, default=RESULTS, help="file in which the rows of these agents and seeds are replaced"
     )
     parser.add_argument(
         "--draw", action="store_true", help="measure nothing; write the page's table and plot from the results"
