@@ -155,7 +155,9 @@ def test_each_import_contract_rejects_a_violation(copy: Path, contract: str, fil
         ),
     ],
 )
-def test_only_the_listed_modules_import_a_library(library: str, importers: set[str], why: str) -> None:
+def test_each_restricted_library_is_imported_only_by_the_listed_modules(
+    library: str, importers: set[str], why: str
+) -> None:
     assert {module.name for module in modules("careen") if library in module.imported_libraries()} == importers, why
 
 
@@ -169,7 +171,9 @@ def test_only_the_listed_modules_import_a_library(library: str, importers: set[s
         ("subprocess", ("careen.host", "drydock", "careen.agent.forecast.forecaster")),
     ],
 )
-def test_only_the_listed_packages_import_a_library(library: str, folders: tuple[str, ...]) -> None:
+def test_each_restricted_library_is_imported_only_by_the_listed_packages(
+    library: str, folders: tuple[str, ...]
+) -> None:
     strangers = {
         module.name
         for module in modules("careen")

@@ -12,7 +12,7 @@ def test_the_seed_determines_the_cluster_of_the_bench() -> None:
     assert varied_cluster(7).workloads != varied_cluster(8).workloads
 
 
-def test_ten_clusters_of_the_bench_contain_every_placement_rule() -> None:
+def test_the_first_ten_generated_clusters_contain_every_placement_rule() -> None:
     text = repr([varied_cluster(seed) for seed in range(10)])
     wanted = [
         "'StatefulSet'",

@@ -100,7 +100,7 @@ def names(placed: list[tuple[dict[str, Any], str]]) -> list[str]:
     return [node for _, node in placed]
 
 
-def test_the_seed_of_the_placement_determines_the_first_nodes_of_the_pods() -> None:
+def test_the_placement_seed_determines_on_which_nodes_the_pods_start() -> None:
     waiting = [a_pod(f"web-{number}") for number in range(12)]
     once, again, other = (names(places(CLUSTER, waiting, random.Random(seed))) for seed in (1, 1, 2))
     assert once == again

@@ -21,7 +21,7 @@ def is_through(story: Story, hosts: list[Host]) -> None:
     assert [len(host.reboots) for host in hosts] == [1] * len(hosts)
 
 
-def test_a_waiting_node_keeps_waiting_after_its_agent_is_killed(story: Story) -> None:
+def test_a_node_that_waits_for_its_reboot_keeps_waiting_after_its_agent_is_killed(story: Story) -> None:
     first, second = hosts = story.nodes(2)
     story.annotate_node(first, "careen.dev/hold", "wait")
     story.need_reboot(hosts)

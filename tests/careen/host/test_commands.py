@@ -24,7 +24,7 @@ async def test_a_command_returns_its_output_errors_and_exit_code() -> None:
     assert outcome == Exited(code=3, output="out", errors="err")
 
 
-async def test_a_missing_program_is_reported_as_not_started() -> None:
+async def test_a_command_whose_program_is_missing_is_reported_as_not_started() -> None:
     outcome = await run_on_host(["/no/such"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)
 

@@ -202,7 +202,7 @@ def test_with_order_fewest_moves_a_plan_counts_the_pods_that_would_move_now() ->
     ) == ["n2", "n3", "n1", "cp"]
 
 
-def test_a_plan_counts_the_pods_of_nodes_without_an_annotated_count() -> None:
+def test_a_plan_counts_the_pods_of_a_node_that_has_no_annotation_with_the_pod_count() -> None:
     """The plan takes the number of a node's pods from the Node's annotation, or else counts the pods once. This number
     stays the same during the plan, even if simulated pods move."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
@@ -302,7 +302,7 @@ def test_a_plan_waits_until_the_end_time_that_a_new_gate_gives(monkeypatch: pyte
     assert visit.start == end
 
 
-def test_every_gate_must_declare_what_a_plan_can_foresee() -> None:
+def test_a_gate_that_does_not_declare_what_a_plan_can_foresee_is_an_error() -> None:
     declared = {name: getattr(gates.hold.GATE, name) for name in ("name", "ask", "when", "cost", "needs")}
     with pytest.raises(TypeError, match="foresight"):
         Gate(**declared)

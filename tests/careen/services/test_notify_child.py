@@ -37,7 +37,7 @@ def test_the_child_process_prints_a_line_for_each_target() -> None:
     assert "SECRETWORD" not in done.stdout + done.stderr
 
 
-def test_the_child_process_exits_at_its_deadline_without_its_parent() -> None:
+def test_the_child_process_that_sends_messages_ends_itself_at_its_deadline() -> None:
     """apprise alone would wait for four seconds, and then try again."""
     with running_webhook(hangs=True) as hook:
         done = run(ordered(parse(f"mattermost://{hook.address}/abcdefghijklmnopqrstuvwx?disabletls=yes"), seconds=0.5))
