@@ -34,12 +34,12 @@ ROAD = (
 WHY_EXAMPLE = """\
 ```console
 $ careen why node-01
-node-01 is Waiting since 8s: the lock is held by hand: uninstall kured.
-Lock: PAUSED by hand: uninstall kured; no claim held.
+node-01 is Waiting since 8s: a person paused the lock: uninstall kured.
+Lock: PAUSED by a person: uninstall kured; no claim held.
 Next: its agent takes its next turn within 30 s.
 
 GATE                  ANSWER      SINCE   WHY
-hold                  refuses     8s      the lock is held by hand: uninstall kured
+hold                  refuses     8s      a person paused the lock: uninstall kured
 halt                  yes         -       -
 …
 dry-run-evictions     not asked   -       only a node with a claim asks this gate

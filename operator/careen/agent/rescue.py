@@ -98,9 +98,9 @@ class Rescue:
             return ""
         held = rescue.hold_of(node)
         if held is not None and not _hint(lambda: _is_over(held, self._hands.api.clock.now()), False):
-            return f"held: {held}" if held.strip() else "held, no reason given"
+            return f"held: {held}" if held.strip() else "held by a person, no reason given"
         if await self._is_paused():
-            return "the lock is held by hand"
+            return "a person paused the lock"
         lasted = self._hands.api.clock.monotonic() - self._since
         if self._count < rescue.BROKEN_TURNS or lasted < rescue.BROKEN_SECONDS:
             return ""
@@ -110,7 +110,7 @@ class Rescue:
         try:
             return rescue.is_paused((await self._hands.lock.read()).text)
         except Exception as error:  # this may be the error that breaks the turns
-            _LOG.info("cannot tell whether the lock is held by hand: %r", error)
+            _LOG.info("cannot tell whether a person paused the lock: %r", error)
             return False
 
     def _circumstances(self, because: str, policy: Policy | None) -> rescue.Circumstances:

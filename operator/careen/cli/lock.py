@@ -162,7 +162,7 @@ async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent
 def _understood(cluster: Cluster, reading: LockReading) -> LockContent:
     if isinstance(reading.content, Garbage):
         raise click.ClickException(
-            f"the lock cannot be understood ({reading.content.why}), so no node may start; {_how_to_clear(cluster)}"
+            f"the lock cannot be understood ({reading.content.why}), so no reboot may start; {_how_to_clear(cluster)}"
         )
     return reading.content
 

@@ -83,7 +83,7 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
     who_waits = f"the {len(waiting)} waiting nodes wait" if len(waiting) > 1 else f"{waiting[0].name} waits"
     if isinstance(lock, Garbage):
         return Headline(
-            why=f"Nothing will start: the lock cannot be understood ({lock.why})",
+            why=f"No reboot will start: the lock cannot be understood ({lock.why})",
             code=Code.LOCK_GARBAGE.value,
             ways_out=(_remedy(Code.LOCK_GARBAGE),),
         )
@@ -92,14 +92,14 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
     if lock.is_paused:
         reason = f" ({lock.pause_reason})" if lock.pause_reason else ""
         return Headline(
-            why=f"Nothing will start: the lock is held by hand{reason}, and {who_waits} for it",
+            why=f"No reboot will start: a person paused the lock{reason}, and {who_waits} until the pause ends",
             code=Code.PAUSED.value,
             ways_out=(_remedy(Code.PAUSED),),
         )
     if halted := halted_because(lock):
         failed = {entry.node for entry in lock.failed}
         since = _earliest(_phase_since(node) for node in nodes if node.name in failed)
-        return Headline(why=f"Nothing will start: {halted}", code=Code.HALTED.value, since=since)
+        return Headline(why=f"No reboot will start: {halted}", code=Code.HALTED.value, since=since)
     return _waiting_for_holders(who_waits, nodes, lock)
 
 
@@ -112,7 +112,7 @@ def _waiting_for_holders(who_waits: str, nodes: Sequence[NodeView], lock: LockCo
     phases = "; ".join(f"{node.name} is {phase_of(node)}{_said(node)}" for node in holders[:3])
     ways = (f"`careen why {holders[0].name}` shows its progress.", _remedy(Code.LIMIT_REACHED))
     return Headline(
-        why=f"Nothing more will start: {who_waits} for {listed([node.name for node in holders])}: {phases}",
+        why=f"No further reboot will start: {who_waits} for {listed([node.name for node in holders])}: {phases}",
         code=Code.LIMIT_REACHED.value,
         since=_earliest(_phase_since(node) for node in holders),
         ways_out=ways,
@@ -149,9 +149,9 @@ def _by_their_refusals(
     more = f"; and {count_of(len(by_code) - _SHOWN_CODES, 'more reason')}" if len(by_code) > _SHOWN_CODES else ""
     ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(code, by_code[code])]
     verdict = (
-        f"Nothing has started so far, and {listed(left)} {'was' if len(left) == 1 else 'were'} not checked yet"
+        f"No reboot has started so far, and {listed(left)} {'was' if len(left) == 1 else 'were'} not checked yet"
         if left
-        else "Nothing will start"
+        else "No reboot will start"
     )
     return Headline(
         why=f"{verdict}: {'; '.join(reasons)}{more}",

@@ -25,10 +25,10 @@ def lock_sentence(state: LockState, now: datetime) -> str:
     if isinstance(state, Unknown):
         return f"could not be read: {state.why}"
     if isinstance(state, Garbage):
-        return f"cannot be understood ({state.why}), so no node may start; `careen lock show` prints it"
+        return f"cannot be understood ({state.why}), so no reboot may start; `careen lock show` prints the lock"
     parts = [_held(state, now)]
     if state.is_paused:
-        parts.insert(0, f"PAUSED by hand{f': {state.pause_reason}' if state.pause_reason else ''}")
+        parts.insert(0, f"PAUSED by a person{f': {state.pause_reason}' if state.pause_reason else ''}")
     if late := overdue.clauses(overdue.holders_overdue(state)):
         parts.insert(0, f"OVERDUE: {late}")
     if halted := halted_because(state):

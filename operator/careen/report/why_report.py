@@ -113,7 +113,7 @@ def _said_since(story: NodeStory) -> list[Refusal]:
             Refusal(
                 gate=gate,
                 code=Code.PAUSED,
-                sentence=f"the lock is held by hand{f': {story.lock.pause_reason}' if story.lock.pause_reason else ''}",
+                sentence=f"a person paused the lock{f': {story.lock.pause_reason}' if story.lock.pause_reason else ''}",
             )
         )
     if isinstance(story.lock, Garbage):

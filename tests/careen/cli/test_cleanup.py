@@ -262,7 +262,7 @@ def test_cleanup_keeps_and_reports_an_unreadable_lock(desk: Desk) -> None:
     before = seed_node(desk, "n1", taints=[SOFT])
     result = desk.run("cleanup", "--yes")
     assert result.exit_code == 1
-    assert "the lock cannot be understood (it is not JSON)" in result.output
+    assert "the lock cannot be understood (its text is not JSON)" in result.output
     assert (desk.lock_text(), the_node(desk, "n1")) == ("what?", as_before(before))
 
 

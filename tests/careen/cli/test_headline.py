@@ -74,7 +74,7 @@ def test_status_shows_the_pod_and_the_remedy_if_every_forecast_refuses(desk: Des
     desk.lock(LockContent())
     said = headline(desk)
     assert said.startswith(
-        "Nothing will start: the gate forecast refuses all 3 waiting nodes; n1, for example: 1 of 1 pods "
+        "No reboot will start: the gate forecast refuses all 3 waiting nodes; n1, for example: 1 of 1 pods "
         "would not find room: shop/web-1 ("
     )
     assert "This has lasted for 3h" in said
@@ -105,8 +105,8 @@ def test_status_shows_the_reason_of_a_pause_and_the_command_that_ends_it(desk: D
     desk.lock(LockContent(is_paused=True, pause_reason="storage upgrade"))
     assert (
         headline(desk)
-        == "Nothing will start: the lock is held by hand (storage upgrade), and n1 waits for it. What would "
-        "change it: `careen lock resume`."
+        == "No reboot will start: a person paused the lock (storage upgrade), and n1 waits until the pause ends. What "
+        "would change it: `careen lock resume`."
     )
 
 
@@ -114,8 +114,8 @@ def test_status_says_that_an_unreadable_lock_stops_every_node(desk: Desk) -> Non
     waits(desk, "n1")
     desk.lock("what?")
     assert headline(desk).startswith(
-        "Nothing will start: the lock cannot be understood (it is not JSON). What would change it: Look at `careen "
-        "lock show`, then correct or remove"
+        "No reboot will start: the lock cannot be understood (its text is not JSON). What would change it: Look at "
+        "`careen lock show`, then correct or remove"
     )
 
 
@@ -127,7 +127,7 @@ def test_status_shows_the_failed_node_that_halts_the_roll_out(desk: Desk) -> Non
     )
     said = headline(desk)
     assert said.startswith(
-        "Nothing will start: n5 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and "
+        "No reboot will start: n5 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and "
         "`careen retry n5`"
     )
     assert said.endswith("This has lasted for 2h.")
@@ -137,7 +137,7 @@ def test_status_shows_a_hold_before_the_agent_has_read_it(desk: Desk) -> None:
     waits(desk, "n1", hold="disk swap")
     waits(desk, "n2", refusal("hold", "held", "held: disk swap"), hold="disk swap")
     desk.lock(LockContent())
-    assert headline(desk).startswith("Nothing will start: held: disk swap (all 2 waiting nodes, gate hold).")
+    assert headline(desk).startswith("No reboot will start: held: disk swap (all 2 waiting nodes, gate hold).")
     assert "`careen unhold NODE`" in headline(desk)
 
 
@@ -157,7 +157,7 @@ def test_status_outside_the_maintenance_window_shows_when_the_window_opens(desk:
     desk.lock(LockContent())
     said = headline(desk)
     told = f"which opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
-    assert f"Nothing will start: outside the maintenance window every day, {told}" in said
+    assert f"No reboot will start: outside the maintenance window every day, {told}" in said
     assert "(all 2 waiting nodes)" in said
     assert "set careen.dev/reboot-now" in said
 
@@ -177,7 +177,7 @@ def test_status_shows_which_of_several_maintenance_windows_opens_first(desk: Des
         waits(desk, name, refusal("maintenance-window", "outside-window", f"outside the maintenance window of {name}"))
     desk.lock(LockContent())
     told = f"the first of which opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
-    assert f"Nothing will start: each outside its own maintenance windows, {told}" in headline(desk)
+    assert f"No reboot will start: each outside its own maintenance windows, {told}" in headline(desk)
 
 
 def test_status_reports_a_maintenance_window_that_never_opens(desk: Desk) -> None:
@@ -192,7 +192,7 @@ def test_status_reports_a_maintenance_window_that_never_opens(desk: Desk) -> Non
     waits(desk, "n1", refusal("maintenance-window", "outside-window", "outside the maintenance window never"))
     desk.lock(LockContent())
     assert headline(desk).startswith(
-        "Nothing will start: outside the maintenance window never, which never opens (n1). This has lasted for 3h"
+        "No reboot will start: outside the maintenance window never, which never opens (n1). This has lasted for 3h"
     )
 
 
@@ -209,7 +209,7 @@ def test_status_reports_several_maintenance_windows_that_never_open(desk: Desk) 
         waits(desk, name, refusal("maintenance-window", "outside-window", f"outside the maintenance window of {name}"))
     desk.lock(LockContent())
     told = "each outside its own maintenance windows, none of which ever opens (all 2 waiting nodes)"
-    assert headline(desk).startswith(f"Nothing will start: {told}.")
+    assert headline(desk).startswith(f"No reboot will start: {told}.")
 
 
 def test_status_says_that_the_next_maintenance_window_is_unknown_if_settings_are_unreadable(desk: Desk) -> None:
@@ -227,8 +227,8 @@ def test_status_shows_the_phase_of_the_node_that_holds_the_lock(desk: Desk) -> N
     desk.node("n3", "Draining", reason="evicting 3 pods", label="in-progress", since=ago(hours=1, minutes=0.5))
     desk.lock(LockContent(entries=(Entry(node="n3", id="c1", created=ago(hours=1)),), max_owners=1))
     assert headline(desk) == (
-        "Nothing more will start: the 2 waiting nodes wait for n3: n3 is Draining (evicting 3 pods). This has lasted "
-        "for 1h. "
+        "No further reboot will start: the 2 waiting nodes wait for n3: n3 is Draining (evicting 3 pods). This has "
+        "lasted for 1h. "
         "What would change it: `careen why n3` shows its progress. Wait, or raise --concurrency."
     )
 
@@ -240,7 +240,7 @@ def test_status_orders_the_reasons_by_the_number_of_waiting_nodes(desk: Desk) ->
     desk.lock(LockContent())
     said = headline(desk)
     assert said.startswith(
-        "Nothing will start: active: DiskFull (n1, n2, n3 of 4 waiting nodes, gate alerts); shop/job runs "
+        "No reboot will start: active: DiskFull (n1, n2, n3 of 4 waiting nodes, gate alerts); shop/job runs "
         "here (n4 of 4 waiting nodes, gate blocking-pods)."
     )
     assert "This has lasted for 3h" in said, "the last of the four nodes was refused 3 hours ago"
@@ -270,7 +270,7 @@ def test_status_shows_a_refused_forecast_before_other_nodes_were_checked(desk: D
     waits(desk, "n3")
     desk.lock(LockContent())
     assert headline(desk).startswith(
-        "Nothing has started so far, and n2, n3 were not checked yet: 1 of 1 pods would not find room: shop/web-1 ("
+        "No reboot has started so far, and n2, n3 were not checked yet: 1 of 1 pods would not find room: shop/web-1 ("
     )
     desk.lock(LockContent(entries=(Entry(node="n4", id="c1", created=ago(hours=1)),), max_owners=2))
     assert headline(desk) == ""
@@ -289,7 +289,7 @@ def test_status_as_json_contains_the_headline(desk: Desk) -> None:
     desk.lock(LockContent())
     assert desk.json("status")["headline"] == {
         "code": "alert",
-        "why": "Nothing will start: active: DiskFull (n1, gate alerts)",
+        "why": "No reboot will start: active: DiskFull (n1, gate alerts)",
         "since": row["since"],
         "waysOut": ["Resolve the named alert, or ignore it with --alert-filter-regexp."],
     }

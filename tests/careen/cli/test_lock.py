@@ -92,7 +92,7 @@ def test_a_second_lock_pause_adds_a_reason_if_the_first_pause_had_none(desk: Des
 def test_lock_show_reports_the_reason_of_a_pause(desk: Desk) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "freeze until Monday")
-    assert "PAUSED by hand: freeze until Monday" in desk.ok("lock", "show")
+    assert "PAUSED by a person: freeze until Monday" in desk.ok("lock", "show")
     assert desk.json("lock", "show")["pauseReason"] == "freeze until Monday"
 
 
@@ -194,7 +194,7 @@ def test_lock_release_with_an_unreadable_lock_asks_no_question(desk: Desk) -> No
     desk.node("n3", "Draining")
     desk.lock("what?")
     result = desk.run("lock", "release", "n3", stdin="y\n")
-    assert "the lock cannot be understood (it is not JSON), so no node may start;" in result.output
+    assert "the lock cannot be understood (its text is not JSON), so no reboot may start;" in result.output
     assert "Free the claim anyway?" not in result.output
 
 
@@ -204,7 +204,7 @@ def test_lock_commands_do_not_overwrite_an_unreadable_lock(desk: Desk, command: 
     desk.lock("what?")
     result = desk.run("lock", *command)
     assert result.exit_code == 1
-    assert "the lock cannot be understood (it is not JSON), so no node may start;" in result.output
+    assert "the lock cannot be understood (its text is not JSON), so no reboot may start;" in result.output
     assert desk.lock_text() == "what?"
 
 

@@ -44,7 +44,7 @@ def test_why_shows_message_start_and_remedy_of_each_refusal(desk: Desk) -> None:
     assert table["hold"][2] == "held: disk swap"
     assert table["alerts"][0] == "refuses"
     assert output.split("What would change it:\n")[1].splitlines() == [
-        "  held: `careen unhold n1`, or remove the annotation careen.dev/hold, or wait for its `until`.",
+        "  held: `careen unhold n1`, or remove the annotation careen.dev/hold, or wait until its `until` has passed.",
         "  alert: Resolve the named alert, or ignore it with --alert-filter-regexp.",
     ]
 
@@ -112,7 +112,7 @@ def test_why_shows_a_pause_and_a_hold_as_two_reasons(desk: Desk) -> None:
     value = desk.json("why", "n1")
     assert [(each["code"], each["answer"], each["sentence"]) for each in value["gates"] if each["gate"] == "hold"] == [
         ("held", "refuses", "held: disk swap"),
-        ("paused", "will refuse", "the lock is held by hand: freeze"),
+        ("paused", "will refuse", "a person paused the lock: freeze"),
     ]
 
 
@@ -137,7 +137,7 @@ def test_why_reports_an_unreadable_record_as_the_reason(desk: Desk) -> None:
     desk.agent_on("n1")
     desk.lock()
     assert (
-        "  record: the annotation careen.dev/progress has version 99, this release reads up to 1. Run the "
+        "  record: the annotation careen.dev/progress has version 99; this release reads versions up to 1. Run the "
         "newer release again" in desk.ok("why", "n1")
     )
 

@@ -41,7 +41,7 @@ def test_the_headline_says_since_when_every_waiting_node_has_been_refused() -> N
 def test_the_headline_shows_refusals_even_if_the_lock_could_not_be_read() -> None:
     found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], Unknown("403"), NOW)
     assert found is not None
-    assert found.why == "Nothing will start: active: A (n1, gate alerts)"
+    assert found.why == "No reboot will start: active: A (n1, gate alerts)"
 
 
 def test_the_headline_shows_three_reasons_and_counts_the_remaining_reasons() -> None:
@@ -68,7 +68,7 @@ def test_the_headline_says_how_long_the_wait_has_lasted_and_fits_the_terminal() 
     found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], LockContent(), NOW)
     assert found is not None
     assert headline_text(found, NOW).splitlines() == [
-        "Nothing will start: active: A (n1, gate alerts). This has lasted for 1h.",
+        "No reboot will start: active: A (n1, gate alerts). This has lasted for 1h.",
         "What would change it:",
         "  Resolve the named alert, or ignore it with --alert-filter-regexp.",
     ]

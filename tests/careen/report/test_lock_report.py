@@ -41,14 +41,14 @@ KUREDS = Entry(node="n9")
                 "claims held by n3 (4m12s)"
             ),
         ),
-        (LockContent(is_paused=True), "PAUSED by hand; no claim held"),
+        (LockContent(is_paused=True), "PAUSED by a person; no claim held"),
         (
             LockContent(entries=(N3,), max_owners=1, is_paused=True, pause_reason="freeze"),
-            "PAUSED by hand: freeze; 1 of 1 claims held by n3 (4m12s)",
+            "PAUSED by a person: freeze; 1 of 1 claims held by n3 (4m12s)",
         ),
         (
-            Garbage("it is not JSON"),
-            "cannot be understood (it is not JSON), so no node may start; `careen lock show` prints it",
+            Garbage("its text is not JSON"),
+            "cannot be understood (its text is not JSON), so no reboot may start; `careen lock show` prints the lock",
         ),
         (Unknown("403"), "could not be read: 403"),
     ],

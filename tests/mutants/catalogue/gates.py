@@ -209,7 +209,7 @@ MUTANTS = (
     Mutant(
         "The gate dry-run permits the drain when no eviction could be tried",
         _GATES + "dry_run.py:ask",
-        'return _no(Code.EVICTIONS_UNKNOWN, "could not be tried: " + _list(refused))',
+        'return _no(Code.EVICTIONS_UNKNOWN, "evictions that could not be tried: " + _list(refused))',
         "return None",
     ),
     Mutant(

@@ -43,7 +43,9 @@ def said(rows: Iterable[OwnerHealth]) -> str:
     these DaemonSets after the reboot. Return an empty text if there are none."""
     ailing = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
     return (
-        f"; not ready now, so the node will not wait for them after the reboot: {first_few(ailing)}" if ailing else ""
+        f"; the node will not wait after its reboot for pods that are not ready now: {first_few(ailing)}"
+        if ailing
+        else ""
     )
 
 

@@ -340,5 +340,5 @@ def before_reboot_asked(memory: Memory) -> Memory:
 
 def after_reboot_asked(memory: Memory, outcome: RebootOutcome, detail: str = "") -> Memory:
     """Return the memory with the result of the reboot command."""
-    assert memory.reboot is not None, "the host must not be asked for a reboot before the announcement"
+    assert memory.reboot is not None, "the agent must record the reboot on the Node before it asks the host"
     return replace(memory, reboot=replace(memory.reboot, outcome=outcome, detail=detail))

@@ -77,7 +77,7 @@ PHASES: tuple[PhaseRow, ...] = (
     ),
     PhaseRow(
         phase=Phase.WAITING,
-        has_happened="The node carries the soft taint, the label and the refusals.",
+        has_happened="The node has the soft taint and careen's label, and its annotations list the gates that refuse.",
         evidence=_HERE | {Evidence.LOCK},
         # the next in line read the lock at least every 3 s; a hold that the agent has not seen makes the claim's patch
         # fail with a conflict
@@ -85,7 +85,7 @@ PHASES: tuple[PhaseRow, ...] = (
     ),
     PhaseRow(
         phase=Phase.CLAIMING,
-        has_happened="The Node carries a claim id; the lock may have the claim already.",
+        has_happened="The agent wrote a claim id on the Node; the lock may already have the claim.",
         evidence=_HERE | {Evidence.LOCK},
         node_max_age_seconds=0,
     ),
@@ -98,33 +98,33 @@ PHASES: tuple[PhaseRow, ...] = (
     ),
     PhaseRow(
         phase=Phase.MAINTENANCE,
-        has_happened="The node is drained and stays down under its claim, because a person asked for that; it needs "
-        "no reboot.",
+        has_happened="The node is drained and cordoned and keeps its claim, because a person asked for that, with or "
+        "without need for a reboot.",
         evidence=_HERE | {Evidence.LOCK},
         # the phase lasts for hours, and after --end a person waits at most this long
         node_max_age_seconds=10,
     ),
     PhaseRow(
         phase=Phase.REBOOTING,
-        has_happened="The agent announced the reboot on the Node, then asked the host to reboot.",
+        has_happened="The agent recorded on the Node that the reboot follows, then asked the host to reboot.",
         evidence=_HERE | {Evidence.LOCK},
         node_max_age_seconds=0,
     ),
     PhaseRow(
         phase=Phase.VERIFYING,
-        has_happened="The node runs a new boot; it is not yet back in service.",
+        has_happened="The host has rebooted; the node is not yet back in service.",
         evidence=_HERE | {Evidence.LOCK, Evidence.PODS},
         node_max_age_seconds=0,
     ),
     PhaseRow(
         phase=Phase.SETTLING,
-        has_happened="The node is back in service; the displaced workloads may still be unhealthy.",
+        has_happened="The node is back in service; workloads whose pods were evicted may still be unhealthy.",
         evidence=_HERE | {Evidence.LOCK, Evidence.OWNERS},
         node_max_age_seconds=0,
     ),
     PhaseRow(
         phase=Phase.FAILED,
-        has_happened="The Node carries a reason code and a remedy.",
+        has_happened="The drain, reboot or check failed; annotations on the Node say why.",
         evidence=_HERE | {Evidence.LOCK},
         node_max_age_seconds=0,
     ),
@@ -134,32 +134,34 @@ ROW: dict[Phase, PhaseRow] = {row.phase: row for row in PHASES}
 
 # Every allowed move with the reason for it. Staying is always allowed and not listed.
 MOVES: dict[tuple[Phase, Phase], str] = {
-    (Phase.IDLE, Phase.WAITING): "the host needs a reboot: the agent writes taint, label and refusals at once",
-    (Phase.WAITING, Phase.IDLE): "the need ended, or an autoscaler removes the node: the agent removes careen's marks",
+    (Phase.IDLE, Phase.WAITING): "the host needs a reboot: one patch writes the taint, the label and the annotations",
+    (Phase.WAITING, Phase.IDLE): "the host no longer needs a reboot, or an autoscaler removes the node: the agent "
+    "removes careen's marks",
     (Phase.WAITING, Phase.CLAIMING): "the gates pass and this node is next in line: its agent writes a claim id on "
     "the Node",
     (
         Phase.CLAIMING,
         Phase.WAITING,
-    ): "too many claims, a refusal on fresh data, or the end of the need: the agent removes the claim from the lock, "
-    "then from the Node",
+    ): "the lock has too many claims, a gate refuses on fresh data, or the host no longer needs a reboot: the agent "
+    "removes the claim from the lock, then from the Node",
     (
         Phase.CLAIMING,
         Phase.DRAINING,
-    ): "the lock has the claim and every gate says yes on fresh data: one patch writes the record and cordons the node",
-    (Phase.CLAIMING, Phase.FAILED): "several turns in a row failed: the agent releases the claim and waits before "
-    "it tries again",
+    ): "the lock has the claim and every gate passes on fresh data: one patch writes the record and cordons the node",
+    (Phase.CLAIMING, Phase.FAILED): "the agent's loop failed several times in a row: the agent releases the claim and "
+    "waits before it tries again",
     (
         Phase.DRAINING,
         Phase.REBOOTING,
-    ): "the node is empty, or --force-reboot applies: the agent announces the reboot, then asks the host",
+    ): "the node is empty, or --force-reboot applies: the agent records that the reboot follows, then asks the host to "
+    "reboot",
     (Phase.DRAINING, Phase.MAINTENANCE): "the node is empty, and a person asked to keep it down",
     (
         Phase.MAINTENANCE,
         Phase.SETTLING,
-    ): "a person ended the maintenance or uncordoned the node, or its time is over: one patch restores "
-    "cordon and taint",
-    (Phase.MAINTENANCE, Phase.VERIFYING): "the maintenance ended after a reboot by hand",
+    ): "a person ended the maintenance or uncordoned the node, or the time of the maintenance is over: one patch "
+    "restores cordon and taint",
+    (Phase.MAINTENANCE, Phase.VERIFYING): "the maintenance ended, and a person rebooted the host during it",
     (
         Phase.MAINTENANCE,
         Phase.FAILED,
@@ -168,17 +170,18 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.DRAINING,
         Phase.WAITING,
-    ): "a hold, a pause, an uncordon, an autoscaler, a late refusal or the end of the need stops the drain: the "
-    "agent undoes the drain, then releases the claim",
+    ): "a person holds or uncordons the node or pauses the lock, an autoscaler removes the node, a gate refuses, or "
+    "the host no longer needs a reboot: the agent undoes the drain, then releases the claim",
     (
         Phase.DRAINING,
         Phase.FAILED,
-    ): "the drain took too long, or several turns in a row failed: the agent undoes the drain, releases the claim "
-    "and waits before it tries again",
+    ): "the drain took too long, or the agent's loop failed several times in a row: the agent undoes the drain, "
+    "releases the claim and waits before it tries again",
     (
         Phase.REBOOTING,
         Phase.WAITING,
-    ): "a hold, or the end of the need before the host was asked: the agent undoes the drain, then releases the claim",
+    ): "before the agent asked the host to reboot, a person held the node, or the host no longer needed a reboot: the "
+    "agent undoes the drain, then releases the claim",
     (
         Phase.REBOOTING,
         Phase.FAILED,
@@ -197,43 +200,46 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.SETTLING,
         Phase.IDLE,
-    ): "the displaced workloads are as healthy as before, the boot is 30 seconds old and the release delay is over: "
+    ): "the displaced workloads are as healthy as before, the boot is 30 seconds old and --lock-release-delay is over: "
     "the agent releases the claim",
     (
         Phase.SETTLING,
         Phase.WAITING,
-    ): "the agent releases the claim, but the host asks for a reboot again: this counts as a repeat",
+    ): "the agent releases the claim, but the host asks for a reboot again: this counts towards --reboot-loop-limit",
     (
         Phase.SETTLING,
         Phase.FAILED,
     ): "the displaced workloads are not healthy in time, or the node is in a reboot loop: the agent keeps the claim, "
     "so the roll-out halts",
-    (Phase.FAILED, Phase.IDLE): "the node holds no claim and the need ended",
+    (Phase.FAILED, Phase.IDLE): "the node holds no claim, and the host no longer needs a reboot",
     (Phase.FAILED, Phase.WAITING): "the back-off is over, or a person asked for a retry",
-    (Phase.FAILED, Phase.VERIFYING): "the host runs a new boot, or a person asked for a retry on the new boot",
+    (Phase.FAILED, Phase.VERIFYING): "the host rebooted after the failure, or a person asked careen to check the "
+    "reboot again",
     (
         Phase.FAILED,
         Phase.SETTLING,
-    ): "the displaced workloads became healthy after all, or a node became Ready after its maintenance",
+    ): "the displaced workloads became healthy after all, or the node became Ready after its maintenance",
     # The host runs a new boot while the node holds a claim; possible in every phase.
     (
         Phase.IDLE,
         Phase.REBOOTING,
-    ): "the record was removed after the reboot was announced: the agent continues the claim until the boot",
+    ): "somebody removed the agent's record from the Node before the reboot: the agent keeps the claim until the host "
+    "has rebooted",
     (
         Phase.WAITING,
         Phase.REBOOTING,
-    ): "the record was removed after the reboot was announced, and the node waits again: the agent continues the claim",
+    ): "somebody removed the agent's record from the Node before the reboot, and the agent had begun to wait again: it "
+    "keeps the claim until the host has rebooted",
     (
         Phase.IDLE,
         Phase.VERIFYING,
-    ): "the lock has a claim of this node from an earlier boot and the Node has no record: the agent continues the "
-    "claim",
-    (Phase.WAITING, Phase.VERIFYING): "the host booted while the agent was releasing the claim",
-    (Phase.CLAIMING, Phase.VERIFYING): "the host booted while the node held the claim",
-    (Phase.DRAINING, Phase.VERIFYING): "the host booted while the node held the claim",
-    (Phase.REBOOTING, Phase.VERIFYING): "the host runs another boot: the reboot has happened",
-    (Phase.SETTLING, Phase.VERIFYING): "the host booted again while the node held the claim",
+    ): "the lock has a claim of this node from before its last boot, and the Node has no record of the claim: the "
+    "agent continues the claim",
+    (Phase.WAITING, Phase.VERIFYING): "the host rebooted while the agent was releasing the claim",
+    (Phase.CLAIMING, Phase.VERIFYING): "the host rebooted while the node held the claim",
+    (Phase.DRAINING, Phase.VERIFYING): "the host rebooted while the node held the claim",
+    (Phase.REBOOTING, Phase.VERIFYING): "the host has rebooted: it has another boot id",
+    (Phase.SETTLING, Phase.VERIFYING): "the host rebooted again while the node held the claim",
 }
 
 WORKING = frozenset({Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING})

@@ -153,11 +153,12 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
         return _EMPTY
     record = json_of(text)
     if not isinstance(record, dict) or "version" not in record:
-        return UnreadableProgress("the annotation careen.dev/progress is not careen's JSON")
+        return UnreadableProgress("the annotation careen.dev/progress is not JSON that careen wrote")
     version = record["version"]
     if whole(version, VERSION, 1) is None:
         return UnreadableProgress(
-            f"the annotation careen.dev/progress has version {shown(version)}, this release reads up to {VERSION}"
+            f"the annotation careen.dev/progress has version {shown(version)}; this release reads versions up to "
+            f"{VERSION}"
         )
     try:
         return msgspec.convert(_with_named_columns(record), Progress)
@@ -203,11 +204,11 @@ def _contradiction(progress: Progress) -> str:
     if bool(progress.claim) is not bool(progress.boot_left):
         return "the annotation careen.dev/progress must have both a claim and the boot that the claim ends, or neither"
     if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):
-        return f"the annotation careen.dev/progress says {phase} without a claim"
+        return f"the annotation careen.dev/progress names no claim, which the phase {phase} needs"
     if (phase is Phase.IDLE and progress.claim) or (
         phase is Phase.WAITING and progress.claim and not progress.is_giving_back
     ):
-        return f"the annotation careen.dev/progress says {phase} with a claim"
+        return f"the annotation careen.dev/progress names a claim, which the phase {phase} must not have"
     return ""
 
 

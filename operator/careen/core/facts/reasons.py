@@ -120,7 +120,7 @@ _ITSELF = "Nothing to do: careen goes on by itself."
 REASONS: dict[Code, ReasonText] = {
     Code.NO_NEED: ReasonText("The host does not ask for a reboot.", "Nothing to do."),
     Code.TAINT_SPREAD: ReasonText(
-        "The host asks for a reboot; in a fleet of more than 500 nodes the taints are spread over a minute.", _ITSELF
+        "The host asks for a reboot; with more than 500 nodes, the agents spread their taints over a minute.", _ITSELF
     ),
     Code.NEED_SEEN: ReasonText("The host asks for a reboot; the node has the soft taint and waits.", _ITSELF),
     Code.NEED_GONE: ReasonText(
@@ -128,7 +128,7 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.HOME: ReasonText("No mark of careen is left on the node.", "Nothing to do."),
     Code.REFUSED: ReasonText(
-        "At least one gate refuses; each refusal is listed with its own remedy.", "See the refusals: `careen why NODE`."
+        "At least one gate refuses the reboot.", "`careen why NODE` lists each refusal with its own remedy."
     ),
     Code.WAITING_FOR_TURN: ReasonText(
         "The gates pass, but other nodes come first, the lock is full, or the first node of a roll-out waits a few "
@@ -141,46 +141,46 @@ REASONS: dict[Code, ReasonText] = {
     Code.GIVING_BACK: ReasonText("The node is restored; the agent removes its claim from the lock.", _ITSELF),
     Code.DRAIN_STARTED: ReasonText("The node holds a claim, is cordoned, and its pods are being evicted.", _ITSELF),
     Code.DRAINING: ReasonText(
-        "Pods are still leaving the node.", "If this lasts, look at the pods that the sentence names."
+        "Pods are still leaving the node.", "If this lasts, look at the pods that the message names."
     ),
     Code.DRAINED: ReasonText("The node is empty; the agent asks the gates a last time.", _ITSELF),
     Code.REBOOT_ANNOUNCED: ReasonText(
-        "The agent has announced the reboot on the Node; it confirms the claim and asks the host to reboot.", _ITSELF
+        "The agent recorded that the reboot follows; it confirms its claim and asks the host to reboot.", _ITSELF
     ),
     Code.MAINTENANCE: ReasonText(
         "A person keeps the node down: the node is drained and cordoned, and keeps its claim.",
         "`careen maintenance NODE --end` or `careen drain NODE --end`, or remove the annotation careen.dev/request; "
-        "or wait for the end of the request.",
+        "or wait until the time of the request is over.",
     ),
     Code.HANDED_BACK: ReasonText(
         "The node is back in service: a person ended the request, or its time is over.", _ITSELF
     ),
     Code.REBOOT_ASKED: ReasonText("The host was asked to reboot and is not back yet.", _ITSELF),
-    Code.REBOOTED: ReasonText("The node runs a new boot.", _ITSELF),
+    Code.REBOOTED: ReasonText("The host has rebooted: it has a new boot id.", _ITSELF),
     Code.VERIFYING: ReasonText(
-        "The node runs a new boot, but the node or its own DaemonSet pods are not ready yet.",
-        "Look at the kubelet and the DaemonSet pods that the sentence names.",
+        "The host has rebooted, but the node or its own DaemonSet pods are not ready yet.",
+        "Look at the kubelet and the DaemonSet pods that the message names.",
     ),
     Code.GIVEN_BACK: ReasonText("The node and its own DaemonSet pods are ready: it is in service again.", _ITSELF),
     Code.SETTLING: ReasonText(
-        "The node is back; displaced workloads are not yet as healthy as before, or the release delay runs.",
-        "If this lasts, look at the workloads that the sentence names.",
+        "The node is back; displaced workloads are not yet as healthy as before, or --lock-release-delay is not over.",
+        "If this lasts, look at the workloads that the message names.",
     ),
-    Code.RELEASED: ReasonText("The agent released the claim; the next node may start.", "Nothing to do."),
-    Code.RETRY: ReasonText("A person asked for another try.", _ITSELF),
+    Code.RELEASED: ReasonText("The agent released the claim; the next node may take one.", "Nothing to do."),
+    Code.RETRY: ReasonText("A person asked for a retry.", _ITSELF),
     Code.HELD: ReasonText(
-        "A person holds this node.",
-        "`careen unhold NODE`, or remove the annotation careen.dev/hold, or wait for its `until`.",
+        "A person keeps this node from rebooting.",
+        "`careen unhold NODE`, or remove the annotation careen.dev/hold, or wait until its `until` has passed.",
     ),
-    Code.PAUSED: ReasonText("The lock is held by hand (`manual`): no node may start.", "`careen lock resume`."),
+    Code.PAUSED: ReasonText("A person paused the lock: no reboot may start.", "`careen lock resume`."),
     Code.HALTED: ReasonText(
         "Another node failed and keeps its claim, so the roll-out halts: the next node would probably fail too.",
-        "Run `careen why` for the node that the sentence names, repair the node, then `careen retry` it; or release "
+        "Run `careen why` for the node that the message names, repair that node, then `careen retry` it; or release "
         "its claim with `careen lock release`.",
     ),
     Code.FOREIGN_COORDINATOR: ReasonText(
-        "Another reboot coordinator works in this cluster; the two would not see each other's claims.",
-        "Remove the DaemonSet of one of them.",
+        "Another reboot coordinator works in this cluster; it and careen do not see each other's claims.",
+        "Remove the DaemonSet of that coordinator, or careen's.",
         is_warning=True,
     ),
     Code.NEED_UNKNOWN: ReasonText(
@@ -188,7 +188,7 @@ REASONS: dict[Code, ReasonText] = {
         "Make the sentinel's path or command readable for the agent.",
         is_warning=True,
     ),
-    Code.PACKAGE_MANAGER: ReasonText("A package manager is at work on the host.", "Wait until it is done."),
+    Code.PACKAGE_MANAGER: ReasonText("A package manager is at work on the host.", "Wait until it has finished."),
     Code.BEING_REMOVED: ReasonText(
         "The cluster autoscaler or Karpenter is removing the node, so careen leaves the node alone.",
         "Nothing to do. If the autoscaler removes its taint, the node waits for its reboot again.",
@@ -200,14 +200,14 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.REBOOT_IMPOSSIBLE: ReasonText(
         "The agent's self-test shows that the host could not be rebooted.",
-        "Correct what the sentence names: --reboot-command, --reboot-signal, or the agent's rights on the host. The "
+        "Correct what the message names: --reboot-command, --reboot-signal, or the agent's rights on the host. The "
         "agent tests again within ten minutes, and at once after a restart.",
         is_warning=True,
     ),
     Code.SETTINGS_UNUSABLE: ReasonText(
         "The agent could not use its settings when it started; it finishes its claim with the older settings and "
         "takes no new claim.",
-        "Correct the ConfigMap or the flags that the sentence names. If the ConfigMap was removed on purpose, "
+        "Correct the ConfigMap or the flags that the message names. If the ConfigMap was removed on purpose, "
         "restart the agent.",
         is_warning=True,
     ),
@@ -227,7 +227,7 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.NO_WINDOW: ReasonText(
         "--windows has windows for other nodes, but no window selects this node, so it will not reboot.",
-        "Add a window to --windows whose `nodes` select NODE, or one without `nodes`; or set careen.dev/reboot-now.",
+        "Add a window to --windows whose `nodes` select NODE, or a window for all nodes, or set careen.dev/reboot-now.",
         is_warning=True,
     ),
     Code.MINIMUM_INTERVAL: ReasonText(
@@ -264,19 +264,19 @@ REASONS: dict[Code, ReasonText] = {
         "Wait until the named pod is done, or change --blocking-pod-selector or --blocking-pods.",
     ),
     Code.BOUND_POD: ReasonText(
-        "A pod's owner names this node in its template (spec.nodeName): after each eviction the pod comes back here.",
-        "Remove spec.nodeName from the template that the sentence names (with a node affinity instead, the pod waits "
+        "A pod's owner names this node in its template (spec.nodeName), so the pod comes back after each eviction.",
+        "Remove spec.nodeName from the template that the message names (with a node affinity instead, the pod waits "
         "for the node), or leave such pods on the node with --pods-bound-to-node=stay.",
     ),
     Code.ALERT: ReasonText("An alert is active.", "Resolve the named alert, or ignore it with --alert-filter-regexp."),
     Code.ALERTS_UNKNOWN: ReasonText(
         "The alert source gave no usable answer.",
-        "Check the alert source: without its answer no node starts.",
+        "Check the alert source: without its answer no node begins its reboot.",
         is_warning=True,
     ),
     Code.CONTROL_PLANE_NOT_READY: ReasonText(
         "The API server says that it is not ready, or that its etcd is not: no control-plane node goes down.",
-        "Look at the checks that the sentence names: `kubectl get --raw '/readyz?verbose'`.",
+        "Look at the checks that the message names: `kubectl get --raw '/readyz?verbose'`.",
         is_warning=True,
     ),
     Code.READYZ_UNKNOWN: ReasonText(
@@ -299,7 +299,7 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.FORECAST_UNKNOWN: ReasonText(
         "The forecast could not be made.",
-        "The sentence has the cause; with --forecast=warn careen goes on without a forecast.",
+        "The message names the cause; with --forecast=warn careen goes on without a forecast.",
         is_warning=True,
     ),
     Code.EVICTION_REFUSED: ReasonText(
@@ -312,7 +312,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.SURPLUS: ReasonText(
-        "Other nodes are rebooting under claims that this lock does not have.",
+        "Other nodes are rebooting, and their claims are not in this lock.",
         "Wait until those nodes are done.",
         is_warning=True,
     ),
@@ -333,7 +333,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.LOCK_GARBAGE: ReasonText(
-        "The lock's content cannot be understood; no node may start.",
+        "The lock's content cannot be understood; no reboot may start.",
         "Look at `careen lock show`, then correct or remove the annotation.",
         is_warning=True,
     ),
@@ -356,25 +356,24 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.ENTRY_PUT_BACK: ReasonText(
         "The node's claim was missing from the lock during its drain or reboot; the agent put it back.",
-        "A node keeps its claim until it is done, even if a person removes the claim. `careen hold NODE` stops the "
-        "node.",
+        "Nothing to do. To stop a drain, use `careen hold NODE`: the removal of its claim does not stop it.",
         is_warning=True,
     ),
     Code.ENTRY_ADOPTED: ReasonText(
-        "The lock held a claim of this node, but the Node had no record of it; the agent continues this claim.",
+        "The lock held a claim of this node, but the Node had no record of the claim; the agent continues the claim.",
         _ITSELF,
         is_warning=True,
     ),
     Code.ENTRY_RELEASED: ReasonText(
-        "The lock held a claim of this node, but no drain or reboot is under way; the agent removed the claim.",
+        "The lock held a claim of this node, but no drain or reboot was under way; the agent removed the claim.",
         "Nothing to do.",
     ),
     Code.GHOST_FREED: ReasonText(
-        "An agent proved that a claim has no holder any more, and removed it from the lock.", "Nothing to do."
+        "A claim in the lock provably belonged to no node any more; an agent removed the claim.", "Nothing to do."
     ),
     Code.HOLDER_OVERDUE: ReasonText(
         "A node holds its claim for longer than its phase usually takes; other nodes wait for it.",
-        "Look at the host that the sentence names, and at its agent; `careen lock show` shows its phase. If its "
+        "Look at the host that the message names, and at its agent; `careen lock show` shows its phase. If its "
         "agent runs, the node fails at its own deadline and says why.",
         is_warning=True,
     ),
@@ -385,12 +384,12 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.UNCORDONED_BY_HAND: ReasonText(
         "A person or another program uncordoned the node during the drain; the node stays in service.",
-        "careen tries again after a pause: hold the node if it must not reboot.",
+        "careen tries again after a pause. If the node must not reboot: `careen hold NODE`.",
         is_warning=True,
     ),
     Code.UNLOCKED_BY_HAND: ReasonText(
         "A person removed the failed node's claim from the lock; the roll-out goes on without this node.",
-        "Remove the cause, then `careen retry NODE`.",
+        "Remove the cause of the failure, then `careen retry NODE`.",
     ),
     Code.FORCED: ReasonText(
         "The drain did not finish, and --force-reboot lets the node reboot undrained.",
@@ -403,8 +402,8 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.DRAIN_TIMEOUT: ReasonText(
-        "The drain took longer than --drain-timeout; the agent undid it and releases the claim.",
-        "Look at the pods that the sentence names. careen tries again after a pause, or at once with `careen retry "
+        "The drain took longer than --drain-timeout; the agent undid the drain and releases the claim.",
+        "Look at the pods that the message names. careen tries again after a pause, or at once with `careen retry "
         "NODE`.",
         is_warning=True,
     ),
@@ -429,13 +428,13 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.REBOOT_LOOP: ReasonText(
-        "The host asks for a reboot again right after a confirmed one; the roll-out halts.",
+        "The host asks for a reboot again right after a confirmed reboot; the roll-out halts.",
         "Find out why the host still asks, then `careen retry NODE`.",
         is_warning=True,
     ),
     Code.TURN_BROKEN: ReasonText(
-        "The agent's turns failed with an exception, which is a bug of careen; the agent undid the drain and "
-        "releases the claim.",
+        "The agent's loop failed several times with an exception, which is a bug of careen; the agent undid the drain "
+        "and releases the claim.",
         "Report the error that the agent's log has under `a turn broke`. careen tries again after a pause, or at "
         "once with `careen retry NODE`.",
         is_warning=True,

@@ -62,7 +62,7 @@ def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned:
     down: dict[str, str] = {}
     for node in fleet.nodes:
         if works(node):
-            down[node.name] = "works under a claim"
+            down[node.name] = "was taken down by careen"
         elif not node.ready:
             down[node.name] = "is not ready"
         elif node.unschedulable and not cordons.is_foreign(node):

@@ -33,11 +33,13 @@ def ask(situation: Situation, when: When) -> Refusal | None:
     interval = span(situation.policy.cluster_interval_seconds)
     if before := _before_us(situation, content, when):
         # Whether it reboots is not known: a person may keep it down.
-        return _no(f"{before} holds a claim and goes first; if it reboots, {interval} must pass after that")
+        return _no(f"{before} holds a claim and goes first; if that node reboots, {interval} must pass afterwards")
     again = ends(content, situation.policy, situation.server_now)
     if again is None or situation.server_now >= again:
         return None
-    return _no(f"the last reboot in the cluster ended at {content.released_at}; the next may start at {rfc3339(again)}")
+    return _no(
+        f"the last reboot in the cluster ended at {content.released_at}; the next reboot may begin at {rfc3339(again)}"
+    )
 
 
 def ends(content: LockContent, policy: Policy, now: datetime) -> datetime | None:

@@ -48,8 +48,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
         return None
     told = [each for each in refused if each[1].answer is not Evictable.UNKNOWN]
     if not told:
-        return _no(Code.EVICTIONS_UNKNOWN, "could not be tried: " + _list(refused))
-    return _no(Code.EVICTION_REFUSED, "refused in a dry run: " + _list(told))
+        return _no(Code.EVICTIONS_UNKNOWN, "evictions that could not be tried: " + _list(refused))
+    return _no(Code.EVICTION_REFUSED, "evictions refused in a dry run: " + _list(told))
 
 
 ALLOWED = DryRunAnswer(answer=Evictable.ALLOWED)

@@ -31,7 +31,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 def refusal_of(node: NodeView, of_cluster: Mapping[str, str]) -> Refusal | None:
     """Return the refusal for the gate annotations of the Node and of the DaemonSet (`of_cluster`). Return None if there
     are none."""
-    gates = [*_described(gates_among(node.annotations), ""), *_described(of_cluster, " for the cluster")]
+    gates = [*_described(gates_among(node.annotations), ""), *_described(of_cluster, " for the whole cluster")]
     if not gates:
         return None
     names = [name for name, _ in gates[_MOST_REASONS:]]

@@ -66,7 +66,7 @@ def _refusal(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now:
 
 def _why_unusable(sample: Sample, query: HealthQuery, now: float) -> str:
     if math.isnan(sample.value):
-        return "the value is no number"
+        return "the value is not a number"
     if not sample.age_seconds <= query.fresh_seconds:
         return f"the last sample is older than {span(query.fresh_seconds)}"
     if not abs(now - sample.evaluated_at) <= query.fresh_seconds + _CLOCKS_DIFFER_SECONDS:

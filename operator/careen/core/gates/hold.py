@@ -31,7 +31,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if isinstance(lock, Garbage):
         return _no(Code.LOCK_GARBAGE, f"the lock's content cannot be understood: {lock.why}")
     if lock.is_paused:
-        return _no(Code.PAUSED, f"the lock is held by hand{f': {lock.pause_reason}' if lock.pause_reason else ''}")
+        return _no(Code.PAUSED, f"a person paused the lock{f': {lock.pause_reason}' if lock.pause_reason else ''}")
     if held := held_because(situation.node, situation.seen.now):
         return _no(Code.HELD, held)
     return None
@@ -46,7 +46,7 @@ def held_because(node: NodeView, now: datetime) -> str:
     until = until_of(text)
     if until is not None and until <= now:
         return ""
-    return f"held: {short(text.strip())}" if text.strip() else "held, no reason given"
+    return f"held: {short(text.strip())}" if text.strip() else "held by a person, no reason given"
 
 
 def until_of(text: str) -> datetime | None:

@@ -67,9 +67,9 @@ def test_a_missing_progress_annotation_is_read_as_an_empty_record() -> None:
     [
         ('{"version":2}', "version 2"),
         ('{"version":"1"}', "version '1'"),
-        ("{}", "not careen's JSON"),
-        ("[]", "not careen's JSON"),
-        ("", "not careen's JSON"),
+        ("{}", "not JSON that careen wrote"),
+        ("[]", "not JSON that careen wrote"),
+        ("", "not JSON that careen wrote"),
         ('{"version":1,"colour":"red"}', "is not a record of version 1"),
         ('{"version":1,"claim":7}', "is not a record of version 1"),
         ('{"version":1,"tries":true}', "is not a record of version 1"),

@@ -32,7 +32,8 @@ def ago(seconds: float) -> str:
         pytest.param(
             a_node(),
             ago(3599),
-            "the last reboot in the cluster ended at 2026-03-04T11:00:01Z; the next may start at 2026-03-04T12:00:01Z",
+            "the last reboot in the cluster ended at 2026-03-04T11:00:01Z; the next reboot may begin at "
+            "2026-03-04T12:00:01Z",
             id="the interval ends in a second",
         ),
         pytest.param(
@@ -73,7 +74,7 @@ def test_with_an_interval_no_node_reboots_while_another_node_holds_a_claim(
     refused = cluster_interval.ask(a_situation(a_node(), HOURLY, lock=held(*map(an_entry, holders))), when)
     assert (refused is not None) is is_refused
     if refused:
-        assert refused.sentence == ("n2 holds a claim and goes first; if it reboots, 1h must pass after that")
+        assert refused.sentence == ("n2 holds a claim and goes first; if that node reboots, 1h must pass afterwards")
 
 
 @pytest.mark.parametrize("content", [LockContent(released_at=ago(1)), held(an_entry("n2")), Garbage("x")])

@@ -26,7 +26,7 @@ from tests.careen.core.builders import a_node, a_situation
         (
             NOT_ASKED,
             Code.READYZ_UNKNOWN,
-            "cannot tell whether the API server and etcd are ready: not asked in this turn",
+            "cannot tell whether the API server and etcd are ready: not read in this round of the agent's loop",
         ),
     ],
 )

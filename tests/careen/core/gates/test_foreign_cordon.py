@@ -98,7 +98,7 @@ OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordone
         pytest.param(
             a_marked_node(a_progress(Phase.DRAINING), name="n2"),
             False,
-            "works under a claim",
+            "was taken down by careen",
             id="a draining node always counts",
         ),
     ],

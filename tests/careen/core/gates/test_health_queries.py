@@ -55,15 +55,15 @@ Answers = Mapping[str, tuple[Sample, ...] | Unknown]
             id="two queries fail, and the message shows the first",
         ),
         pytest.param((CEPH,), {"ceph": ()}, "ceph: no sample", id="the query returns no sample"),
-        pytest.param((CEPH,), {}, "ceph: not asked in this turn", id="the query has no result"),
+        pytest.param((CEPH,), {}, "ceph: not read in this round of the agent's loop", id="the query has no result"),
         pytest.param((CEPH,), {"ceph": Unknown("it is down")}, "ceph: it is down", id="Prometheus reports an error"),
         pytest.param((CEPH,), Unknown("no server"), "no server", id="no Prometheus is configured"),
-        pytest.param((CEPH,), NOT_ASKED, "not asked in this turn", id="no query was sent"),
+        pytest.param((CEPH,), NOT_ASKED, "not read in this round of the agent's loop", id="no query was sent"),
         pytest.param((CEPH,), {"ceph": (a_sample(age=120.1),)}, "older than 2m", id="a stale sample"),
         pytest.param((CEPH,), {"ceph": (a_sample(age=math.inf),)}, "older than 2m", id="a sample without a timestamp"),
         pytest.param((CEPH,), {"ceph": (a_sample(age=math.nan),)}, "older than 2m", id="an invalid timestamp"),
         pytest.param(
-            (CEPH,), {"ceph": (a_sample(math.nan),)}, "no number", id="the value of the sample is not a number"
+            (CEPH,), {"ceph": (a_sample(math.nan),)}, "is not a number", id="the value of the sample is not a number"
         ),
         pytest.param((LOAD,), {"load": (a_sample(-math.inf),)}, None, id="the value of the sample is minus infinity"),
         pytest.param(

@@ -320,8 +320,8 @@ def test_the_cordon_records_all_daemonsets_and_reports_unready_daemonsets() -> N
     assert rows == [("DaemonSet", "cni", "ds-cni", 0, 0), ("DaemonSet", "proxy", "ds-proxy", zlib.crc32(b"5d9"), 1)]
     assert (
         decision.reason.sentence
-        == "cordoned; 0 pods have to leave the node; not ready now, so the node will not wait for them after "
-        "the reboot: DaemonSet kube-system/cni"
+        == "cordoned; 0 pods have to leave the node; the node will not wait after its reboot for pods that are not "
+        "ready now: DaemonSet kube-system/cni"
     )
 
 
