@@ -36,7 +36,7 @@ WHY_EXAMPLE = """\
 $ careen why node-01
 node-01 is Waiting since 8s: a person paused the lock: uninstall kured.
 Lock: PAUSED by a person: uninstall kured; no claim held.
-Next: its agent takes its next turn within 30 s.
+Next: its agent decides again within 30 s.
 
 GATE                  ANSWER      SINCE   WHY
 hold                  refuses     8s      a person paused the lock: uninstall kured

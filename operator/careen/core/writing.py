@@ -112,7 +112,7 @@ def want(situation: Situation, *evidence: Evidence) -> Decision:
     and decides again."""
     return Decision(
         phase=situation.phase,
-        reason=Reason(code=Code.TAKING_CLAIM, sentence="needs more evidence"),
+        reason=Reason(code=Code.TAKING_CLAIM, sentence="the agent must read more facts before it decides"),
         memory=situation.memory,
         look_again_seconds=0.0,
         wants=frozenset(evidence),
@@ -141,7 +141,9 @@ def stay(situation: Situation, status: Status, how: Stay) -> Decision:
 def move(situation: Situation, status: Status, to: Transition) -> Decision:
     """Return the decision to move the node to a phase, or to change its record in the same phase. One patch writes the
     record and all other changes of the Node."""
-    assert is_allowed(situation.phase, to.phase), f"the move {situation.phase} → {to.phase} is not allowed"
+    assert is_allowed(situation.phase, to.phase), (
+        f"the table MOVES does not allow the change from {situation.phase} to {to.phase}"
+    )
     status = _completed(situation, status)
     return Decision(
         phase=to.phase,

@@ -36,7 +36,7 @@ class NextTurn(Value, kw_only=True):
         """The estimate as a sentence."""
         if self.is_retry:
             return f"its agent tries again {f'in {span(round(self.seconds))}' if self.seconds >= 1 else 'now'}"
-        return f"its agent takes its next turn within {span(round(self.seconds))}"
+        return f"its agent decides again within {span(round(self.seconds))}"
 
 
 def next_turn(

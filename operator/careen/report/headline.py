@@ -205,13 +205,14 @@ def _reason(
 
 def _several_windows(opening: str, policy: Policy | None) -> str:
     first = opening if policy is None else f"the first of {opening}"
-    return (
-        f"each outside its own maintenance windows, {'none of which ever opens' if opening == NEVER_OPENS else first}"
-    )
+    clause = "none of which ever opens" if opening == NEVER_OPENS else first
+    return f"each node is outside its own maintenance windows, {clause}"
 
 
 def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) -> str:
-    return "and when the window opens could not be read" if policy is None else opening_clause(policy, refused, now)
+    return (
+        "and the time at which it opens could not be read" if policy is None else opening_clause(policy, refused, now)
+    )
 
 
 def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:

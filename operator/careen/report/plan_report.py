@@ -144,7 +144,7 @@ def summary(plan: Plan) -> list[str]:
             "that node is back."
         )
     sentences += [
-        f"Delay ({each.rule}): {listed(each.nodes)} must wait, because {each.subject}. "
+        f"Delay ({each.rule}): {listed(each.nodes)} must wait: {each.subject}. "
         f"This leaves a claim unused for {_seconds(each.seconds)}."
         for each in timeline.hindrances
         if each.seconds
@@ -329,8 +329,8 @@ def _without_zone(plan: Plan, at: datetime) -> str:
 
 
 def waited(timeline: Timeline, wait: Wait) -> str:
-    """Returns how long the pod waits, such as "for 4m", or that it waits beyond the end of the plan."""
-    return f"for {_seconds(wait.seconds(timeline.ends))}" if wait.until else "beyond the end of the plan"
+    """Returns how long the pod waits, such as "for 4m", or that it waits until after the end of the plan."""
+    return f"for {_seconds(wait.seconds(timeline.ends))}" if wait.until else "until after the end of the plan"
 
 
 def visit_note(plan: Plan, visit: Visit) -> str:

@@ -169,7 +169,7 @@ def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) ->
     """Returns the answer of a gate that does not refuse: yes, or not asked. The agent asks costly gates one after
     another, and only if no cheap gate refuses."""
     if story.phase == Phase.IDLE:
-        return _not_asked(gate, "nothing to decide")
+        return _not_asked(gate, "an idle node asks no gate")
     if story.phase == Phase.FAILED:
         return _not_asked(gate, "the failure must be resolved first")
     if story.phase == Phase.WAITING and When.READY not in gate.when:
@@ -178,7 +178,7 @@ def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) ->
         before = [each.name for each in GATES[: GATES.index(gate)] if each.name in refusing]
         after = [each.name for each in GATES[GATES.index(gate) :] if each.name in refusing]
         if before:
-            return _not_asked(gate, f"{before[0]} comes first")
+            return _not_asked(gate, f"the gate {before[0]} refuses first")
         if not after:
             return _not_asked(gate, "only the next node in line asks this gate")
     return GateAnswer(gate=gate.name, answer=Answer.YES)
@@ -263,7 +263,7 @@ def line_sentence(story: NodeStory) -> str:
     if name in (line := story.lock.line.names):
         return f"{name} is number {line.index(name) + 1} of the {len(line)} nodes named to go next"
     if story.node.labels.get(keys.REBOOT_LABEL) == "ready":
-        return f"{name} is ready, but not yet among the named nodes"
+        return f"{name} is ready, but is not yet named to go next"
     return ""
 
 

@@ -25,7 +25,7 @@ HOOK = parse("slack://T11111111/B11111111/YYYYYYYYYYYYYYYYYYYYYYYY")
 DRAIN = Notify(occasion=Occasion.DRAIN, sentence="Draining node n1", claim="c1")
 REBOOT = Notify(occasion=Occasion.REBOOT, sentence="Rebooting node n1", claim="c1")
 DONE = Notify(occasion=Occasion.DONE, sentence="Roll-out done", claim="c1")
-FAILED = Notify(occasion=Occasion.FAILED, sentence="Node n1: not drained within 1m")
+FAILED = Notify(occasion=Occasion.FAILED, sentence="Node n1: the drain did not finish within 1m")
 
 
 KNOWING = Notify(occasion=Occasion.DRAIN, sentence="x", reason="kernel", seconds=60.0, forecast="1 pod moves")
@@ -223,7 +223,7 @@ def test_the_notify_url_flag_replaces_the_deprecated_slack_hook_flag() -> None:
         (DRAIN, {"message_template_drain": ""}, "Draining node n1"),
         (REBOOT, {"message_template_drain": "no"}, "Rebooting node n1"),
         (Notify(occasion=Occasion.UNCORDON, sentence="x"), {}, "Node n1 rebooted & uncordoned successfully!"),
-        (FAILED, {}, "Node n1: not drained within 1m"),
+        (FAILED, {}, "Node n1: the drain did not finish within 1m"),
         (
             KNOWING,
             {"message_template_drain": "{cluster} {node} {reason} {duration} {forecast}"},

@@ -38,7 +38,7 @@ def drain(shell: Shell, record: Progress = DRAINING, **annotations: str) -> None
         spec={"unschedulable": True},
         annotations={
             keys.PHASE: record.phase,
-            keys.REASON: "2 pods still have to go",
+            keys.REASON: "2 pods have to leave the node",
             keys.PROGRESS: to_annotation(record),
             **annotations,
         },
@@ -84,7 +84,7 @@ async def test_a_failed_loop_round_is_reported_in_annotation_event_and_metric(sh
     drain(shell)
     rescue = Rescue(shell.hands)
     assert not await rescue.broke(a_break(), POLICY)
-    assert reason(shell).startswith("2 pods still have to go; the agent's turns break: AttributeError in ")
+    assert reason(shell).startswith("2 pods have to leave the node; the agent's turns break: AttributeError in ")
     (event,) = await events(shell)
     assert event.startswith("Warning TurnBroken: a turn of the agent broke: AttributeError in ")
     assert SECRET not in event + reason(shell)
@@ -132,7 +132,7 @@ async def test_a_successful_loop_round_resets_the_failure_count_and_removes_the_
     await break_for(shell, rescue, 25)
     seen = (await shell.observer().begin(turn.Memory(), turn.Phase.DRAINING, POLICY)).node
     assert await rescue.worked(seen)
-    assert reason(shell) == "2 pods still have to go"
+    assert reason(shell) == "2 pods have to leave the node"
     assert b'careen_broken_turns{node="n1"} 0.0' in shell.metrics.exposition()
     assert not any(await break_for(shell, rescue, 25))
 

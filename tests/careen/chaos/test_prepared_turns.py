@@ -127,7 +127,7 @@ def test_a_disruption_budget_that_closes_discards_the_preparation() -> None:
 
 def test_an_added_node_discards_the_preparation() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=3), lambda world, _name: world.fleet.add_host("n9", {})))
-    assert "thrown away: the Node n9 is new" in seen.everything_said(), seen.said
+    assert "the forecast and the dry runs were thrown away: the Node n9 is new" in seen.everything_said(), seen.said
     assert not [host.name for host in seen.world.fleet.hosts.values() if host.has_need]
 
 

@@ -163,7 +163,7 @@ def test_cleanup_refuses_while_a_node_reboots(desk: Desk) -> None:
     result = desk.run("cleanup", "--yes")
     assert (result.exit_code, desk.writes()) == (1, 0)
     assert (
-        "Nothing was changed: n2: the node's reboot was announced, and the node has not come back. Wait"
+        "Nothing was changed: n2: the agent recorded that a reboot follows, and the node has not come back. Wait"
         in result.output
     )
     assert desk.run("cleanup", "--yes", "--output", "json").exit_code == 1

@@ -177,7 +177,7 @@ def test_status_shows_which_of_several_maintenance_windows_opens_first(desk: Des
         waits(desk, name, refusal("maintenance-window", "outside-window", f"outside the maintenance window of {name}"))
     desk.lock(LockContent())
     told = f"the first of which opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
-    assert f"No reboot will start: each outside its own maintenance windows, {told}" in headline(desk)
+    assert f"No reboot will start: each node is outside its own maintenance windows, {told}" in headline(desk)
 
 
 def test_status_reports_a_maintenance_window_that_never_opens(desk: Desk) -> None:
@@ -208,7 +208,7 @@ def test_status_reports_several_maintenance_windows_that_never_open(desk: Desk) 
     for name in ("n1", "n2"):
         waits(desk, name, refusal("maintenance-window", "outside-window", f"outside the maintenance window of {name}"))
     desk.lock(LockContent())
-    told = "each outside its own maintenance windows, none of which ever opens (all 2 waiting nodes)"
+    told = "each node is outside its own maintenance windows, none of which ever opens (all 2 waiting nodes)"
     assert headline(desk).startswith(f"No reboot will start: {told}.")
 
 
@@ -218,7 +218,7 @@ def test_status_says_that_the_next_maintenance_window_is_unknown_if_settings_are
         "n1",
         refusal("maintenance-window", "outside-window", "outside the maintenance window mon 01:00–02:00 UTC"),
     )
-    assert "and when the window opens could not be read" in headline(desk)
+    assert "and the time at which it opens could not be read" in headline(desk)
 
 
 def test_status_shows_the_phase_of_the_node_that_holds_the_lock(desk: Desk) -> None:

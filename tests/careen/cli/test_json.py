@@ -57,7 +57,7 @@ def cluster_with_much_to_report(desk: Desk) -> None:
         keys.REASON: "reboot-overdue: it did not come back",
         keys.SINCE: "2026-03-04T12:00:00Z",
         keys.WARNING: "pods without a controller: shop/x",
-        keys.PREPARED: "thrown away: the Node n7 is new",
+        keys.PREPARED: "the forecast and the dry runs were thrown away: the Node n7 is new",
         keys.HOLD: "disk swap",
         keys.HISTORY: json.dumps(
             [

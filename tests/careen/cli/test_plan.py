@@ -279,7 +279,7 @@ def test_plan_reports_that_nodes_wait_for_the_minimum_interval_of_the_cluster(de
     desk.server.seed(*(a_node(f"n{number}") for number in range(1, 4)))
     result = desk.run("plan", *START, "--set=cluster-minimum-interval=2h")
     assert result.exit_code == 0, result.output
-    sentence = "Delay (cluster-interval): n2, n3 must wait, because the last reboot of the cluster is too recent. This"
+    sentence = "Delay (cluster-interval): n2, n3 must wait: the last reboot of the cluster is too recent. This"
     assert sentence in " ".join(result.output.split())
 
 

@@ -52,7 +52,7 @@ def test_why_shows_message_start_and_remedy_of_each_refusal(desk: Desk) -> None:
 def test_why_shows_a_costly_gate_as_not_asked_while_a_cheap_gate_refuses(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required")
     desk.lock()
-    assert rows(desk.ok("why", "n1"))["forecast"][0::2] == ["not asked", "maintenance-window comes first"]
+    assert rows(desk.ok("why", "n1"))["forecast"][0::2] == ["not asked", "the gate maintenance-window refuses first"]
 
 
 def test_why_shows_gates_after_the_first_costly_refusal_as_not_asked(desk: Desk) -> None:
@@ -60,7 +60,7 @@ def test_why_shows_gates_after_the_first_costly_refusal_as_not_asked(desk: Desk)
     desk.lock()
     table = rows(desk.ok("why", "n1"))
     assert table["budgets"][0] == "yes"
-    assert table["forecast"][0::2] == ["not asked", "alerts comes first"]
+    assert table["forecast"][0::2] == ["not asked", "the gate alerts refuses first"]
 
 
 def test_why_says_that_only_the_next_node_in_line_makes_a_forecast(desk: Desk) -> None:
@@ -87,7 +87,7 @@ def test_why_shows_every_gate_of_an_idle_node_as_not_asked(desk: Desk) -> None:
     desk.lock()
     output = desk.ok("why", "n1")
     assert output.startswith("n1 is Idle: its agent has seen no need for a reboot.\nLock: no claim held.\n")
-    assert {tuple(cells[0::2]) for cells in rows(output).values()} == {("not asked", "nothing to decide")}
+    assert {tuple(cells[0::2]) for cells in rows(output).values()} == {("not asked", "an idle node asks no gate")}
 
 
 def test_why_shows_a_hold_before_the_agent_has_read_it(desk: Desk) -> None:
@@ -221,7 +221,7 @@ def test_why_shows_when_the_agent_evaluates_the_gates_again(desk: Desk, agents: 
     does not show the number of agents, `careen why` assumes the largest fleet."""
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
     desk.lock(agents=agents)
-    assert f"Next: its agent takes its next turn within {told}." in desk.ok("why", "n1").splitlines()
+    assert f"Next: its agent decides again within {told}." in desk.ok("why", "n1").splitlines()
     assert desk.json("why", "n1")["next"] == {"seconds": seconds, "what": "look"}
 
 

@@ -270,7 +270,7 @@ def test_the_drain_waits_for_load_balancers_before_the_first_eviction() -> None:
     waits = draining(10, 45)
     assert (evicted(waits), waits.reason.sentence) == (
         [],
-        "--load-balancer-settle: 35s until the first eviction",
+        "the node waits 35s before the first eviction (--load-balancer-settle)",
     )
     assert waits.look_again_seconds == 2.0
     assert evicted(draining(45, 45)) == ["web-1"]

@@ -51,7 +51,7 @@ def a_raw_node(
     annotations = {
         keys.PROGRESS: text,
         keys.PHASE: phase,
-        keys.REASON: "3 pods still have to go",
+        keys.REASON: "3 pods have to leave the node",
         **metadata.pop("annotations", {}),
     }
     return {
@@ -286,7 +286,7 @@ def test_an_agents_error_is_appended_to_the_earlier_reason_and_later_removed_com
     told = rescue.says(a_raw_node(), "KeyError in careen.core; line 3\nsecret")
     assert told is not None
     assert told["metadata"]["annotations"] == {
-        keys.REASON: "3 pods still have to go; the agent's turns break: KeyError in careen.core, line 3 secret"
+        keys.REASON: "3 pods have to leave the node; the agent's turns break: KeyError in careen.core, line 3 secret"
     }
     node = a_raw_node(annotations=told["metadata"]["annotations"])
     assert rescue.says(node, "KeyError in careen.core; line 3\nsecret") is None, (
@@ -294,7 +294,7 @@ def test_an_agents_error_is_appended_to_the_earlier_reason_and_later_removed_com
     )
     taken_back = rescue.says_no_more(node)
     assert taken_back is not None
-    assert taken_back["metadata"]["annotations"] == {keys.REASON: "3 pods still have to go"}
+    assert taken_back["metadata"]["annotations"] == {keys.REASON: "3 pods have to leave the node"}
     assert rescue.says_no_more(a_raw_node()) is None
 
 

@@ -192,7 +192,7 @@ def test_no_retry_is_predicted_if_only_a_person_can_start_the_retry(progress: Pr
     [
         (NextTurn(seconds=47.3, is_retry=True), "its agent tries again in 47s"),
         (NextTurn(seconds=0.4, is_retry=True), "its agent tries again now"),
-        (NextTurn(seconds=30), "its agent takes its next turn within 30s"),
+        (NextTurn(seconds=30), "its agent decides again within 30s"),
     ],
 )
 def test_the_next_action_of_the_agent_is_printed_with_the_time_until_then(said: NextTurn, sentence: str) -> None:

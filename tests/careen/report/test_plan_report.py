@@ -47,9 +47,9 @@ The window ends at Wed 2026-03-04 22:05 UTC with 3 nodes left.
 The window ends at Thu 2026-03-05 22:05 UTC with 2 nodes left.
 3 moves of 2 pods, 1 double move among them.
 1 move could equally go to another node of the same score: another seed gives a slightly different plan.
-2 times a pod finds no room, for 8m30s in all; the longest: shop/e, beyond the end of the plan.
+2 times a pod finds no room, for 8m30s in all; the longest: shop/e, until after the end of the plan.
 1 pod can run on one node only and waits until that node is back.
-Delay (budgets): n2 must wait, because the budget zone=a allows 1. This leaves a claim unused for 4m35s.
+Delay (budgets): n2 must wait: the budget zone=a allows 1. This leaves a claim unused for 4m35s.
 
 ORDER          REBOOTS   TAKES   MOVES   DOUBLE   PENDING   NOTE
 fewest-moves   2         1d      3       1        8m30s     opt-in
@@ -65,7 +65,7 @@ At risk:
         "  - draining n1 leaves shop/c without room, for 4m: 0/4 nodes are available: 4 Insufficient cpu. "
         "Add room or scale down beforehand; `careen forecast n1` names the single change that would place each pod, "
         "and with `--with-nodes n1=1` says whether more nodes would help.\n"
-        "  - draining n2 leaves shop/e without room, beyond the end of the plan: "
+        "  - draining n2 leaves shop/e without room, until after the end of the plan: "
         "0/4 nodes are available: 4 Insufficient memory. "
         "Add room or scale down beforehand; `careen forecast n2` names the single change that would place each pod, "
         "and with `--with-nodes n2=1` says whether more nodes would help.\n"

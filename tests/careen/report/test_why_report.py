@@ -138,12 +138,13 @@ def test_why_shows_the_warning_of_the_node_above_the_gates() -> None:
 
 
 def test_why_shows_above_the_gates_whether_the_node_used_its_prepared_forecast() -> None:
-    annotations = {keys.PHASE: "Waiting", keys.REASON: "waits", keys.PREPARED: "thrown away: the Node n7 is new"}
+    prepared = "the forecast and the dry runs were thrown away: the Node n7 is new"
+    annotations = {keys.PHASE: "Waiting", keys.REASON: "waits", keys.PREPARED: prepared}
     node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
     told = NodeStory(node=node, lock=LockContent(), agents=(), now=NOW)
     text = why_text(told)
-    assert "Prepared: thrown away: the Node n7 is new." in text[: text.index("GATE")]
-    assert why_json(told)["prepared"] == "thrown away: the Node n7 is new"
+    assert f"Prepared: {prepared}." in text[: text.index("GATE")]
+    assert why_json(told)["prepared"] == prepared
 
 
 def test_why_marks_a_node_that_an_autoscaler_removes() -> None:

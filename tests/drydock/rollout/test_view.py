@@ -59,7 +59,7 @@ def test_the_table_shows_every_node_and_the_number_of_rebooted_nodes() -> None:
             at(
                 7.4,
                 a_line("node-01", is_rebooted=True),
-                a_line("node-02", phase="Draining", reason="2 pods still have to go", is_cordoned=True),
+                a_line("node-02", phase="Draining", reason="2 pods have to leave the node", is_cordoned=True),
             )
         )
     )

@@ -244,7 +244,7 @@ MUTANTS = (
     Mutant(
         "A record that is not JSON counts as empty",
         "core/facts/progress.py:from_annotation",
-        'return UnreadableProgress("the annotation careen.dev/progress is not careen\'s JSON")',
+        'return UnreadableProgress("the annotation careen.dev/progress is not JSON that careen wrote")',
         "return Progress()",
     ),
     Mutant(

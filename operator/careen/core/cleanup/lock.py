@@ -79,4 +79,10 @@ def _pause(content: LockContent, extent: Extent) -> tuple[CleanupMark, ...]:
     mark = CleanupMark(kind=Kind.PAUSE, now=content.pause_reason, afterwards="lifted")
     if not extent.pods:
         return (mark,)
-    return (replace(mark, afterwards="", because="pods of the DaemonSet obey the pause; `careen lock resume` ends it"),)
+    return (
+        replace(
+            mark,
+            afterwards="",
+            because="running pods of the DaemonSet obey the pause; `careen lock resume` ends the pause",
+        ),
+    )

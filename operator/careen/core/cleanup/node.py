@@ -96,7 +96,9 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
         is_asked = node.annotations.get(keys.PHASE) == Phase.REBOOTING and node.unschedulable
         boot = entry.boot if entry else ""
     is_back = bool(boot and node.boot_id and node.boot_id != boot_id_of(boot))
-    return "the node's reboot was announced, and the node has not come back" if is_asked and not is_back else ""
+    return (
+        "the agent recorded that a reboot follows, and the node has not come back" if is_asked and not is_back else ""
+    )
 
 
 # ---- taint and cordon ----
@@ -115,7 +117,10 @@ def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[Cleanu
             yield _going(mark)
         elif taint.key.startswith(keys.PREFIX):
             yield _staying(
-                mark, "careen's taints have another effect, and no value" if not _is_plain(taint) else _UNKNOWN
+                mark,
+                "this taint is not careen's, whose taints have the effect PreferNoSchedule and no value"
+                if not _is_plain(taint)
+                else _UNKNOWN,
             )
 
 
@@ -202,9 +207,11 @@ def _of_labels(signed: SignedNode, wanted: Mapping[str, str | None], extent: Ext
     for key in sorted({*now, *wanted}):
         mark = CleanupMark(kind=Kind.LABEL, name=key, now=now.get(key, ""))
         if key in wanted:
-            yield _going(mark, _REMOVED if wanted[key] is None else f"put back: {wanted[key]}")
+            yield _going(mark, _REMOVED if wanted[key] is None else f"set back to {wanted[key]}")
         elif key in configured and configured[key] == now[key]:
-            yield _staying(mark, f"a setting names this label, but it may not be careen's; --key {key} removes it")
+            yield _staying(
+                mark, f"a setting names this label, but another program may have set it; --key {key} removes it"
+            )
         elif key.startswith(keys.PREFIX):
             yield _staying(mark, _UNKNOWN)
 
@@ -217,7 +224,7 @@ def _annotations(signed: SignedNode, extent: Extent) -> Iterator[CleanupMark]:
     for key, value in sorted(signed.node.annotations.items()):
         mark = CleanupMark(kind=Kind.ANNOTATION, name=key, now=value)
         if back.get(key) is not None:
-            yield _going(mark, f"put back: {back[key]}")
+            yield _going(mark, f"set back to {back[key]}")
         elif key in extent.also or key in RECORDS or key in back:
             yield _going(mark)
         elif key in WORDS:

@@ -55,11 +55,11 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
     if pod.owner_kind == "DaemonSet":
         return "a DaemonSet's pod: it belongs on this node"
     if pod.phase in _FINISHED:
-        return "it has finished"
+        return "the pod has finished"
     if policy.selector is not None and not policy.selector.matches(pod.labels):
-        return "--drain-pod-selector does not select it"
+        return "--drain-pod-selector does not select the pod"
     if policy.bound_pods is BoundPods.STAY and pod.owner_kind and pod.came_bound:
-        return "its owner bound it to this node, and --pods-bound-to-node=stay lets it stay"
+        return "the pod's owner bound it to this node, and --pods-bound-to-node=stay lets such pods stay"
     return ""
 
 
@@ -255,11 +255,16 @@ def describe(plan: DrainPlan, memory: Memory) -> str:
     return first_few([_describe(pod, memory) for pod in plan.left])
 
 
+def have_to_leave(count: int) -> str:
+    """Return words such as `3 pods have to leave the node`."""
+    return f"{count} {'pod has' if count == 1 else 'pods have'} to leave the node"
+
+
 def describe_returning(plan: DrainPlan) -> str:
     """Return a clause about the pods that the drain leaves on the node because they come back after each eviction. The
     sentence that reports the reboot contains the clause. Return an empty text if there are no such pods."""
     names = first_few([pod.title for pod in plan.returning])
-    return f" (left here, because it comes back whenever it is evicted: {names})" if names else ""
+    return f" (these pods stay on the node, because each eviction brings them back: {names})" if names else ""
 
 
 def _describe(pod: PodView, memory: Memory) -> str:
@@ -268,4 +273,5 @@ def _describe(pod: PodView, memory: Memory) -> str:
     asked = memory.drain.evictions.get(pod.uid)
     if asked is None or asked.answer in ENDS_EVICTION:
         return pod.title
-    return f"{pod.title} ({asked.detail or asked.answer.value}, asked {asked.attempts} times)"
+    requests = "1 eviction request" if asked.attempts == 1 else f"{asked.attempts} eviction requests"
+    return f"{pod.title} ({asked.detail or asked.answer.value}; {requests})"

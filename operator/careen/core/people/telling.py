@@ -78,7 +78,7 @@ def _line(counts: Mapping[str, int], moving: Mapping[str, tuple[str, ...]]) -> s
     found = f"{moves} {'pod moves' if moves == 1 else 'pods move'}{where}"
     found += f", {pending} {'stays' if pending == 1 else 'stay'} pending"
     unknown = counts.get(Outcome.UNKNOWN.value, 0) + counts.get(Outcome.BLOCKED.value, 0)
-    return short(found + (f", {unknown} unknown" if unknown else ""))
+    return short(found + (f", {unknown} blocked or not predictable" if unknown else ""))
 
 
 def _places(nodes: tuple[str, ...]) -> str:

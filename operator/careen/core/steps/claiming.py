@@ -77,13 +77,17 @@ def decide(situation: Situation) -> Decision:
     content = situation.lock
     assert isinstance(content, LockContent), "the gate `hold` must refuse a lock that cannot be read"
     if situation.reading.object_id != situation.progress.lock:
-        return _back(situation, Code.SURPLUS, "the claim was made for another lock")
+        return _back(situation, Code.SURPLUS, "the claim belongs to another lock object")
     if situation.own_entry is None:
         return _enter(situation, content)
     if (left := _delay_left(situation)) > 0:
         return stay(
             situation,
-            Status(Code.TAKING_CLAIM, f"--drain-delay: {span(round(left))} until the cordon", is_silent=True),
+            Status(
+                Code.TAKING_CLAIM,
+                f"the node waits {span(round(left))} before its cordon (--drain-delay)",
+                is_silent=True,
+            ),
             Stay(look=min(left, 5.0)),
         )
     return _ask_everything(situation)
@@ -168,7 +172,7 @@ def _ask_everything(situation: Situation) -> Decision:
         unknown = Refusal(
             gate="owners",
             code=Code.OWNERS_UNKNOWN,
-            sentence=f"cannot tell how healthy the workloads are: {situation.seen.owners.why}",
+            sentence=f"cannot tell how healthy the workloads of this node are: {situation.seen.owners.why}",
         )
         return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
     fleet = situation.seen.fleet
@@ -233,7 +237,7 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
     for node in claiming:
         progress = node.record
         if isinstance(progress, UnreadableProgress) or progress.lock != mine:
-            return _back(situation, Code.SURPLUS, f"{node.name} is taking a claim in another lock")
+            return _back(situation, Code.SURPLUS, f"{node.name} is taking a claim in another lock object")
     uptime = situation.seen.uptime
     seen = {
         f"{node.name}/{node.resource_version}": situation.memory.claiming.claimers.get(
@@ -275,7 +279,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     return move(
         situation,
         Status(
-            Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to leave the node{baseline.said(progress.owners)}"
+            Code.DRAIN_STARTED, f"cordoned; {drain_plan.have_to_leave(len(leaving))}{baseline.said(progress.owners)}"
         ),
         Transition(
             Phase.DRAINING,

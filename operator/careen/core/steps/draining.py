@@ -44,7 +44,7 @@ def _called_off(situation: Situation) -> Decision | None:
         return failing.undone(
             situation,
             Code.UNCORDONED_BY_HAND,
-            "another client uncordoned the node during the drain: it stays in service",
+            "another client uncordoned the node during the drain: the node stays in service",
         )
     return None
 
@@ -81,13 +81,13 @@ def _drain(situation: Situation) -> Decision:
         )
     elapsed = (situation.elapsed(situation.progress.drain_started) or 0.0) - situation.policy.balancer_settle_seconds
     if elapsed < 0:
-        sentence = f"--load-balancer-settle: {span(round(-elapsed))} until the first eviction"
+        sentence = f"the node waits {span(round(-elapsed))} before the first eviction (--load-balancer-settle)"
         return stay(
             situation, Status(Code.DRAIN_STARTED, sentence, is_silent=True), Stay(look=min(-elapsed, LOOK_SECONDS))
         )
     if policy.timeout_seconds > 0 and elapsed > policy.timeout_seconds:
         return _timed_out(situation, plan)
-    return _evict(situation, plan, f"{len(plan.left)} pods still have to go: {drain_plan.describe(plan, memory)}")
+    return _evict(situation, plan, f"{drain_plan.have_to_leave(len(plan.left))}: {drain_plan.describe(plan, memory)}")
 
 
 def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
@@ -123,14 +123,14 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
     policy, described = situation.policy.drain, drain_plan.describe(plan, situation.memory)
     if asked.kept(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):
         return _go_on(
-            situation, Code.FORCED, f"--force-reboot: the node reboots although these pods are left: {described}"
+            situation, Code.FORCED, f"--force-reboot: the node reboots although these pods are still on it: {described}"
         )
     if policy.force_reboot and not drain_plan.is_hopeless(plan, policy, situation.memory):
         return _evict(
-            situation, plan, f"the agent asks the API server again before --force-reboot applies: {described}"
+            situation, plan, f"the agent requests the evictions again before --force-reboot applies: {described}"
         )
     return failing.undone(
-        situation, Code.DRAIN_TIMEOUT, f"not drained within {span(policy.timeout_seconds)}: {described}"
+        situation, Code.DRAIN_TIMEOUT, f"the drain did not finish within {span(policy.timeout_seconds)}: {described}"
     )
 
 
@@ -144,13 +144,17 @@ def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
             progress = replace(situation.progress, drained=situation.mark())
             return move(
                 situation,
-                Status(Code.DRAINED, f"drained; --reboot-delay: {span(round(delay))}"),
+                Status(
+                    Code.DRAINED, f"drained; the node waits {span(round(delay))} before its reboot (--reboot-delay)"
+                ),
                 Transition(Phase.DRAINING, progress, look=min(delay, LOOK_SECONDS)),
             )
         if waited < delay:
             return stay(
                 situation,
-                Status(Code.DRAINED, f"drained; --reboot-delay: {span(round(delay))}"),
+                Status(
+                    Code.DRAINED, f"drained; the node waits {span(round(delay))} before its reboot (--reboot-delay)"
+                ),
                 Stay(look=min(delay - waited, LOOK_SECONDS)),
             )
     return late_gates.decide(situation) or rebooting.announce(situation, code, sentence)

@@ -139,7 +139,7 @@ def _retry(situation: Situation, code: Code) -> Decision:
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
     return undo(
         situation,
-        Status(Code.RETRY, "a person asked for another try"),
+        Status(Code.RETRY, "a person asked for a retry"),
         Transition(Phase.WAITING, progress, change=NodeChange(annotations={keys.RETRY: None})),
     )
 
@@ -156,7 +156,7 @@ def _released(situation: Situation) -> Decision:
         fresh = replace(progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
         return move(
             situation,
-            Status(Code.RETRY, "a person asked for another try"),
+            Status(Code.RETRY, "a person asked for a retry"),
             Transition(Phase.WAITING, fresh, change=NodeChange(annotations={keys.RETRY: None})),
         )
     if not is_tried_again(progress, situation.policy):
@@ -166,7 +166,7 @@ def _released(situation: Situation) -> Decision:
         return stay(situation, Status(code, _sentence(situation)), Stay(look=min(left, failing.LOOK_SECONDS)))
     return move(
         situation,
-        Status(Code.RETRY, f"tries again after {code.value}"),
+        Status(Code.RETRY, f"the agent tries again after the failure {code.value}"),
         Transition(Phase.WAITING, replace(progress, failed="", failed_at=None)),
     )
 

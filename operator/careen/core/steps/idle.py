@@ -54,7 +54,9 @@ def decide(situation: Situation) -> Decision:
     if need.answer is NeedAnswer.NO:
         situation = situation.with_memory(replace(situation.memory, need_seen_at=None))
     if _has_leftovers(situation):
-        return go_home(situation, Status(Code.HOME, "the agent removes what an earlier agent left"))
+        return go_home(
+            situation, Status(Code.HOME, "the agent removes marks that an earlier agent process left on the Node")
+        )
     if need.answer is NeedAnswer.UNKNOWN:
         return stay(
             situation,
@@ -167,7 +169,9 @@ def tidy_line(situation: Situation) -> Decision | None:
         Status(Code.NO_NEED, "the host does not ask for a reboot", is_silent=True),
         Stay(
             look=LOOK_SECONDS,
-            actions=(write_lock(situation, f"remove nodes that do not wait from the line: {gone}", left),),
+            actions=(
+                write_lock(situation, f"remove nodes that do not wait from the line of waiting nodes: {gone}", left),
+            ),
         ),
     )
 

@@ -79,7 +79,11 @@ def stored_costly(situation: Situation) -> tuple[Refusal, ...]:
 
 
 def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Decision:
-    patch = PatchNode(purpose="pods to move", resource_version=situation.node.resource_version, annotations=number)
+    patch = PatchNode(
+        purpose="write how many pods a drain would move",
+        resource_version=situation.node.resource_version,
+        annotations=number,
+    )
     return stay(situation, Status(Code.WAITING_FOR_TURN, _WAITS, is_silent=True), Stay(look=0.0, actions=(patch,)))
 
 
@@ -136,7 +140,7 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
         Status(Code.WAITING_FOR_TURN, _WAITS, label=order.READY, is_silent=True),
         Stay(
             look=order.NEXT_LOOK_SECONDS,
-            actions=(write_lock(situation, f"{situation.node.name} adds waiting nodes to the line", handed),),
+            actions=(write_lock(situation, f"{situation.node.name} adds nodes to the line of waiting nodes", handed),),
         ),
     )
 
@@ -196,7 +200,7 @@ def _claim(situation: Situation) -> Decision:
         situation.with_memory(memory),
         Status(
             Code.TAKING_CLAIM,
-            "this node is next: it takes a claim and asks all gates again"
+            "this node is next in line: its agent takes a claim and asks all gates again"
             f"{baseline.said(baseline.taken(situation, ()))}",
         ),
         Transition(
@@ -235,7 +239,7 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
         Stay(
             look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_pause(situation, content)),
             annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
-            actions=(write_lock(situation, f"{situation.node.name} cannot start: {refused.code}", handed),)
+            actions=(write_lock(situation, f"{situation.node.name} cannot begin its reboot: {refused.code}", handed),)
             if is_named
             else (),
         ),

@@ -18,7 +18,7 @@ from careen.core.steps.shared import failing, working
 from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
 
 LOOK_SECONDS = 10.0  # the phase lasts for hours; a person who hands the node back waits at most this long
-_BY_HAND = "another client uncordoned the node: that ends its maintenance"
+_BY_HAND = "another client uncordoned the node, which ends its maintenance"
 
 
 def begin(situation: Situation, request: PersonRequest) -> Decision:
@@ -67,7 +67,7 @@ def after_boot(situation: Situation) -> Decision | None:
         situation,
         Status(
             Code.REBOOTED,
-            f"the node runs boot {situation.boot}, but nobody asked for a reboot: the maintenance goes on",
+            f"the host rebooted (boot {situation.boot}) without a request of careen: the maintenance goes on",
         ),
         Transition(
             situation.phase,

@@ -36,8 +36,8 @@ from careen.core.writing import NodeChange, Status, Stay, Transition, as_before,
 LOOK_SECONDS = 2.0
 _TELLING_SECONDS = 90.0  # to ask the host and to record that, with an API server that is slow or briefly gone
 _CANNOT = (
-    "the reboot was called off after its announcement; the host may have been asked, so nothing is undone before the "
-    "deadline"
+    "the node must not reboot now, but another process may already have asked the host: the agent undoes nothing "
+    "before the deadline"
 )
 
 
@@ -171,18 +171,18 @@ def _not_asked(situation: Situation) -> Decision:
         return failing.undone(
             situation,
             Code.UNCORDONED_BY_HAND,
-            "another client uncordoned the node before the reboot: it stays in service",
+            "another client uncordoned the node before the reboot: the node stays in service",
         )
     if (left := _left(situation)) is None:
         return want(situation, Evidence.PODS)
     if left:
         return undo(
             situation,
-            Status(Code.LATE_REFUSAL, f"{left} before the host was asked: the drain is undone"),
+            Status(Code.LATE_REFUSAL, f"the drain is undone before the host is asked to reboot: {left}"),
             Transition(Phase.WAITING, situation.progress),
         )
     return late_gates.decide(situation) or announce(
-        situation, Code.REBOOT_ANNOUNCED, "announced again: the host was not asked before"
+        situation, Code.REBOOT_ANNOUNCED, "the agent begins the reboot again, because it has not asked the host yet"
     )
 
 
@@ -204,7 +204,7 @@ def _left(situation: Situation) -> str | None:
         now=situation.seen.now,
         cordoned_at=situation.cordoned_at,
     )
-    return "" if plan.is_done else f"{drain_plan.describe(plan, situation.memory)} came back"
+    return "" if plan.is_done else f"these pods are on the node again: {drain_plan.describe(plan, situation.memory)}"
 
 
 def _another_process_announced(situation: Situation) -> Decision:
@@ -215,7 +215,7 @@ def _another_process_announced(situation: Situation) -> Decision:
     situation = situation.with_memory(replace(situation.memory, stranger=stranger))
     left_seconds = stranger.since + stranger_patience_seconds(situation.policy) - situation.seen.uptime
     if left_seconds > 0:
-        sentence = "another process of this node announced the reboot and may have asked the host"
+        sentence = "another process of this node's agent began the reboot and may have asked the host"
         return stay(situation, Status(Code.REBOOT_ASKED, sentence), Stay(look=min(LOOK_SECONDS, left_seconds)))
     if (left := _left(situation)) is None:
         return want(situation, Evidence.PODS)
@@ -227,7 +227,7 @@ def _another_process_announced(situation: Situation) -> Decision:
         return announce(
             situation,
             Code.REBOOT_ANNOUNCED,
-            "announced again: the process that announced the reboot did not confirm that it asked the host",
+            "the agent begins the reboot again, because the earlier process did not record that it asked the host",
         )
     if again.wants or again.phase is Phase.REBOOTING:
         return again

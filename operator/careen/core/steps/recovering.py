@@ -65,9 +65,9 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
         situation,
         Status(
             Code.ENTRY_RELEASED,
-            "kured left its lock on this node: the agent released it"
+            "kured had left the lock held by this node: the agent released the lock"
             if not entry.unread
-            else "removed an unreadable entry of this node from the lock",
+            else "the agent removed an unreadable entry of this node from the lock",
             is_silent=True,
         ),
         Stay(
@@ -106,7 +106,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
             situation,
             content,
             entry,
-            "released the claim of a deleted Node of the same name; nobody had asked its host to reboot",
+            "the agent released the claim of a deleted Node of the same name: nobody had asked its host to reboot",
             memory,
         )
     watch = ghosts.watch_on(situation, content, holders)
@@ -115,14 +115,14 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
     if entry not in watch.proven:
         return stay(
             situation.with_memory(memory),
-            Status(Code.ENTRY_RELEASED, "the lock has a claim of this node's former Node", is_silent=True),
+            Status(Code.ENTRY_RELEASED, "the lock has a claim of a deleted Node with this node's name", is_silent=True),
             Stay(look=_LOOK_SECONDS),
         )
     return _release(
         situation,
         content,
         entry,
-        "removed a claim of this node from the lock: no drain or reboot was under way",
+        "the agent removed a claim of this node from the lock: no drain or reboot was under way",
         memory,
     )
 
@@ -134,7 +134,11 @@ def _release(situation: Situation, content: LockContent, entry: Entry, sentence:
         Stay(
             look=0.0,
             actions=(
-                write_lock(situation, "release an entry without a record", lock.remove(content, entry.node, entry.id)),
+                write_lock(
+                    situation,
+                    "release a claim of which the Node has no record",
+                    lock.remove(content, entry.node, entry.id),
+                ),
             ),
         ),
     )
@@ -195,13 +199,15 @@ def _lone_cordon(situation: Situation) -> Decision | None:
     if kept(situation) is not None:
         return None  # a person may be at work on the machine, and the next claim takes the cordon over
     uncordon = PatchNode(
-        purpose="remove a cordon without a claim", resource_version=node.resource_version, unschedulable=False
+        purpose="remove careen's cordon from a node without a claim",
+        resource_version=node.resource_version,
+        unschedulable=False,
     )
     return stay(
         situation,
         Status(
             Code.CORDON_LIFTED,
-            "the node had a cordon of careen without a claim: the agent removed it",
+            "the node had a cordon of careen without a claim: the agent removed the cordon",
             is_silent=True,
         ),
         Stay(look=0.0, actions=(uncordon,)),
@@ -222,7 +228,7 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
     )
     return move(
         situation,
-        Status(Code.ENTRY_ADOPTED, "the agent continues a claim of this node from before the boot"),
+        Status(Code.ENTRY_ADOPTED, "the agent continues a claim that this node took before its last boot"),
         Transition(Phase.VERIFYING, progress, change=NodeChange(annotations=met_by_this_boot(situation))),
     )
 
@@ -245,7 +251,9 @@ def _not_before_it_is_read(situation: Situation) -> Decision | None:
     None for any other node."""
     if situation.phase is not Phase.IDLE or not says_announced(situation.node):
         return None
-    sentence = "the record of an announced reboot is missing, and its claim cannot be looked up yet"
+    sentence = (
+        "the node may be about to reboot, but the agent's record is missing, and the agent cannot look up the claim yet"
+    )
     return stay(situation, Status(Code.LOCK_UNKNOWN, sentence, is_silent=True), Stay(look=_UNREAD_LOOK_SECONDS))
 
 
@@ -271,7 +279,10 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
     )
     return move(
         situation,
-        Status(Code.ENTRY_ADOPTED, "the record of an announced reboot was missing: the agent waits for the reboot"),
+        Status(
+            Code.ENTRY_ADOPTED,
+            "the node may be about to reboot, but the agent's record was missing: the agent waits for the reboot",
+        ),
         Transition(Phase.REBOOTING, progress),
     )
 
@@ -295,13 +306,13 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )
     uncordon = False if _is_cordon_ours(situation, entry) else None
-    request, end = kept(situation), "everything is undone"
+    request, end = kept(situation), "the agent undoes everything and releases the claim"
     if request is not None:
-        uncordon, end = None, f"the claim goes on, and the cordon stays: {sentence(request)}"
+        uncordon, end = None, f"the claim and the cordon stay, because {sentence(request)}"
     phase = Phase.FAILED if situation.phase is Phase.FAILED else Phase.WAITING
     return move(
         situation,
-        Status(Code.ENTRY_ADOPTED, f"the record of a claim was missing: {end}"),
+        Status(Code.ENTRY_ADOPTED, f"the Node had no record of its claim in the lock: {end}"),
         Transition(
             phase,
             progress,

@@ -61,7 +61,10 @@ def decide(situation: Situation) -> Decision:
             return _settle_on(situation, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
         if situation.policy.settle_policy is SettlePolicy.HALT:
             return failing.halted(
-                situation, Code.SETTLE_TIMEOUT, f"{ailing}, after {span(round(waited))}", progress=situation.progress
+                situation,
+                Code.SETTLE_TIMEOUT,
+                f"{ailing}, {span(round(waited))} after the node came back into service",
+                progress=situation.progress,
             )
     if (left := situation.policy.lock_release_delay_seconds - waited) > 0:
         return _settle_on(
@@ -117,7 +120,7 @@ def what_ails(situation: Situation) -> str:
         (before, now[before.uid]) for before in recorded if before.uid in now and _is_worse(before, now[before.uid])
     ]
     described = [f"{before.title} ({after.ready} of {before.ready} ready)" for before, after in ailing]
-    return f"not yet as healthy as before: {first_few(described)}" if ailing else ""
+    return f"not yet as healthy as before the drain: {first_few(described)}" if ailing else ""
 
 
 def _is_worse(before: OwnerHealth, after: OwnerHealth) -> bool:
@@ -198,7 +201,9 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
     return move(
         situation,
         Status(
-            Code.RELEASED, f"{_what_it_was(situation)}, but the host still asks for a reboot, or its need is unknown"
+            Code.RELEASED,
+            f"{_what_it_was(situation)}, but the host asks for another reboot, or the agent cannot tell whether it "
+            "does",
         ),
         Transition(Phase.WAITING, progress, change=NodeChange(taints=taints, annotations=measured), first=first),
     )

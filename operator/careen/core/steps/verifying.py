@@ -44,7 +44,7 @@ def begin(situation: Situation) -> Decision:
     memory = replace(situation.memory, reboot=None)
     return move(
         situation.with_memory(memory),
-        Status(Code.REBOOTED, f"runs boot {situation.boot}"),
+        Status(Code.REBOOTED, f"the host runs the new boot {situation.boot}"),
         Transition(Phase.VERIFYING, progress, change=NodeChange(annotations=asked.met_by_this_boot(situation))),
     )
 
@@ -56,7 +56,7 @@ def again(situation: Situation) -> Decision:
     )
     return move(
         situation,
-        Status(Code.RETRY, "verifies the boot again"),
+        Status(Code.RETRY, "the agent checks again whether the node is back from its reboot"),
         Transition(Phase.VERIFYING, progress, change=NodeChange(annotations={keys.RETRY: None})),
     )
 
@@ -77,7 +77,7 @@ def decide(situation: Situation) -> Decision:
         return failing.halted(
             situation,
             Code.NEVER_READY,
-            f"{ailing}, {span(round(waited))} after the boot was seen",
+            f"{ailing}, {span(round(waited))} after the agent saw the new boot",
             progress=situation.progress,
         )
     look = min(max(FIRST_LOOK_SECONDS, waited * _LOOK_SHARE), LOOK_SECONDS)
@@ -162,7 +162,7 @@ def _give_back(situation: Situation) -> Decision:
 def _given_back(situation: Situation) -> str:
     left = _new_pods_not_ready(situation)
     return "rebooted, verified and back in service" + (
-        f"; {left}, and none of them ran here before the drain" if left else ""
+        f"; {left} (none of these pods ran here before the drain)" if left else ""
     )
 
 

@@ -136,7 +136,7 @@ def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
     if not isinstance(content, LockContent) or content.is_paused or name not in content.line.names:
         return ()
     left = content.with_line(content.line.without(name).one_fewer())
-    return (write_lock(situation, f"{name} leaves the line", left),)
+    return (write_lock(situation, f"{name} leaves the line of waiting nodes", left),)
 
 
 def _forgive(situation: Situation) -> Decision:
@@ -145,7 +145,7 @@ def _forgive(situation: Situation) -> Decision:
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0)
     return move(
         situation,
-        Status(Code.RETRY, "a person asked for another try", label=_label(situation.node)),
+        Status(Code.RETRY, "a person asked for a retry", label=_label(situation.node)),
         Transition(Phase.WAITING, progress, change=NodeChange(annotations={keys.RETRY: None})),
     )
 

@@ -102,7 +102,7 @@ async def test_a_pod_outside_the_drain_pod_selector_stays_on_its_node(tmp_path: 
     assert isinstance(answer, Forecast)
     assert {pod.name: (pod.outcome, pod.sentence) for pod in answer.pods}["bare"] == (
         Outcome.STAYS,
-        "--drain-pod-selector does not select it",
+        "--drain-pod-selector does not select the pod",
     )
     assert {pod.name: pod.outcome for pod in answer.pods}["web-1"] is Outcome.MOVES
 

@@ -130,7 +130,7 @@ def test_a_cleanup_removes_a_cordon_only_if_careen_set_the_cordon(
     [
         ("a key in careen's domain", (FOREIGN, SOFT), {}, NOTHING, (FOREIGN,)),
         ("careen's taints have no value", (VALUED,), {}, NOTHING, (VALUED,)),
-        ("careen's taints have another effect", (HARD,), {}, NOTHING, (HARD,)),
+        ("this taint is not careen's", (HARD,), {}, NOTHING, (HARD,)),
         (
             "the settings name the taint's key, but nothing proves that careen set it",
             (KUREDS_TAINT,),
@@ -348,7 +348,7 @@ def test_a_cleanup_restores_autoscaler_annotations_that_careen_set(
     assert cleaned(node).annotations == after
     told = {mark.name: mark.afterwards for mark in found(node).goes}
     assert told.get(keys.SCALE_DOWN_DISABLED) == (
-        "put back: false" if keys.SCALE_DOWN_DISABLED in before else "removed"
+        "set back to false" if keys.SCALE_DOWN_DISABLED in before else "removed"
     )
 
 

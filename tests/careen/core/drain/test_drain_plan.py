@@ -386,7 +386,7 @@ def test_the_message_shows_the_blocking_pods_and_the_servers_refusal() -> None:
     only = plan(a_pod("a"), memory=memory)
     assert (
         drain_plan.describe(only, memory)
-        == "shop/a (Cannot evict pod as it would violate the pod's disruption budget., asked 4 times)"
+        == "shop/a (Cannot evict pod as it would violate the pod's disruption budget.; 4 eviction requests)"
     )
 
 

@@ -100,7 +100,7 @@ def test_a_forecast_is_shown_on_one_line() -> None:
     )
     line = (
         "4 pods move (shop/a to n2, shop/b to n2 or n3, shop/c to n2 or n3 or others and 1 more), 1 stays pending, 1 "
-        "unknown"
+        "blocked or not predictable"
     )
     assert telling.forecast_line(a_situation(forecast=made)) == line
 

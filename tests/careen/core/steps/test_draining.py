@@ -83,7 +83,7 @@ def test_pods_are_evicted_in_parallel_up_to_the_limit() -> None:
 def test_a_refused_eviction_is_not_repeated_before_its_back_off_ends() -> None:
     decision = draining(pods=(a_pod("web-1"),), memory=refused())
     assert evicted(decision) == []
-    assert decision.reason.sentence == "1 pods still have to go: shop/web-1 (budget web, asked 1 times)"
+    assert decision.reason.sentence == "1 pod has to leave the node: shop/web-1 (budget web; 1 eviction request)"
     assert evicted(draining(pods=(a_pod("web-1"),), memory=refused(wait=0))) == ["web-1"]
 
 
@@ -106,7 +106,8 @@ def test_a_pod_bound_to_the_node_is_evicted_once_and_the_drain_continues() -> No
     again = draining(pods=(a_pod("pinned-2", came_bound=True, created_at=NOW),), memory=first.memory)
     assert (again.phase, evicted(again)) == (Phase.REBOOTING, [])
     assert again.reason.sentence.startswith(
-        "drained (left here, because it comes back whenever it is evicted: shop/pinned-2), and no gate refuses"
+        "drained (these pods stay on the node, because each eviction brings them back: shop/pinned-2), and no gate "
+        "refuses"
     )
 
 
@@ -240,7 +241,9 @@ def timed_out(drain: DrainPolicy, memory: Memory) -> Decision:
 def test_a_timed_out_drain_is_undone_and_its_message_lists_the_remaining_pods() -> None:
     decision = timed_out(TIMEOUT, refused())
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.DRAIN_TIMEOUT)
-    assert decision.reason.sentence == "not drained within 20s: shop/web-1 (budget web, asked 1 times)"
+    assert (
+        decision.reason.sentence == "the drain did not finish within 20s: shop/web-1 (budget web; 1 eviction request)"
+    )
     assert is_undone(decision)
     assert (the_record(decision).failed, the_record(decision).failures) == ("drain-timeout", 1)
 

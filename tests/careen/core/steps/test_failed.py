@@ -238,8 +238,8 @@ def test_a_failed_node_with_careens_cordon_does_not_become_idle() -> None:
 def test_a_failed_node_keeps_the_message_of_its_failure() -> None:
     decision = decided(
         halted(Code.NEVER_READY),
-        node={"annotations": {keys.REASON: "the node is not ready, 901 s after the boot was seen"}},
+        node={"annotations": {keys.REASON: "the node is not ready, 901 s after the agent saw the new boot"}},
         need=YES,
     )
-    assert decision.reason.sentence == "the node is not ready, 901 s after the boot was seen"
+    assert decision.reason.sentence == "the node is not ready, 901 s after the agent saw the new boot"
     assert kinds(decision) == []

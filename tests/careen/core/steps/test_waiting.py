@@ -159,8 +159,8 @@ def test_the_event_of_a_claim_lists_the_unready_daemonsets() -> None:
     decision = waiting(pods=(a_daemon_pod(is_ready=False), a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni")))
     assert decision.phase is Phase.CLAIMING
     assert decision.reason.sentence == (
-        "this node is next: it takes a claim and asks all gates again; the node will not wait after its reboot for "
-        "pods that are not ready now: DaemonSet kube-system/proxy"
+        "this node is next in line: its agent takes a claim and asks all gates again; the node will not wait after "
+        "its reboot for pods that are not ready now: DaemonSet kube-system/proxy"
     )
 
 

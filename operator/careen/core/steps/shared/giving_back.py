@@ -41,7 +41,7 @@ def decide(situation: Situation) -> Decision:
     if out := removal(situation):
         return stay(
             situation,
-            Status(Code.GIVING_BACK, "removes the claim from the lock", is_silent=True),
+            Status(Code.GIVING_BACK, "the agent removes the claim from the lock", is_silent=True),
             Stay(look=0.0, actions=out),
         )
     sentence = situation.node.annotations.get(keys.REASON, "the claim is released")

@@ -94,7 +94,7 @@ def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...])
         situation,
         Status(
             Code.GHOST_FREED,
-            f"the claim of {names} had no holder any more and was removed from the lock",
+            f"the agent removed the claim of {names} from the lock, because provably no node uses the claim",
             refusals=stored_refusals(situation.node),
             label=_label(situation),
         ),

@@ -53,7 +53,7 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
     memory = replace(situation.memory, prepared=_prepared(situation, content, leaving))
     return stay(
         situation.with_memory(memory),
-        Status(Code.WAITING_FOR_TURN, "the node prepares its drain: it is next in line", is_silent=True),
+        Status(Code.WAITING_FOR_TURN, "the node is next in line and prepares its drain", is_silent=True),
         Stay(look=order.FIRST_LOOK_SECONDS),
     )
 
@@ -104,7 +104,7 @@ def annotation(situation: Situation) -> dict[str, str | None]:
     if prepared is None:
         return {keys.PREPARED: None} if keys.PREPARED in situation.node.annotations else {}
     if why:
-        return {keys.PREPARED: f"thrown away: {why}"}
+        return {keys.PREPARED: f"the forecast and the dry runs were thrown away: {why}"}
     age = span(round(situation.seen.uptime - prepared.at))
     return {keys.PREPARED: f"the forecast and the dry runs from {age} before were used"}
 
@@ -186,7 +186,7 @@ def _refused(situation: Situation) -> str:
     a reason is never valid. Return an empty text without a reason."""
     unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
     if unknown:
-        return f"{unknown[0]} could not be read"
+        return f"the {unknown[0]} could not be read"
     for gate in (drain_forecast.GATE, dry_run.GATE):
         if refused := gate.ask(situation, When.CLAIMED):
             return refused.sentence
@@ -216,7 +216,7 @@ def _why_pods(situation: Situation, prepared: Prepared) -> str:
     if not isinstance(situation.seen.pods, tuple):
         return "" if situation.seen.lacks(Evidence.PODS) else "the pods of this node could not be read"
     came = [pod.title for pod in _to_evict(situation) if pod.uid not in prepared.rehearsed]
-    return f"the pod {came[0]} is new here" if came else ""
+    return f"the pod {came[0]} is new on this node" if came else ""
 
 
 def _why_budgets(situation: Situation, prepared: Prepared) -> str:

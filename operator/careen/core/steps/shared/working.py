@@ -74,7 +74,8 @@ def put_back(situation: Situation) -> Decision | None:
         return move(
             situation,
             Status(
-                Code.ENTRY_PUT_BACK, situation.node.annotations.get(keys.REASON, "the claim is in another lock now")
+                Code.ENTRY_PUT_BACK,
+                situation.node.annotations.get(keys.REASON, "the claim is in another lock object now"),
             ),
             Transition(situation.phase, replace(situation.progress, lock=situation.reading.object_id)),
         )

@@ -276,7 +276,7 @@ def test_a_changed_input_discards_the_prepared_forecast_with_a_reason(changes: d
     assert our_turn(before, **changes).wants == {Evidence.FORECAST}
     assert claimed(before, **changes).wants == {Evidence.FORECAST}
     made = our_turn(before, **changes, forecast=Forecast(node="n1", made_at=""))
-    assert the_patch(made).annotations[keys.PREPARED] == f"thrown away: {why}"
+    assert the_patch(made).annotations[keys.PREPARED] == f"the forecast and the dry runs were thrown away: {why}"
 
 
 @pytest.mark.parametrize(
