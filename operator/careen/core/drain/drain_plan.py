@@ -44,7 +44,7 @@ class DrainPlan(Value, kw_only=True):
 
     @property
     def left(self) -> tuple[PodView, ...]:
-        """The pods that the drain has yet to evict, or whose end it waits for."""
+        """The pods that the drain has yet to evict, and the terminating pods that it waits for."""
         return (*self.now, *self.later, *self.ending)
 
 
@@ -208,9 +208,9 @@ def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
 
 
 def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether --force-reboot may reboot the node although pods are left. The API server must have decided enough
-    evictions of each pod, and no budget may forbid the reboot. An eviction request without a clear response of the API
-    server does not count."""
+    """Whether --force-reboot may reboot the node although pods are left. The API server must have accepted or refused
+    enough evictions of each pod, and no budget may forbid the reboot. An eviction request without a clear response of
+    the API server does not count."""
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
@@ -223,8 +223,8 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether more eviction requests would change nothing for --force-reboot: for each pod, the API server has decided
-    as many requests as the setting requires, or seems never to decide one."""
+    """Whether further eviction requests cannot help --force-reboot any more. That is so if the API server, for each
+    pod, has accepted or refused as many requests as the setting requires, or seems never to accept or refuse one."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)

@@ -1,6 +1,6 @@
-"""What one agent process remembers from turn to turn, that is, from one round of its loop (observe, decide, apply) to
-the next. The memory is lost with the process, so careen must stay correct without it. Facts that must survive a restart
-or the reboot are in `progress.py`.
+"""The memory of one agent process: facts that it keeps from one round of its loop (observe, decide, apply) to the next.
+The memory is lost with the process, so careen must stay correct without it. Facts that must survive a restart or the
+reboot are in `progress.py`.
 
 A decision carries the next memory. The agent stores it *before* it applies the first action, then adds the results of
 the actions with the functions below. The agent stores the field `reported` only after it has sent the Event or message.
@@ -47,8 +47,8 @@ or does not exist any more."""
 
 
 class RebootOutcome(StrEnum):
-    """What became of the last reboot that this process announced (recorded on the Node before it asks the host), as far
-    as it knows."""
+    """The outcome of this process's last attempt to reboot the host, as far as the process knows. The process announces
+    each attempt, that is, records it on the Node, before it asks the host."""
 
     NOT_ASKED = "not-asked"  # this process announced it and certainly has not asked the host
     ACCEPTED = "accepted"  # the command exited with 0, or the signal was delivered
@@ -69,7 +69,7 @@ class EvictionMemory(Value, kw_only=True):
 
     @property
     def judgements(self) -> int:
-        """How many of the pod's eviction requests the API server decided."""
+        """How many of the pod's eviction requests the API server provably accepted or refused."""
         return self.attempts - self.unjudged
 
     @property
@@ -89,9 +89,9 @@ class NewPodsMemory(Value, kw_only=True):
 
 
 class RebootMemory(Value, kw_only=True):
-    """What became of the last reboot that this process announced, that is, recorded on the Node before it asked the
-    host. `by` is the random id of that announcement. The Node's record may meanwhile contain a later announcement by
-    another process."""
+    """This process's last attempt to reboot the host, with its outcome. The process announced the attempt, that is,
+    recorded it on the Node before it asked the host; `by` is the random id of that announcement. The Node's record may
+    meanwhile contain a later announcement by another process."""
 
     claim: str
     announcement: int
@@ -124,9 +124,9 @@ class ClaimMemory(Value, kw_only=True):
 
 
 class Prepared(Value, kw_only=True):
-    """What the agent of the next waiting node prepares before that node may begin its drain, while another node still
-    holds a claim because its workloads settle: a forecast, dry-run evictions, and the facts behind them. The
-    preparation is valid for a few seconds, and only while those facts do not change; see `preparing.py`."""
+    """The preparation of this node's drain while another node still holds a claim until its workloads are healthy: a
+    forecast, dry-run evictions, and the facts that both rest on. The preparation is valid for a few seconds, and only
+    while those facts do not change; see `preparing.py`."""
 
     at: float  # uptime of the first question
     times: int  # how often in a row, for the same holders
@@ -147,7 +147,8 @@ class Drain(Value, kw_only=True):
 
 
 class LineWatch(Value, kw_only=True):
-    """What this process has seen of the line of waiting nodes, which the lock contains."""
+    """This process's watch on the line of waiting nodes in the lock: since when a claim has been free for the named
+    nodes, and which nodes before this one have not taken it."""
 
     key: str = ""  # the hand-over that this process watches: its names and the instant of its write
     since: float = 0.0  # since when the lock has a free slot under that hand-over
@@ -184,8 +185,8 @@ class HolderCheck(Value, kw_only=True):
 
 
 class Crowd(Value, kw_only=True):
-    """How many nodes may be waiting for their reboots, as this node's agent counted them. It counts only while no node
-    that takes or releases a claim does."""
+    """How many nodes may be waiting for their reboots, as this node's agent counted them. The agent counts only while
+    no node takes or releases a claim, because such a node counts too."""
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then
@@ -207,8 +208,8 @@ class Reported(Value, kw_only=True):
 
 
 class Memory(Value, kw_only=True):
-    """What one agent process remembers from one round of its loop to the next. Instants are in seconds of host
-    uptime."""
+    """The memory of one agent process, which it keeps from one round of its loop to the next. Instants are in seconds
+    of host uptime."""
 
     node_uid: str = ""  # another UID begins a new memory
     is_reconciled: bool = False  # this process has compared lock and Node since its start

@@ -80,8 +80,8 @@ class OwnerHealth(Value, kw_only=True):
 
 
 class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unknown_fields=True):
-    """The fields of the record on the Node. An empty string or None means that the event of the field has not happened
-    yet."""
+    """The fields of the record on the Node. In a field for an event, an empty string or None means that the event has
+    not happened yet."""
 
     phase: str = ""  # a phase's value; empty: Idle
 
@@ -195,7 +195,7 @@ _UNDER_CLAIM = frozenset(
 
 
 def _contradiction(progress: Progress) -> str:
-    """Return why this release cannot have written the record. Return an empty text if the record may be its own."""
+    """Return why this release cannot have written the record. Return an empty text if it may have written it."""
     if not is_phase(progress.phase):
         return (
             f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"

@@ -31,8 +31,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def _called_off(situation: Situation) -> Decision | None:
-    """Return the decision to undo the drain at once, if a person, a gate, an autoscaler or the host calls it off.
-    Return None otherwise."""
+    """Return the decision to undo the drain at once, if a person or a gate forbids it, an autoscaler removes the node,
+    or the host no longer asks for a reboot. Return None otherwise."""
     if (found := late_gates.called_off(situation)) is not None:
         return found
     refused = hold.ask(situation, When.BEFORE_REBOOT)

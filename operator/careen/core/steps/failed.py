@@ -66,8 +66,8 @@ def _sentence(situation: Situation) -> str:
 
 
 def _halted(situation: Situation) -> Decision:
-    """Return the decision for a failed node with a claim: keep the claim until a person releases it or asks for another
-    try. For some failures the agent also goes on when the cause is gone."""
+    """Return the decision for a failed node with a claim: keep the claim until a person releases it or asks for a
+    retry. For some failures the agent also goes on when the cause is gone."""
     code = _code(situation)
     if working.is_released(situation):
         progress = _unlocked(situation)

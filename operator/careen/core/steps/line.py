@@ -174,8 +174,8 @@ def _start(situation: Situation, content: LockContent) -> Decision:
 
 
 def _claim(situation: Situation) -> Decision:
-    """Return the decision to write a claim id on the Node. The agent adds the claim to the lock later, because a claim
-    in the lock counts as a ghost (without a holder) if its Node does not carry its id."""
+    """Return the decision to write a claim id on the Node. The agent adds the claim to the lock later, because other
+    agents remove a claim from the lock if its Node does not carry the claim's id."""
     progress = replace(
         giving_back.without_claim(situation.progress),
         claim=situation.seen.chance.claim_id,

@@ -1,5 +1,6 @@
-"""Decides for a node in the phase Maintenance: the node stays drained under its claim because a person asked for that.
-Then the agent puts the node back into service without a reboot, or verifies the node after a reboot by hand."""
+"""Decides for a node in the phase Maintenance: the node stays drained and keeps its claim, because a person asked for
+that. Then the agent puts the node back into service without a reboot. If a person rebooted the host, the agent first
+verifies the reboot."""
 
 from __future__ import annotations
 

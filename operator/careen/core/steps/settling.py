@@ -210,8 +210,7 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
 
 
 def _what_it_was(situation: Situation) -> str:
-    """Return words for how the claim ended: with a reboot, or without a new boot because a person ended the
-    maintenance."""
+    """Return words that say how the claim ended: with a reboot, or without a reboot after maintenance."""
     return "rebooted" if situation.progress.verify_started else "back in service after maintenance"
 
 

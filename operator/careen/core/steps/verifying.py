@@ -30,8 +30,8 @@ _LOOK_SHARE = 0.25  # of the time so far
 
 
 def begin(situation: Situation) -> Decision:
-    """Return the decision to move to the phase Verifying, because the host runs a boot that is new under the node's
-    claim, and to count the reboot."""
+    """Return the decision to move to the phase Verifying and to count the reboot, because the host has rebooted since
+    the node took its claim."""
     progress = replace(
         situation.progress,
         verify_started=situation.mark(),
@@ -50,7 +50,7 @@ def begin(situation: Situation) -> Decision:
 
 
 def again(situation: Situation) -> Decision:
-    """Return the decision to verify the same boot again, because a person asked for another try."""
+    """Return the decision to verify the same boot again, because a person asked for a retry."""
     progress = replace(
         situation.progress, verify_started=situation.mark(), settle_started=None, failed="", failed_at=None
     )

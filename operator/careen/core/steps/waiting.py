@@ -140,8 +140,7 @@ def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
 
 
 def _forgive(situation: Situation) -> Decision:
-    """Return the decision to reset the counts of reboots, tries and failures, because a person asked for another
-    try."""
+    """Return the decision to reset the counts of reboots, tries and failures, because a person asked for a retry."""
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0)
     return move(
         situation,

@@ -52,8 +52,8 @@ def counted(situation: Situation) -> int | None:
 
 
 def _is_due(situation: Situation) -> bool:
-    """Whether this node has to count the waiting nodes now. It does not count in the first minutes of its need of a
-    reboot, because a whole fleet may have seen the need in the same minute, and all nodes would count at once."""
+    """Whether this node has to count the waiting nodes now. It does not count in the first minutes after it began to
+    need a reboot, because all nodes may have begun to need one in the same minute, and would all count at once."""
     since = from_rfc3339(situation.progress.need_since)
     is_old = since is not None and (situation.seen.now - since).total_seconds() >= order.COUNT_SECONDS
     return is_old and situation.seen.uptime >= situation.memory.crowd.until and _by_the_lock(situation) > FEW
