@@ -37,7 +37,7 @@ def lock_sentence(state: LockState, now: datetime) -> str:
     if state.line.names:
         parts.append(f"next: {listed(state.line.names)}{f', chosen from {waiting}' if waiting else ''}")
     elif waiting:
-        parts.append(f"next: none of {waiting}")
+        parts.append(f"next: no node is named yet, of {waiting}")
     return "; ".join(parts)
 
 

@@ -62,7 +62,7 @@ MEANINGS: Final = {
     AgreementReason.NOT_REPRODUCED: "scheduler_core does not reproduce what this pod requests",
     AgreementReason.EXTENDERS: "an extender takes part, and only the scheduler calls it",
     AgreementReason.NOMINATED: "a pod that preempted others has a nominated node",
-    AgreementReason.UNKNOWN_NODE: "bound to a node that was not seen yet",
+    AgreementReason.UNKNOWN_NODE: "bound to a node that careen had not yet seen in its watch",
     AgreementReason.OTHER_SCHEDULER: "the configuration has no profile of this schedulerName",
 }
 

@@ -48,7 +48,8 @@ class Shadow:
         `scheduler` must have a profile for each of them."""
         self.tally = RunCounts()
         self.estimate: SearchEstimate | None = None
-        """Where the next search may begin. None until the first binding, and after a gap in the watch."""
+        """The estimate of where the scheduler begins its next search for a node. None until the first binding, and
+        after a gap in the watch."""
         self._cache = cache
         self._scheduler = scheduler
         self._profiles = profiles

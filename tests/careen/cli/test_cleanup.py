@@ -234,7 +234,7 @@ def test_cleanup_skips_a_node_whose_agent_announces_the_reboot_during_the_cleanu
     desk.server.api.plan = plan
     result = desk.run("cleanup", "--yes")
     assert result.exit_code == 1
-    assert "n2 was not changed: the node's reboot was announced" in result.output
+    assert "n2 was not changed: the agent recorded that a reboot follows" in result.output
     assert desk.annotations("n2")[keys.PHASE] == "Rebooting"
     assert desk.lock_content().holders == ("n2",)
     assert interrupted

@@ -159,7 +159,7 @@ def test_status_outside_the_maintenance_window_shows_when_the_window_opens(desk:
     told = f"which opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
     assert f"No reboot will start: outside the maintenance window every day, {told}" in said
     assert "(all 2 waiting nodes)" in said
-    assert "set careen.dev/reboot-now" in said
+    assert "annotate the Node with careen.dev/reboot-now" in said
 
 
 def test_status_shows_which_of_several_maintenance_windows_opens_first(desk: Desk) -> None:

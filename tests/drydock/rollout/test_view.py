@@ -76,10 +76,11 @@ def test_the_table_shows_every_node_and_the_number_of_rebooted_nodes() -> None:
         "2",
         "2",
         "pods",
-        "still",
         "have",
         "to",
-        "go",
+        "leave",
+        "the",
+        "node",
     ]
 
 

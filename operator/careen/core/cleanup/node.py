@@ -118,7 +118,7 @@ def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[Cleanu
         elif taint.key.startswith(keys.PREFIX):
             yield _staying(
                 mark,
-                "this taint is not careen's, whose taints have the effect PreferNoSchedule and no value"
+                "careen did not set this taint: careen's taints have the effect PreferNoSchedule and no value"
                 if not _is_plain(taint)
                 else _UNKNOWN,
             )

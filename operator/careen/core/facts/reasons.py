@@ -223,23 +223,24 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.OUTSIDE_WINDOW: ReasonText(
         "No maintenance window of this node is open.",
-        "Wait, change --reboot-days, --start-time, --end-time or --windows, or set careen.dev/reboot-now.",
+        "Wait, change --reboot-days, --start-time, --end-time or --windows, or annotate the Node with "
+        "careen.dev/reboot-now.",
     ),
     Code.NO_WINDOW: ReasonText(
         "--windows has windows for other nodes, but no window selects this node, so it will not reboot.",
-        "Add a window to --windows whose `nodes` select NODE, or a window for all nodes, or set careen.dev/reboot-now.",
+        "Add a window for NODE or for all nodes to --windows, or annotate the Node with careen.dev/reboot-now.",
         is_warning=True,
     ),
     Code.MINIMUM_INTERVAL: ReasonText(
-        "The last reboot of this node is too recent.", "Wait, or set careen.dev/reboot-now."
+        "The last reboot of this node is too recent.", "Wait, or annotate the Node with careen.dev/reboot-now."
     ),
     Code.CLUSTER_INTERVAL: ReasonText(
         "Another node of the cluster is rebooting, or has rebooted too recently.",
-        "Wait, change --cluster-minimum-interval, or set careen.dev/reboot-now.",
+        "Wait, change --cluster-minimum-interval, or annotate the Node with careen.dev/reboot-now.",
     ),
     Code.CORDONED: ReasonText(
         "A person or another program cordoned this node, and --reboot-cordoned=false leaves such nodes alone.",
-        "`kubectl uncordon NODE`, or set careen.dev/reboot-now, or --reboot-cordoned=true.",
+        "`kubectl uncordon NODE`, or annotate the Node with careen.dev/reboot-now, or set --reboot-cordoned=true.",
     ),
     Code.LIMIT_REACHED: ReasonText("As many nodes hold a claim as the limit allows.", "Wait, or raise --concurrency."),
     Code.NODES_DOWN: ReasonText(

@@ -36,7 +36,7 @@ class Foreseen(StrEnum):
     """The facts that `careen plan` has to know before it can ask the gate at a simulated instant."""
 
     WITHOUT_FORECAST = "the nodes, the lock and the clock"
-    WITH_FORECAST = "the forecast of the drain as well"
+    WITH_FORECAST = "the nodes, the lock, the clock and the forecast of the drain"
 
 
 class Unforeseen(Value):

@@ -122,7 +122,7 @@ def _comparison(plan: Plan) -> str:
     ]
     return section(
         "orders",
-        "Orders side by side",
+        "The same roll-out in each order of the nodes",
         table(["Order", "Reboots", "Takes", "Moves", "Double moves", "Pending", "Note"], orders),
     )
 
@@ -136,7 +136,9 @@ def _nodes(plan: Plan) -> str:
         return ""
     shown = table(["Node", "Start", "End", "Moves", "Note"], found)
     is_long = len(plan.timeline.nodes) >= FROM_NODES
-    return section("nodes", "Nodes in order", folded(count_of(len(found), "row"), shown) if is_long else shown)
+    return section(
+        "nodes", "Nodes in the order of their reboots", folded(count_of(len(found), "row"), shown) if is_long else shown
+    )
 
 
 def _waits(plan: Plan) -> str:
@@ -147,7 +149,7 @@ def _waits(plan: Plan) -> str:
             wait.node,
             instant(plan, wait.since),
             waited(timeline, wait),
-            "only this node can hold it" if wait.returns else wait.why,
+            "only this node can hold the pod" if wait.returns else wait.why,
         ]
         for wait in sorted(timeline.waits, key=lambda wait: (wait.returns, -wait.seconds(timeline.ends)))
     ]

@@ -130,7 +130,7 @@ def test_a_cleanup_removes_a_cordon_only_if_careen_set_the_cordon(
     [
         ("a key in careen's domain", (FOREIGN, SOFT), {}, NOTHING, (FOREIGN,)),
         ("careen's taints have no value", (VALUED,), {}, NOTHING, (VALUED,)),
-        ("this taint is not careen's", (HARD,), {}, NOTHING, (HARD,)),
+        ("careen did not set this taint", (HARD,), {}, NOTHING, (HARD,)),
         (
             "the settings name the taint's key, but nothing proves that careen set it",
             (KUREDS_TAINT,),

@@ -264,8 +264,8 @@ def test_the_message_lists_only_pods_that_were_ready_before_the_drain() -> None:
 def test_a_node_that_stops_waiting_for_pods_lists_the_unready_pods() -> None:
     decision = decided(replace(RECORD, verify_started=ago(901)), need=NO, pods=(a_daemon_pod(is_ready=False),))
     assert decision.reason.sentence == (
-        "rebooted, verified and back in service; DaemonSet pods not ready: kube-system/proxy-1, and none "
-        "of them ran here before the drain"
+        "rebooted, verified and back in service; DaemonSet pods not ready: kube-system/proxy-1 (none of "
+        "these pods ran here before the drain)"
     )
 
 

@@ -181,9 +181,9 @@ def test_the_plan_page_escapes_html_markup_in_names(name: str) -> None:
 
 
 def test_the_plan_page_compares_the_node_orders_and_marks_the_used_order() -> None:
-    assert "Orders side by side" not in Page(plan_html(a_plan())).words
+    assert "The same roll-out in each order of the nodes" not in Page(plan_html(a_plan())).words
     words = Page(plan_html(a_bad_plan())).words
-    assert "Orders side by side" in words
+    assert "The same roll-out in each order of the nodes" in words
     assert "order fewest-moves (the agents use another order: --order=oldest)" in words
 
 

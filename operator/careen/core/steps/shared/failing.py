@@ -56,7 +56,11 @@ def mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
     if not isinstance(content, LockContent) or entry is None or entry.failed == failed:
         return ()
     return (
-        write_lock(situation, f"the roll-out halts: {failed}", lock.mark_failed(content, entry.node, entry.id, failed)),
+        write_lock(
+            situation,
+            f"mark the claim as failed, which halts the roll-out: {failed}",
+            lock.mark_failed(content, entry.node, entry.id, failed),
+        ),
     )
 
 
