@@ -130,9 +130,9 @@ def test_a_roll_out_with_kureds_roles_and_arguments_finishes(kureds: InKuredsPla
     assert kureds.denied() == []
     said = hosts[0].log.read_text()
     for words in (
-        "a right is missing: get configmaps kube-system/careen; without it the agent reads no ConfigMap",
-        "a right is missing: list nodes; without it the agent reads the Nodes one by one",
-        "a right is missing: patch daemonsets.apps kube-system/kured; without it the agent writes claims into the lock",
+        "lacks the right to get configmaps kube-system/careen. Without this right the agent reads no ConfigMap",
+        "lacks the right to list nodes. Without this right the agent reads the Nodes one by one",
+        "lacks the right to patch daemonsets.apps kube-system/kured. Without this right the agent writes claims into",
         'to a ClusterRole: - {apiGroups: [""], resources: [nodes], verbs: [list]}',
         'to a Role in kube-system: - {apiGroups: [""], resources: [configmaps], resourceNames: [careen], verbs: [get]}',
         "the agent makes no forecasts",
@@ -140,7 +140,7 @@ def test_a_roll_out_with_kureds_roles_and_arguments_finishes(kureds: InKuredsPla
     ):
         assert words in said, words
     starts = said.count("metrics, health and readiness on port")
-    assert said.count("a right is missing: list nodes;") == starts, (
+    assert said.count("the agent lacks the right to list nodes.") == starts, (
         "each start of the agent reports the missing right once"
     )
     assert "Traceback" not in said

@@ -76,10 +76,10 @@ class Applied(Value, kw_only=True):
     memory: Memory
     is_node_written: bool = False
     node: NodeView | None = None
-    """The Node after the last write. None: the next round of the agent's loop must read the Node, because nothing was
-    written or other clients are changing it."""
+    """The Node after the last write. If it is None, the next round of the agent's loop must read the Node, because
+    nothing was written or other clients are changing the Node."""
     node_written_at: float = 0.0
-    """When the last write of the Node began. `node` may lack changes that others made after this time."""
+    """When the last write of the Node began. `node` may lack changes that other clients made after this time."""
     lock: LockReading | None = None
     """The lock after the last write; None if nothing was written."""
     lock_written_at: float = 0.0
@@ -227,18 +227,20 @@ class Applier:
         try:
             reading: LockReading = await self._hands.lock.read()
         except ClusterError as error:
-            return Stop(f"the claim cannot be confirmed: {error}")
+            return Stop(f"the agent cannot check whether the lock still contains its claim: {error}")
         if not lock.confirms(reading.content, claim.node, claim.claim):
-            return Stop("the lock does not have the claim any more, or is paused")
+            return Stop("the lock no longer contains this node's claim, or a person has paused the lock")
         self._confirmed_at = asked_at
         return None
 
     async def _ask_reboot(self, order: AskReboot) -> Stop | None:
         hands = self._hands
         if self._confirmed_at is None or hands.api.clock.monotonic() - self._confirmed_at >= order.within_seconds:
-            return Stop("the confirmation of the claim is too old for a reboot")
+            return Stop("the agent does not reboot the host, because it checked the claim in the lock too long ago")
         if order.send_before is not None and hands.host.uptime() >= order.send_before:
-            return Stop("the announcement of the reboot is too old for a reboot")
+            return Stop(
+                "the agent does not reboot the host, because it wrote the announcement of the reboot too long ago"
+            )
         self._set_memory(before_reboot_asked(self._memory))
         match await hands.host.ask_reboot():
             case reboot.RebootRequested():
@@ -250,7 +252,7 @@ class Applier:
         hands.metrics.reboots_asked.labels(hands.node_name, outcome.value).inc()
         _LOG.log(
             logging.INFO if outcome is RebootOutcome.ACCEPTED else logging.WARNING,
-            "asked the host to reboot: %s",
+            "the agent asked the host to reboot: %s",
             detail or outcome.value,
         )
         self._set_memory(after_reboot_asked(self._memory, outcome, detail))

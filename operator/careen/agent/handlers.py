@@ -86,11 +86,11 @@ def _follow_for_ever(
         began = time.monotonic()
         try:
             asyncio.run(_follow(namespace, name, credentials, on_change))
-            _LOG.warning("following ConfigMap %s/%s ended; starting again", namespace, name)
+            _LOG.warning("the watch of ConfigMap %s/%s ended; the agent starts it again", namespace, name)
         except Exception:
             # kopf raises its watchers' errors; the settings stay in force until it works again.
             _LOG.warning(
-                "following ConfigMap %s/%s failed; starting again in %.0f s",
+                "the watch of ConfigMap %s/%s failed; the agent starts it again in %.0f s",
                 namespace,
                 name,
                 pause,

@@ -65,8 +65,8 @@ class Loop:
         self._is_stopping = False
         self._wakes = False
         self.is_turning = False
-        """True during a turn (a round of the loop). An agent that is told to stop then waits briefly for the turn to
-        end."""
+        """True during a turn (a round of the loop). If the agent is told to stop during a turn, it waits briefly for
+        the end of the turn."""
 
     async def run(self) -> None:
         """Makes one turn (observe, decide, apply) after another, with a pause after each, until `stop` is called."""
@@ -99,7 +99,7 @@ class Loop:
             turned = await self._mind.turn(self._policy())
         except Exception as error:
             # After any error the agent must go on, or a cordoned node would be abandoned.
-            _LOG.exception("a turn broke")
+            _LOG.exception("a round of the agent's loop failed with an exception")
             await self._rescue(error)
             return self._broken()
         finally:
@@ -110,7 +110,9 @@ class Loop:
             self._after_turn(turned)
             return self._after(turned)
         except Exception:
-            _LOG.exception("the turn succeeded, but the work after it failed")
+            _LOG.exception(
+                "a round of the agent's loop succeeded, but the work after this round failed with an exception"
+            )
             return self._broken()
 
     def _starts_the_rest(self) -> bool:
@@ -120,7 +122,7 @@ class Loop:
             self._after_first_turn()
         except Exception:
             _LOG.exception(
-                "the work that follows the first turn could not be started; the agent tries again after the next turn"
+                "the work after the first round of the agent's loop could not be started; the next round tries again"
             )
             return False
         return True
@@ -131,7 +133,9 @@ class Loop:
         try:
             await self._mind.broke(error)
         except Exception:
-            _LOG.exception("cannot report or repair a turn that broke; the agent tries again after the next one")
+            _LOG.exception(
+                "the agent can neither report nor repair a failed round of its loop; the next failed round tries again"
+            )
 
     def _after(self, turned: Turned) -> float:
         self._tell(turned)
@@ -143,7 +147,7 @@ class Loop:
         self._metrics.turns.labels(self._place.node, "stopped").inc()
         _LOG.log(
             logging.ERROR if turned.stop.is_refusal else logging.INFO,
-            "the turn did not finish, the agent tries again: %s",
+            "a round of the agent's loop did not finish, so the agent tries again: %s",
             turned.stop.why,
         )
         return self._pause_after_failure(
@@ -205,5 +209,7 @@ class Loop:
             return await self._need.has_changed()
         except Exception as error:
             # The next turn reads the need again and reports an error; here the pause between turns must be kept.
-            _LOG.warning("cannot check between two turns whether the host needs a reboot: %r", error)
+            _LOG.warning(
+                "cannot check between two rounds of the agent's loop whether the host needs a reboot: %r", error
+            )
             return False

@@ -66,7 +66,9 @@ class Messenger:
             self._worded(message)
             return
         if self._waiting >= _MOST_WAITING:
-            self._count([Delivery(service=target.service, why="too many messages wait") for target in targets])
+            self._count(
+                [Delivery(service=target.service, why="too many messages are waiting to be sent") for target in targets]
+            )
             return
         self._waiting += 1
         self._is_quiet.clear()

@@ -83,7 +83,7 @@ class _Watched:
             left = None if self._last is None else max(0.0, self._began_at + _WAIT_SECONDS - self._clock.monotonic())
             await asyncio.wait({self._under_way}, timeout=left)
             self._end_look()
-        assert self._last is not None, "`read` waits for the first answer of a source"
+        assert self._last is not None, "`read` has waited for the first answer, so `_last` is not None"
         return self._last
 
     def _end_look(self) -> None:

@@ -258,7 +258,10 @@ class Observer:
             seen = replace(seen, **await self._lock(seen, policy))
         content = seen.lock.content if isinstance(seen.lock, LockReading) else None
         if not isinstance(content, LockContent):
-            return {"lock": seen.lock, "holders": Unknown("the lock is unknown, and so are its holders")}
+            return {
+                "lock": seen.lock,
+                "holders": Unknown("the content of the lock is unknown, and therefore also which nodes hold it"),
+            }
         return {"lock": seen.lock, "holders": await _known(self._read_holders(content.nodes))}
 
     async def _read_holders(self, names: Iterable[str]) -> Holders:
@@ -414,7 +417,8 @@ _EVICTABLE = {
 
 
 _NOT_TRIED = DryRunAnswer(
-    answer=Evictable.UNKNOWN, detail=f"not tried: the dry runs took longer than {DRY_RUNS_SECONDS:.0f} s"
+    answer=Evictable.UNKNOWN,
+    detail=f"this eviction was not tried, because the dry runs took longer than {DRY_RUNS_SECONDS:.0f} s",
 )
 
 

@@ -104,7 +104,7 @@ class Rescue:
         lasted = self._hands.api.clock.monotonic() - self._since
         if self._count < rescue.BROKEN_TURNS or lasted < rescue.BROKEN_SECONDS:
             return ""
-        return f"{self._count} turns of the agent in a row failed within {span(round(lasted))} ({fault})"
+        return f"{self._count} rounds of the agent's loop in a row failed within {span(round(lasted))} ({fault})"
 
     async def _is_paused(self) -> bool:
         try:
@@ -136,10 +136,10 @@ class Rescue:
     def _post_once(self, node: dict[str, Any], fault: str) -> None:
         if not self._is_event_posted:
             self._is_event_posted = True
-            self._post(node, f"a turn of the agent broke: {fault}; see the agent's log")
+            self._post(node, f"a round of the agent's loop failed: {fault}; see the agent's log")
 
     def _gave_back(self, node: dict[str, Any], sentence: str) -> bool:
-        _LOG.error("the agent released the claim without a normal turn: %s", sentence)
+        _LOG.error("after failures of its loop, the agent released the claim: %s", sentence)
         self._told_at = self._hands.api.clock.monotonic()
         self._post(node, sentence)
         self._hands.notify(Notify(occasion=Occasion.FAILED, sentence=f"Node {self._hands.node_name}: {sentence}"))
@@ -188,7 +188,7 @@ class Rescue:
         )
         if response is not None and response.status not in (200, 409):
             _LOG.error(
-                "the agent cannot report its broken turns on the Node: %s %s",
+                "the agent cannot write the failures of its loop on the Node: %s %s",
                 response.status,
                 response.body[:200].decode("utf-8", "replace"),
             )
@@ -226,7 +226,7 @@ def _hint(ask: Callable[[], T], otherwise: T) -> T:
     try:
         return ask()
     except Exception as error:
-        _LOG.info("not known: %r", error)
+        _LOG.info("the agent undoes the drain without a fact that it cannot read: %r", error)
         return otherwise
 
 

@@ -28,7 +28,7 @@ class SelfTests:
         self._failures = 0
         self._told = SelfTest()
         self.last: SelfTest | None = None
-        """The last result; None before the first test."""
+        """The result of the last self-test; None before the first self-test."""
 
     async def read(self) -> SelfTest:
         """Returns the last result while it is fresh enough, otherwise a new one."""

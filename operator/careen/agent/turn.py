@@ -38,8 +38,8 @@ class Turned(Value, kw_only=True):
     """The node's phase as far as this process knows. It does not change if the Node cannot be read or the patch is not
     on the Node; None before the first observation."""
     is_reported: bool = True
-    """Whether the decision's Event and messages were sent. Also true if it had none. If false, a later round of the
-    agent's loop sends them."""
+    """Whether the decision's Event and messages were sent. Also true if there were none to send. If false, a later
+    round of the agent's loop sends them."""
 
 
 class _UnsentDecision(Value, kw_only=True):

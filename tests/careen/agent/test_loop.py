@@ -181,8 +181,8 @@ async def test_the_loop_logs_a_forbidden_write_as_error_and_a_conflict_as_info(
         record.getMessage(): record.levelname for record in caplog.records if "tries again" in record.getMessage()
     }
     assert levels == {
-        "the turn did not finish, the agent tries again: 403 patch nodes": "ERROR",
-        "the turn did not finish, the agent tries again: 409": "INFO",
+        "a round of the agent's loop did not finish, so the agent tries again: 403 patch nodes": "ERROR",
+        "a round of the agent's loop did not finish, so the agent tries again: 409": "INFO",
     }
 
 
@@ -266,7 +266,7 @@ async def test_an_error_between_two_loop_rounds_does_not_end_the_loop(caplog: py
     stage = Stage(5.0, 5.0, 1.0)
     stage.loop._after_turn = lambda _: 1 / 0  # type: ignore[assignment, return-value]
     assert len(await stage.run()) == 3
-    assert "the turn succeeded, but the work after it failed" in caplog.text
+    assert "a round of the agent's loop succeeded, but the work after this round failed" in caplog.text
 
 
 async def test_a_thread_that_cannot_start_after_the_first_loop_round_starts_later() -> None:

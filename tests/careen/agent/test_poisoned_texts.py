@@ -95,7 +95,7 @@ async def turns(shell: Shell, policy: Policy = POLICY, most: int = 6) -> None:
         logging.getLogger("careen.loop").info("%s", turned.decision.reason.sentence)
         if turned.stop:
             logging.getLogger("careen.loop").error(
-                "the turn did not finish, the agent tries again: %s", turned.stop.why
+                "a round of the agent's loop did not finish, so the agent tries again: %s", turned.stop.why
             )
         shell.metrics.show_refusals(turned.decision.refusals)
         shell.metrics.show_overdue(turned.decision.memory.holder_check.overdue)
@@ -284,7 +284,7 @@ async def test_the_error_of_a_failed_loop_round_is_safe_to_display(ears: Recorde
     try:
         broken(POISON)
     except ValueError as error:
-        logging.getLogger("careen.loop").exception("a turn broke")
+        logging.getLogger("careen.loop").exception("a round of the agent's loop failed with an exception")
         for _ in range(3):
             await rescue.broke(error, POLICY)
             await shell.clock.sleep(60)
@@ -345,5 +345,5 @@ async def test_a_poisoned_lock_causes_no_exception_in_the_agent(ears: Recorder, 
     needs_reboot(shell, "the sentinel file exists")
     shell.put_daemonset(annotations={KEY: text})
     await turns(shell)
-    assert "a turn broke" not in ears.log.getvalue()
+    assert "a round of the agent's loop failed with an exception" not in ears.log.getvalue()
     assert ears.wrong() == []

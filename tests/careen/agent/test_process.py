@@ -215,9 +215,9 @@ def test_missing_rights_are_reported_at_start(node: Node) -> None:
     node.server.api.authorizer = lambda user, verb, group, resource, namespace, name: (
         not resource.startswith("pods/") and (verb, resource) != ("patch", "daemonsets")
     )
-    log = node.start().says("a right is missing: create pods/eviction")
-    assert "a right is missing: patch daemonsets.apps careen/careen; without it the agent writes claims into" in log
-    assert "a right is missing: list nodes" not in log
+    log = node.start().says("the agent lacks the right to create pods/eviction")
+    assert "to patch daemonsets.apps careen/careen. Without this right the agent writes claims into" in log
+    assert "the agent lacks the right to list nodes" not in log
 
 
 def test_a_failed_self_test_is_reported_at_start(node: Node) -> None:
@@ -303,7 +303,7 @@ def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: 
     flags = ("--forecast-memory=64Mi", "--forecast-patience=2s")
     for number in (1, 2):
         agent = node.start(*flags)
-        agent.says("no room for this node's pods since")
+        agent.says("the forecast has refused this reboot since")
         wait_until(lambda agent=agent: 'careen_forecast_overdue{node="n1"} 1.0' in agent.get("/metrics"))  # type: ignore[misc]
         wait_until(
             lambda number=number: (
@@ -321,7 +321,7 @@ def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: 
         agent.process.wait()
     (told,) = events(node, "ForecastOverdue")
     assert (told["involvedObject"]["name"], told["type"]) == ("n1", "Warning")
-    assert "no room for this node's pods since" in told["message"]
+    assert "the forecast has refused this reboot since" in told["message"]
 
 
 # ---- messages to people ----
@@ -549,7 +549,7 @@ def test_a_second_agent_on_the_node_waits_until_the_first_agent_ends(node: Node)
     first = node.start()
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     second = node.start()
-    second.says("another agent of this node works and holds")
+    second.says("another agent of this node has locked the file")
     assert "on port" in second.log
     asked = {record.agent for record in node.requests}
     assert asked

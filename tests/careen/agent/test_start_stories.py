@@ -281,7 +281,7 @@ def test_a_scheduler_configuration_that_disappears_is_reported_on_the_node(node:
     ask_for_a_reboot(node)
     wait_until(lambda: "forecast-unknown" in node.annotation("refusals"), lambda: agent.log)
     assert f"--scheduler-config names the file {file}, which does not exist" in node.annotation("refusals")
-    assert "a turn broke" not in agent.log
+    assert "a round of the agent's loop failed with an exception" not in agent.log
 
 
 # ---- a reboot that cannot work ----
@@ -311,6 +311,6 @@ def test_a_setting_with_a_key_that_the_admission_policies_refuse_is_reported_at_
     agent = node.start("--forecast=off")
     wait_until(lambda: has_followed(node))
     edit(node, "pre-reboot-node-labels: [listed=yes, other=yes]")
-    agent.says("admission.careen.dev/labels does not list other of --pre-reboot-node-labels")
+    agent.says("admission.careen.dev/labels does not list other, which --pre-reboot-node-labels names")
     wait_until(lambda: bool(events(node, "KeysNotAllowed")))
     assert [each["involvedObject"]["kind"] for each in events(node, "KeysNotAllowed")] == ["DaemonSet"]

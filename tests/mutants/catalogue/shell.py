@@ -66,7 +66,7 @@ MUTANTS = (
     Mutant(
         "The agent reboots the host although the lock cannot be read",
         _APPLY + "Applier._confirm_claim",
-        'return Stop(f"the claim cannot be confirmed: {error}")',
+        'return Stop(f"the agent cannot check whether the lock still contains its claim: {error}")',
         "self._confirmed_at = asked_at\n            return None if error else None",
     ),
     Mutant(
@@ -211,7 +211,7 @@ MUTANTS = (
     Mutant(
         "A lock that cannot be parsed counts as a lock without holders",
         _OBSERVE + "Observer._holders",
-        'Unknown("the lock is unknown, and so are its holders")',
+        'Unknown("the content of the lock is unknown, and therefore also which nodes hold it")',
         "Holders(nodes=(), absent=frozenset())",
     ),
     Mutant(

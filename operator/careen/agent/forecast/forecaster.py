@@ -188,10 +188,12 @@ def _read(
     except (ValueError, KeyError, TypeError, UnreadableForecastError) as error:
         return Unknown(f"the simulation's answer could not be read: {error}")
     return (
-        made if [each.node for each in made] == list(nodes) else Unknown("the simulation's answer is about other nodes")
+        made
+        if [each.node for each in made] == list(nodes)
+        else Unknown("the simulation answered for other nodes than requested")
     )
 
 
 def _last_line(errors: bytes) -> str:
     lines = errors.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1][:_LONGEST_SENTENCE] if lines else "it printed nothing"
+    return lines[-1][:_LONGEST_SENTENCE] if lines else "the process printed nothing"

@@ -9,8 +9,8 @@ from typing import Any
 from scheduler_core.values import Value
 
 AHEAD = "--ahead"
-"""The first argument of a child that starts before its request is known. The second argument is the child's memory
-limit in bytes."""
+"""The first argument of a child process that starts before its request is known. The second argument is the memory
+limit of this process in bytes."""
 
 
 class NodesToAdd(Value):
@@ -25,7 +25,7 @@ class ForecastRequest(Value, kw_only=True):
     """The nodes to drain, and the source of the cluster's state: the API server or a file."""
 
     nodes: tuple[str, ...]
-    """The nodes to drain at the same time. No pod of one of these nodes moves to another of them."""
+    """The nodes to drain at the same time. The simulation moves no pod from one of these nodes to another."""
     kubeconfig: str
     memory_bytes: int
     scheduler_config: str

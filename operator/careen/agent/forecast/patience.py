@@ -42,7 +42,7 @@ class ForecastPatience:
         if standing is None or self._since == self._told_since:
             return True, ""
         self._told_since = self._since
-        return True, f"no room for this node's pods since {self._since:%Y-%m-%d %H:%M} UTC: {standing.sentence}"
+        return True, f"the forecast has refused this reboot since {self._since:%Y-%m-%d %H:%M} UTC: {standing.sentence}"
 
     @property
     def since(self) -> datetime | None:

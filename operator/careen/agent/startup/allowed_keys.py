@@ -24,7 +24,7 @@ _LOG = logging.getLogger("careen.rights")
 
 PREFIX = "admission.careen.dev/"
 _OWN = (keys.DEFAULT_TAINT_KEY, keys.REBOOT_LABEL, keys.LOCK_ANNOTATION)
-"""The keys that the policies always allow."""
+"""The keys that the admission policies allow without an entry in the DaemonSet's annotations."""
 _AGAIN_SECONDS = 60.0
 
 
@@ -51,7 +51,7 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
     for (name, setting), each in wanted.items():
         listed = {key.strip() for key in annotations.get(PREFIX + name, "").split(",")}
         if missing := [key for key in dict.fromkeys(each) if key not in listed]:
-            problems.append(f"{PREFIX}{name} does not list {', '.join(missing)} of --{flag(setting)}")
+            problems.append(f"{PREFIX}{name} does not list {', '.join(missing)}, which --{flag(setting)} names")
     if not problems:
         return ""
     return (

@@ -58,7 +58,7 @@ async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPo
     if pod and own and not is_given:
         return Judged(
             refusal=f"this agent belongs to {own}, but --ds-namespace and --ds-name are not both given and "
-            f"would name {named}: two locks, two reboots at once. Give {own.flags}"
+            f"would name {named}. With two locks, two nodes could reboot at once. Give {own.flags}"
         )
     if pod and not own and not is_given:
         return Judged(

@@ -24,7 +24,9 @@ async def judge(resolved: Resolved) -> None:
     where, files = resolved.origins["notify_url"].where, resolved.origins["notify_url_file"].where
     found = notification_files.read(settings.notify_url_file)
     for sentence in found.unread:
-        _LOG.warning("%s: %s; its receivers get messages as soon as the agent can read it", files, sentence)
+        _LOG.warning(
+            "%s: %s; the receivers in this file get messages as soon as the agent can read the file", files, sentence
+        )
     for target in found.targets:
         if target.remark:
             _LOG.warning("%s: a URL in this file %s", files, target.remark)

@@ -40,8 +40,8 @@ _DOES_WITHOUT: dict[OptionalRight, str] = {
 }
 
 _PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING})
-"""Features that do not protect workloads. The agent switches them off without their rights, whatever the roles are. It
-switches off other features only with kured's roles."""
+"""Features that do not protect workloads. If a right for one of them is missing, the agent always switches the feature
+off. It switches off other features only if it runs with kured's roles."""
 
 _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRight.OWNERS, "budget": OptionalRight.NODES}
 """The optional feature that a setting requests, by the setting's field name."""
@@ -78,7 +78,7 @@ class Rights:
         self._are_kureds = False
         self._told: frozenset[Right] = frozenset()
         self.without: frozenset[OptionalRight] = frozenset()
-        """The features that are switched off."""
+        """The features that the agent switches off, because rights for them are missing."""
 
     @property
     def is_known(self) -> bool:
@@ -144,18 +144,28 @@ class Rights:
         for right in missing:
             parts[right.part].append(right)
         for right in parts.pop(None, []):
-            _LOG.error("a right is missing: %s; %s: add %s", right.title, right.because, rules([right]))
+            _LOG.error(
+                "the agent lacks the right to %s, which it needs because %s: add %s",
+                right.title,
+                right.because,
+                rules([right]),
+            )
         for part, rights in parts.items():
             assert part is not None
             titles = ", ".join(right.title for right in rights)
-            is_one = len(rights) == 1
-            head = (
-                f"a right is missing: {titles}; without it" if is_one else f"rights are missing: {titles}; without them"
-            )
             if part not in self.without:
-                _LOG.error("%s no node starts: add %s", head, rules(rights))
+                _LOG.error(
+                    "the agent lacks the right to %s. Without this right no node begins a reboot: add %s",
+                    titles,
+                    rules(rights),
+                )
             else:
-                _LOG.warning("%s %s. To enable it, add %s", head, _DOES_WITHOUT[part], rules(rights))
+                _LOG.warning(
+                    "the agent lacks the right to %s. Without this right %s. To enable the feature, add %s",
+                    titles,
+                    _DOES_WITHOUT[part],
+                    rules(rights),
+                )
 
 
 def _needed_after_all(right: Right, patch: Right) -> Right:

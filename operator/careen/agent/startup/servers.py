@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from careen.services.silences import Silences
 
 _SILENCES_TIMEOUT_SECONDS = 2.5
-"""The timeout of one request for a silence. The reboot waits for twice that at the most."""
+"""The timeout of a request that creates a silence. The reboot waits at most twice as long for the answer."""
 
 
 def alert_source(settings: Settings) -> AlertSource | None:

@@ -225,12 +225,15 @@ class Agent:
                     self._metrics.show_only_agent(1)
                     return held
                 case single_agent.CannotLock(why):
-                    _LOG.info("the host offers no lock against a second agent of this node: %s", why)
+                    _LOG.info("the agent cannot use a file lock against a second agent of this node: %s", why)
                     break
                 case single_agent.HeldByOther(file):
                     self._metrics.show_only_agent(0)
                     if not has_told:
-                        _LOG.warning("another agent of this node works and holds %s; waiting for it to end", file)
+                        _LOG.warning(
+                            "another agent of this node has locked the file %s; this agent waits for the other to end",
+                            file,
+                        )
                     has_told = True
                     await self._clock.sleep(_RETRY_SECONDS)
         self._metrics.show_only_agent(-1)
@@ -466,7 +469,7 @@ class Agent:
         try:
             await work
         except ClusterError as error:
-            _LOG.debug("left out: %s", error)
+            _LOG.debug("optional work was skipped after an error: %s", error)
 
     def _count(self, request: Request, response: Response | None) -> None:
         status = str(response.status) if response is not None else "lost"

@@ -48,7 +48,10 @@ class Heartbeat:
     def health(self) -> tuple[bool, str]:
         """Returns whether the loop makes progress, and what the agent is doing."""
         late = self._monotonic() - self._due
-        return late <= 0, f"{self._doing}: {span(round(late))} overdue" if late > 0 else self._doing
+        return (
+            late <= 0,
+            f"{self._doing}: the next heartbeat is {span(round(late))} overdue" if late > 0 else self._doing,
+        )
 
     def readiness(self) -> tuple[bool, str]:
         """Returns whether the agent is ready: it has completed a round of its loop and still makes progress. If it is

@@ -66,7 +66,8 @@ class Metrics:
         )
         self.turns = Counter(
             "careen_turns",
-            "Turns by outcome: done, stopped (an action did not certainly succeed), broken (a bug).",
+            "Turns (rounds of the agent's loop) by outcome: done, stopped (an action failed or its result is unknown), "
+            "broken (a bug).",
             ["node", "end"],
             registry=registry,
         )
@@ -88,7 +89,7 @@ class Metrics:
         )
         self.requests = Counter(
             "careen_api_requests",
-            "Requests to the API server, by method and status; status lost: no answer.",
+            'Requests to the API server, by method and status; the status is "lost" if no answer came.',
             ["node", "method", "status"],
             registry=registry,
         )
@@ -99,7 +100,10 @@ class Metrics:
             "careen_reboots_asked", "Reboot requests to the host, by outcome.", ["node", "outcome"], registry=registry
         )
         self.reasons = Counter(
-            "careen_changes_of_mind", "How often the reason changed to this code.", ["node", "code"], registry=registry
+            "careen_changes_of_mind",
+            "How often the reason of the node's state changed to this code.",
+            ["node", "code"],
+            registry=registry,
         )
         self.forecasts = Counter(
             "careen_forecasts", "Forecasts by result: made, unknown.", ["node", "result"], registry=registry
@@ -119,15 +123,16 @@ class Metrics:
         )
         self.forecast_pods = Counter(
             "careen_forecast_pods",
-            "Evicted pods by whether their replacement runs on a forecast node: hit, miss, or superseded if the "
-            "forecast does not cover it. sampled=true: kube-scheduler examined only a part of the nodes, and 95 of "
-            "100 such pods should be hits.",
+            "Evicted pods by result: hit if the replacement runs on a forecast node, miss if it runs on another node, "
+            "superseded if the forecast does not cover the replacement. With sampled=true, kube-scheduler examined "
+            "only a part of the nodes, and 95 of 100 such pods should be hits.",
             ["node", "result", "sampled"],
             registry=registry,
         )
         self.forecast_first = Counter(
             "careen_forecast_first",
-            "Hits and misses of careen_forecast_pods, by whether the pod runs on the first forecast node: hit, miss.",
+            "The hits and misses of careen_forecast_pods by a stricter rule: hit only if the replacement runs on the "
+            "node that the forecast names first, otherwise miss.",
             ["node", "result", "sampled"],
             registry=registry,
         )
@@ -139,14 +144,15 @@ class Metrics:
         )
         self._config_ok = Gauge(
             "careen_config_ok",
-            "0 while the ConfigMap cannot be used or was deleted, or the lock may be the wrong one; the last good "
-            "settings stay in force.",
+            "0 while the ConfigMap cannot be used or was deleted (the last good settings stay in force), or while this "
+            "agent may use another lock than the other agents.",
             ["node"],
             registry=registry,
         )
         self._single = Gauge(
             "careen_only_agent",
-            "1 while this process holds the host's lock for agents, 0 while another does, -1 if there is none.",
+            "1 while this process holds the file lock for the only agent of a host, 0 while another process holds it, "
+            "-1 if the host has no such lock.",
             ["node"],
             registry=registry,
         )
@@ -161,7 +167,8 @@ class Metrics:
         )
         self._self_test_problems = Gauge(
             "careen_self_test_problems",
-            "How many problems would prevent a reboot: sentinel and boot id at the start, and the last self-test.",
+            "How many problems would prevent a reboot: those of sentinel and boot id when the agent "
+            "started, and those of the last self-test.",
             ["node"],
             registry=registry,
         )

@@ -436,8 +436,8 @@ REASONS: dict[Code, ReasonText] = {
     Code.TURN_BROKEN: ReasonText(
         "The agent's loop failed several times with an exception, which is a bug of careen; the agent undid the drain "
         "and releases the claim.",
-        "Report the error that the agent's log has under `a turn broke`. careen tries again after a pause, or at "
-        "once with `careen retry NODE`.",
+        "Report the error that the agent's log has under `a round of the agent's loop failed`. careen tries again "
+        "after a pause, or at once with `careen retry NODE`.",
         is_warning=True,
     ),
 }

@@ -291,7 +291,7 @@ def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
         ),
         pytest.param(
             'print(\'{"forecasts": [{"version": 1, "node": "n2", "madeAt": "", "notes": [], "pods": []}]}\')',
-            "the simulation's answer is about other nodes",
+            "the simulation answered for other nodes than requested",
             id="the process prints the forecast of another node",
         ),
         pytest.param("pass", "the simulation's answer could not be read", id="the process prints nothing"),

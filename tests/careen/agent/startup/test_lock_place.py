@@ -77,8 +77,8 @@ async def test_an_agent_of_careens_daemonset_without_flags_refuses_kureds_lock(c
     judged = await cluster.judge(KUREDS, is_given=False)
     assert judged.refusal == (
         "this agent belongs to DaemonSet careen/careen, but --ds-namespace and --ds-name are not both given "
-        "and would name DaemonSet kube-system/kured: "
-        "two locks, two reboots at once. Give --ds-namespace=careen --ds-name=careen"
+        "and would name DaemonSet kube-system/kured. "
+        "With two locks, two nodes could reboot at once. Give --ds-namespace=careen --ds-name=careen"
     )
 
 

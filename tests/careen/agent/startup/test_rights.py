@@ -182,7 +182,9 @@ async def test_an_agent_without_the_right_to_write_the_lock_logs_an_error(
     await world.rights.review()
     world.rights.tell()
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    (error,) = [each for each in errors if "a right is missing: patch daemonsets.apps kube-system/kured" in each]
+    (error,) = [
+        each for each in errors if "the agent lacks the right to patch daemonsets.apps kube-system/kured" in each
+    ]
     assert "resourceNames: [kured], verbs: [patch]}" in error
     assert OptionalRight.SETTINGS not in world.rights.without, (
         "a role that is not bound yet may also grant the ConfigMap"
@@ -217,7 +219,7 @@ async def test_a_missing_right_never_switches_off_a_feature_that_a_setting_needs
     assert rights.without == set(OptionalRight) - {OptionalRight.SETTINGS, OptionalRight.FORECAST}
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 2
-    assert all("no node starts: add " in error for error in errors)
+    assert all("no node begins a reboot: add " in error for error in errors)
 
 
 async def test_a_right_missing_from_careens_roles_switches_off_no_safety_check(world: World) -> None:

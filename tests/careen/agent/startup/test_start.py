@@ -219,7 +219,7 @@ async def test_an_invalid_url_in_a_file_ends_the_start(
     file = tmp_path / "urls"
     await world.start(notify_url_file=str(file)).first_settings()
     assert (
-        f"--notify-url-file: {file} cannot be read: No such file or directory; its receivers get messages"
+        f"--notify-url-file: {file} cannot be read: No such file or directory; the receivers in this file get messages"
         in caplog.text
     )
     file.write_text("logger://\nnonsense://SECRETWORD\ntgram://SECRETWORD\n")
