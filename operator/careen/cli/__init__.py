@@ -33,10 +33,13 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "status",
         "careen.cli.status",
         "status",
-        "Show every node's phase, reason and since when, and who holds the lock.",
+        "Show each node's phase, its reason and its start, and which nodes hold the lock.",
     ),
     CommandEntry(
-        "why", "careen.cli.why", "why", "Show why a node does not reboot: each gate's answer and what would change it."
+        "why",
+        "careen.cli.why",
+        "why",
+        "Show why a node does not reboot: each gate's answer, and what would change the answer.",
     ),
     CommandEntry(
         "history", "careen.cli.history", "history", "Show past reboots: when, why, how long, and how many pods moved."
@@ -61,23 +64,33 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "snapshot", "careen.cli.snapshot", "snapshot", "Write a dump of the cluster for forecasts and bug reports."
     ),
     CommandEntry(
-        "lock", "careen.cli.lock", "lock", "Show the lock, pause the cluster, resume it, or free a claim by hand."
+        "lock",
+        "careen.cli.lock",
+        "lock",
+        "Show the lock, pause all reboots of the cluster, end the pause, or free a node's claim.",
     ),
-    CommandEntry("hold", "careen.cli.hold", "hold", "Keep one node from rebooting, with a reason and an end."),
-    CommandEntry("unhold", "careen.cli.hold", "unhold", "Remove the hold of a node."),
+    CommandEntry(
+        "hold",
+        "careen.cli.hold",
+        "hold",
+        "Keep one node from rebooting, for a stated reason, for ever or until a stated time.",
+    ),
+    CommandEntry("unhold", "careen.cli.hold", "unhold", "Let a node that was held reboot again."),
     CommandEntry("retry", "careen.cli.retry", "retry", "Let a node that failed try again."),
-    CommandEntry("reboot", "careen.cli.reboot", "reboot", "Request a reboot of one node, by the agents' own rules."),
+    CommandEntry(
+        "reboot", "careen.cli.reboot", "reboot", "Request a reboot of one node; all gates of the agents still apply."
+    ),
     CommandEntry(
         "drain",
         "careen.cli.maintenance",
         "drain",
-        "Drain one node by the agents' own rules; --end puts it back into service.",
+        "Drain one node; all gates of the agents still apply. --end puts the node back into service.",
     ),
     CommandEntry(
         "maintenance",
         "careen.cli.maintenance",
         "maintenance",
-        "Drain a node and keep it cordoned for work by hand; --end puts it back into service.",
+        "Drain a node and keep it cordoned for a person's work; --end puts the node back into service.",
     ),
     CommandEntry(
         "cleanup",

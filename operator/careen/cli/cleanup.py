@@ -33,12 +33,17 @@ from scheduler_core.values import Value
 @click.option(
     "--yes", is_flag=True, help="Change the cluster; without this flag the command only shows what it would remove."
 )
-@click.option("--kured", "with_kureds", is_flag=True, help="Also remove kured's annotations, claims and their cordons.")
+@click.option(
+    "--kured",
+    "with_kureds",
+    is_flag=True,
+    help="Also remove kured's annotations and claims, and the cordons of these claims.",
+)
 @click.option(
     "--unknown",
     "with_unknown",
     is_flag=True,
-    help="Also remove keys of careen's domain and claims that this release does not know; another release wrote them.",
+    help="Also remove labels, annotations and claims of another careen release that this release does not know.",
 )
 @click.option(
     "--key",
@@ -51,7 +56,7 @@ from scheduler_core.values import Value
 @click.option(
     "--even-with-agents",
     is_flag=True,
-    help="Go on even if agents run. They will write the marks of their nodes again.",
+    help="Go on even if agents run. These agents will write the marks of their nodes again.",
 )
 @output_option
 @cluster_command

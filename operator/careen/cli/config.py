@@ -56,7 +56,7 @@ def config(*, here: bool, output: str, **values: Any) -> None:
     except BadSettings as error:
         raise SeveralProblems(error.problems) from error
     except BadInput as error:
-        raise BadInput(f"{error.message}; or give --here") from error
+        raise BadInput(f"{error.message}; or give --here, with which the command reads no cluster") from error
     except ClusterError as error:
         raise click.ClickException(
             f"the cluster's settings cannot be read: {error}; with --here the command reads no cluster"

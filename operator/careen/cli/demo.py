@@ -160,12 +160,12 @@ def demo(
         try:
             code = asyncio.run(_until_stopped(plan, folder, serve=serve, plain=plain, is_kept=keep is not None))
         except GaveUp as error:
-            raise _NoVerdict(f"no verdict: {error}") from error
+            raise _NoVerdict(f"no verdict about this run: {error}") from error
         except PartDied as error:
             raise _NoVerdict(f"{error}; this run proves nothing") from error
         except OSError as error:
             if error.filename is not None:
-                raise _NoVerdict(f"cannot write {error.filename}: {why(error)}; nothing was judged") from error
+                raise _NoVerdict(f"cannot write {error.filename}: {why(error)}; this run was not judged") from error
             if not port or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                 raise
             raise _NoVerdict(
@@ -234,7 +234,7 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
         f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # {host.name} needs a "
         "reboot\n\nCtrl-C ends it."
     )
-    assert rollout.cluster.failure is not None, "a running cluster has this future"
+    assert rollout.cluster.failure is not None, "the embedded cluster runs, so its future `failure` exists"
     await asyncio.shield(rollout.cluster.failure)
     return 0
 
@@ -276,8 +276,8 @@ def _tell(verdict: RolloutVerdict) -> None:
         for breach in broken.breaches[:_BREACHES_SHOWN]:
             say(f"    {breach.sentence}")
         if len(broken.breaches) > _BREACHES_SHOWN:
-            say(f"    and {len(broken.breaches) - _BREACHES_SHOWN} more")
+            say(f"    and {len(broken.breaches) - _BREACHES_SHOWN} more breaches of this rule")
     width = shutil.get_terminal_size().columns
     say("-" * min(width, 100))
-    say(f"set up in {verdict.setup_seconds:.0f} s, {verdict.requests} API requests by the agents")
+    say(f"the cluster was set up in {verdict.setup_seconds:.0f} s; the agents sent {verdict.requests} API requests")
     say(verdict.sentence)

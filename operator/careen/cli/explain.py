@@ -60,7 +60,7 @@ def explain(
             f"{error}; give that scheduler's configuration with --scheduler-config FILE"
         ) from error
     if node is not None and node not in {row.node for row in record.nodes}:
-        where = "of this dump" if dump else "of this cluster"
+        where = "this dump" if dump else "this cluster"
         raise no_such_node(node, [row.node for row in record.nodes], where=where)
     show(
         output,
@@ -105,4 +105,4 @@ def _meant(snapshot: Snapshot, wanted: str) -> str:
     same = sorted(each for each in keys if each.rpartition("/")[2] == wanted.rpartition("/")[2])
     if same:
         return f"; did you mean {', '.join(same[:3])}?"
-    return did_you_mean(wanted, keys, otherwise="; write it as NAMESPACE/POD")
+    return did_you_mean(wanted, keys, otherwise="; write the pod as NAMESPACE/POD")

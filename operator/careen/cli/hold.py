@@ -30,7 +30,8 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
     host to reboot, the reboot still happens."""
     if not reason.strip() or "until=" in reason:
         raise click.BadParameter(
-            "the reason must not be empty or contain `until=`; use --until for the end", param_hint="--reason"
+            "the reason must not be empty or contain `until=`; give the end of the hold with --until",
+            param_hint="--reason",
         )
     end = end_of(until, cluster.clock.now()) if until else None
     # One line, because everything that shows it is one.
@@ -62,7 +63,7 @@ async def unhold(cluster: Cluster, *, node: str) -> None:
 def _what_now(node: NodeView, end: datetime | None) -> str:
     phase = phase_of(node)
     if phase == Phase.DRAINING:
-        return f"{node.name} is draining: its agent undoes the drain in its next turn."
+        return f"{node.name} is draining: its agent undoes the drain in the next round of its loop."
     if phase in WORKING:
         return f"{node.name} is {phase}: it completes this reboot; the hold applies to the next reboot."
     if end:

@@ -42,7 +42,7 @@ async def show_lock(cluster: Cluster, *, output: str) -> None:
     def text(width: int | None) -> str:
         lines = [lock_text(state, nodes, now, where=cluster.lock_title, width=width)]
         if isinstance(state, Garbage):
-            lines += ["", paragraph(f"It says: {reading.text}"), _how_to_clear(cluster)]
+            lines += ["", paragraph(f"The lock contains this text: {reading.text}"), _how_to_clear(cluster)]
         return "\n".join(lines)
 
     show(output, text=text, value=lambda: lock_json(state, reading.text))
@@ -67,7 +67,7 @@ async def pause(cluster: Cluster, *, reason: str) -> None:
         return claims.pause(content, reason, content.max_owners)
 
     if await _rewrite(cluster, "pause", paused):
-        say("Paused: no node starts until `careen lock resume`.")
+        say("Paused: no node begins a reboot until `careen lock resume`.")
 
 
 @lock.command()
@@ -104,8 +104,9 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         assert isinstance(seen, NodeView)
         _entries_of(cluster, node, _understood(cluster, await read_lock(cluster)))
         say(
-            f"{node} is {seen.annotations[keys.PHASE]}: it needs this claim and will take it again. Until then another "
-            f"node may start, so one node too many may be down. `careen hold {node}` stops the node properly."
+            f"{node} is {seen.annotations[keys.PHASE]}: the node needs this claim and will take it again. Until then "
+            f"another node may begin its reboot, so one node too many may be down. `careen hold "
+            f"{node}` stops the node properly."
         )
         click.confirm("Free the claim anyway?", abort=True)
 
@@ -114,17 +115,16 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         say(f"Freeing the claim of {node}, taken {entries[0].created or 'at an unknown time'}.")
         return claims.release_by_hand(content, node)
 
-    if await _rewrite(cluster, "release by hand", released):
-        say("Freed: the next node may start.")
+    if await _rewrite(cluster, "free the claim by hand", released):
+        say("Freed: the next node may take a claim.")
 
 
 def _entries_of(cluster: Cluster, node: str, content: LockContent) -> tuple[Entry, ...]:
     """Returns the node's entries in the lock, at least one. Raises BadInput if the node holds no claim."""
     if entries := content.entries_of(node):
         return entries
-    verb = "holds" if len(content.holders) == 1 else "hold"
-    held = f"; {listed(content.holders)} {verb} a claim" if content.holders else ""
-    raise BadInput(f"{node} holds no claim in {cluster.lock_title}{held}{did_you_mean(node, content.holders)}")
+    holders = f"; the lock is held by {listed(content.holders)}" if content.holders else ""
+    raise BadInput(f"{node} holds no claim in {cluster.lock_title}{holders}{did_you_mean(node, content.holders)}")
 
 
 def _paused_already(before: str, given: str) -> str:
@@ -132,8 +132,8 @@ def _paused_already(before: str, given: str) -> str:
     reason."""
     if not before:
         return "The lock is already paused, without a reason; nothing was changed."
-    another = "" if given in ("", before) else "; to give another reason, run `careen lock resume` first"
-    return f"The lock is already paused: {before}. That reason stays, and nothing was changed{another}."
+    kept = f"The lock is already paused: {before}. That reason stays, and nothing was changed"
+    return f"{kept}." if given in ("", before) else f"{kept}; to give another reason, run `careen lock resume` first."
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:
@@ -184,6 +184,6 @@ async def _holders(cluster: Cluster, state: LockContent | Garbage) -> dict[str, 
 
 def _how_to_clear(cluster: Cluster) -> str:
     return (
-        "once you know that no node is at work, clear it with "
+        "once you know that no node drains or reboots, clear the lock with "
         f"`kubectl -n {cluster.namespace} annotate daemonset {cluster.name} {cluster.annotation}-`"
     )

@@ -63,7 +63,7 @@ async def maintenance(cluster: Cluster, *, node: str, **given: Any) -> None:
     The node holds a claim during this time, so it counts like a node that reboots. You may reboot the machine by hand:
     the node stays in maintenance, and its agent verifies the new boot after --end."""
     if not given["end"] and not given["reason"].strip():
-        raise click.UsageError("give a --reason: people who wait for this claim see it in `careen why`")
+        raise click.UsageError("give a --reason: people whose nodes wait see this reason in `careen why`")
     await _keep(cluster, node, Wish.MAINTENANCE, **given)
 
 

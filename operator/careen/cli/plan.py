@@ -132,7 +132,7 @@ class _Rollout(Value, kw_only=True):
             moves_in_zone=self.moves_in_zone,
             released_at=self.world.released_at,
         )
-        title = f"order {order}, seed {seed + 1} of {self.request.seeds}" if seed else f"order {order}"
+        title = f"order {order}, random seed {seed + 1} of {self.request.seeds}" if seed else f"order {order}"
         with few_collections(), progress(title, len(self.chosen), SystemClock().monotonic) as on_progress:
             return simulate_rollout(
                 self.world.snapshot,
@@ -202,7 +202,7 @@ class _Rollout(Value, kw_only=True):
     "assignments",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Plan with another value of an agents' setting, such as concurrency=3 or end-time=06:00; repeatable.",
+    help="Plan with another value for a setting of the agents, such as concurrency=3 or end-time=06:00; repeatable.",
 )
 @click.option(
     "--days",
@@ -312,7 +312,7 @@ def _chosen(world: World, request: _Request) -> tuple[str, ...]:
         raise click.UsageError("give either names of Nodes or --waiting")
     known = [view.name for view in world.views]
     if unknown := [name for name in names if name not in known]:
-        raise no_such_node(unknown[0], known, where="of this dump" if world.origin.dump else "of this cluster")
+        raise no_such_node(unknown[0], known, where="this dump" if world.origin.dump else "this cluster")
     stays = [view for view in world.views if not removed_by(view)]
     if request.waiting:
         return tuple(
@@ -353,7 +353,7 @@ def _durations(world: World, policy: Policy, request: _Request) -> tuple[Duratio
     elif boot is None:
         assumed.append("--boot")
     notes += [
-        f"--{name} is {shown_duration(timedelta(seconds=each.seconds))}, the median of what "
+        f"--{name} is {shown_duration(timedelta(seconds=each.seconds))}, the median of the durations that "
         f"{count_of(each.measured, 'node')} measured at the last reboot"
         for name, each in used
         if each.measured

@@ -64,7 +64,7 @@ class Options(Value, kw_only=True):
 @click.option(
     "--once",
     is_flag=True,
-    help=f"Print the table and end after --for or --bindings; the default is {_ONCE_SECONDS} s.",
+    help=f"Print the table and end after --for or --bindings, or after {_ONCE_SECONDS} s if neither is given.",
 )
 @click.option("--for", "seconds", type=click.IntRange(min=1), metavar="SECONDS", help="How long to follow the cluster.")
 @click.option("--bindings", type=click.IntRange(min=1), metavar="N", help="How many pods to compare.")
@@ -72,7 +72,7 @@ class Options(Value, kw_only=True):
     "--snapshot",
     type=Written(),
     metavar="FILE",
-    help="Write a dump for `forecast --from` and `plan --from` to this file, at the end and on SIGUSR1.",
+    help="Write a dump for `forecast --from` and `plan --from` to this file when the command ends and on SIGUSR1.",
 )
 @scheduler_config_option(otherwise="the agents' configuration")
 @click.option(
@@ -202,9 +202,10 @@ class _Run:
             self._heartbeat.ready()
         self._began = self._monotonic()
         snapshot = self._feed.cache.snapshot()
+        ends = self._options.seconds or self._options.bindings
         say(
-            f"follows {count_of(len(snapshot.nodes), 'node')} and {count_of(len(snapshot.placed_pods), 'pod')}; "
-            f"{'ends by itself' if self._options.seconds or self._options.bindings else 'Ctrl-C prints the table'}",
+            f"following {count_of(len(snapshot.nodes), 'node')} and {count_of(len(snapshot.placed_pods), 'pod')}; "
+            f"{'the command ends by itself' if ends else 'Ctrl-C prints the table'}",
             err=True,
         )
         while not self._is_over():
@@ -236,7 +237,7 @@ class _Run:
 
     def _on_step(self) -> None:
         """Prints progress and new disagreements. `Following` calls it between two comparisons."""
-        self._heartbeat.expect_within(_LOOP_SECONDS, "follows the cluster")
+        self._heartbeat.expect_within(_LOOP_SECONDS, "following the cluster")
         troubled = ", ".join(sorted(self._feed.troubles))
         self._heartbeat.hold_readiness(f"cannot follow {troubled}" if troubled else "")
         for each in self._shadow.tally.new_disagreements():
@@ -250,7 +251,7 @@ class _Run:
         if missing := sorted(self._feed.missing):
             wanting = ", ".join(missing)
             why = next((f": {error}" for error in self._feed.troubles.values()), "")
-            return f"waits for the list of {wanting}{why}"
+            return f"waiting for the list of {wanting}{why}"
         tally = self._shadow.tally
         share = f", {100 * tally.agreement:.1f} % agree" if tally.agreement is not None else ""
         return f"{count_of(tally.compared, 'pod')} compared{share}{f'; cannot follow {troubled}' if troubled else ''}"
@@ -283,7 +284,7 @@ class _Run:
             self._server = HttpServer(host, port, heartbeat=self._heartbeat, exposition=metrics.exposition)
         except OSError as error:
             raise BadInput(f"--metrics-port {port}: {why(error)}") from error
-        say(f"serves /metrics, /healthz and /readyz on port {self._server.port}", err=True)
+        say(f"serving /metrics, /healthz and /readyz on port {self._server.port}", err=True)
 
     def _traffic(self) -> Traffic:
         sizes = self._feed.cache.sizes()
@@ -317,7 +318,7 @@ class _Run:
     async def _write_dump(self) -> None:
         self._is_dump_wanted = False
         target = self._options.snapshot
-        assert target is not None, "only --snapshot requests a dump"
+        assert target is not None, "the command writes a dump only with --snapshot"
         _, size = await write_snapshot(self._cluster, self._release, target, self._learnt)
         say(f"{target}: {size:,} bytes compressed", err=True)
 

@@ -187,7 +187,7 @@ def test_demo_reports_why_its_agents_do_not_start_and_gives_no_verdict(
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path)])
     assert result.exit_code == 4
     assert (
-        "Error: no verdict: the agent of node-01 exited unexpectedly with the exit codes 2, 2, 2 before "
+        "Error: no verdict about this run: the agent of node-01 exited unexpectedly with the exit codes 2, 2, 2 before "
         "it read its Node" in result.output
     )
     assert "No such option '--no-such-flag'" in result.output

@@ -152,9 +152,15 @@ def tls_server(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("prd", "there is no context 'prd' in {file}; did you mean prod? it has prod, staging"),
-        ("elsewhere", "there is no context 'elsewhere' in {file}; it has prod, staging"),
-        ("", "{file} names no current context: choose one with --context; it has prod, staging"),
+        (
+            "prd",
+            "there is no context 'prd' in {file}; did you mean prod? the kubeconfig has the contexts prod, staging",
+        ),
+        ("elsewhere", "there is no context 'elsewhere' in {file}; the kubeconfig has the contexts prod, staging"),
+        (
+            "",
+            "{file} names no current context: choose one with --context; the kubeconfig has the contexts prod, staging",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", [("status",), ("config",)], ids=" ".join)
@@ -251,7 +257,7 @@ def test_plan_names_settings_that_do_not_change_a_plan(desk: Desk) -> None:
     desk.lock()
     notes = desk.json("plan", "--set", "drain-timeout=3s", "--set", "period=1m", "--set", "concurrency=2")["notes"]
     assert notes[0].startswith(
-        "--set drain-timeout, period change nothing in a plan. The settings that change a plan: concurrency"
+        "--set has no effect on a plan for drain-timeout, period. The settings that change a plan: concurrency"
     )
     assert "reboot-delay" in notes[0]
     assert "change nothing" not in " ".join(desk.json("plan", "--set", "concurrency=2")["notes"])

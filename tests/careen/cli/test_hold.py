@@ -68,7 +68,7 @@ def test_hold_shows_the_hold_that_it_replaces(desk: Desk) -> None:
     ("phase", "said"),
     [
         ("Waiting", "n1 does not reboot until `careen unhold n1`."),
-        ("Draining", "n1 is draining: its agent undoes the drain in its next turn."),
+        ("Draining", "n1 is draining: its agent undoes the drain in the next round of its loop."),
         ("Rebooting", "n1 is Rebooting: it completes this reboot; the hold applies to the next reboot."),
     ],
 )
@@ -89,7 +89,7 @@ def test_hold_keeps_the_other_annotations_of_the_node(desk: Desk) -> None:
     [
         (["n1"], "Missing option '--reason'"),
         (["n1", "--reason", "  "], "the reason must not be empty"),
-        (["n1", "--reason", "x until=2199-01-01T00:00:00Z"], "contain `until=`; use --until for the end"),
+        (["n1", "--reason", "x until=2199-01-01T00:00:00Z"], "contain `until=`; give the end of the hold with --until"),
         (
             ["n1", "--reason", "x", "--until", "soon"],
             "'soon': expected a duration such as 90m or 2h, or a time with its offset",

@@ -46,7 +46,7 @@ def test_lock_show_as_json_contains_the_raw_annotation(desk: Desk) -> None:
 def test_lock_show_prints_an_unreadable_lock_and_how_to_clear_the_lock(desk: Desk) -> None:
     desk.lock("what?")
     output = desk.ok("lock", "show")
-    assert "It says: what?" in output
+    assert "The lock contains this text: what?" in output
     assert "`kubectl -n careen annotate daemonset careen weave.works/kured-node-lock-`" in output
 
 
@@ -55,7 +55,7 @@ def test_lock_pause_keeps_the_claims(desk: Desk) -> None:
     output = desk.ok("lock", "pause", "--reason", "freeze until Monday")
     assert output.splitlines() == [
         "The claims of n3 stay in the lock: a draining node undoes its drain, and a rebooting node finishes.",
-        "Paused: no node starts until `careen lock resume`.",
+        "Paused: no node begins a reboot until `careen lock resume`.",
     ]
     content = desk.lock_content()
     assert (content.is_paused, content.pause_reason, content.holders) == (True, "freeze until Monday", ("n3",))
@@ -155,7 +155,7 @@ def test_lock_release_asks_before_it_removes_the_claim_of_a_rebooting_node(desk:
     desk.lock(HELD)
     result = desk.run("lock", "release", "n3", stdin="n\n")
     assert result.exit_code == 1
-    assert f"n3 is {phase}: it needs this claim and will take it again." in result.output
+    assert f"n3 is {phase}: the node needs this claim and will take it again." in result.output
     assert desk.lock_content().holders == ("n3",)
 
 
@@ -178,7 +178,7 @@ def test_lock_release_of_a_node_without_a_claim_is_a_usage_error(desk: Desk) -> 
     desk.lock(HELD)
     result = desk.run("lock", "release", "n4")
     assert result.exit_code == 2
-    assert "n4 holds no claim in DaemonSet careen/careen; n3 holds a claim" in result.output
+    assert "n4 holds no claim in DaemonSet careen/careen; the lock is held by n3" in result.output
     assert desk.writes() == 0
 
 
@@ -230,7 +230,7 @@ def test_lock_pause_reads_the_lock_again_after_a_conflict(desk: Desk) -> None:
     desk.server.api.plan = once
     assert desk.ok("lock", "pause").splitlines() == [
         "Another client changed the lock at the same moment; reading it again.",
-        "Paused: no node starts until `careen lock resume`.",
+        "Paused: no node begins a reboot until `careen lock resume`.",
     ]
     assert desk.lock_content().is_paused
 
@@ -245,5 +245,5 @@ def test_lock_pause_reads_the_lock_again_after_a_lost_answer(desk: Desk) -> None
         )
 
     desk.server.api.plan = once
-    assert desk.ok("lock", "pause") == "Paused: no node starts until `careen lock resume`.\n"
+    assert desk.ok("lock", "pause") == "Paused: no node begins a reboot until `careen lock resume`.\n"
     assert desk.lock_content().is_paused

@@ -248,7 +248,10 @@ def test_plan_leaves_out_a_node_that_an_autoscaler_removes(desk: Desk) -> None:
     desk.server.seed(a_node("n1", labels={keys.REBOOT_LABEL: "required"}), leaving)
     plan = desk.json("plan", *START)
     assert plan["nodes"] == ["n1"]
-    assert "n2: left out, because an autoscaler is removing the node; name the node to plan it" in plan["notes"]
+    assert (
+        "n2: not in this plan, because an autoscaler is removing the node; give the node's name to plan it anyway"
+        in plan["notes"]
+    )
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
     assert desk.json("plan", *START, "n2")["nodes"] == ["n2"]
 
@@ -461,7 +464,7 @@ def test_a_live_plan_uses_the_durations_of_earlier_reboots(desk: Desk) -> None:
     assert [step["end"][-9:] for step in made["visits"][0]["steps"]] == ["22:00:25Z", "22:02:25Z", "22:02:31Z"]
     assert made["notes"][:3] == [
         "2 nodes of 3 say how long the last reboot took; the plan uses the median for the other nodes",
-        "--drain is 25s, the median of what 2 nodes measured at the last reboot",
-        "--settle is 6s, the median of what 2 nodes measured at the last reboot",
+        "--drain is 25s, the median of the durations that 2 nodes measured at the last reboot",
+        "--settle is 6s, the median of the durations that 2 nodes measured at the last reboot",
     ]
     assert not any("assumed" in note for note in made["notes"])

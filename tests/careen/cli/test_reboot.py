@@ -52,7 +52,9 @@ def test_the_reboot_request_contains_the_current_boot_id_and_the_reason(desk: De
     output = desk.ok("reboot", "n1", "--reason", "new\nkernel", "--no-wait")
     found = asked(desk, "n1")
     assert (found.wish, found.boot, found.reason, found.is_now) == (Wish.REBOOT, "boot-1", "new kernel", False)
-    assert output == "Requested: n1 reboots when it is next in line; an idle agent reads its Node every five minutes.\n"
+    assert (
+        output == "Requested: n1 reboots when it is next in line; an idle agent sees the request within five minutes.\n"
+    )
 
 
 def test_reboot_with_the_flag_now_ignores_the_maintenance_window(desk: Desk) -> None:

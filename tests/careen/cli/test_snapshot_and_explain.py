@@ -129,7 +129,7 @@ def test_snapshot_leaves_no_partial_dump_if_a_read_fails(shop: Desk, tmp_path: P
         ),
         pytest.param(("explain", "shop/wbe"), "'shop/wbe'; did you mean shop/web", id="the pod name is misspelled"),
         pytest.param(("explain", "web"), "'web'; did you mean shop/web?", id="the pod is in another namespace"),
-        pytest.param(("explain", "x/zzzz"), "'x/zzzz'; write it as NAMESPACE/POD", id="no pod has a similar name"),
+        pytest.param(("explain", "x/zzzz"), "'x/zzzz'; write the pod as NAMESPACE/POD", id="no pod has a similar name"),
         pytest.param(
             ("explain", "shop/web", "--node", "n9"), "there is no Node 'n9' among the 3", id="the node does not exist"
         ),

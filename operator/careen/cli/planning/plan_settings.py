@@ -82,8 +82,7 @@ def without_effect(changed: Mapping[str, Any]) -> list[str]:
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []
-    verb = "changes" if len(idle) == 1 else "change"
-    return [f"--set {listed(idle, most=len(idle))} {verb} nothing in a plan. {_what_changes_a_plan()}"]
+    return [f"--set has no effect on a plan for {listed(idle, most=len(idle))}. {_what_changes_a_plan()}"]
 
 
 def with_changes(settings: Settings | None, changed: dict[str, Any]) -> Settings:

@@ -128,7 +128,7 @@ def kept_down(world: World) -> list[str]:
 def left_alone(world: World) -> list[str]:
     """Returns a note on the nodes that the agents skip because an autoscaler is removing them."""
     names = [view.name for view in world.views if removed_by(view)]
-    why = "left out, because an autoscaler is removing the node; name the node to plan it"
+    why = "not in this plan, because an autoscaler is removing the node; give the node's name to plan it anyway"
     return [f"{first_few(names)}: {why}"] if names else []
 
 

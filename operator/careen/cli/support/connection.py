@@ -154,7 +154,7 @@ def _asks_for_oauth(kubeconfig: Path | None) -> bool:
 
 def _no_such_context(error: NoSuchContext) -> str:
     """Returns a message that lists the contexts of the kubeconfig and suggests those with a similar name."""
-    there_are = f"it has {listed(error.names, most=9)}"
+    there_are = f"the kubeconfig has the contexts {listed(error.names, most=9)}"
     if not error.name:
         return f"{error}: choose one with --context; {there_are}"
     return f"{error}{did_you_mean(error.name, error.names, otherwise=';')} {there_are}"

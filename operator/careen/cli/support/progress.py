@@ -45,8 +45,8 @@ class Lines:
         if now - self._said < SECONDS_PER_LINE:
             return
         self._said = now
-        left = f", about {_about(self._left_seconds(done, now))} left" if done else ""
-        self._say(f"{self._what}: {done:,} of {self._total:,} nodes{left}")
+        left = _about(self._left_seconds(done, now)) if done else ""
+        self._say(f"{self._what}: {done:,} of {self._total:,} nodes{f', about {left} left' if left else ''}")
 
     def _left_seconds(self, done: int, now: float) -> float:
         return (now - self._began) / done * (self._total - done)

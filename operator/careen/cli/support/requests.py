@@ -18,7 +18,7 @@ from careen.report.fleet_report import phase_of
 
 LOOK_SECONDS = 2.0
 
-IDLE_LOOK = "an idle agent reads its Node every five minutes"
+IDLE_LOOK = "an idle agent sees the request within five minutes"
 
 
 async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
@@ -70,7 +70,7 @@ async def wait_for(cluster: Cluster, name: str, is_reached: Callable[[NodeView],
         seen = await _read_node(cluster, name)
         if isinstance(seen, Gone):
             raise click.ClickException(f"the Node {name} was deleted")
-        now = _state(seen) if seen is not None else "the API server does not answer; waiting for it"
+        now = _state(seen) if seen is not None else "the API server does not answer; the command waits for an answer"
         if now != told:
             say(now)
         told = now

@@ -42,10 +42,12 @@ def did_you_mean(name: str, names: Iterable[str], *, otherwise: str = "") -> str
     return f"; did you mean {', '.join(close)}?" if close else otherwise
 
 
-def no_such_node(name: str, names: Sequence[str], *, where: str = "of this cluster") -> BadInput:
+def no_such_node(name: str, names: Sequence[str], *, where: str = "this cluster") -> BadInput:
     """Returns the error for a name that no Node has, with similar names. `where` says which list was searched."""
-    among = f" among the {len(names):,} Node{'' if len(names) == 1 else 's'} {where}"
-    return BadInput(f"there is no Node {name!r}{did_you_mean(name, names, otherwise=among)}")
+    if similar := did_you_mean(name, names):
+        return BadInput(f"there is no Node {name!r}{similar}")
+    number = f"{len(names):,} Node{'' if len(names) == 1 else 's'}"
+    return BadInput(f"there is no Node {name!r} among the {number} of {where}")
 
 
 class SuggestingGroup(click.Group):
