@@ -75,7 +75,12 @@ _VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete
 def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str, forecast: bool) -> tuple[Right, ...]:
     """Returns every right that an agent needs, in the order of a node's phases."""
     rights = (
-        Right(verb="get", resource="nodes", name=node, because="each turn begins with a read of the agent's own Node"),
+        Right(
+            verb="get",
+            resource="nodes",
+            name=node,
+            because="each round of the agent's loop begins with a read of its own Node",
+        ),
         Right(
             verb="patch",
             resource="nodes",

@@ -128,7 +128,9 @@ async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: N
         return Evicted(answer=EvictAnswer.UNCLEAR, detail=str(again))
     if head.metadata.uid != pod.uid:
         return Evicted(answer=EvictAnswer.GONE, detail="another pod has this name now")
-    return Evicted(answer=EvictAnswer.BARRED, detail=f"the pod exists, but its eviction got the answer: {error}")
+    return Evicted(
+        answer=EvictAnswer.BARRED, detail=f"the pod exists, but the API server answered its eviction with: {error}"
+    )
 
 
 def _explain_conflict(error: Conflict) -> Evicted:

@@ -40,11 +40,11 @@ async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[s
         title = one_line(f"DaemonSet {place[0]}/{place[1]}", 400)
         if pods and _has_kureds_image(each):
             found.append(
-                f"{title} runs kured on {pods} nodes: two coordinators would reboot at once; remove one of them"
+                f"{title} runs kured on {pods} nodes: kured and careen would reboot nodes at once; remove one of them"
             )
         elif held := _held((each.metadata.annotations or {}).get(LOCK_ANNOTATION)):
             found.append(
-                f"{title} carries a lock of another coordinator ({held}): wait for its reboot to end, "
+                f"{title} carries a lock of another reboot coordinator ({held}): wait until its reboot has ended, "
                 f"or remove the annotation {LOCK_ANNOTATION}"
             )
     return tuple(sorted(found))
@@ -90,7 +90,7 @@ def _held(annotation: str | None) -> str:
         return "careen cannot read the lock's content"
     if content.is_paused:
         return "a person has paused the lock"
-    return f"held by {_names(content)}" if content.entries else ""
+    return f"the lock is held by {_names(content)}" if content.entries else ""
 
 
 def _names(content: LockContent) -> str:

@@ -30,7 +30,7 @@ class Sources(Value, kw_only=True):
     packages: re.Pattern[str] | None = None
     longest_uptime_seconds: float = 0.0
     seconds: float
-    """The deadline of each source, in seconds."""
+    """The deadline in seconds of each source that says whether the host needs a reboot."""
 
 
 class HostNeed:
@@ -47,7 +47,7 @@ class HostNeed:
         named = [(name, probes.PROBES[name]) for name in sources.probes if name != probes.SENTINEL]
         self._looking = tuple(name for name, reach in named if reach is not HostAccess.COMMAND)
         self._running = tuple(name for name, reach in named if reach is HostAccess.COMMAND)
-        what = f"the sentinel file {', '.join(self._paths)}" if self._paths else "the host's files"
+        what = f"the sentinel file {', '.join(self._paths)}" if self._paths else "the files of the probes"
         self._files = sentinel.FileLook(self._look_now, what, deadline_seconds=sources.seconds)
 
     @property

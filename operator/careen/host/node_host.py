@@ -57,7 +57,7 @@ class LocalHost:
     reboot_seconds: float
     test_seconds: float = TEST_SECONDS
     soft_reboots: boot_id.SoftReboots | None = None
-    """The count of soft reboots, appended to the boot id. None if a new boot id alone proves a reboot."""
+    """The count of soft reboots, which the boot id then contains. None if only a new boot id proves a reboot."""
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:
@@ -103,8 +103,8 @@ def _unheard(holding: tuple[Inhibitor, ...]) -> str:
         return ""
     names = ", ".join(f"{each.who} ({each.mode})" for each in holding[:5])
     has_kubelet = any(each.who == "kubelet" for each in holding)
-    lost = "; pods that are still on the node get no grace period" if has_kubelet else ""
     return (
-        "--reboot-method=signal bypasses systemd-logind and its shutdown inhibitors: "
-        f"{names}{lost}. --reboot-method=command with `systemctl reboot` waits for them"
+        f"--reboot-method=signal bypasses systemd-logind and its shutdown inhibitors: {names}"
+        f"{'; pods that are still on the node get no grace period' if has_kubelet else ''}. "
+        "--reboot-method=command with `systemctl reboot` waits for these inhibitors"
     )

@@ -31,10 +31,11 @@ RECORD_LOCKS = (
     LockFile("/var/lib/rpm/.rpm.lock", "rpm"),  # the same before Fedora 36 and RHEL 10
     LockFile("/var/run/transactional-update.pid", "transactional-update"),  # tukit/tukit.cpp: lockf(F_TLOCK)
 )
-"""Locks of fcntl(2)."""
+"""Files that package managers lock with fcntl(2) while they work."""
 
 WHOLE_LOCKS = (LockFile("/var/lib/apt/daily_lock", "apt's daily service"),)  # apt.systemd.daily: flock -w 3600
-"""Locks of flock(2). No call queries them, so the agent reads /proc/locks."""
+"""Files that package managers lock with flock(2) while they work. No system call queries such locks, so the agent reads
+/proc/locks."""
 
 PID_FILES = (
     LockFile("/run/zypp.pid", "zypper"),  # libzypp, zypp/zypp_detail/ZyppLock.cc: the process, while it runs

@@ -74,7 +74,8 @@ async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: fl
             return RebootUnclear(f"the reboot command `{name}` was ended by a signal ({code})")
         case Exited(code=code, errors=errors, output=output):
             return RebootRefused(
-                f"the reboot command `{name}` failed with exit code {code}: {errors or output or 'it printed nothing'}"
+                f"the reboot command `{name}` failed with exit code {code}: "
+                f"{errors or output or 'the command printed nothing'}"
             )
 
 

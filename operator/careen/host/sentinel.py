@@ -38,8 +38,7 @@ def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) ->
         return need
     names = _packages_beside(root, path)
     if packages is None:
-        asking = f"; requested by {a_few(names)}" if names else ""
-        return Need(answer=NeedAnswer.YES, detail=f"{need.detail}{asking}")
+        return Need(answer=NeedAnswer.YES, detail=f"{need.detail}{f'; requested by {a_few(names)}' if names else ''}")
     if not names:
         return _unknown(f"{need.detail}, but it is unknown which packages need the reboot: no {path}.pkgs")
     counting = [name for name in names if packages.search(name)]
@@ -67,7 +66,7 @@ def _look_for(root: Path, path: str) -> Need:
     except FileNotFoundError:
         return _absent(root, path)
     except OSError as error:
-        return _unknown(f"cannot look at the sentinel file {path}: {error}")
+        return _unknown(f"cannot check the sentinel file {path}: {error}")
     if stat.S_ISDIR(found.st_mode):
         # A container runtime creates a folder for the hostPath of a missing file. It would ask for a reboot after every
         # reboot.
@@ -87,7 +86,7 @@ def _absent(root: Path, path: str) -> Need:
         return _unknown(f"cannot look for the sentinel file {path}: its folder is missing or not readable: {error}")
     if not stat.S_ISDIR(listing.st_mode):
         return _unknown(f"cannot look for the sentinel file {path}: {folder} is not a folder")
-    return Need(answer=NeedAnswer.NO, detail=f"no sentinel file {path}")
+    return Need(answer=NeedAnswer.NO, detail=f"the sentinel file {path} does not exist")
 
 
 async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> Need:
@@ -136,7 +135,7 @@ class FileLook:
             try:
                 self._under_way, self._began_at = self._begin(), now
             except RuntimeError as error:  # the host has no thread to spare
-                return _unknown(f"cannot look at {self._what}: {error}")
+                return _unknown(f"cannot check {self._what}: {error}")
         look = self._under_way
         await asyncio.wait({look}, timeout=max(0.0, self._deadline_seconds - (now - self._began_at)))
         if not look.done():
@@ -152,7 +151,7 @@ class FileLook:
             try:
                 need = self._look()
             except Exception as error:  # the thread would end without an answer, and the read would never
-                need = _unknown(f"cannot look at {self._what}: {error!r}")
+                need = _unknown(f"cannot check {self._what}: {error!r}")
             with suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(ended.set_result, need)
 

@@ -89,7 +89,7 @@ def _alert(row: Mapping[str, Any]) -> Alert | None:
     if status["state"] == "suppressed" or status.get("silencedBy") or status.get("inhibitedBy"):
         return None
     if status["state"] not in ("active", "unprocessed"):
-        raise UnusableAnswer("an alert has a state that Alertmanager does not know")
+        raise UnusableAnswer("an alert has none of the states of Alertmanager's API")
     # An alert that Alertmanager has not processed yet may turn out to be silenced. It counts as active.
     own = {key: value for key, value in labels.items() if key != "alertname"}
-    return Alert(name=labels.get("alertname", "an alert without a name"), state="firing", labels=own)
+    return Alert(name=labels.get("alertname", "an alert has no name"), state="firing", labels=own)

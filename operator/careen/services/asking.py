@@ -78,7 +78,7 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
             return Unknown(f"{shown} was not queried: {error}"[:_LONGEST_WHY])
         if network_errors.is_network_error(error):
             return Unknown(f"{server} at {network_errors.description(error, url)}"[:_LONGEST_WHY])
-        return Unknown(f"{shown} gave no usable answer: it does not have the expected form")
+        return Unknown(f"{shown} gave no usable answer: the answer does not have the expected structure")
 
 
 def read_json(

@@ -18,7 +18,7 @@ class FoundTargets(Value, kw_only=True):
 
     targets: tuple[Target, ...] = ()
     refused: tuple[str, ...] = ()
-    """Lines that are not a receiver's URL, each with its file and line number."""
+    """Errors for lines that are not a receiver's URL, each with file and line number."""
     unread: tuple[str, ...] = ()
     """Files that cannot be read. This is no error in the settings, because a Secret may be created later."""
 

@@ -94,7 +94,7 @@ def _by_library(text: str, target: Target, said: _Said) -> str:
     sender = Apprise(asset=AppriseAsset(app_id="careen", app_desc="careen", async_mode=False))
     server = Apprise.instantiate(target.url, asset=sender.asset)  # `add` would look for several URLs in the text
     if server is None or not sender.add(server):
-        return "apprise does not accept the address"
+        return "apprise does not accept the URL of this receiver"
     said.last.pop(threading.get_ident(), None)  # another target's warning, with its secrets
     if sender.notify(body=text, title=target.title, body_format=NotifyFormat.TEXT):
         return ""

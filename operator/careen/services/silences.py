@@ -115,7 +115,7 @@ class Silences:
             self._access,
             timeout_seconds=self._timeout_seconds,
             most_mebibytes=_MOST_MEBIBYTES,
-            if_rejected="; creating a silence needs write access",
+            if_rejected="; the agent needs write access to create a silence",
             json=body,
         )
         return content, _date(headers.get("Date", ""))

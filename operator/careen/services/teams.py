@@ -27,8 +27,8 @@ _WORKFLOW = re.compile(r"(/[A-Za-z0-9_-]+)*/workflows/[A-Za-z0-9_-]+/triggers/[A
 _CONNECTORS = re.compile(r"(outlook\.office(365)?\.com|[a-z0-9-]+\.webhook\.office\.com)")
 
 CONNECTORS_ARE_OFF = (
-    "names an Office 365 connector of Teams, and Microsoft has switched those off: create a workflow in the channel "
-    '("Post to a channel when a webhook request is received") and give its URL unchanged'
+    "names an Office 365 connector of Teams, and Microsoft has switched these connectors off: create a workflow in the "
+    'channel ("Post to a channel when a webhook request is received") and give the URL of the workflow unchanged'
 )
 
 
@@ -44,7 +44,7 @@ def is_workflow(url: str) -> bool:
     if not _WORKFLOW.fullmatch(parts.path) or not "".join(parse_qs(parts.query).get("sig", [])).strip():
         raise ValueError(
             "teams: expected the whole URL of the workflow, …/workflows/ID/triggers/…/paths/invoke?…&sig=SIGNATURE; "
-            "one without sig= may be called by signed-in users only"
+            "only signed-in users may call a URL without sig="
         )
     return True
 

@@ -75,7 +75,9 @@ async def test_a_lock_on_a_daemonset_without_pods_is_ignored(cluster: Cluster, t
 async def test_a_lock_on_a_daemonset_with_pods_is_recognised_in_any_namespace(cluster: Cluster) -> None:
     cluster.put_daemonset("tools", "reboots", image="fork:1", scheduled=1, annotations={KEY: '{"nodeID":"n7"}'})
     (sentence,) = await found(cluster)
-    assert sentence.startswith("DaemonSet tools/reboots carries a lock of another coordinator (held by n7)")
+    assert sentence.startswith(
+        "DaemonSet tools/reboots carries a lock of another reboot coordinator (the lock is held by n7)"
+    )
 
 
 @pytest.mark.parametrize("text", ['{"maxOwners":2,"locks":[]}', '{"nodeID":""}', " "])

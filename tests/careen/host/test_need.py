@@ -32,7 +32,9 @@ def need_of(root: Path, **sources: Any) -> HostNeed:
 async def test_the_host_needs_a_reboot_if_one_of_several_sentinel_files_exists(root: Path) -> None:
     need = need_of(root, files=(SENTINEL, "/run/reboot-needed"))
     assert await need.look() == Need(
-        answer=NO, detail="no sentinel file /run/reboot-required; no sentinel file /run/reboot-needed"
+        answer=NO,
+        detail="the sentinel file /run/reboot-required does not exist; "
+        "the sentinel file /run/reboot-needed does not exist",
     )
     (root / "run/reboot-needed").touch()
     assert await need.look() == Need(answer=YES, detail="the sentinel file /run/reboot-needed exists")

@@ -32,7 +32,7 @@ async def test_a_successful_reboot_command_means_that_the_host_accepted_the_requ
     [
         ("echo no rights >&2; exit 1", "no rights"),
         ("echo said; exit 4", "failed with exit code 4: said"),
-        ("exit 4", "it printed nothing"),
+        ("exit 4", "the command printed nothing"),
     ],
 )
 async def test_a_failed_reboot_command_certainly_causes_no_reboot(script: str, words: str) -> None:

@@ -50,9 +50,9 @@ async def test_the_answer_of_the_server_is_returned() -> None:
         (CannotAsk("no token"), f"{SHOWN} was not queried: no token"),
         (CredentialsRejected("status 401: a token"), f"{SHOWN} refuses these credentials (status 401: a token)"),
         (UnusableAnswer("status 503"), f"{SHOWN} gave no usable answer: status 503"),
-        (KeyError("data"), f"{SHOWN} gave no usable answer: it does not have the expected form"),
-        (ValueError(f"GET {URL}/x"), f"{SHOWN} gave no usable answer: it does not have the expected form"),
-        (RecursionError("deep"), f"{SHOWN} gave no usable answer: it does not have the expected form"),
+        (KeyError("data"), f"{SHOWN} gave no usable answer: the answer does not have the expected structure"),
+        (ValueError(f"GET {URL}/x"), f"{SHOWN} gave no usable answer: the answer does not have the expected structure"),
+        (RecursionError("deep"), f"{SHOWN} gave no usable answer: the answer does not have the expected structure"),
         (ConnectionRefusedError(errno.ECONNREFUSED, f"{URL}"), f"{SHOWN} refused the connection"),
     ],
 )

@@ -32,7 +32,7 @@ def test_the_child_process_prints_a_line_for_each_target() -> None:
     assert done.returncode == 0
     assert sorted(done.stdout.splitlines()) == [
         '{"target": 0, "why": ""}',
-        '{"target": 1, "why": "apprise does not accept the address"}',
+        '{"target": 1, "why": "apprise does not accept the URL of this receiver"}',
     ]
     assert "SECRETWORD" not in done.stdout + done.stderr
 

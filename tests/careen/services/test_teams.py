@@ -68,7 +68,7 @@ def test_an_incomplete_workflow_url_is_refused_without_showing_its_secret(url: s
 def test_a_connector_url_is_accepted_with_a_warning_that_shows_the_remedy(url: str) -> None:
     target = parse(url)
     assert (target.service, target.way) == ("teams", DeliveryMethod.JSON)
-    assert "Microsoft has switched those off: create a workflow" in target.remark
+    assert "Microsoft has switched these connectors off: create a workflow" in target.remark
 
 
 async def test_a_teams_workflow_receives_a_card_with_the_message() -> None:

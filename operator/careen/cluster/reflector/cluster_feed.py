@@ -47,13 +47,13 @@ class ClusterFeed:
     ) -> None:
         self.cache = cache
         self.troubles: dict[str, ClusterError] = {}
-        """Why a kind of object cannot be watched at the moment, by kind."""
+        """The kinds of objects that cannot be watched at the moment, each with the error."""
         self.events = 0
         self.bytes = 0
         self.lists = 0
         self._audience = audience
         self.one_at_a_time = asyncio.Lock()
-        """Held while the cache changes; a caller that reads the cache must hold it too."""
+        """The lock of the cache: held while the cache changes. A caller that reads the cache must hold the lock too."""
         self._missing = {source.kind for source in sources}
         self._is_complete = asyncio.Event()
         self._has_news = asyncio.Event()

@@ -54,10 +54,11 @@ class ClusterApi:
         self.transport = transport
         self.clock = clock
         self.clock_skew_seconds: float | None = None
-        """The local clock minus the server's, by the last response with a Date header; accurate to about a second."""
+        """The local clock minus the API server's clock, from the last response with a Date header; accurate to about a
+        second."""
         self.withheld: Callable[[Request], str] = lambda _: ""
-        """Returns why a request is not sent, because the response would be 403. Returns an empty text for a request
-        that is to be sent."""
+        """A function that returns why a request is not sent, because the API server would answer it with 403. It
+        returns an empty text if the request is to be sent."""
         self._chance = chance
         self._observer = observer
 
@@ -131,7 +132,7 @@ class ClusterApi:
                     raise
             else:
                 return found
-        raise AssertionError("unreachable: the second round returns or raises")
+        raise AssertionError("unreachable: the second attempt returns or raises")
 
     async def write(
         self,

@@ -108,9 +108,13 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
     ) as error:
         if kubeconfig is not None:
             _look_for_context(kubeconfig, context)
-        where = f"kubeconfig {kubeconfig}" if kubeconfig else "the service account files of this pod"
-        remedy = "correct the file" if kubeconfig else "run inside a pod, or give --kubeconfig FILE"
-        raise CannotReachCluster(f"cannot read {where}: {_what_is_wrong(kubeconfig, error)}; {remedy}") from error
+        wrong = _what_is_wrong(kubeconfig, error)
+        raise CannotReachCluster(
+            f"cannot read kubeconfig {kubeconfig}: {wrong}; correct the file"
+            if kubeconfig
+            else f"cannot read the service account files of this pod: {wrong}; run inside a pod, or give --kubeconfig "
+            "FILE"
+        ) from error
     return configuration
 
 

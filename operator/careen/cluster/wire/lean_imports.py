@@ -48,7 +48,7 @@ TRICKS = {
     "no-oauth": "kube_config.py comes without the OAuth flows of old kubeconfigs",
     "no-web-server": "kopf comes without aiohttp's web server, which only its probes and webhooks use",
     "no-system-certificates": "aiohttp loads no system certificates at import; kopf always passes the cluster's",
-    "no-multipart": "aiohttp comes without multipart bodies, which an API server never gets",
+    "no-multipart": "aiohttp comes without multipart bodies, which no request to an API server has",
     "no-tracing": "aiohttp comes without its tracing, which has sixteen attrs classes",
     "no-webhooks": "kopf comes without the servers of its webhooks",
     "no-missing-path": "sys.path gets no missing paths, which a version lookup would open as zip files with zipfile",

@@ -22,7 +22,7 @@ _BY_NUMBER = {
     errno.ECONNRESET: _HUNG_UP,
     errno.EPIPE: _HUNG_UP,
     errno.EHOSTUNREACH: "cannot be reached: there is no route to the host",
-    errno.ENETUNREACH: "cannot be reached: there is no network to it",
+    errno.ENETUNREACH: "cannot be reached: no network leads to the host",
     errno.ETIMEDOUT: "did not accept the connection in time",
 }
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
@@ -118,8 +118,9 @@ def _of_tls(error: ssl.SSLError) -> str:
         return "was not queried: the file of trusted certificates contains no certificate"
     if reason is None and "PEM lib" in str(error):
         is_trusted = getattr(error, "library", None) == "X509"  # `SSL`: the agent's own certificate
-        file = "trusted certificates" if is_trusted else "the client certificate or of its key"
-        return f"was not queried: the file of {file} cannot be used"
+        if is_trusted:
+            return "was not queried: the file of trusted certificates cannot be used"
+        return "was not queried: the file of the client certificate or of its key cannot be used"
     if reason in _NO_TLS:
         return "does not speak TLS on this port"
     words = (reason or "no reason given").replace("_", " ").lower()

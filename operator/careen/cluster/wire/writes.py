@@ -66,7 +66,9 @@ async def write_guarded(
     for _ in range(_ATTEMPTS):
         if not version:
             # The server treats an empty version as none, and would overwrite any change.
-            return StillUnclear("not sent, because no resourceVersion is known to guard the write")
+            return StillUnclear(
+                "not sent, because without a resourceVersion the write could overwrite a change of another client"
+            )
         try:
             return Landed(await write(version))
         except ClusterError as error:
@@ -85,7 +87,7 @@ async def write_guarded(
             # Another writer changed the object, and the change is not in it: the lost write can only conflict from now
             # on.
             return Stale(why)
-    return StillUnclear(f"{why}; after {_ATTEMPTS} attempts it is still unknown whether the write landed")
+    return StillUnclear(f"{why}; after {_ATTEMPTS} attempts it is still unknown whether the write took effect")
 
 
 def _ended(error: ClusterError, *, lost_before: bool) -> Stale | Rejected | StillUnclear | None:

@@ -38,7 +38,7 @@ PROBES: dict[str, HostAccess] = {
     "flatcar": HostAccess.COMMAND,
     "staged-deployment": HostAccess.FILES,
 }
-"""Every probe, and the access that it needs."""
+"""Every probe by name, and the access to the host that the probe needs."""
 
 _MODULES = {
     "needs-restarting": "careen.host.probes.needs_restarting",

@@ -26,8 +26,7 @@ def judge(outcome: Outcome) -> Need:
     match outcome:
         case Exited(code=1, output=output) if _IS_REQUIRED.search(output):
             names = list(dict.fromkeys(_PACKAGE.findall(output)))
-            asking = f", for {a_few(names)}" if names else ""
-            return yes(f"`{_COMMAND}` says that a reboot is required{asking}")
+            return yes(f"`{_COMMAND}` says that a reboot is required{f', for {a_few(names)}' if names else ''}")
         case Exited(code=0, output=output) if _IS_NOT.search(output):
             return no(f"`{_COMMAND}` says that no reboot is necessary")
     return nothing(_COMMAND, outcome)

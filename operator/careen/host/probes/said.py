@@ -38,7 +38,7 @@ def nothing(command: str, outcome: Outcome) -> Need:
         case Exited(code=code) if code == _NO_PROGRAM:
             return unknown(f"the host has no program `{command.partition(' ')[0]}`, which the probe runs")
         case Exited(code=code, output=output, errors=errors):
-            said = errors or output or "it printed nothing"
+            said = errors or output or "the command printed nothing"
             return unknown(f"`{command}` exited with {code} and did not say whether a reboot is needed: {said}")
         case TimedOut(seconds):
             return unknown(f"`{command}` did not end within {span(seconds)}")
@@ -61,7 +61,11 @@ def together(needs: Iterable[Need]) -> Need:
         untold = [f"besides, {detail}" for detail in said[NeedAnswer.UNKNOWN] if detail]
         return _one(NeedAnswer.YES, [*said[NeedAnswer.YES], *untold], busy)
     if said[NeedAnswer.UNKNOWN] or not every:
-        return _one(NeedAnswer.UNKNOWN, said[NeedAnswer.UNKNOWN] or ["no source is configured"], busy)
+        return _one(
+            NeedAnswer.UNKNOWN,
+            said[NeedAnswer.UNKNOWN] or ["no source that says whether the host needs a reboot is configured"],
+            busy,
+        )
     return _one(NeedAnswer.NO, said[NeedAnswer.NO], busy)
 
 

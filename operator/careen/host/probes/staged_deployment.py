@@ -21,7 +21,7 @@ def look(host: HostFacts) -> Need:
     files of a staged deployment."""
     try:
         if _is_there(host, STAGED) and _is_there(host, LOCKED):
-            return no(f"a deployment is staged ({STAGED}), but it is locked: a reboot would not start it")
+            return no(f"a deployment is staged ({STAGED}) but locked, so a reboot would not start this deployment")
         staged = next((path for path in (STAGED, COMPOSEFS_STAGED) if _is_there(host, path)), "")
         if staged:
             return yes(f"a deployment is staged for the next boot ({staged})")

@@ -20,5 +20,5 @@ def judge(outcome: Outcome) -> Need:
         case Exited(code=code) if code == _REBOOT_NEEDED:
             return yes(f"`{_COMMAND}` exited with {code}: a core library or service was updated")
         case Exited(code=0):
-            return no(f"`{_COMMAND}` exited with 0")
+            return no(f"`{_COMMAND}` exited with 0: no reboot is needed")
     return nothing(_COMMAND, outcome)

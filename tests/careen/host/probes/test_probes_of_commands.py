@@ -78,7 +78,7 @@ def exited(code: int, output: str = "", errors: str = "") -> Outcome:
         ("needs-restarting", exited(1, "", "Error: Failed to download metadata for repo 'baseos'"), UNKNOWN, "baseos"),
         ("needs-restarting", exited(1, DNF_NO), UNKNOWN, "exited with 1 and did not say whether a reboot is needed"),
         ("needs-restarting", exited(0, DNF_YES), UNKNOWN, "exited with 0 and did not say whether a reboot is needed"),
-        ("needs-restarting", exited(0), UNKNOWN, "it printed nothing"),
+        ("needs-restarting", exited(0), UNKNOWN, "the command printed nothing"),
         ("zypper", exited(102, ZYPPER_YES), YES, "exited with 102"),
         ("zypper", exited(0, "Reboot is probably not necessary."), NO, "exited with 0"),
         ("zypper", exited(2, "", "Unknown command 'needs-rebooting'"), UNKNOWN, "Unknown command"),

@@ -94,7 +94,7 @@ def test_the_suse_probe_checks_the_same_file_as_zypper(tmp_path: Path) -> None:
         (
             ["/run/ostree-booted", "/run/ostree/staged-deployment", "/run/ostree/staged-deployment-locked"],
             NO,
-            "but it is locked: a reboot would not start it",
+            "but locked, so a reboot would not start this deployment",
         ),
         # bootc-dev/bootc, its composefs backend: write_composefs_state
         (["/run/composefs/staged-deployment"], YES, "/run/composefs/staged-deployment"),
