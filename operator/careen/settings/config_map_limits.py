@@ -51,8 +51,8 @@ def _power(name: str) -> Power | None:
 POWERS: dict[str, Power] = {
     name: power for name, setting in SETTINGS.items() if not setting.bootstrap and (power := _power(name)) is not None
 }
-"""What each restricted setting lets a person do, by field name. A new setting that is a command or a path is included
-automatically, unless it is an exception above."""
+"""The settings that the ConfigMap may not set by default, by field name, each with the power that it gives to a person.
+A new setting that is a command or a path is included automatically, unless it is an exception above."""
 
 
 def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:

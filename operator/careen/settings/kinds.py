@@ -50,13 +50,14 @@ class ValueKind(Value, kw_only=True):
     """The least and the greatest allowed number, if the value is a number."""
     is_secret: bool = False  # the value belongs into a Secret, not on a command line
     redacted: Callable[[str], str] = lambda text: text
-    """Returns the text without its secrets, for messages."""
+    """A function that returns the text without its secrets, for messages."""
     show: Callable[[Any], str] = str
     may_begin_with_a_quote: bool = False
-    """Whether quotes around the whole text may be intended. In other kinds they come from a YAML mistake, as in
-    `--notify-url=""`."""
+    """Whether quotes around the whole text may be intended. In other kinds of values such quotes come from a YAML
+    mistake, as in `--notify-url=""`."""
     remark: Callable[[str], str] = lambda _: ""
-    """Returns a remark if careen reads the text differently from how it is written; otherwise empty."""
+    """A function that returns a remark if careen reads the text differently from how it is written, otherwise an empty
+    text."""
 
     def shown(self, value: Any) -> str:
         """Returns the value as a person would write it. `split` and `parse` can read it again."""
@@ -88,7 +89,7 @@ def duration(text: str) -> float:
         return 0.0
     text = text.removeprefix("-")  # -0 in any unit is 0
     if not re.fullmatch(f"(?:{_DURATION_PART.pattern})+", text, re.ASCII):
-        raise ValueError("expected a duration such as 90s, 5m or 1h30m (only 0 needs no unit)")
+        raise ValueError("expected a duration such as 90s, 5m or 1h30m (only the number 0 may have no unit)")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
     if seconds > _LONGEST_SECONDS:
         raise ValueError("expected a duration of at most 290 years")
@@ -149,7 +150,7 @@ def at_once(text: str) -> int:
     """Parses a number of nodes, at least 1."""
     if text.lstrip("+-").strip("0") == "" and text:
         raise ValueError(
-            "expected a whole number from 1 on: with 0 nodes at once none would ever reboot (kured takes 0 for 1). "
+            "expected a whole number of at least 1: with 0, no node would ever reboot (kured reads 0 as 1). "
             "Give 1; `careen lock pause` stops a roll-out"
         )
     return integer(1)(text)
@@ -197,7 +198,7 @@ def memory(text: str) -> int:
     count = int(match[1]) * _QUANTITY[match[2]]
     if count < _LEAST_MEMORY:
         raise ValueError(
-            "expected at least 64Mi of memory: no simulation starts with less (a number without a unit is bytes)"
+            "expected at least 64Mi of memory: no simulation starts with less (a number without a unit means bytes)"
         )
     return count
 

@@ -98,7 +98,7 @@ def restore(
                 raise
             continue
         return LastGood(resolved=resolved, is_whole=is_whole and is_all, text=text, why=why)
-    raise AssertionError("resolve() without a ConfigMap returns or raises")
+    raise AssertionError("unreachable: resolve() without a ConfigMap either returns or raises BadSettings")
 
 
 class _Kept(Value):

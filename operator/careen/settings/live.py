@@ -135,8 +135,11 @@ class LiveSettings:
         seen the ConfigMap."""
         if self._seen is None and self._instead is None:
             return ()
-        remedy = "create it again. To drop the settings, create an empty one or restart the agents"
-        return (f"ConfigMap {self._name} was deleted, and its settings stay in force: {remedy}",)
+        problem = (
+            f"ConfigMap {self._name} was deleted, and its settings stay in force: create the ConfigMap again. To drop "
+            "the settings, create an empty ConfigMap or restart the agents"
+        )
+        return (problem,)
 
     def _take(self, config_map: SeenConfigMap, resolved: Resolved, text: str) -> None:
         changed = _changed(self.settings, resolved.settings)

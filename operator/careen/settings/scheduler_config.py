@@ -64,8 +64,10 @@ def one_line(error: ConfigurationError) -> str:
     from scheduler_core.config.configuration import NO_FILE
 
     words = str(error)
-    remedy = " (or let the ConfigMap name files with --config-map-may-name-files on the DaemonSet)"
-    return words[:_LONGEST_SENTENCE] + (remedy if NO_FILE in words else "")
+    short = words[:_LONGEST_SENTENCE]
+    if NO_FILE not in words:
+        return short
+    return f"{short} (or let the ConfigMap name files with --config-map-may-name-files on the DaemonSet)"
 
 
 def may_name_files(where: str, *, is_config_map_trusted: bool) -> bool:
@@ -113,11 +115,11 @@ def _why_not(text: str, *, may_name_files: bool) -> str:
     except yaml.YAMLError as error:
         # The error's own message quotes the text, which may contain an extender's key.
         mark = getattr(error, "problem_mark", None)
-        return "it is not YAML" + (f": line {mark.line + 1}, column {mark.column + 1}" if mark else "")
+        return f"the text is not YAML{f': line {mark.line + 1}, column {mark.column + 1}' if mark else ''}"
     except ConfigurationError as error:
         return one_line(error)
     except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError) as error:
-        return f"it cannot be read: {type(error).__name__}"
+        return f"the text cannot be read: {type(error).__name__}"
     return ""
 
 

@@ -298,7 +298,7 @@ def _in_the_open(origins: Mapping[str, Supplied]) -> list[str]:
     of processes."""
     return [
         f"{given.where} contains a secret and is on the command line, where everyone on the host can read "
-        f"it: give it as {variable(name, 'CAREEN')}, from a Secret"
+        f"the secret: give it as {variable(name, 'CAREEN')}, from a Secret"
         for name, given in origins.items()
         if SETTINGS[name].kind.is_secret and given.source is Source.FLAG and any(given.texts)
     ]

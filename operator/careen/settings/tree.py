@@ -37,7 +37,7 @@ class Setting(Value, kw_only=True):
     kind: kinds.ValueKind
     help: str
     is_kureds: bool
-    """Whether it is one of kured's 43 settings. The agent also reads such a setting from KURED_<NAME>."""
+    """Whether this setting is one of kured's 43 settings. The agent also reads such a setting from KURED_<NAME>."""
     is_live: bool
     """Whether a change in the ConfigMap takes effect at once. Other settings need a restart of the agent."""
     bootstrap: bool
@@ -126,14 +126,14 @@ class Settings:
         None,
         kinds.REGEXP,
         "Regular expression for package names. The sentinel counts only if the list reboot-required.pkgs "
-        "beside it (Debian, Ubuntu) has a matching package; empty: always. Without the list the need is "
-        "unknown.",
+        "beside it (Debian, Ubuntu) has a matching package; empty: it always counts. Without the "
+        "list it is unknown whether the host needs a reboot.",
         live=False,
     )
     reboot_max_uptime: float = _ours(
         0.0,
         kinds.DURATION,
-        "How long a host may run before the probe uptime reports that it needs a reboot; 0: that probe is not used.",
+        "How long a host may run before the probe uptime reports that the host needs a reboot; 0: without this probe.",
         live=False,
     )
     reboot_sentinel_command: str = _kured(
@@ -151,7 +151,7 @@ class Settings:
     sentinel_timeout: float = _ours(
         60.0,
         kinds.DEADLINE,
-        "How long the check of the sentinel may take before the need counts as unknown.",
+        "How long the check of the sentinel may take; after that it is unknown whether the host needs a reboot.",
         live=False,
     )
     host_root: str = _ours(
@@ -204,13 +204,13 @@ class Settings:
         live=False,
     )
     reboot_delay: float = _kured(
-        0.0, kinds.DURATION, "Pause between drain and reboot. The agent checks the gates again after it."
+        0.0, kinds.DURATION, "Pause between drain and reboot. After the pause the agent checks the gates again."
     )
     reboot_deadline: float = _ours(
         900.0,
         kinds.DEADLINE,
-        "How long after the announcement a new boot id may take to appear. The firmware of a large server "
-        "takes ten minutes.",
+        "How long the host may take from the reboot's announcement on the Node until it has a new boot id. "
+        "The firmware of a large server takes ten minutes.",
     )
     verify_timeout: float = _ours(
         900.0, kinds.DEADLINE, "How long after the boot the node and its DaemonSet pods may take to become ready."
@@ -231,9 +231,9 @@ class Settings:
     order: str = _ours(
         "oldest",
         kinds.word("oldest", "zone", "fewest-moves"),
-        "Order of the nodes. oldest: the oldest need first, and among needs of the same hour the node that moves "
-        "the fewest pods twice; a zone that has started comes before the next zone. zone: never two zones at once. "
-        "fewest-moves: the fewest pods to evict first, by each node's own count.",
+        "Order of the nodes. oldest: first the node that has needed a reboot for longest; among nodes since the same "
+        "hour, the node that moves the fewest pods twice; the nodes of a zone with reboots come before the next zone. "
+        "zone: never two zones at once. fewest-moves: first the node with the fewest pods to evict, as it counts them.",
     )
     budget: tuple[Budget, ...] = _ours(
         (),
@@ -260,8 +260,8 @@ class Settings:
     lock_ttl: float = _kured(
         0.0,
         kinds.DURATION,
-        "Accepted from kured. Time alone never frees a claim in careen: an agent frees a claim when the "
-        "holder's Node proves that the claim has no holder.",
+        "Accepted from kured, without effect. Time alone never frees a claim: an agent frees a claim when the Node of "
+        "its holder proves that no drain or reboot uses the claim.",
     )
     lock_release_delay: float = _kured(
         0.0,
@@ -278,7 +278,7 @@ class Settings:
     cluster_minimum_interval: float = _ours(
         0.0,
         kinds.DURATION,
-        "Minimum time between the end of one reboot and the start of the next anywhere in the cluster; 0: "
+        "Minimum time between the end of one reboot and the start of the next reboot anywhere in the cluster; 0: "
         "none. With an interval, nodes reboot one at a time, regardless of --concurrency.",
     )
 
@@ -394,8 +394,8 @@ class Settings:
     prometheus_url: str = _kured(
         "",
         kinds.URL,
-        "Prometheus server whose active alerts forbid a reboot; empty: none. If it does not answer, it "
-        "forbids the reboot too.",
+        "Prometheus server whose active alerts forbid a reboot; empty: none. A server that does not answer "
+        "also forbids the reboot.",
     )
     prometheus_timeout: float = _ours(10.0, kinds.DEADLINE, "How long Prometheus may take to answer.")
     prometheus_token_file: str = _ours(
@@ -420,8 +420,8 @@ class Settings:
         "",
         kinds.URL,
         "Alertmanager (API v2) whose active alerts forbid a reboot, except silenced and inhibited alerts; "
-        "empty: none. If it does not answer, it forbids the reboot too. With --prometheus-url, the alerts of "
-        "both forbid reboots; Prometheus does not know silences.",
+        "empty: none. A server that does not answer also forbids the reboot. With --prometheus-url, the alerts of "
+        "both servers forbid reboots; Prometheus does not know silences.",
     )
     alertmanager_token_file: str = _ours(
         "", kinds.PATH, "File with a bearer token for Alertmanager, read again for each query; empty: none."
@@ -450,7 +450,7 @@ class Settings:
         "Queries for --prometheus-url, a list of mappings: name; query (PromQL; $NODE is the node's name); "
         'holds (the condition for each sample: "== 0", "< 0.9"); fresh (the oldest sample that counts, '
         "default 5m); labels (matchers; other samples do not count). An error, no sample or an old sample "
-        "forbids the reboot too.",
+        "also forbids the reboot.",
     )
     alert_filter_regexp: GoRegexp | None = _kured(
         None,
@@ -474,7 +474,7 @@ class Settings:
         "How many pods the forecast may be unable to predict (other schedulers, unallocated devices).",
     )
     forecast_patience: float = _ours(
-        3600.0, kinds.DURATION, "How long the forecast may refuse before the agent reports that as a warning."
+        3600.0, kinds.DURATION, "How long the forecast may refuse a reboot before the agent posts a warning."
     )
     forecast_timeout: float = _ours(
         60.0, kinds.DEADLINE, "How long the simulation may take before the forecast counts as unknown."
@@ -519,8 +519,10 @@ class Settings:
     notify_timeout: float = _ours(
         15.0, kinds.DEADLINE, "How long sending a message may take. Other work does not wait for it."
     )
-    slack_username: str = _kured("kured", kinds.TEXT, "Accepted from kured, which never used it.")
-    slack_channel: str = _kured("", kinds.TEXT, "Accepted from kured, which never used it.")
+    slack_username: str = _kured(
+        "kured", kinds.TEXT, "Accepted from kured, without effect; kured never used it either."
+    )
+    slack_channel: str = _kured("", kinds.TEXT, "Accepted from kured, without effect; kured never used it either.")
     message_template_drain: str = _kured(
         "Draining node %s",
         kinds.TEMPLATE,

@@ -103,7 +103,7 @@ def _refuse_depth(loader: yaml.SafeLoader) -> None:
         event = loader.get_event()  # type: ignore[no-untyped-call]
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
-            raise BadYaml(f"line {event.start_mark.line + 1}: nested more than {_DEEPEST} deep")
+            raise BadYaml(f"line {event.start_mark.line + 1}: the values are nested more than {_DEEPEST} deep")
 
 
 def _refuse_weight(root: yaml.Node) -> None:
@@ -126,8 +126,8 @@ def _refuse_weight(root: yaml.Node) -> None:
         values, depth = known[id(node)]
         if values > _MOST_VALUES or depth > _DEEPEST + 1:
             raise BadYaml(
-                f"line {node.start_mark.line + 1}: aliases make it more than {_MOST_VALUES} values, or more "
-                f"than {_DEEPEST} deep"
+                f"line {node.start_mark.line + 1}: aliases make the text more than {_MOST_VALUES} values long, or nest "
+                f"it more than {_DEEPEST} deep"
             )
         return values, depth
 

@@ -200,7 +200,7 @@ def test_a_concurrency_of_zero_is_reported_with_the_remedy(text: str) -> None:
         settled(as_flags(f"--concurrency={text}"))
     (problem,) = caught.value.problems
     assert problem.startswith(
-        f"--concurrency={text!r}: expected a whole number from 1 on: with 0 nodes at once none would"
+        f"--concurrency={text!r}: expected a whole number of at least 1: with 0, no node would ever"
     )
     assert "Give 1; `careen lock pause` stops a roll-out" in problem
 
@@ -209,7 +209,7 @@ def test_a_concurrency_of_zero_is_reported_with_the_remedy(text: str) -> None:
     ("argument", "words"),
     [
         ("--drain-timeout=-5m", "expected a duration that is not negative"),
-        ("--period=3600", "only 0 needs no unit"),
+        ("--period=3600", "only the number 0 may have no unit"),
         ("--reboot-method=magic", "expected one of command, signal"),
         ("--pre-reboot-node-labels=key-", "expected a label as key=value"),
         (r"--alert-filter-regexp=\p{Greek}", r"without \p{Greek}"),

@@ -170,7 +170,7 @@ def test_the_scheduler_configuration_comes_from_a_file_or_a_config_map_key(tmp_p
             ),
         ),
         ({"scheduler.yaml": " \n"}, "names the key `scheduler.yaml` of the ConfigMap, which is empty"),
-        ({"scheduler.yaml": "["}, "which is not a KubeSchedulerConfiguration: it is not YAML: line 1, column 2"),
+        ({"scheduler.yaml": "["}, "which is not a KubeSchedulerConfiguration: the text is not YAML: line 1, column 2"),
         (
             {"scheduler.yaml": "kind: Secret"},
             "which is not a KubeSchedulerConfiguration: kind: must be KubeSchedulerConfiguration, not Secret",

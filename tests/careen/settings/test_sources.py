@@ -428,7 +428,7 @@ def test_a_misspelled_variable_similar_to_a_service_variable_is_refused(name: st
         ({"reboot_days": ""}, "no node will ever reboot"),
         ({"prometheus_url": "http://p", "prometheus_token_file": "/t"}, "is not encrypted"),
         ({"prometheus_url": "https://a:b@p"}, "give them as --prometheus-username and --prometheus-password-file"),
-        ({"lock_ttl": "30m"}, "--lock-ttl frees no claim"),
+        ({"lock_ttl": "30m"}, "--lock-ttl has no effect"),
     ],
 )
 def test_a_valid_but_suspicious_setting_causes_a_warning(flags: dict[str, str], words: str) -> None:
@@ -475,7 +475,9 @@ def test_an_overridden_config_map_setting_is_reported(elsewhere: str) -> None:
 def test_a_teams_connector_causes_a_warning_with_its_remedy() -> None:
     url = "teams://group@tenant/alternative/SECRETWORD?host=example.webhook.office.com"
     (note,) = settle(environment={"CAREEN_NOTIFY_URL": url}).notes
-    assert note.startswith("--notify-url names an Office 365 connector of Teams, and Microsoft has switched those off")
+    assert note.startswith(
+        "--notify-url names an Office 365 connector of Teams, and Microsoft has switched these connectors off"
+    )
     assert "SECRET" not in note
 
 
@@ -534,7 +536,7 @@ def test_notify_on_refuses_unknown_kinds_of_messages() -> None:
             {"alertmanager_silence": "30m", "alertmanager_url": "http://am", "alertmanager_silence_matchers": ""},
             "--alertmanager-silence needs --alertmanager-silence-matchers",
         ),
-        ({"alertmanager_silence_matchers": 'job="x"'}, "expected a matcher with $NODE"),
+        ({"alertmanager_silence_matchers": 'job="x"'}, "expected at least one matcher with $NODE"),
     ],
 )
 def test_an_invalid_silence_setting_is_refused(flags: dict[str, str], words: str) -> None:

@@ -91,7 +91,8 @@ def remarks(settings: Settings) -> list[str]:
         )
     if settings.lock_ttl:
         found.append(
-            "--lock-ttl frees no claim: an agent frees a claim when the holder's Node proves that it has no holder"
+            "--lock-ttl has no effect: an agent frees a claim when the Node of its holder proves that no drain or "
+            "reboot uses the claim"
         )
     return found
 

@@ -15,8 +15,11 @@ def contradictions(settings: Settings) -> list[str]:
 def _proof(settings: Settings) -> list[str]:
     if settings.reboot_proof != "soft-reboots" or settings.reboot_method == "command" or settings.host_exec == "direct":
         return []
-    why = "runs `systemctl show` on the host, which --reboot-method=signal does not permit"
-    return [f"--reboot-proof=soft-reboots {why}: use --reboot-method=command"]
+    problem = (
+        "--reboot-proof=soft-reboots runs `systemctl show` on the host, which --reboot-method=signal does not permit: "
+        "use --reboot-method=command"
+    )
+    return [problem]
 
 
 def _without_a_source(settings: Settings) -> list[str]:
@@ -24,8 +27,11 @@ def _without_a_source(settings: Settings) -> list[str]:
         return [f"--reboot-probes is empty: name at least one of {', '.join(PROBES)}"]
     has_sentinel = settings.reboot_sentinel or settings.reboot_sentinel_command
     if SENTINEL in settings.reboot_probes and not has_sentinel:
-        why = "the agent could not find out when a reboot is needed"
-        return [f"neither --reboot-sentinel nor --reboot-sentinel-command is given: {why}"]
+        problem = (
+            "neither --reboot-sentinel nor --reboot-sentinel-command is given: the agent could not find out when a "
+            "reboot is needed"
+        )
+        return [problem]
     return []
 
 
@@ -36,7 +42,7 @@ def _beside_the_probes(settings: Settings) -> list[str]:
         found.append("--reboot-max-uptime and the probe uptime of --reboot-probes belong together: give both")
     if settings.reboot_packages and not (SENTINEL in settings.reboot_probes and settings.reboot_sentinel):
         found.append(
-            "--reboot-packages needs the files of --reboot-sentinel: no other source has a list of packages beside it"
+            "--reboot-packages needs the files of --reboot-sentinel: a list of packages exists only beside such a file"
         )
     return found
 
@@ -45,7 +51,7 @@ def remarks(settings: Settings) -> list[str]:
     """Returns sentences about settings that are allowed but probably a mistake."""
     if not (settings.reboot_packages and settings.reboot_sentinel_command):
         return []
-    return ["--reboot-packages has no effect with --reboot-sentinel-command, which replaces the files"]
+    return ["--reboot-packages has no effect with --reboot-sentinel-command, which replaces the sentinel files"]
 
 
 def _out_of_reach(settings: Settings) -> list[str]:
@@ -62,7 +68,7 @@ def _out_of_reach(settings: Settings) -> list[str]:
             )
         elif reach is HostAccess.FILES and not settings.host_root:
             found.append(
-                f"the probe {name} of --reboot-probes {does}, but --host-root does not say where: give "
+                f"the probe {name} of --reboot-probes {does}, but --host-root does not say where these files are: give "
                 "--host-root=/proc/1/root, as manifests/daemonset.yaml does"
             )
     return found

@@ -30,7 +30,7 @@ class ConfiguredQuery(Value, kw_only=True):
     bound: float
     fresh_seconds: float
     matchers: tuple[tuple[str, str, str], ...]
-    """Label, operator, value."""
+    """The matchers of labels, each as label, operator and value."""
     text: str
 
     def of_node(self, node: str) -> HealthQuery:
@@ -87,9 +87,10 @@ def _holds(text: str) -> tuple[str, float]:
 def _label(text: str) -> tuple[str, str, str]:
     match = _LABEL.fullmatch(text)
     if match is None:
-        matcher = 'expected a matcher such as job=ceph, instance=~"$NODE:.*" or cluster!=test'
-        comma = "; each matcher is a separate entry, and a value with a comma needs quotes"
-        raise ValueError(f"{matcher}{comma if ',' in text else ''}")
+        raise ValueError(
+            'expected a matcher such as job=ceph, instance=~"$NODE:.*" or cluster!=test'
+            f"{'; each matcher is a separate entry, and a value with a comma needs quotes' if ',' in text else ''}"
+        )
     value = match[4] if match[3] is None else _unescaped(match[3])
     if "~" in match[2]:
         kinds.regexp(value)
@@ -99,7 +100,7 @@ def _label(text: str) -> tuple[str, str, str]:
 def _unescaped(text: str) -> str:
     """The value of a quoted PromQL string, in which a backslash is written twice, as in `"\\\\d"`."""
     if re.search(r'\\[^\\"]', re.sub(r"\\\\", "", text)):
-        raise ValueError("between quotes, write a backslash twice")
+        raise ValueError("in a quoted value, each backslash must be written twice")
     return re.sub(r"\\(.)", r"\1", text)
 
 

@@ -51,7 +51,9 @@ def matchers(text: str) -> Matchers:
         if "~" in operator:
             _check_pattern(value)
     if not any(_is_of_one(operator, value) for _, operator, value in found):
-        raise ValueError("expected a matcher with $NODE: without one the alerts of every node would be silenced")
+        raise ValueError(
+            "expected at least one matcher with $NODE: otherwise the alerts of every node would be silenced"
+        )
     return Matchers(text.strip(), tuple(found))
 
 

@@ -46,9 +46,9 @@ def parse(text: str) -> ConfiguredWindow:
 def _is_cron(fields: Fields) -> bool:
     by_days = next((name for name in _BY_DAYS if name in fields), "")
     if "cron" in fields and by_days:
-        raise ListFieldError(by_days, "is not allowed with `cron`: a window has days and times, or `cron`")
+        raise ListFieldError(by_days, "is not allowed with `cron`: a window has either days and times or `cron`")
     if "duration" in fields and "cron" not in fields:
-        raise ListFieldError("duration", "needs `cron`; a window of days has `start` and `end`")
+        raise ListFieldError("duration", "needs the field `cron`; a window of days has `start` and `end` instead")
     if "cron" not in fields and not by_days:
         raise ListFieldError("", "does not say when it opens: give `cron` and `duration`, or `days`, `start` and `end`")
     return "cron" in fields
