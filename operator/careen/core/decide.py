@@ -104,8 +104,8 @@ def _is_new_boot(situation: Situation) -> bool:
 
 
 def _disown_cordon(situation: Situation) -> Decision | None:
-    """Record that another client removed careen's cordon. Otherwise the agent would think that careen set a later
-    cordon by that client too. In the phase Draining another rule holds: an uncordon ends the drain."""
+    """Record that another client removed careen's cordon. Otherwise the agent would take a later cordon by that
+    client for careen's cordon. In the phase Draining another rule holds: an uncordon ends the drain."""
     progress = situation.progress
     if (
         not progress.is_cordoned_by_us
@@ -147,7 +147,8 @@ def _reconcile(situation: Situation) -> Decision | None:
 
 def _idle_with_lock(situation: Situation) -> Decision:
     """Decide for an idle node that has read the lock and holds no claim. Its agent removes nodes that no longer wait
-    from the line in the lock, and checks the nodes that hold claims: perhaps no waiting node is left to do so."""
+    from the line in the lock, and checks the nodes that hold claims, because perhaps no waiting node is left that would
+    check them."""
     looked = idle.tidy_line(situation) or holder_checks.look(situation)
     if isinstance(looked, Decision):
         return looked

@@ -90,8 +90,8 @@ def _earlier_wait_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """Return the age in seconds of a claim under which the node is not cordoned yet, without --drain-delay; 0 if this
-    age is within --unknown-patience. The Node shows only the claim's age, and not for how long the agent lacked a
+    """Return the age in seconds of a claim under which the node is not cordoned yet, less --drain-delay; 0 if the
+    result is within --unknown-patience. The Node shows only the claim's age, and not for how long the agent lacked a
     fact."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0

@@ -63,7 +63,7 @@ class Situation(Value, kw_only=True):
     @property
     def cordoned_at(self) -> datetime | None:
         """When the drain began, or None before a drain. The instant is by the API server's clock if the agent knew then
-        how far the host's clock differs from that."""
+        how far the host's clock differs from the API server's clock."""
         return from_rfc3339(self.progress.drain_started_at)
 
     @property

@@ -355,8 +355,9 @@ def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]
 
 
 def forecast_annotation(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation that summarises the forecast: counts of pods by outcome, and the nodes that the moving pods
-    may get. The annotation is for people. After the drain, it is compared with the nodes that the pods got."""
+    """Return the annotation that summarises the forecast: counts of pods by outcome, and the nodes on which the evicted
+    pods may be placed. The annotation is for people. After the drain, it is compared with the nodes on which the new
+    pods run."""
     forecast = situation.seen.forecast
     if not isinstance(forecast, Forecast):
         return {}
@@ -388,7 +389,7 @@ def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Ref
 
 
 def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
-    """Return the readable ones of the refusals by gates that are stored in the Node's annotation."""
+    """Return the gates' refusals that are stored in the Node's annotation, except those that cannot be read."""
     rows = json_of(node.annotations.get(keys.REFUSALS))
     return (
         tuple(refusal for row in rows[:_MOST_REFUSALS] if (refusal := _refusal(row))) if isinstance(rows, list) else ()

@@ -278,7 +278,7 @@ def release_by_hand(content: LockContent, node: str) -> LockContent:
 
 
 def released(content: LockContent, at: str) -> LockContent:
-    """Return the content that says that a node last released its claim after a reboot at the instant `at`."""
+    """Return the content that records `at` as the last instant at which a node released its claim after a reboot."""
     return replace(content, released_at=at)
 
 

@@ -1,5 +1,5 @@
-"""Finds the ghosts among the claims in the lock: claims under which provably no node works any more. That much time has
-passed proves nothing, and neither does a node that does not respond.
+"""Finds the ghosts among the claims in the lock: claims under which provably no node works any more. Neither a long
+time nor a node that does not respond is a proof.
 
 The proof is a consistent read of the claim's Node after the read of the lock. An agent writes a claim id on its Node
 before it adds the entry to the lock, and removes the entry before it removes the id from the Node. So an entry is a
@@ -26,9 +26,9 @@ from scheduler_core.values import Value
 
 
 class GhostWatch(Value, kw_only=True):
-    """The claims in the lock that are proven ghosts (claims without a holder) now, and the suspected ones. For each
-    suspected claim `since` has the uptime of this host since which the claim's Node, or the record on it, has been
-    missing."""
+    """The claims in the lock that are proven ghosts (claims without a holder) now, and the suspected claims. `since`
+    has, for each suspected claim, the uptime of this host at which the claim's Node, or careen's record on the Node,
+    was first missing."""
 
     proven: tuple[Entry, ...]
     since: Mapping[str, float]
@@ -41,7 +41,7 @@ def watch_key(entry: Entry) -> str:
 
 def watch_on(situation: Situation, content: LockContent, holders: Holders) -> GhostWatch:
     """Return which claims are ghosts (claims without a holder) or suspected in this round of the agent's loop. The
-    times of the round before go on, and so do the times that other agents wrote into the lock."""
+    measurements of the previous round continue, and so do those that other agents wrote into the lock."""
     uptime, before = situation.seen.uptime, situation.memory.holder_check.ghosts
     since = {key: min(at, before.get(key, at)) for key, at in _marked(situation, content).items()}
     deadline = situation.policy.absence_seconds
@@ -49,8 +49,8 @@ def watch_on(situation: Situation, content: LockContent, holders: Holders) -> Gh
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
-    """Return the uptime of this host since which the Node of each claim that is marked so in the lock has been missing.
-    Return nothing while the agent does not know how far its clock differs from the API server's."""
+    """For each claim whose Node is marked as missing in the lock, return the uptime of this host since which the Node
+    has been missing. Return nothing while the agent does not know how far its clock differs from the API server's."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return {}
     found: dict[str, float] = {}

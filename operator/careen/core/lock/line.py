@@ -17,8 +17,8 @@ _MOST_NAMES = 256
 
 
 class Line(Value, kw_only=True):
-    """The line of waiting nodes in the lock, mostly as the agent wrote it that last released or took a claim. A field
-    has its default if the line names no node, or if the value is unknown."""
+    """The line of waiting nodes in the lock. Usually the agent that last released or took a claim has written the line.
+    A field has its default if the line names no node, or if the value is unknown."""
 
     names: tuple[str, ...] = ()  # the nodes that come next, in order
     at: str = ""  # RFC 3339: when they were named
@@ -55,7 +55,7 @@ class Line(Value, kw_only=True):
         return line
 
     def one_fewer(self) -> Line:
-        """Return the line in which the number of waiting nodes is one smaller."""
+        """Return the line with the number of waiting nodes reduced by one."""
         return replace(self, waiting=max(0, self.waiting - 1))
 
     def passing_over(self, names: Collection[str]) -> Line:

@@ -1,10 +1,10 @@
-"""The order of the waiting nodes, which of them may start now, and how long the others may sleep.
+"""Decides the order of the waiting nodes, which of them may take a claim now, and how long the other nodes may sleep.
 
-In the default order the oldest need comes first. Among needs of the same hour the node with the fewest pods comes
-first, and in each later zone the node with the fewest pods that must stay in the zone. Zones are finished one after
-another. Control-plane nodes come last and one at a time. `--order` selects another order. A node that releases or takes
-a claim lists the waiting nodes once and writes the next names into the lock, so that the other nodes rarely need to
-read.
+In the default order the node that has needed a reboot for longest comes first. Among nodes that have needed it since
+the same hour, the node with the fewest pods comes first; in each later zone, the node with the fewest pods that must
+stay in the zone. Zones are finished one after another. Control-plane nodes come last and one at a time. `--order`
+selects another order. A node that releases or takes a claim lists the waiting nodes once and writes the next names into
+the lock, so that the other nodes rarely need to read.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def moves(node: NodeView) -> int:
 
 
 def moves_in_zone(node: NodeView) -> int:
-    """Return how many of these pods must stay in the node's zone, by the Node's own annotation. Without a readable
-    number, return 0; without a readable number of pods, a huge number."""
+    """Return how many of the pods that a drain of the node would evict must stay in the node's zone, by the Node's own
+    annotation. Without a readable number, return 0; if the result of `moves` is the huge number, return that number."""
     pods = moves(node)
     return pods if pods == _MORE_THAN_ANY else min(pods, _number(node, keys.MOVES_IN_ZONE, otherwise=0))
 
@@ -115,11 +115,11 @@ def next_nodes(
 ) -> list[NodeView]:
     """Return the next ready nodes, in order.
 
-    A node that the line already names keeps its place where the order allows it. A node comes first if its groups have
-    room for it beside the holders and the nodes before it. `zone` is the zone of the working nodes: its nodes come
-    first, except with --order=fewest-moves. Without `zone`, holders and named nodes a roll-out begins, and the zone
-    comes first in which that costs least. --order=fewest-moves counts the pods with `moves_of`; the other orders use
-    the counts that each node wrote when it became ready.
+    A node that the line already names keeps its place where the order allows it. Nodes whose groups have room for them
+    beside the holders and the nodes before come first. `zone` is the zone in which nodes hold claims: its nodes come
+    first, except with --order=fewest-moves. If there is no `zone`, holder or named node, a roll-out begins; the zone in
+    which its beginning costs least then comes first. --order=fewest-moves counts the pods with `moves_of`; the other
+    orders use the counts that each node wrote when it became ready.
     """
     not_in_line = {*content.holders, leave_out}
     still_waiting = [node for node in waiters if node.name not in not_in_line]
@@ -135,8 +135,8 @@ def next_nodes(
 
 
 def line_length(content: LockContent, policy: Policy) -> int:
-    """Return how many nodes the line names: one for every free slot, and a few more, so that these learn early that
-    they are next."""
+    """Return how many nodes the line names: one for every free slot, and a few more, so that the additional nodes
+    learn early that they are next."""
     return max(1, slots_beside_holders(content, policy.concurrency)) + SPARE_NAMES
 
 
@@ -221,8 +221,8 @@ def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, Alike]) -> dict[str,
 
 
 def _zone_at_work(content: LockContent, candidates: Sequence[NodeView], alike: Mapping[str, Alike]) -> str | None:
-    """Return the zone whose nodes come first: the zone of the oldest claim, otherwise that of the first named node,
-    otherwise the zone in which a roll-out begins."""
+    """Return the zone whose nodes come first: the zone of the oldest claim, otherwise the zone of the first named
+    node, otherwise the zone in which a roll-out begins."""
     if content.entries:
         return content.entries[0].zone
     named = [node for node in candidates if node.name in content.line.names]
@@ -231,11 +231,11 @@ def _zone_at_work(content: LockContent, candidates: Sequence[NodeView], alike: M
 
 
 def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Mapping[str, Alike]) -> str | None:
-    """Return the zone in which a roll-out begins: that of the node whose drain costs least. Only nodes that can begin
-    now count. Return None if there are no candidates.
+    """Return the zone in which a roll-out begins: the zone of the node whose drain costs least. Only nodes that can
+    begin now count. Return None if there are no candidates.
 
-    All pods of the first node move twice. But if its zone comes later, those pods of the zone's first node that must
-    stay in the zone move twice as well. These are subtracted.
+    The cost of a node is the number of its pods, because all pods of the first node move twice. If the zone came later,
+    the pods of the zone's first node that must stay in the zone would also move twice, so they are subtracted.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
     ranks = _ranks(able, alike)
@@ -251,20 +251,22 @@ def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Map
 
 
 def among_alike(node: NodeView) -> Alike:
-    """Return the sort key of nodes that are equal in everything else: hour of the need, number of pods, number of those
-    that must stay in the zone, exact instant of the need, name.
+    """Return the sort key of nodes that are equal in everything else: the hour since which the node needs a reboot, the
+    number of its pods, the number of its pods that must stay in the zone, the exact instant since which it needs a
+    reboot, the name.
 
-    Needs of the same hour of the UTC clock count as equally old, because it matters little which host noticed its need
-    first. The number of pods matters more. The first drain of a roll-out, and of each zone, can only move pods to nodes
-    that have yet to reboot. So these pods move twice.
+    Nodes that need a reboot since the same hour of the UTC clock count as equal, because it matters little which host
+    noticed first. The number of pods matters more. The first drain of a roll-out, and of each zone, can move pods only
+    to nodes that have yet to reboot, so these pods move twice.
     """
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), moves_in_zone(node), since, node.name
 
 
 def in_later_zone(alike: Alike) -> Alike:
-    """Return the sort key of such a node if its zone begins when another zone is done. Then the nodes that are done
-    take all pods that may leave the zone. So the number of pods that must stay comes before the number of all pods."""
+    """Return the sort key of a node whose zone begins after another zone is done, from its key by `among_alike`. The
+    rebooted nodes of that other zone can take all pods that may leave this zone, so the number of pods that must stay
+    comes before the number of all pods."""
     hour, pods, in_zone, since, name = alike
     return hour, in_zone, pods, since, name
 
@@ -281,8 +283,8 @@ def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
 
 
 def need_since(node: NodeView) -> str:
-    """Return when the agent first saw the node's need (RFC 3339). Without a readable record, return a text that sorts
-    last."""
+    """Return when the agent first saw that the node needs a reboot (RFC 3339). Without a readable record, return a text
+    that sorts last."""
     progress = node.record
     since = None if isinstance(progress, UnreadableProgress) else from_rfc3339(progress.need_since)
     return _NEVER if since is None else rfc3339(since)
@@ -310,8 +312,8 @@ def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Polic
 
 
 class Clearance(Value, kw_only=True):
-    """Whether this node may start now. `places` is the number of nodes at the head of the line that may start,
-    including those passed over."""
+    """Whether this node may take a claim now. `places` is the number of nodes at the head of the line that may take
+    one, including nodes that were passed over."""
 
     is_allowed: bool
     asks_waiters: bool  # no node is named: the step has to list the waiting nodes to know the order
@@ -322,8 +324,8 @@ class Clearance(Value, kw_only=True):
 
 
 def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Clearance:
-    """Return whether the node `name` may start. That depends on the names in the lock, and on how long this process has
-    seen a free slot."""
+    """Return whether the node `name` may take a claim. The answer depends on the names in the lock, and on how long
+    this process has seen a free slot."""
     free = free_slots(content, policy.concurrency)
     if free == 0:
         return Clearance(is_allowed=False, asks_waiters=False, places=0, memory=unwatched(memory))
@@ -355,8 +357,8 @@ def gather_seconds(agents: int | None) -> float:
 
 
 def gather_pause_seconds(agents: int | None) -> float:
-    """Return the pause of a node that waits for other nodes to become ready. After the pause it checks again whether
-    one of them has started."""
+    """Return the pause of a node that waits for other nodes to become ready. After the pause the agent checks
+    again whether another node has taken a claim."""
     return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
 
 
@@ -367,9 +369,9 @@ def hand_over_key(content: LockContent) -> str:
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """Return how many nodes of the line may start at first, and how many may start now that named nodes have had
-    `minutes` without a start. With --order=zone no node of another zone may start while a node holds a claim, however
-    long that takes."""
+    """Return how many nodes of the line may take a claim at first, and how many may take one after `minutes` minutes in
+    which the named nodes have taken none. With --order=zone, no node of another zone may take a claim while a node
+    holds one, however long that takes."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -410,9 +412,9 @@ def look_again_seconds(
     """Return how long a node that passes its gates may sleep before it reads the lock again. `waiting` is the result of
     `how_many_wait`, or None for the number in the lock. `now` is None if the caller does not know the time.
 
-    Nodes that the next release can start read the lock every few seconds. The other nodes read it less often, the
-    farther back in the line they are. Otherwise a roll-out would spend more requests on reading the lock than on
-    reboots.
+    Nodes that may take a claim after the next release read the lock every few seconds. The other nodes read the lock
+    less often, the farther back in the line they are. Otherwise a roll-out would spend more requests on reading the
+    lock than on reboots.
     """
     if now is not None and content.holders and content.line.names[:1] == (name,):
         return min(_first_pause_seconds(entry, now) for entry in content.entries)
@@ -429,8 +431,8 @@ def look_again_seconds(
 
 def _first_pause_seconds(holder: Entry, now: datetime) -> float:
     """Return the pause of the first node in line. The pause is long until the holder can release its claim, then short.
-    Later it grows with the time that has passed. An instant that is unreadable or from another clock gives the longest
-    pause."""
+    After that the pause grows with the time that has passed. An instant that is unreadable or from another clock gives
+    the longest pause."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least
