@@ -276,7 +276,7 @@ def _tell(verdict: RolloutVerdict) -> None:
         for breach in broken.breaches[:_BREACHES_SHOWN]:
             say(f"    {breach.sentence}")
         if len(broken.breaches) > _BREACHES_SHOWN:
-            say(f"    and {len(broken.breaches) - _BREACHES_SHOWN} more breaches of this rule")
+            say(f"    and {len(broken.breaches) - _BREACHES_SHOWN} more")
     width = shutil.get_terminal_size().columns
     say("-" * min(width, 100))
     say(f"the cluster was set up in {verdict.setup_seconds:.0f} s; the agents sent {verdict.requests} API requests")

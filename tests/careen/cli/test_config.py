@@ -83,7 +83,7 @@ def test_config_refuses_settings_that_an_agent_would_refuse(desk: Desk) -> None:
     result = desk.run("config")
     assert result.exit_code == 2
     text = " ".join(result.output.split())
-    assert "--concurrency='0': expected a whole number from 1" in text
+    assert "--concurrency='0': expected a whole number of at least 1: with 0, no node would ever reboot" in text
     assert (
         "`drain-timeot` in ConfigMap careen/careen is not a setting (did you mean drain-timeout?); correct or remove it"
         in text

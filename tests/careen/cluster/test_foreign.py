@@ -106,6 +106,6 @@ async def test_unsafe_text_in_another_coordinators_lock_is_escaped(cluster: Clus
 async def test_a_claim_in_the_lock_of_a_kured_daemonset_without_pods_is_reported(cluster: Cluster) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: '{"nodeID":"n7"}'})
     (sentence,) = await found(cluster)
-    assert "DaemonSet kube-system/kured carries a lock of another coordinator" in sentence
+    assert "DaemonSet kube-system/kured carries a lock of another reboot coordinator" in sentence
     assert "n7" in sentence
     assert KEY in sentence

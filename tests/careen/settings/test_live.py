@@ -100,7 +100,7 @@ def test_a_deleted_config_map_keeps_the_last_valid_settings_and_is_reported() ->
     there = live("reboot-days: []\nconcurrency: 2")
     before = there.policy
     (problem,) = there.offer(None)
-    assert "ConfigMap careen/careen was deleted, and its settings stay in force: create it again" in problem
+    assert "ConfigMap careen/careen was deleted, and its settings stay in force: create the ConfigMap again" in problem
     assert there.policy == before
     assert there.offer(config("reboot-days: []\nconcurrency: 2")) == (), "the same ConfigMap, created again"
     assert there.policy == before

@@ -99,7 +99,7 @@ def test_a_secret_on_the_command_line_causes_a_warning() -> None:
     (note,) = settle({"notify_url": SLACK}).notes
     assert (
         note == "--notify-url contains a secret and is on the command line, where everyone on the host can read "
-        "it: give it as CAREEN_NOTIFY_URL, from a Secret"
+        "the secret: give it as CAREEN_NOTIFY_URL, from a Secret"
     )
 
 

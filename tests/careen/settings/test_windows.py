@@ -105,7 +105,7 @@ def test_yaml_anchors_and_merges_in_windows_are_resolved() -> None:
             "  - {name: x, cron: 0 2 * * *, duration: 1h, end: 3}",
             "line 13: `windows[2].end` is not allowed with `cron`",
         ),
-        ("  - {name: x, start: 2, duration: 1h}", "line 13: `windows[2].duration` needs `cron`"),
+        ("  - {name: x, start: 2, duration: 1h}", "line 13: `windows[2].duration` needs the field `cron`"),
         ("  - {name: x, start: 2, end: 02:00}", "line 13: `windows[2].end` is the same as the start"),
         ("  - {name: x, nodes: a=b}", "line 13: `windows[2]` does not say when it opens"),
         ("  - {start: 2}", "line 13: `windows[2].name` is missing"),
