@@ -183,7 +183,7 @@ def test_the_annotation_since_changes_only_with_the_phase() -> None:
 
 
 def test_a_phase_change_that_the_table_lacks_raises_an_error() -> None:
-    with pytest.raises(AssertionError, match="the move Draining → Idle is not allowed"):
+    with pytest.raises(AssertionError, match="the table MOVES does not allow the change from Draining to Idle"):
         move(a_situation(a_marked_node(RECORD)), Status(Code.HOME, "home"), Transition(Phase.IDLE, RECORD))
 
 

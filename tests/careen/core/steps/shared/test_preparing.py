@@ -248,7 +248,9 @@ TAINTED = a_node("n9", taints=(Taint(key="x", effect="NoSchedule"),))
         pytest.param(
             {"fleet": a_fleet(MINE, a_node("n9", uid="x"))}, "the Node n9 has changed", id="another node was recreated"
         ),
-        pytest.param({"pods": (*PODS, a_pod("new-1"))}, "the pod shop/new-1 is new here", id="this node has a new pod"),
+        pytest.param(
+            {"pods": (*PODS, a_pod("new-1"))}, "the pod shop/new-1 is new on this node", id="this node has a new pod"
+        ),
         pytest.param(
             {"disruptions": {**ALLOWED, "shop/web": 0}},
             "the disruption budget shop/web has changed",
