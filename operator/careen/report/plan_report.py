@@ -339,13 +339,11 @@ def visit_note(plan: Plan, visit: Visit) -> str:
         wait for wait in plan.timeline.waits if wait.node == visit.node and visit.start <= wait.since <= visit.end
     ]
     pending = sum(1 for wait in waiting if not wait.returns)
+    returning = len(waiting) - pending
     parts = [f"undone: {visit.undone}"] if visit.undone else []
-    parts += [f"{pending} without room"] if pending else []
-    parts += (
-        [f"{len(waiting) - pending} wait{'s' if len(waiting) - pending == 1 else ''} until the node is back"]
-        if len(waiting) > pending
-        else []
-    )
+    parts += [f"{count_of(pending, 'pod')} without room"] if pending else []
+    wait_words = "pod waits" if returning == 1 else "pods wait"
+    parts += [f"{returning} {wait_words} until the node is back"] if returning else []
     return ", ".join(parts)
 
 

@@ -53,7 +53,7 @@ MEANINGS: Final = {
     AgreementReason.OTHER_NODE: "bound to a node that fits by scheduler_core's rules, but is not in the expected set",
     AgreementReason.REFUSED_NODE: "bound to a node that a plugin of scheduler_core refuses",
     AgreementReason.NO_NODE_SAID: "bound, but scheduler_core found no node",
-    AgreementReason.NODE_SAID: "the scheduler found no node, but scheduler_core found one",
+    AgreementReason.NODE_SAID: "the scheduler found no node, but scheduler_core found a node",
     AgreementReason.FIRST_SEEN_BOUND: "the pod had a node when it was first seen",
     AgreementReason.AFTER_A_GAP: "the watch was interrupted, and the order of events is lost",
     AgreementReason.ORDER: "pods were not bound in the order of their creation, and the result depends on the order",

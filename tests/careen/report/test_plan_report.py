@@ -38,9 +38,9 @@ def test_the_report_of_a_plan_shows_every_problem_with_its_remedy() -> None:
         """\
 
 NODE   START (UTC)               END        MOVES   NOTE
-n1     Wed 2026-03-04 22:00      22:04:30   2       1 without room, 1 waits until the node is back
+n1     Wed 2026-03-04 22:00      22:04:30   2       1 pod without room, 1 pod waits until the node is back
 n2     Wed 2026-03-04 22:04:35   22:05:35   0       undone: the window is 22:00–22:05
-n2     Thu 2026-03-05 22:00      22:04:30   0       1 without room
+n2     Thu 2026-03-05 22:00      22:04:30   0       1 pod without room
 
 2 of 4 nodes reboot.
 The window ends at Wed 2026-03-04 22:05 UTC with 3 nodes left.

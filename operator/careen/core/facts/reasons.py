@@ -166,7 +166,7 @@ REASONS: dict[Code, ReasonText] = {
         "The node is back; displaced workloads are not yet as healthy as before, or --lock-release-delay is not over.",
         "If this lasts, look at the workloads that the message names.",
     ),
-    Code.RELEASED: ReasonText("The agent released the claim; the next node may take one.", "Nothing to do."),
+    Code.RELEASED: ReasonText("The agent released the claim; the next node may take its claim.", "Nothing to do."),
     Code.RETRY: ReasonText("A person asked for a retry.", _ITSELF),
     Code.HELD: ReasonText(
         "A person keeps this node from rebooting.",
@@ -218,8 +218,8 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.GATE_ANNOTATION: ReasonText(
         "An annotation careen.dev/gate.NAME of another program keeps the node, or the whole cluster, from rebooting.",
-        "careen goes on when the annotations are gone. To remove one that was left behind: `kubectl annotate node "
-        "NODE careen.dev/gate.NAME-`, or the same on the lock's DaemonSet.",
+        "careen goes on when the annotations are gone. To remove a leftover annotation: `kubectl annotate node NODE "
+        "careen.dev/gate.NAME-`, or the same on the lock's DaemonSet.",
     ),
     Code.OUTSIDE_WINDOW: ReasonText(
         "No maintenance window of this node is open.",

@@ -22,7 +22,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     not see which nodes the other takes down, so the two cannot keep a common limit."""
     foreign = situation.seen.foreign
     if isinstance(foreign, (Unknown, NotAsked)):
-        why = foreign.why if isinstance(foreign, Unknown) else "no agent has searched for one"
+        why = foreign.why if isinstance(foreign, Unknown) else "no agent has searched for other coordinators"
         return _no(f"cannot tell whether another reboot coordinator works here: {why}")
     return _no("; ".join(foreign)) if foreign else None
 

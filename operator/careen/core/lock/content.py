@@ -28,8 +28,8 @@ from scheduler_core.values import Value, replace_value
 _UNREADABLE = "unreadable entry"
 """The node name in an entry whose real node name cannot be read. It contains a space, so no Node can have this name."""
 MANUAL = "manual"
-"""The owner that kured documents for a lock held by hand. careen reads this owner as a pause in both of kured's forms
-of the lock."""
+"""The owner that a person writes into kured's lock to stop all reboots, as kured documents. careen reads this owner as
+a pause in both of kured's forms of the lock."""
 
 _MOST_NODES = 100_000
 """More nodes than any cluster has. The number of waiting nodes that the lock records is at most this, because the
