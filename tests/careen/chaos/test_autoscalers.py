@@ -1,5 +1,5 @@
-"""A roll-out beside autoscalers: while a node goes down and returns, it has the annotations that keep autoscalers from
-removing it, even if careen's agent on it dies."""
+"""A roll-out beside autoscalers. From the cordon until it is back in service, a node has the annotations that keep
+autoscalers from removing it, even if careen's agent on the node dies."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def left(world: World) -> list[str]:
 
 @pytest.mark.parametrize("lives_seconds", [5.0, 40.0])
 @pytest.mark.parametrize("seed", [0, 2])
-def test_autoscaler_annotations_last_through_the_reboot_if_the_agent_dies(lives_seconds: float, seed: int) -> None:
+def test_a_node_keeps_its_autoscaler_annotations_through_the_reboot_if_its_agent_dies(
+    lives_seconds: float, seed: int
+) -> None:
     world = run_virtually(agents_that_die(Shape(nodes=3), seed, lives_seconds))
     assert (unprotected(world), left(world)) == ([], [])
     assert world.verdict(but=("taint", "settled", "reported")) == [], world.report([])

@@ -1,5 +1,5 @@
-"""Tests branches: a forked process continues a story (a simulated roll-out) with one fault. The result must equal that
-of a whole story with the same fault."""
+"""A branch is a forked process that continues a story (a simulated roll-out) with one fault. The tests show that it
+ends like a whole story with the same fault."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def trace(world: World) -> str:
     return re.sub(r"\b[0-9a-f]{16}\b", "…", "\n".join(world.agents.trace))
 
 
-def test_each_branch_ends_like_the_whole_story_with_the_same_fault() -> None:
+def test_a_forked_branch_ends_like_a_whole_roll_out_with_the_same_fault() -> None:
     branches = judged(STORY, FAULTS, lambda world, _: trace(world))
     assert branches == {
         Branch(number, fault): trace(
@@ -33,7 +33,7 @@ def test_each_branch_ends_like_the_whole_story_with_the_same_fault() -> None:
     assert len(set(branches.values())) == 4, "no fault made a difference"
 
 
-def test_a_branch_that_cannot_be_played_to_its_end_reports_why() -> None:
+def test_a_branch_whose_process_fails_reports_the_exception() -> None:
     def judge(_world: World, branch: Branch) -> str:
         raise KeyError(branch.number)
 
@@ -41,7 +41,7 @@ def test_a_branch_that_cannot_be_played_to_its_end_reports_why() -> None:
     assert "KeyError: 30" in text
 
 
-def test_a_story_that_fails_without_a_fault_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_the_roll_out_without_faults_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(World, "until_home", None)
     with pytest.raises(TypeError):
         judged(STORY, {30: [Fault.SLOW]}, lambda world, _: trace(world))

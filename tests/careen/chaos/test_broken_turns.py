@@ -1,5 +1,5 @@
-"""An agent's turns (the rounds of its loop) fail for a while or for ever. Its node returns to service, the other nodes
-continue, and no rule breaks."""
+"""The rounds of an agent's loop fail for a while or for ever. The agent's node returns to service, the roll-out
+continues on the other nodes, and no rule breaks."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def until(world: World, what: Callable[[], bool], longest_seconds: float) 
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: Phase) -> None:
+def test_a_node_whose_agent_fails_is_uncordoned_and_the_roll_out_continues(phase: Phase) -> None:
     """Each round of one agent's loop fails. Its node retries after a back-off and releases the claim, and the other
     node reboots."""
     fault = Fault("n1")
@@ -97,8 +97,8 @@ def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: P
 
 
 @pytest.mark.parametrize("seconds", [2.0, 20.0])
-def test_turns_that_fail_briefly_delay_the_reboot_without_an_undo(seconds: float) -> None:
-    """The drain continues, and nothing is undone."""
+def test_an_agent_that_fails_for_seconds_delays_the_reboot_but_continues_the_drain(seconds: float) -> None:
+    """The agent does not undo the drain, and the node never enters the phase Failed."""
     fault = Fault("n1")
     failed: list[str] = []
 
@@ -126,9 +126,9 @@ def test_turns_that_fail_briefly_delay_the_reboot_without_an_undo(seconds: float
 
 
 @pytest.mark.parametrize("act", [people.hold, people.pause], ids=["a hold", "a pause"])
-def test_a_hold_or_pause_takes_effect_while_turns_fail(act: people.Act) -> None:
-    """A person pauses the roll-out or keeps this node from rebooting. The next round of the agent's loop obeys although
-    it fails, even if it is the first one that fails."""
+def test_a_hold_or_pause_takes_effect_while_the_agents_loop_fails(act: people.Act) -> None:
+    """A person pauses the roll-out, or sets a hold on the node (an annotation that keeps the node from rebooting). The
+    agent undoes the drain within ten seconds, although each round of its loop fails."""
     fault = Fault("n1")
 
     async def story() -> World:
@@ -151,8 +151,8 @@ def test_a_hold_or_pause_takes_effect_while_turns_fail(act: people.Act) -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
-def test_a_node_whose_reboot_was_requested_is_not_undone(phase: Phase) -> None:
-    """The node stays cordoned and keeps its claim until the rounds of its agent's loop succeed again."""
+def test_a_node_whose_reboot_was_requested_keeps_its_claim_while_its_agent_fails(phase: Phase) -> None:
+    """The agent changes neither the cordon nor the claim until the rounds of its loop succeed again."""
     fault = Fault("n1")
 
     async def story() -> World:
@@ -188,7 +188,7 @@ def breaks_list_of_pods(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observe, "list_pods_on", breaks)
 
 
-def test_failing_observations_are_handled_like_failing_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_whose_agent_fails_to_list_pods_is_uncordoned(monkeypatch: pytest.MonkeyPatch) -> None:
     fault = Fault("n2")
     fault.is_on = False
     breaks_list_of_pods(fault, monkeypatch)

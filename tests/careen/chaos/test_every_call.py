@@ -104,8 +104,8 @@ def tried(name: str, fault: Fault, every: int) -> list[Asked]:
 
 
 def _story_of(fault: Fault) -> str:
-    """Return the story that tries this fault even in the smallest sample. Different faults get different stories, so
-    that each sample contains each fault and each story."""
+    """Return the story (a simulated roll-out) that tries this fault even in the smallest sample. Different faults get
+    different stories, so that each sample contains each fault and each story."""
     turn = list(Fault).index(fault)
     return next(name for name in [*list(STORIES)[turn % len(STORIES) :], *STORIES] if crash_points(name, fault))
 
@@ -116,8 +116,9 @@ def _taint_seconds(fault: Fault) -> float:
     return 15.0 + FROZEN_SECONDS.get(fault, 60.0)
 
 
-def test_the_stories_reach_every_api_call_in_the_code() -> None:
-    """Fails if no story reaches a call site, or if a story sends a request whose call site is not in the list."""
+def test_the_simulated_roll_outs_send_a_request_from_every_call_site() -> None:
+    """Fails if no simulated roll-out reaches a call site, or if a roll-out sends a request whose call site is not in
+    the list."""
     reached = frozenset().union(*(sites_of(name) for name in STORIES))
     assert reached == all_call_sites() - NOT_HERE
     assert all(site.method in _READS for site in NOT_HERE - OF_MESSAGES.keys()), (
@@ -139,14 +140,14 @@ def test_a_sample_of_crash_points_covers_each_call_with_each_fault() -> None:
 
 
 @pytest.mark.parametrize("every", [WHOLE_SHARE, EVERY, 10**9])
-def test_every_sample_covers_each_fault_and_each_story(every: int) -> None:
+def test_every_sample_of_crash_points_covers_each_fault_and_each_roll_out(every: int) -> None:
     have = {(name, fault) for name in STORIES for fault in Fault if tried(name, fault, every)}
     assert {fault for _, fault in have} == set(Fault)
     assert {name for name, _ in have} == set(STORIES)
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
-def test_a_story_without_faults_breaks_no_rule(story: Story) -> None:
+def test_a_simulated_roll_out_without_faults_breaks_no_rule(story: Story) -> None:
     world = played(story)
     assert not (broken := world.verdict(but=story.tolerated)), world.report(broken)
     assert world.now < 300
@@ -156,7 +157,8 @@ def test_a_story_without_faults_breaks_no_rule(story: Story) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", STORIES)
 def test_a_fault_at_any_request_breaks_no_rule(name: str, part: int) -> None:
-    """The crash points include the first read and the last write."""
+    """The faults hit every request that the sample contains, including the first read and the last write of a
+    roll-out."""
     pairs = [(fault, each) for fault in Fault for each in tried(name, fault, EVERY)][part::PARTS]
     assert pairs, "this part tries no crash point"
     faults: dict[int, list[Fault]] = {}

@@ -32,19 +32,19 @@ def reason(world: World, name: str) -> str:
     return str((world.server.get("nodes", name) or {})["metadata"]["annotations"]["careen.dev/reason"])
 
 
-def test_only_the_cordoned_node_reboots_by_default() -> None:
+def test_only_the_node_that_a_person_cordoned_reboots_by_default() -> None:
     world = run_virtually(beside_a_cordoned_node())
     assert (rebooted(world), is_cordoned(world, "n2")) == (["n2"], True)
     assert "n2 is cordoned by somebody, not by careen" in reason(world, "n1") + reason(world, "n3")
 
 
-def test_every_node_reboots_if_foreign_cordons_do_not_count_as_down() -> None:
+def test_every_node_reboots_if_nodes_cordoned_by_people_do_not_count_as_down() -> None:
     world = run_virtually(beside_a_cordoned_node(count_cordoned=False))
     assert (sorted(rebooted(world)), is_cordoned(world, "n2")) == (["n1", "n2", "n3"], True)
     assert [world.broken, world.agents.broken_turns()] == [[], []]
 
 
-def test_every_node_except_the_cordoned_one_reboots_if_the_cordon_is_a_hold() -> None:
+def test_every_node_except_the_cordoned_node_reboots_if_the_settings_protect_cordoned_nodes() -> None:
     world = run_virtually(beside_a_cordoned_node(count_cordoned=False, reboot_cordoned=False))
     assert sorted(rebooted(world)) == ["n1", "n3"]
     assert "the node is cordoned by" in reason(world, "n2")

@@ -1,4 +1,4 @@
-"""Whole roll-outs over workloads because of which a healthy fleet once stopped: Jobs that end, DaemonSet pods that were
+"""Roll-outs in a healthy fleet with workloads that once stopped the roll-out: Jobs that end, DaemonSet pods that were
 never ready, and pods that their owner binds to a node."""
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ async def a_job_that_ends() -> World:
     return world
 
 
-def test_a_job_that_ends_does_not_halt_the_roll_out() -> None:
+def test_a_job_that_fails_after_its_eviction_does_not_halt_the_roll_out() -> None:
     world = run_virtually(a_job_that_ends())
     assert world.server.get("pods", "nightly-1", "shop") is None
     assert world.verdict() == [], world.report(world.verdict())
@@ -150,7 +150,7 @@ async def bound_pods(
     return world, made
 
 
-def test_a_node_that_waits_because_of_bound_pods_delays_no_other_node() -> None:
+def test_a_node_blocked_by_pods_that_their_owner_binds_to_it_delays_no_other_node() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True))
     assert (boots(world), made, world.lock().get("locks", [])) == (["n2"], [], [])
     node = world.server.get("nodes", "n1")
@@ -160,12 +160,12 @@ def test_a_node_that_waits_because_of_bound_pods_delays_no_other_node() -> None:
     assert "shop/pinned-0 (ReplicaSet shop/pinned)" in refusal["sentence"]
 
 
-def test_the_owners_template_identifies_a_bound_pod_without_managed_fields() -> None:
+def test_a_pod_without_managed_fields_counts_as_bound_if_its_owners_template_names_a_node() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=None))
     assert (boots(world), made) == (["n2"], [])
 
 
-def test_every_node_reboots_without_evicting_bound_pods_that_may_stay() -> None:
+def test_bound_pods_are_not_evicted_before_a_reboot_if_the_settings_let_them_stay() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True, setting=BoundPods.STAY))
     assert (sorted(boots(world)), made) == (["n1", "n2"], [])
     assert world.verdict(but=("drained",)) == [], world.report(world.verdict())
@@ -180,7 +180,7 @@ def test_a_pod_bound_by_an_unknown_controller_is_evicted_and_delays_no_reboot() 
     assert world.verdict(but=("drained",)) == [], world.report(world.verdict())
 
 
-def test_a_pod_that_comes_back_to_its_node_does_not_block_the_roll_out() -> None:
+def test_a_pod_recreated_on_the_same_node_again_and_again_does_not_block_the_roll_out() -> None:
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=None))
     assert sorted(boots(world)) == ["n1", "n2"]
     assert 6 <= len(made) <= 8, "six rounds of evictions after the cordon, and those shortly before and after it"

@@ -46,7 +46,7 @@ async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) 
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("late_seconds", [0.3, 1.0, 5.0, 20.0, 55.0])
 def test_a_claim_written_late_for_an_idle_node_is_removed(late_seconds: float, dies: bool) -> None:
-    """No other node waits, so no other agent checks whether the node of the claim still uses it."""
+    """No other node waits, so no other agent checks whether the claim is still in use."""
     world = run_virtually(late_claim(late_seconds, dies=dies))
     assert world.lock().get("locks", []) == []
     assert [event.what for event in world.fleet.log] == ["need"]
@@ -63,7 +63,7 @@ async def late_claim_then_the_need_again(late_seconds: float) -> World:
 
 
 @pytest.mark.parametrize("late_seconds", [1.0, 20.0])
-def test_the_only_node_reboots_despite_its_own_late_claim(late_seconds: float) -> None:
+def test_a_node_reboots_although_the_write_of_its_earlier_claim_takes_effect_late(late_seconds: float) -> None:
     world = run_virtually(late_claim_then_the_need_again(late_seconds))
     assert world.verdict(but=("once", "finished")) == []
     assert [event.what for event in world.fleet.log if event.what in ("need", "asked")] == ["need", "need", "asked"]

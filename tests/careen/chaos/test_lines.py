@@ -45,11 +45,11 @@ async def named_and_then_not_needed(fault: Fault | None, *, is_deleted: bool = F
 
 
 @pytest.mark.parametrize("fault", [Fault.CONFLICT, Fault.DIE_BEFORE, Fault.LOST_BEFORE, Fault.FORBIDDEN], ids=str)
-def test_a_failed_write_leaves_no_stale_name_in_the_line(fault: Fault) -> None:
+def test_a_node_that_needs_no_reboot_leaves_the_line_even_if_writes_fail_at_first(fault: Fault) -> None:
     world = run_virtually(named_and_then_not_needed(fault))
     assert names(world) == ["n3"], world.report([])
 
 
-def test_a_deleted_node_leaves_the_line_even_if_no_other_node_waits() -> None:
+def test_a_deleted_node_is_removed_from_the_line_even_if_no_other_node_waits() -> None:
     world = run_virtually(named_and_then_not_needed(None, is_deleted=True))
     assert names(world) == [], world.report([])

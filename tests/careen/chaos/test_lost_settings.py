@@ -55,8 +55,8 @@ async def behind_a_closed_window(seed: int, lost: SeenConfigMap | None, *, crash
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("lost", [None, SPOILT], ids=["deleted", "corrupted"])
-@pytest.mark.parametrize("crashes", [False, True], ids=["", "an agent dies"])
-def test_the_window_stays_closed_while_the_config_map_is_lost(
+@pytest.mark.parametrize("crashes", [False, True], ids=["no agent dies", "an agent dies"])
+def test_the_maintenance_window_stays_closed_if_the_config_map_is_deleted_or_corrupted(
     seed: int, lost: SeenConfigMap | None, crashes: bool
 ) -> None:
     world = run_virtually(behind_a_closed_window(seed, lost, crashes=crashes))

@@ -95,9 +95,17 @@ def test_a_node_in_maintenance_stays_drained_and_returns_without_a_reboot() -> N
         lambda world: people.hold(world, "n1") or world.at(60.0, lambda: people.let_go(world, "n1")),
         lambda world: world.agents.kill("n1") or world.at(20.0, lambda: world.agents.start("n1")),
     ],
-    ids=["the machine reboots", "the claim is removed", "the lock is edited", "it is held", "the agent of n1 is dead"],
+    ids=[
+        "the machine reboots",
+        "the claim is removed",
+        "the lock is paused",
+        "a person sets a hold on n1",
+        "the agent of n1 is dead",
+    ],
 )
-def test_a_node_in_maintenance_keeps_its_claim_through_reboots_and_edits(meanwhile: Callable[[World], None]) -> None:
+def test_a_node_in_maintenance_keeps_its_claim_if_it_reboots_or_a_person_edits_the_lock(
+    meanwhile: Callable[[World], None],
+) -> None:
     async def story() -> World:
         def then_resumed(world: World) -> None:
             meanwhile(world)
@@ -128,7 +136,7 @@ def requests_of_n1() -> list[tuple[int, Request]]:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
-def test_a_fault_at_any_write_does_not_break_the_maintenance(fault: Fault) -> None:
+def test_a_fault_at_any_write_does_not_end_the_maintenance_early(fault: Fault) -> None:
     points = [number for number, request in requests_of_n1() if can_meet(request, fault) and request.method != "GET"]
     assert points
     for point in points:
@@ -166,9 +174,11 @@ async def maintenance_with_a_silent_kubelet(silent_seconds: float) -> tuple[Worl
 
 
 @pytest.mark.parametrize(
-    ("silent_seconds", "phases"), [(60.0, ["Maintenance"]), (1200.0, ["Maintenance", "Failed"])], ids=["soon", "late"]
+    ("silent_seconds", "phases"),
+    [(60.0, ["Maintenance"]), (1200.0, ["Maintenance", "Failed"])],
+    ids=["the kubelet is silent for a minute", "the kubelet is silent for twenty minutes"],
 )
-def test_a_node_that_becomes_ready_late_after_its_maintenance_recovers(
+def test_a_node_whose_kubelet_is_silent_after_its_maintenance_returns_to_service_later(
     silent_seconds: float, phases: list[str]
 ) -> None:
     world, seen = run_virtually(maintenance_with_a_silent_kubelet(silent_seconds))

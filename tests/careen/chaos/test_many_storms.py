@@ -1,5 +1,5 @@
-"""Tests a run of many storms (random faults and events in a simulated fleet): if the run could not play all of them, it
-fails with a message."""
+"""Tests a run of many storms (random faults and events in a simulated fleet): the run fails with a message if it could
+not play all of them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def played(storm: Callable[[int], Outcome], seeds: int) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_successive_sets_of_processes_play_all_storms() -> None:
+def test_all_requested_storms_are_played_even_if_they_need_several_process_pools() -> None:
     code, said = played(calm, 20)
     assert code == 0, said
     assert "20 storms" in said

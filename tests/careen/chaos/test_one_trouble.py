@@ -62,8 +62,8 @@ async def a_roll_out(
     plan: Plan = nothing_goes_wrong,
     policy: dict[str, float] | None = None,
 ) -> World:
-    """Play a roll-out of all nodes in which `trouble` happens or begins. The deadlines are so long that none of them
-    ends in this story."""
+    """Play a roll-out of all nodes, and call `trouble` at its start. The deadlines are so long that none of them
+    expires."""
     world = World(shape, plan=plan)
     for name in shape.names:
         world.settings[name] = {**LONG, **(policy or {})}
@@ -80,7 +80,7 @@ async def a_roll_out(
 
 
 @pytest.mark.parametrize("ends", ["completes", "fails", "cleared"])
-def test_settling_does_not_wait_for_a_job_that_ended(ends: str) -> None:
+def test_the_roll_out_does_not_wait_for_a_job_that_ended(ends: str) -> None:
     world = run_virtually(a_roll_out(TWO, lambda world: [world.fleet.add_job(name, ends) for name in TWO.names]))
     is_quickly_over(world)
 
@@ -147,7 +147,7 @@ async def wiped_while_waiting(world: World, spoilt: str | None) -> None:
     people.let_go(world, name)
 
 
-def test_a_waiting_nodes_taint_is_removed_even_without_its_record() -> None:
+def test_the_taint_of_a_waiting_node_is_removed_even_if_its_record_annotation_is_lost() -> None:
     world = run_virtually(a_roll_out(TWO, functools.partial(wiped_while_waiting, spoilt=None)))
     is_quickly_over(world, but=("once", "finished", "tidy", "explained"))
 
@@ -157,7 +157,7 @@ async def wiped_while_draining(world: World) -> None:
     people.wipe_record(world, next(name for name in TWO.names if phase(world, name) == "Draining"))
 
 
-def test_a_draining_node_that_loses_its_record_does_not_delay_the_roll_out() -> None:
+def test_a_draining_node_that_loses_its_record_annotation_does_not_delay_the_roll_out() -> None:
     world = run_virtually(a_roll_out(TWO, wiped_while_draining))
     is_quickly_over(
         world,
@@ -182,9 +182,11 @@ def test_a_draining_node_that_loses_its_record_does_not_delay_the_roll_out() -> 
 
 @pytest.mark.parametrize("frozen_seconds", [60.0, 90.0, 150.0])
 @pytest.mark.parametrize("when", ["Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
-def test_a_suspended_agent_continues_from_the_current_state(when: str, frozen_seconds: float) -> None:
-    """The agent is suspended after its first read in this phase. Everything that the agent has read is outdated when it
-    continues."""
+def test_an_agent_that_was_suspended_continues_with_the_current_state_of_the_cluster(
+    when: str, frozen_seconds: float
+) -> None:
+    """The agent is suspended after its first read in the given phase. When it continues, everything that it has read is
+    outdated."""
     frozen: list[str] = []
 
     def freezes(world: World) -> None:
@@ -204,8 +206,8 @@ def test_a_suspended_agent_continues_from_the_current_state(when: str, frozen_se
 
 
 async def doubled_while_draining(world: World) -> None:
-    """Start a second agent on each node while the node drains. Both agents write on the Node that a reboot follows. The
-    write of the first agent is delayed, so it arrives after that of the second agent."""
+    """Start a second agent on each node while the node drains. Both agents announce the reboot on the Node. The write
+    of the first agent is delayed, so it arrives after the write of the second agent."""
     delayed: set[str] = set()
 
     def latency(node: str, request: Request) -> float:
@@ -233,7 +235,7 @@ def conflicts(world: World, name: str) -> int:
 
 
 @pytest.mark.parametrize("nodes", [2, 4])
-def test_two_agents_that_announce_a_reboot_together_ask_the_host_once(nodes: int) -> None:
+def test_two_agents_that_announce_the_same_reboot_ask_the_host_once(nodes: int) -> None:
     """No lock on the host stops the second agent, as after the forced deletion of a pod that still runs."""
     world = run_virtually(a_roll_out(Shape(nodes=nodes, concurrency=nodes - 1), doubled_while_draining))
     is_quickly_over(world)
@@ -271,7 +273,7 @@ def moves_the_record(request: Request) -> str:
         Fault.THROTTLED,
     ],
 )
-def test_each_step_is_reported_once_although_its_first_patch_fails(fault: Fault) -> None:
+def test_each_step_is_reported_once_even_if_its_first_patch_fails(fault: Fault) -> None:
     met: set[tuple[str, str]] = set()
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:

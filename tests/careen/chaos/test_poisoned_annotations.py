@@ -77,9 +77,11 @@ def test_an_unreadable_record_on_one_node_does_not_stop_other_nodes(record: str)
 
 @pytest.mark.parametrize("label", [None, "required", "ready"])
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
-def test_an_unreadable_record_with_an_idle_label_does_not_count_as_down(record: str, label: str | None) -> None:
-    """The record is on a node whose label shows no reboot in progress. With a concurrency of one, this invalid content
-    would otherwise stop the roll-out on every node."""
+def test_a_node_with_an_unreadable_record_counts_as_up_unless_its_label_says_in_progress(
+    record: str, label: str | None
+) -> None:
+    """The concurrency is one. If the node counted as down, its unreadable record would stop the roll-out on every
+    node."""
     world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))
     broken = world.verdict(but=("taint", "finished", "explained"))
     assert not broken, world.report(broken)
@@ -103,7 +105,7 @@ async def with_poison_everywhere() -> World:
     return world
 
 
-def test_invalid_annotations_beside_the_record_do_not_prevent_a_reboot() -> None:
+def test_invalid_text_in_careens_other_annotations_does_not_prevent_a_reboot() -> None:
     world = run_virtually(with_poison_everywhere())
     broken = [
         each

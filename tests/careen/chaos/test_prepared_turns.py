@@ -105,7 +105,7 @@ def verdict(seen: Seen) -> None:
     assert not (broken := seen.world.verdict()), seen.world.report(broken)
 
 
-def test_a_prepared_node_claims_faster_than_a_forecast_takes() -> None:
+def test_a_node_that_prepared_its_forecast_claims_faster_than_a_forecast_takes() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=4)))
     verdict(seen)
     assert len(seen.gaps()) == 3
@@ -115,7 +115,7 @@ def test_a_prepared_node_claims_faster_than_a_forecast_takes() -> None:
     assert len(seen.forecasts.begun) <= 4 + 1, "each node makes one forecast; only the first node may make two"
 
 
-def test_a_disruption_budget_that_closes_discards_the_preparation() -> None:
+def test_a_node_discards_its_prepared_forecast_if_a_disruption_budget_closes() -> None:
     def close(world: World, _name: str) -> None:
         world.fleet.workloads.set_budget("web", 0)
         world.at(60.0, lambda: world.fleet.workloads.set_budget("web", 2))
@@ -125,25 +125,25 @@ def test_a_disruption_budget_that_closes_discards_the_preparation() -> None:
     assert any("the disruption budget" in sentence for sentence in seen.everything_said()), seen.said
 
 
-def test_an_added_node_discards_the_preparation() -> None:
+def test_a_node_discards_its_prepared_forecast_if_another_node_is_added() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=3), lambda world, _name: world.fleet.add_host("n9", {})))
     assert "the forecast and the dry runs were thrown away: the Node n9 is new" in seen.everything_said(), seen.said
     assert not [host.name for host in seen.world.fleet.hosts.values() if host.has_need]
 
 
-def test_the_roll_out_continues_if_the_prepared_agent_dies() -> None:
+def test_the_roll_out_continues_if_the_agent_with_the_prepared_forecast_dies() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=3), people.crash_agent))
     verdict(seen)
     assert len(seen.gaps()) == 2
 
 
-def test_prepared_nodes_break_no_rule_with_a_concurrency_of_two() -> None:
+def test_prepared_forecasts_break_no_rule_with_a_concurrency_of_two() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=6, concurrency=2)))
     verdict(seen)
     assert max(len(holders) for _, holders in seen.holders) == 2
 
 
-def test_a_long_settling_causes_only_few_preparations() -> None:
+def test_a_node_prepares_few_forecasts_while_the_workloads_of_another_node_settle() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=2), lock_release_delay_seconds=0.0, stable_boot_seconds=200.0))
     verdict(seen)
     assert len(seen.forecasts.begun) <= 6, seen.forecasts.begun

@@ -34,25 +34,25 @@ def test_no_storm_breaks_a_rule(seed: int) -> None:
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("story", KEPT, ids=lambda story: story.was_wrong.replace("[", "(").replace("]", ")"))
-def test_kept_stories_of_earlier_defects_pass(story: Story) -> None:
+def test_storms_that_revealed_earlier_defects_break_no_rule(story: Story) -> None:
     outcome = play(story)
     assert not outcome.broken, text_of(outcome)
 
 
-def test_every_kept_story_describes_its_defect() -> None:
+def test_every_kept_storm_describes_the_defect_that_it_revealed() -> None:
     assert all(story.was_wrong for story in KEPT)
     assert len({story.was_wrong for story in KEPT}) == len(KEPT)
 
 
 @pytest.mark.parametrize("seed", range(0, 200, 7))
-def test_a_story_with_five_to_eight_nodes_survives_a_round_trip(seed: int) -> None:
+def test_a_drawn_storm_has_five_to_eight_nodes_and_is_unchanged_by_writing_and_parsing(seed: int) -> None:
     story = story_of(seed)
     assert 5 <= story.nodes <= 8
     assert from_line(to_line(story)) == story == story_of(seed)
 
 
-def test_the_same_story_always_runs_identically() -> None:
-    """If a story ran differently each time, a failing story could not be shrunk or kept."""
+def test_the_same_storm_runs_identically_each_time() -> None:
+    """If a storm ran differently each time, a failing storm could not be shortened or kept."""
     once, again = (play(with_a_broken_law(story_of(9))) for _ in range(2))
     assert once.trace == again.trace != ()
     assert once.tally == again.tally
@@ -64,7 +64,7 @@ def with_a_broken_law(story: Story) -> Story:
     return with_events(story, [*story.events, Event(at=399.0, node="n99", what="need")])
 
 
-def test_each_kind_of_weather_uses_the_real_forecast_in_one_storm_of_ten() -> None:
+def test_each_kind_of_storm_uses_the_real_forecast_in_one_of_ten_storms() -> None:
     stories = [story_of(seed) for seed in range(100)]
     assert sum(story.has_real_forecast for story in stories) == 10
     assert {story.weather for story in stories if story.has_real_forecast} == set(WEATHER)

@@ -1,4 +1,4 @@
-"""Defects that are planted in careen. Storms (random faults in a simulated fleet) find each of them, so storms can
+"""The tests plant defects in careen. Storms (random faults in a simulated fleet) find each planted defect, so they can
 reveal real defects."""
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def count_no_holders(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "seed", "law"),
     [
-        pytest.param(read_only_the_first_page, 14, "drained", id="lists that come in pages"),
-        pytest.param(write_whatever_stands_there_now, 26, "end", id="writes that land late"),
-        pytest.param(wait_for_no_pod_that_ends, 4, "drained", id="pods that end late"),
-        pytest.param(count_no_holders, 0, "claims", id="many faults at once"),
+        pytest.param(read_only_the_first_page, 14, "drained", id="careen reads only the first page of a list"),
+        pytest.param(write_whatever_stands_there_now, 26, "end", id="patches of a Node contain no resourceVersion"),
+        pytest.param(wait_for_no_pod_that_ends, 4, "drained", id="a drain does not wait for terminating pods"),
+        pytest.param(count_no_holders, 0, "claims", id="careen ignores the limit of claims"),
     ],
 )
 def test_the_storms_find_a_planted_defect(monkeypatch: pytest.MonkeyPatch, plant: Plant, seed: int, law: str) -> None:

@@ -1,5 +1,5 @@
-"""Thousands of waiting nodes: how many requests they send to the API server, and how soon they notice that they may
-reboot."""
+"""Thousands of waiting nodes: how many requests they send to the API server, and how soon a node takes a claim after it
+may reboot."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_thousands_of_waiting_nodes_send_fewer_than_twenty_requests_a_second(rea
 
 
 async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle, *, agents: int) -> float:
-    """Let all nodes wait because of `obstacle`, then call `end`. Return the seconds from this call until a node
-    claims."""
+    """Let all nodes wait because of `obstacle`, then call `end`. Return the seconds from this call until a node takes a
+    claim."""
     set_number_of_agents(world, agents)
     obstacle(world)
     await world.all_need_a_reboot()
@@ -72,24 +72,32 @@ GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS  # the first claim of s
 @pytest.mark.parametrize(
     ("agents", "obstacle", "end", "seconds"),
     [
-        pytest.param(100, pause, resume, BY_THEN, id="4 of 100 nodes wait, the pause ends"),
-        pytest.param(100, hold_all, let_all_go, BY_THEN, id="4 of 100 nodes wait, the holds end"),
-        pytest.param(100, block_by_pods, allow_pods, BY_THEN, id="4 of 100 nodes wait, the blocking pods are gone"),
-        pytest.param(5000, others_hold, release, BY_THEN, id="4 of 5,000 nodes wait, the foreign claim is released"),
+        pytest.param(100, pause, resume, BY_THEN, id="4 of 100 nodes wait until a pause ends"),
+        pytest.param(100, hold_all, let_all_go, BY_THEN, id="4 of 100 nodes wait until their holds are removed"),
+        pytest.param(
+            100, block_by_pods, allow_pods, BY_THEN, id="4 of 100 nodes wait until pods stop blocking the reboots"
+        ),
+        pytest.param(5000, others_hold, release, BY_THEN, id="4 of 5,000 nodes wait until kured's claim is released"),
         pytest.param(
             5000,
             both(hold_all, put_a_crowd),
             let_all_go,
             order.LONGEST_LOOK_SECONDS,
-            id="a crowd of nodes waits, the holds end",
+            id="more nodes than an agent counts wait until the holds are removed",
         ),
-        pytest.param(5000, pause, resume, GATHERED_BY_THEN, id="4 of 5,000 nodes wait, the pause ends"),
-        pytest.param(5000, hold_all, let_all_go, GATHERED_BY_THEN, id="4 of 5,000 nodes wait, the holds end"),
-        pytest.param(500, block_by_pods, allow_pods, BY_THEN, id="4 of 500 nodes wait, the blocking pods are gone"),
-        pytest.param(1000, hold_all, let_all_go, GATHERED_BY_THEN, id="4 of 1,000 nodes wait, the holds end"),
+        pytest.param(5000, pause, resume, GATHERED_BY_THEN, id="4 of 5,000 nodes wait until a pause ends"),
+        pytest.param(
+            5000, hold_all, let_all_go, GATHERED_BY_THEN, id="4 of 5,000 nodes wait until their holds are removed"
+        ),
+        pytest.param(
+            500, block_by_pods, allow_pods, BY_THEN, id="4 of 500 nodes wait until pods stop blocking the reboots"
+        ),
+        pytest.param(
+            1000, hold_all, let_all_go, GATHERED_BY_THEN, id="4 of 1,000 nodes wait until their holds are removed"
+        ),
     ],
 )
-def test_a_node_starts_soon_after_the_obstacle_is_removed(
+def test_a_waiting_node_takes_a_claim_soon_after_the_obstacle_is_removed(
     agents: int, obstacle: Obstacle, end: Obstacle, seconds: float
 ) -> None:
     async def story() -> float:
@@ -100,12 +108,12 @@ def test_a_node_starts_soon_after_the_obstacle_is_removed(
 
 async def paused_with_a_line() -> float:
     """Pause a fleet whose nodes wait in line behind the claim of another node. Later end the pause and remove this
-    claim in one write. Return the seconds from this write until a node claims."""
+    claim in one write. Return the seconds from this write until a node takes a claim."""
     world = World(Shape(nodes=4), seed=3)
     others_hold(world)
     world.at(600.0, lambda: pause(world))
     return await seconds_until_a_claim(world, nothing, release, agents=THOUSANDS)
 
 
-def test_nodes_in_line_start_at_once_when_a_paused_fleet_of_thousands_resumes() -> None:
+def test_the_next_node_in_line_takes_a_claim_soon_after_a_fleet_of_thousands_resumes() -> None:
     assert run_virtually(paused_with_a_line()) <= BY_THEN

@@ -112,7 +112,7 @@ async def wiped(seed: int, phase: str) -> World:
 
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_record_removed_in_any_phase_breaks_no_rule(seed: int, phase: str) -> None:
+def test_removing_the_record_annotation_in_any_phase_breaks_no_rule(seed: int, phase: str) -> None:
     world = run_virtually(wiped(seed, phase))
     # In Settling the boot is proven: any agent may free a claim without a record, and no Event reports the end.
     tolerated = ("reported",) if phase == "Settling" else ()

@@ -1,5 +1,5 @@
-"""careen avoids unsafe behaviour that other reboot coordinators have shown. Here are the cases that only a whole
-roll-out can show; `docs/safety.md` has the complete list."""
+"""careen avoids unsafe behaviour that other reboot coordinators have shown. The tests of this file cover the cases that
+need a whole roll-out. `docs/safety.md` lists all cases."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def the_lock_is_unreadable_after_the_boot() -> World:
     return world
 
 
-def test_an_unreadable_lock_after_the_boot_leaves_no_cordon_and_no_claim() -> None:
+def test_a_rebooted_node_returns_to_service_even_if_the_lock_is_unreadable() -> None:
     world = run_virtually(the_lock_is_unreadable_after_the_boot())
     assert world.booted[0].endswith("the lock unreadable: True")
     assert world.verdict() == [], world.report(world.verdict())
@@ -77,7 +77,7 @@ async def a_claim_older_than_its_ttl() -> World:
     return world
 
 
-def test_a_drain_longer_than_the_lock_ttl_keeps_its_claim() -> None:
+def test_a_node_keeps_its_claim_if_its_drain_takes_longer_than_the_lock_ttl() -> None:
     world = run_virtually(a_claim_older_than_its_ttl())
     assert world.verdict() == [], world.report(world.verdict())
 
@@ -92,7 +92,7 @@ async def the_lock_is_lost_while_a_host_is_down() -> World:
     return world
 
 
-def test_no_node_starts_beside_a_down_node_whose_claim_was_removed() -> None:
+def test_no_node_begins_a_reboot_while_a_node_whose_claim_was_removed_is_down() -> None:
     world = run_virtually(the_lock_is_lost_while_a_host_is_down())
     lenient = world.verdict(but=("claim", "claims", "release"))  # the person took the claim away, not an agent
     assert lenient == [], world.report(lenient)
@@ -107,7 +107,7 @@ async def a_lock_without_a_ttl_of_a_node_that_is_gone() -> World:
     return world
 
 
-def test_a_deleted_nodes_claim_without_a_ttl_is_removed() -> None:
+def test_the_claim_of_a_deleted_node_is_removed_even_if_it_has_no_ttl() -> None:
     world = run_virtually(a_lock_without_a_ttl_of_a_node_that_is_gone())
     broken = world.verdict(but=("theft",))  # the journal never saw the Node, so the judge takes it for alive
     assert broken == [], world.report(broken)
@@ -135,7 +135,7 @@ async def a_drain_that_cannot_end(release_delay_seconds: float) -> tuple[float, 
     return uncordoned_at - cordoned_at, world.now - cordoned_at
 
 
-def test_a_failed_drain_releases_cordon_and_claim_without_the_release_delay() -> None:
+def test_a_node_whose_drain_failed_releases_its_claim_without_the_release_delay() -> None:
     cordoned, held = run_virtually(a_drain_that_cannot_end(release_delay_seconds=1800.0))
     assert 30.0 <= cordoned <= held < 60.0
 
@@ -155,7 +155,7 @@ async def taints_during_the_release_delay() -> set[bool]:
     return seen
 
 
-def test_a_rebooted_node_has_no_soft_taint_during_its_release_delay() -> None:
+def test_a_rebooted_node_has_no_prefer_no_schedule_taint_during_its_release_delay() -> None:
     assert run_virtually(taints_during_the_release_delay()) == {False}
 
 

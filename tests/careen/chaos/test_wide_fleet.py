@@ -31,7 +31,7 @@ async def some_of_many() -> tuple[World, Counter[str]]:
     return world, counted
 
 
-def test_twenty_of_a_hundred_nodes_reboot_and_the_others_send_few_requests() -> None:
+def test_twenty_of_a_hundred_nodes_reboot_and_the_idle_nodes_send_few_requests() -> None:
     world, counted = run_virtually(some_of_many())
     assert world.verdict() == [], world.report(world.verdict())
     booted = [event.host for event in world.fleet.log if event.what == "booted"]

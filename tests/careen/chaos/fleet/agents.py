@@ -179,7 +179,7 @@ class ProcessClock:
 
 
 class CutOff(StrEnum):
-    """What a broken network does to all requests of one agent."""
+    """How a broken network affects all requests of one agent."""
 
     REFUSED = "no connection comes about"
     SILENT = "no request gets through"
@@ -371,7 +371,7 @@ class Agents:
         self.processes.remove(process)
 
     def broken_turns(self) -> list[str]:
-        """Return the nodes whose agents had a round of their loop that ended with an unexpected exception."""
+        """Return the nodes on which a round of the agent's loop ended with an unexpected exception."""
         return [
             node for node, metrics in self._metrics.items() if metrics.turns.labels(node, "broken")._value.get() > 0
         ]
@@ -510,8 +510,8 @@ class Wire:
         await asyncio.Event().wait()
 
     async def _wait_out(self, fault: Fault) -> None:
-        """Apply what the fault does before the request is sent: it stops the server, suspends the process or delays the
-        request."""
+        """Carry out the part of the fault that comes before the request: stop the server, suspend the process or delay
+        the request."""
         if fault is Fault.OUTAGE:
             self._agents.go_down(60.0)
         if fault in OF_FROZEN:

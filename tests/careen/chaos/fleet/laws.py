@@ -165,8 +165,8 @@ def _asked_twice(world: World) -> Iterator[str]:
 
 
 def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
-    """Check that no agent removes a node's claim between the request to its host to reboot and the host's next boot. A
-    node is exempt after its Node is deleted or a person removes its claim."""
+    """Check that no agent removes a node's claim after it has asked the host to reboot and before the host boots. The
+    check skips a node whose Node was deleted or whose claim was removed by a person."""
     under_way: set[str] = set()
     holders: set[str] = set()
     for event in events(evidence):
@@ -189,8 +189,8 @@ def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
 
 
 def _unreported(world: World) -> Iterator[str]:
-    """Check that an Event reports the end of each requested reboot. A reboot is exempt if its agent was killed after
-    the boot."""
+    """Check that an Event reports the end of each requested reboot. The check skips a reboot if its agent was killed
+    after the boot."""
     for name in world.shape.names:
         boots = [event.at for event in world.fleet.log if event.host == name and event.what == "booted"]
         asked = [event.at for event in world.fleet.log if event.host == name and event.what == "asked"]

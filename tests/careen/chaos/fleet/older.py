@@ -22,8 +22,7 @@ dropped = 0
 
 @contextmanager
 def release(*, is_older: bool) -> Iterator[None]:
-    """Make every task that is created in this block run the older release if `is_older` is true, else the current
-    release. The tasks are those of agents."""
+    """Agents that are started in this block run the older release if `is_older` is true, else the current release."""
     token = _IS_OLDER.set(is_older)
     try:
         yield

@@ -33,7 +33,7 @@ def go_down_slowly(world: World, name: str) -> None:
 
 
 def end_late(world: World, name: str) -> None:
-    """Make this node's kubelet end no pod for 20 to 120 seconds, even after the grace period."""
+    """Make this node's kubelet keep all terminating pods for 20 to 120 seconds, even after the grace period."""
     world.fleet.workloads.ends_from[name] = world.now + world.chance.uniform(20.0, 120.0)
 
 

@@ -1,4 +1,4 @@
-"""Acts of people and machines that disturb a roll-out. A story (a simulated course of events) lists its acts by name,
+"""What people and machines do to disturb a roll-out. A story (a simulated course of events) lists these acts by name,
 so that a failing story is readable."""
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ Obstacle = Callable[[World], None]
 
 
 def nothing(world: World) -> None:
-    """Do nothing. For stories without a further event."""
+    """Do nothing: the default for a story without a later event."""
 
 
 def edit(world: World, change: Callable[[LockContent], LockContent]) -> None:
@@ -141,7 +141,7 @@ def many_come_late(world: World) -> None:
 
 
 def put_a_crowd(world: World) -> None:
-    """Add more waiting nodes than an agent counts. The added nodes have no agents."""
+    """Add more waiting nodes than an agent counts. No agents run on the added nodes."""
     for number in range(CROWD):
         put_node(world, f"waits-{number}", labels={"careen.dev/reboot": "required"})
 
@@ -163,8 +163,8 @@ class Cost:
     others: tuple[float, ...]
 
     def of(self, nodes: int) -> float:
-        """Estimate the requests per second of a fleet with this many nodes: those of the agents in `named`, and the
-        average of `others` for each other node."""
+        """Estimate the requests per second of a fleet with this many nodes: the sum of `named`, plus the average of
+        `others` for each node without a value in `named`."""
         return sum(self.named) + (nodes - len(self.named)) * sum(self.others) / len(self.others)
 
 

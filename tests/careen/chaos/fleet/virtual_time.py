@@ -1,5 +1,5 @@
-"""An event loop on virtual time. When every task sleeps, the clock jumps to the next timer, so the simulation of
-several hours takes a second. Every run of the same story is identical."""
+"""An event loop on virtual time. When every task sleeps, the clock jumps to the next timer, so several simulated hours
+take a second. Every run of the same story is identical."""
 
 from __future__ import annotations
 

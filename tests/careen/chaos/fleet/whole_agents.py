@@ -62,7 +62,7 @@ class WholeAgents(Agents):
             self.crash(process)
 
     def metrics_of(self, node: str) -> Metrics:
-        """Return the metrics that all processes of the node share, so that a failed round of the loop of an earlier
+        """Return the metrics of the node. All agent processes of the node share them, so a failure in an earlier
         process still counts."""
         return self._metrics.setdefault(node, Metrics(node))
 
@@ -146,8 +146,7 @@ class _NamespaceFile:
 
 @contextmanager
 def on_virtual_hosts(worlds: list[World]) -> Iterator[None]:
-    """Patch the composition of the agents: they use the simulated hosts of the first world in `worlds`, and a random
-    source with a fixed seed."""
+    """Make the agents use the simulated hosts of the first world in `worlds`, and random numbers from a fixed seed."""
     with (
         patch.object(wiring, "host_of", lambda settings: worlds[0].fleet.hosts[settings.node_id]),
         patch.object(wiring, "random", random.Random(0)),
