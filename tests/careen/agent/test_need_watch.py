@@ -118,7 +118,7 @@ async def test_the_last_result_stays_valid_while_a_slow_command_runs(
     assert host.needs_read == 3
 
 
-async def test_the_agent_notices_a_change_that_a_slow_check_finds_later(
+async def test_the_agent_notices_a_change_that_a_slow_check_of_the_host_finds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(need_watch, "_WAIT_SECONDS", 0.01)
@@ -134,8 +134,8 @@ async def test_the_agent_notices_a_change_that_a_slow_check_finds_later(
     assert not await need.has_changed()
 
 
-async def test_the_agent_waits_for_the_first_check_of_the_host() -> None:
-    """The agent makes no decision before it knows whether the host needs a reboot."""
+async def test_the_agent_makes_no_decision_before_the_first_check_of_the_host() -> None:
+    """Without the result of the check, the agent does not know whether the host needs a reboot."""
     need, host, _ = watch(is_command=True)
     slow = Slow(host)
     first = asyncio.ensure_future(need.read())

@@ -48,7 +48,7 @@ async def begin(shell: Shell, phase: Phase = Phase.IDLE) -> Observation:
     return await shell.observer().begin(Memory(), phase, POLICY)
 
 
-async def test_an_idle_node_is_observed_with_one_request(shell: Shell) -> None:
+async def test_the_agent_of_an_idle_node_sends_one_request_to_observe_the_node(shell: Shell) -> None:
     shell.put_node("n1")
     seen = await begin(shell)
     assert shell.requests == [NODE]
@@ -221,7 +221,9 @@ async def test_the_agent_reads_the_lock_before_the_cordon_even_after_its_own_wri
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
-async def test_the_agent_reads_the_evidence_for_the_phase_that_the_node_records(shell: Shell, phase: Phase) -> None:
+async def test_the_agent_reads_the_facts_that_the_phase_recorded_on_the_node_requires(
+    shell: Shell, phase: Phase
+) -> None:
     """The kinds of facts that the agent reads depend on the phase on the Node, even if the agent has just started and
     does not remember the phase."""
     put_in_phase(shell, phase)
@@ -230,7 +232,7 @@ async def test_the_agent_reads_the_evidence_for_the_phase_that_the_node_records(
     assert asked == set(ROW[phase].evidence)
 
 
-async def test_the_agent_reads_only_the_node_if_the_record_on_the_node_is_unreadable(shell: Shell) -> None:
+async def test_the_agent_reads_only_the_node_if_its_record_annotation_is_unreadable(shell: Shell) -> None:
     shell.put_node("n1", annotations={"careen.dev/progress": '{"version":99}'})
     await begin(shell)
     assert shell.requests == [NODE]
@@ -264,7 +266,7 @@ ALL_LISTS = [
 
 
 @pytest.mark.parametrize("evidence", ALL_LISTS)
-async def test_evidence_is_unknown_and_not_empty_if_the_server_does_not_answer(
+async def test_a_list_that_the_server_does_not_answer_is_unknown_and_not_empty(
     shell: Shell, evidence: Evidence
 ) -> None:
     shell.put_node("n1")
@@ -308,7 +310,7 @@ async def test_the_agent_reads_the_lock_and_then_the_node_of_every_claim(shell: 
     assert isinstance(seen.lock, LockReading)
 
 
-async def test_the_lock_is_read_once_and_before_the_other_evidence(shell: Shell) -> None:
+async def test_the_lock_is_read_once_and_before_the_list_of_nodes(shell: Shell) -> None:
     shell.put_node("n1")
     await add(shell, Evidence.HOLDERS, Evidence.PEERS, Evidence.LOCK)
     assert shell.requests[-2:] == [LOCK, "GET /api/v1/nodes"]
@@ -426,7 +428,7 @@ async def test_eviction_dry_runs_stop_after_a_minute_and_the_other_pods_are_unkn
     assert "the dry runs took longer than 60 s" in seen.evictability["pod-109"].detail
 
 
-async def test_the_agent_reads_the_owners_in_the_record_of_the_node_if_there_are_any(shell: Shell) -> None:
+async def test_the_agent_reads_the_owners_recorded_on_the_node_instead_of_the_pods_owners(shell: Shell) -> None:
     from careen.core.facts.observation import OwnerHealth
 
     for name in ("web", "old"):
@@ -459,7 +461,7 @@ async def test_the_agent_reads_the_owners_in_the_record_of_the_node_if_there_are
     assert isinstance(seen.pods, NotAsked), "the record names the owners, so the pods are not read"
 
 
-async def test_a_waiting_node_reads_only_owners_that_may_bind_pods_to_it(shell: Shell) -> None:
+async def test_the_agent_of_a_waiting_node_reads_only_owners_that_may_bind_pods_to_the_node(shell: Shell) -> None:
     for name, field in (("placed", "f:containers"), ("bound", "f:nodeName")):
         owner = {
             "apiVersion": "apps/v1",
@@ -504,7 +506,7 @@ async def test_the_forecast_is_made_for_the_agents_node(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("evidence", Evidence)
-async def test_every_kind_of_evidence_can_be_read(shell: Shell, evidence: Evidence) -> None:
+async def test_the_agent_can_read_every_kind_of_fact(shell: Shell, evidence: Evidence) -> None:
     shell.put_node("n1")
     shell.put_pod("a")
     seen = await add(shell, evidence)

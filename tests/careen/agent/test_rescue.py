@@ -164,7 +164,7 @@ async def test_a_failed_loop_round_undoes_the_drain_of_a_held_node_at_once(
     assert ("held" in reason(shell)) is is_undone
 
 
-async def test_a_failed_loop_round_undoes_the_drain_if_the_lock_is_paused_but_not_if_unreadable(shell: Shell) -> None:
+async def test_a_failed_loop_round_undoes_the_drain_of_a_paused_roll_out(shell: Shell) -> None:
     drain(shell)
     shell.put_daemonset(annotations={KEY: '{"nodeID":"manual"}'})
     shell.wire.before = lambda request: KeyError("poison") if "daemonsets" in request.path else None

@@ -165,7 +165,7 @@ def test_a_node_makes_no_new_claim_until_the_config_map_is_repaired(node: Node) 
     assert is_ready(agent)
 
 
-def test_an_agent_that_started_with_recorded_settings_restarts_if_an_edit_requires_a_restart(node: Node) -> None:
+def test_an_agent_that_uses_recorded_settings_restarts_if_an_edit_requires_a_restart(node: Node) -> None:
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")

@@ -61,7 +61,7 @@ def patch(seen: Observation, **annotations: str) -> PatchNode:
     return PatchNode(purpose="say so", resource_version=seen.node.resource_version, annotations=annotations)
 
 
-async def test_the_agent_reads_evidence_that_a_decision_requests_and_decides_again(
+async def test_the_agent_reads_the_facts_that_a_decision_requests_and_decides_again(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -72,7 +72,7 @@ async def test_the_agent_reads_evidence_that_a_decision_requests_and_decides_aga
     assert [isinstance(seen.lock, LockReading) for seen in shown] == [False, True]
 
 
-async def test_a_decision_that_requests_evidence_applies_no_action(
+async def test_the_actions_of_a_decision_that_requests_more_facts_are_not_carried_out(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -85,7 +85,7 @@ async def test_a_decision_that_requests_evidence_applies_no_action(
     assert "PATCH /api/v1/nodes/n1" not in shell.requests
 
 
-async def test_a_decision_that_requests_the_same_evidence_again_and_again_raises_an_error(
+async def test_a_decision_that_requests_the_same_fact_again_and_again_raises_an_error(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -239,8 +239,8 @@ async def test_the_node_is_read_again_after_a_slow_patch(shell: Shell, monkeypat
 async def test_the_node_is_read_again_after_an_uncordon(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, unschedulable: bool, reads: int
 ) -> None:
-    """The node controller removes its own taint after the uncordon, so the response of the patch is outdated at once.
-    The next write follows within milliseconds and would conflict."""
+    """The node controller removes its own taint after the uncordon, so the response to the patch is outdated at once. A
+    write based on this response would conflict."""
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -289,7 +289,9 @@ async def test_the_node_is_read_again_after_a_conflicting_patch(shell: Shell, mo
     assert shell.requests.count("GET /api/v1/nodes/n1") == 2
 
 
-async def test_an_unreadable_node_keeps_its_reported_phase(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_agent_reports_the_last_known_phase_of_a_node_that_it_cannot_read(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While the API server is down, metrics and log must not show Idle for a drained node."""
     shell.put_node("n1")
     think(
@@ -303,7 +305,7 @@ async def test_an_unreadable_node_keeps_its_reported_phase(shell: Shell, monkeyp
     assert (await mind.turn(POLICY)).phase is Phase.DRAINING
 
 
-async def test_a_node_whose_patch_failed_keeps_its_reported_phase(
+async def test_the_agent_reports_the_old_phase_if_the_patch_of_the_node_failed(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")

@@ -86,7 +86,7 @@ def test_autoscaler_annotations_that_people_set_are_kept(change: dict[str, Any],
     assert [event.host for event in world.fleet.log if event.what == "booted"].count("n1") == 1
 
 
-def test_no_autoscaler_annotation_is_left_if_a_person_removes_the_record() -> None:
+def test_no_autoscaler_annotation_is_left_if_a_person_removes_the_record_annotation() -> None:
     world = run_virtually(with_persons({}, wipes=True))
     assert left(world) == []
 

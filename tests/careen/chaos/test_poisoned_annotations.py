@@ -66,7 +66,7 @@ def poison(world: World, record: str | None, label: str | None) -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
-def test_an_unreadable_record_on_one_node_does_not_stop_other_nodes(record: str) -> None:
+def test_an_unreadable_record_annotation_of_one_node_does_not_stop_other_nodes(record: str) -> None:
     """The label of n3 says that its reboot is in progress, so n3 counts as down. The concurrency of two lets one other
     node reboot at a time."""
     world = run_virtually(beside_a_poisoned_node(record, "in-progress", TWO_OF_THREE))

@@ -27,7 +27,7 @@ def text_of(outcome: Outcome) -> str:
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_no_storm_breaks_a_rule(seed: int) -> None:
+def test_no_storm_of_random_faults_breaks_a_rule(seed: int) -> None:
     outcome = play(story_of(seed))
     assert not outcome.broken, text_of(outcome)
 

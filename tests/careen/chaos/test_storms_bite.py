@@ -57,7 +57,9 @@ def count_no_holders(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(count_no_holders, 0, "claims", id="careen ignores the limit of claims"),
     ],
 )
-def test_the_storms_find_a_planted_defect(monkeypatch: pytest.MonkeyPatch, plant: Plant, seed: int, law: str) -> None:
+def test_storms_of_random_faults_find_a_planted_defect(
+    monkeypatch: pytest.MonkeyPatch, plant: Plant, seed: int, law: str
+) -> None:
     assert not play(story_of(seed)).broken
     plant(monkeypatch)
     assert law in play(story_of(seed)).laws

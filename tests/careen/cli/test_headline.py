@@ -276,7 +276,7 @@ def test_status_shows_a_refused_forecast_before_other_nodes_were_checked(desk: D
     assert headline(desk) == ""
 
 
-def test_status_does_not_show_the_claim_of_a_missing_node_as_a_holder(desk: Desk) -> None:
+def test_status_reports_the_claim_of_a_missing_node_as_a_stray_claim(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", created=ago(hours=1)),), max_owners=1))
     assert headline(desk) == ""

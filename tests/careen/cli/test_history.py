@@ -17,7 +17,7 @@ def test_history_prints_the_reboots_of_all_nodes_or_of_one_node(desk: Desk) -> N
     assert "2026-03-03 12:00:00 UTC" in desk.ok("history", "n1")
 
 
-def test_history_refuses_a_missing_node(desk: Desk) -> None:
+def test_history_refuses_a_node_that_does_not_exist(desk: Desk) -> None:
     desk.lock()
     desk.node("worker-1")
     result = desk.run("history", "worker-2")

@@ -14,7 +14,7 @@ HELD = LockContent(
 )
 
 
-def test_lock_show_lists_each_holder_with_its_phase(desk: Desk) -> None:
+def test_lock_show_lists_each_node_with_a_claim_and_its_phase(desk: Desk) -> None:
     desk.node("n3", "Draining")
     desk.lock(HELD)
     lines = desk.ok("lock", "show").splitlines()

@@ -132,7 +132,7 @@ def test_why_shows_a_failed_node_with_the_remedy(desk: Desk) -> None:
     )
 
 
-def test_why_reports_an_unreadable_record_as_the_reason(desk: Desk) -> None:
+def test_why_reports_an_unreadable_record_annotation_as_the_reason(desk: Desk) -> None:
     desk.node("n1", "Waiting", progress={"version": 99})
     desk.agent_on("n1")
     desk.lock()

@@ -162,8 +162,8 @@ async def test_the_outcome_of_a_refused_patch_contains_the_http_status(cluster: 
 
 @pytest.mark.parametrize("arrives", [True, False])
 async def test_a_patch_whose_answer_was_lost_is_applied_exactly_once(cluster: Cluster, arrives: bool) -> None:
-    """The connection breaks before or after the server handles the patch, so careen cannot know whether to repeat
-    it."""
+    """The connection breaks before or after the server carries out the patch, so careen cannot know whether to repeat
+    the patch."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     lost = [Unclear("connection reset")]
 

@@ -120,8 +120,8 @@ async def test_a_prestarted_process_that_exceeds_the_deadline_is_not_replaced(
 
 
 async def test_the_deadline_of_a_forecast_starts_with_its_request(tmp_path: Path, started: Started) -> None:
-    """The agent starts the process before it needs a forecast. The time for which the process waits for a request does
-    not count towards the deadline."""
+    """The agent starts the forecast's process before it needs a forecast. The time for which the process waits for a
+    request does not count towards the deadline."""
     async with running_server() as server:
         put_cluster(server)
         for seconds in growing(1.0):
@@ -145,8 +145,8 @@ class FakeClock:
 
 
 async def test_the_agent_waits_a_minute_before_it_replaces_a_prestarted_process() -> None:
-    """On a node with too little memory, the process ends at once. Without the pause of a minute, the agent would start
-    a new process in each round of its loop."""
+    """On a node with too little memory, the forecast's process ends at once. Without the pause of a minute, the agent
+    would start a new process in each round of its loop."""
     made: list[FakeProcess] = []
 
     async def start() -> Any:
@@ -187,8 +187,8 @@ async def test_a_prestarted_process_that_gets_no_request_exits_by_itself() -> No
 
 
 async def test_a_prestarted_process_has_all_modules_loaded_before_the_request(tmp_path: Path) -> None:
-    """If the process loaded its modules only after the request, the other nodes would wait longer for this node's
-    reboot."""
+    """If the forecast's process loaded its modules only after the request, the other nodes would wait longer for this
+    node's reboot."""
     program = """
         import json, sys
         from careen.agent.forecast import child

@@ -34,7 +34,7 @@ def test_a_forecast_refusal_longer_than_the_patience_is_reported_once() -> None:
     assert patience.look((), late + HOUR + HOUR) == (False, "")
 
 
-def test_a_refusal_that_returns_after_a_new_claim_counts_from_its_first_start() -> None:
+def test_a_refusal_that_returns_after_a_new_claim_counts_from_its_first_appearance() -> None:
     """Dry-run evictions can refuse the reboot only while the node has a claim. With each new claim, the refusal
     disappears from the Node for some seconds and then returns with a new start time."""
     patience = ForecastPatience(lambda: 3600.0)
@@ -51,7 +51,7 @@ def test_a_refusal_that_returns_after_a_new_claim_counts_from_its_first_start() 
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.IDLE, Phase.FAILED])
-def test_a_refusal_after_the_node_left_the_waiting_phase_counts_from_its_own_start(phase: Phase) -> None:
+def test_a_refusal_after_the_node_left_the_phase_waiting_counts_as_a_new_refusal(phase: Phase) -> None:
     patience = ForecastPatience(lambda: 3600.0)
     patience.look((refusal(),), SINCE + HOUR / 2)
     assert patience.look((), SINCE + HOUR / 2, phase) == (False, "")

@@ -107,7 +107,7 @@ def test_all_refused_keys_are_in_one_message() -> None:
     assert "labels does not list l, which --pre-reboot-node-labels names" in sentence
 
 
-def test_the_check_covers_exactly_the_settings_that_contain_keys() -> None:
+def test_the_check_of_allowed_keys_covers_exactly_the_settings_that_contain_keys() -> None:
     """Settings that contain no label, annotation or taint key cannot conflict with the admission policies."""
     others = {"prefer_no_schedule_taint": "t", "annotate_nodes": True, "lock_annotation": "l"}
     labels = dict.fromkeys(("pre_reboot_node_labels", "post_reboot_node_labels"), (("l", "1"),))
@@ -180,7 +180,7 @@ async def test_an_agent_that_may_not_read_the_daemonset_reports_no_key(
     assert caplog.records == []
 
 
-async def test_the_check_of_the_keys_is_repeated_if_the_server_gives_no_usable_answer() -> None:
+async def test_the_check_of_allowed_keys_is_repeated_if_the_server_gives_no_usable_answer() -> None:
     keys, wire, clock = asking(status(401, "Unauthorized"), status(401, "Unauthorized"), daemonset({}))
     await keys.check(LABELLED)
     assert len(wire.asked) == 3

@@ -120,7 +120,7 @@ async def test_an_agent_outside_a_pod_only_checks_that_the_default_daemonset_exi
     assert len(cluster.wire.asked) == 1
 
 
-async def test_the_check_of_the_lock_raises_an_error_if_the_api_server_is_silent(cluster: Asked) -> None:
+async def test_the_search_for_the_lock_raises_an_error_if_the_api_server_does_not_answer(cluster: Asked) -> None:
     cluster.wire.before = lambda _: Unclear("lost")
     with pytest.raises(Unclear):
         await cluster.judge(OURS, is_given=False)
