@@ -180,8 +180,8 @@ class SmallServer:
 def _managed(
     edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return an edit that makes the same change, and also records in `managedFields` who last changed cordon and
-    taints. Agents read no other part of `managedFields`."""
+    """Return a function that applies `edit`, and also records in `managedFields` who last changed cordon and taints.
+    Agents read no other part of `managedFields`."""
 
     def edited(old: dict[str, Any]) -> dict[str, Any]:
         new = edit(old)

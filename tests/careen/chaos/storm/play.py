@@ -62,8 +62,8 @@ class Outcome:
 
 
 def play(story: Story) -> Outcome:
-    """Play the storm and return its outcome. An error in the test harness counts as a broken rule, so that `shrink`
-    also shortens its story."""
+    """Play the storm and return its outcome. An error in the test harness counts as a broken rule, so that `shrink` can
+    also shorten a storm that causes an error."""
     before = older.dropped
     try:
         with older.side_by_side(), _repeatable(story.seed):
