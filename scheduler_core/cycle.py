@@ -22,12 +22,13 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_merge import effective_plugins
 from scheduler_core.extenders.chain import EXTENDER_NAME, ExtenderChain
 from scheduler_core.extenders.protocol import ExtenderTransport
-from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.cycle_state import CycleError, CycleState
 from scheduler_core.framework.diagnosis import Diagnosis, Verdicts
 from scheduler_core.framework.extension_points import Nomination
 from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import Factory, PluginSet, register, serves
-from scheduler_core.framework.runner import CycleError, Nominated, Runner, ScoreTable
+from scheduler_core.framework.runner import Nominated, Runner
+from scheduler_core.framework.scoring.scorer import ScoreTable
 from scheduler_core.framework.verdict import Verdict, VerdictCode, unresolvable
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import RequestRules

@@ -19,6 +19,15 @@ class UnpreparedError(LookupError):
         return f"reading {self.args[0]} from the cycle state: not found"
 
 
+class CycleError(Exception):
+    """A plugin failed, so the cycle ends; the pod must be tried again later. `plugin` is the plugin's name, and the
+    message is the cause."""
+
+    def __init__(self, plugin: str, message: str) -> None:
+        super().__init__(message)
+        self.plugin = plugin
+
+
 class CycleState:
     """The state of the plugins in one pod's cycle, and which plugins skip Filter and Score."""
 

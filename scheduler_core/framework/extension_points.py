@@ -22,6 +22,7 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.values import Value
 
 if TYPE_CHECKING:
@@ -142,6 +143,24 @@ class NodeRulePlugin(Protocol):
     def name(self) -> str: ...
     def node_key(self, pod: Pod) -> Hashable:
         """Returns a key that is equal for two pods if they get the same results."""
+        ...
+
+
+@runtime_checkable
+class UsageRulePlugin(Protocol):
+    """A score plugin whose scores can be cached while the requests of the pods on a node stay the same. `score_usage`
+    may read only the allocatable resources of the nodes, their usage, the plugin's settings, and what `usage_key`
+    contains, and returns numbers from 0 to 100 only: nothing checks them. A plugin that normalizes its scores cannot be
+    one, because each score then depends on the other nodes."""
+
+    @property
+    def name(self) -> str: ...
+    def usage_key(self, state: CycleState) -> Hashable:
+        """Returns a key that is equal for two pods if they get the same scores."""
+        ...
+
+    def score_usage(self, state: CycleState, nodes: NodeList, usage: Usage) -> Scores:
+        """Returns the scores of these nodes. `usage` has the requests on them, in the same order."""
         ...
 
 

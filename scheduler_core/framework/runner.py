@@ -6,32 +6,27 @@ What a plugin's result means for the other plugins follows pkg/scheduler/framewo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.framework.cycle_state import CycleState, UnpreparedError
+from scheduler_core.framework.cycle_state import CycleError, CycleState, UnpreparedError
 from scheduler_core.framework.diagnosis import Diagnosis, Round
 from scheduler_core.framework.extension_points import (
-    MAX_NODE_SCORE,
     FilterAllPlugin,
     FilterPlugin,
     NodeRulePlugin,
-    NormalizePlugin,
     PostFilterResult,
     PreFilterExtensions,
     PreFilterPlugin,
-    PreScorePlugin,
-    ScoreAllPlugin,
-    ScorePlugin,
-    Scores,
 )
 from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.framework.refusals import Refusals
+from scheduler_core.framework.scoring.scorer import Scorer, ScoreTable
 from scheduler_core.framework.skipped_by_spec import SkippedBySpec
 from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, error, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
@@ -44,15 +39,6 @@ Rows = NDArray[np.intp]
 _NOBODY: Final[Nominated] = {}
 
 
-class CycleError(Exception):
-    """A plugin failed, so the cycle ends; the pod must be tried again later. `plugin` is the plugin's name, and the
-    message is the cause."""
-
-    def __init__(self, plugin: str, message: str) -> None:
-        super().__init__(message)
-        self.plugin = plugin
-
-
 class PreFiltered(Value):
     """The result of PreFilter: a refusal of every node, or the names of the nodes to search and the plugins that chose
     them. None instead of names means all nodes."""
@@ -60,15 +46,6 @@ class PreFiltered(Value):
     refusal: Verdict | None = None
     node_names: frozenset[str] | None = None
     asked_by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoreTable:
-    """Weighted scores of each plugin for each scored node, and the sum over the plugins."""
-
-    nodes: NodeList
-    by_plugin: Mapping[str, Scores]
-    total: Scores = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,9 +78,7 @@ class Runner:
         self._extensions = tuple(p for p in self._pre_filters if isinstance(p, PreFilterExtensions))
         self._post_filters = plugins.at("postFilter")
         self.reserves = plugins.at("reserve")
-        self._pre_scores = plugins.at("preScore")
-        self._scores: tuple[ScorePlugin, ...] = plugins.at("score")
-        self._scores_all = {p.name: p for p in self._scores if isinstance(p, ScoreAllPlugin)}
+        self._scorer = Scorer(plugins)
         # A profile may take the preparing point away from a plugin. Some then prepare at the later point; the
         # others end the cycle in an error.
         self._late_filters = tuple(
@@ -113,20 +88,9 @@ class Runner:
             and p not in self._pre_filters
             and isinstance(p, PreFilterPlugin)
         )
-        self._late_scores = tuple(
-            p
-            for p in self._scores
-            if "score" in getattr(p, "prepares_late", ())
-            and p not in self._pre_scores
-            and isinstance(p, PreScorePlugin)
-        )
         # The first filters, as far as nodes alone decide; none where a filter prepares late, which writes state.
         first = takewhile(lambda p: isinstance(p, NodeRulePlugin) and p.name in self._filters_all, self._filters)
         self._node_filters: tuple[Any, ...] = () if self._late_filters else tuple(first)
-        self._node_scores = {
-            p.name: p for p in self._scores_all.values() if isinstance(p, NodeRulePlugin) and not self._late_scores
-        }
-        self._normalizers = {p.name: p for p in self._scores if isinstance(p, NormalizePlugin)}
 
     # ---- PreEnqueue ----
 
@@ -347,83 +311,12 @@ class Runner:
 
     @property
     def has_scores(self) -> bool:
-        return bool(self._scores)
+        return self._scorer.has_plugins
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeList) -> ScoreTable:
         """Returns weighted, normalized scores of nodes that passed the filters. Raises CycleError if a plugin fails or
         returns a score outside 0 … 100."""
-        skipped: set[str] = set()
-        for plugin in self._pre_scores:
-            verdict = plugin.pre_score(state, pod, nodes)
-            if verdict.is_skip:
-                skipped.add(plugin.name)
-            elif not verdict.is_success:
-                raise CycleError(plugin.name, f'running PreScore plugin "{plugin.name}": {verdict.message}')
-        state.skipped_scores = frozenset(skipped)
-        # Of nearly all nodes it is cheaper to score all, once, than to pick these out of every column.
-        is_most = not nodes.is_all and 2 * len(nodes) > len(nodes.snapshot.columns)
-        asked = NodeList(nodes.snapshot, None, nodes.rules) if is_most else nodes
-        by_plugin = {p.name: self._weighted(p, state, pod, nodes, asked) for p in self._scores if p.name not in skipped}
-        total = np.zeros(len(nodes), dtype=np.int64)
-        for scores in by_plugin.values():
-            total += scores
-        return ScoreTable(nodes, by_plugin, total if self._scores else total + 1)
-
-    def _weighted(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
-        rule = self._node_scores.get(plugin.name)
-        if rule is None:
-            return self._weighed_anew(plugin, state, pod, nodes, asked)
-        answers, key = nodes.snapshot.columns.answers, (self, "score", plugin.name, rule.node_key(pod))
-        known: tuple[Rows, Scores] | None = answers.get(key)
-        if known is not None and known[0] is nodes.rows:
-            return known[1]
-        scores = self._weighed_anew(plugin, state, pod, nodes, asked)
-        if not nodes.rows.flags.writeable:  # kept by `_by_node_rules`, which gives them again
-            answers[key] = (nodes.rows, scores)
-        return scores
-
-    def _weighed_anew(
-        self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList
-    ) -> Scores:
-        scores = self._raw(plugin, state, pod, nodes, asked)
-        normalizer = self._normalizers.get(plugin.name)
-        if normalizer is not None:
-            scores = normalizer.normalize(state, pod, nodes, scores)
-        if _leaves_the_range(scores):
-            raise CycleError(
-                plugin.name,
-                f'plugin "{plugin.name}" returns an invalid score, it should in the range of [0, '
-                f"{MAX_NODE_SCORE}] after normalizing",
-            )
-        weight = self.plugins.weights[plugin.name]
-        return scores if weight == 1 else scores * weight
-
-    def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
-        """Returns the plugin's scores of `nodes`, before normalizing. A plugin that can score all nodes in one call
-        scores the nodes in `asked`, which contains `nodes`; the scores of the other nodes are dropped."""
-        if self._late_scores and any(
-            plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late_scores
-        ):
-            return np.zeros(len(nodes), dtype=np.int64)
-        at_once = self._scores_all.get(plugin.name)
-        try:
-            scores = None if at_once is None else at_once.score_all(state, pod, asked)
-            if scores is not None:
-                return scores if asked is nodes else nodes.take(scores)
-            return np.fromiter(
-                (plugin.score(state, pod, node_info) for node_info in nodes), dtype=np.int64, count=len(nodes)
-            )
-        except UnpreparedError as missing:
-            raise CycleError(
-                plugin.name, f'running Score plugins: plugin "{plugin.name}" failed with: {missing}'
-            ) from missing
-
-
-def _leaves_the_range(scores: Scores) -> bool:
-    if scores.dtype != np.int64:
-        return bool(len(scores)) and bool(scores.min() < 0 or scores.max() > MAX_NODE_SCORE)
-    # Read without their sign, numbers below 0 are the largest: one look instead of two.
-    return bool(np.maximum.reduce(scores.view(np.uint64), initial=0) > MAX_NODE_SCORE)
+        return self._scorer.score(state, pod, nodes)
 
 
 def one_by_one(

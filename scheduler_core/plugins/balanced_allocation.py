@@ -4,7 +4,7 @@ Refuses nothing."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import ClassVar, Final
 
@@ -68,11 +68,13 @@ class NodeResourcesBalancedAllocation(Value):
         return _HALF + (_HALF + with_pod - _balance([(used, whole) for _, used, whole in shares])) // 2
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        shares = state.read(BalancedShares)
-        key = ("balance", self.kube_version.balanced_allocation_compares_without_pod, shares.requested)
-        return by_usage(nodes, key, partial(self._scores, shares))
+        return by_usage(nodes, (self, self.usage_key(state)), partial(self.score_usage, state))
 
-    def _scores(self, shares: BalancedShares, nodes: NodeList, usage: Usage) -> Scores:
+    def usage_key(self, state: CycleState) -> Hashable:
+        return state.read(BalancedShares).requested
+
+    def score_usage(self, state: CycleState, nodes: NodeList, usage: Usage) -> Scores:
+        shares = state.read(BalancedShares)
         columns = nodes.snapshot.columns
         lines = [(columns.resources[name], amount) for name, amount in shares.requested if name in columns.resources]
         if len(lines) == 2 and all(columns.everywhere[line] for line, _ in lines):

@@ -7,7 +7,7 @@ pkg/scheduler/framework/plugins/dynamicresources, v1.36 (KEP-4381, KEP-5004).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from scheduler_core.model.storage.devices import ResourceClaim
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.values import Value
 
 if TYPE_CHECKING:
@@ -211,5 +212,9 @@ class ScoringDynamicResources(DynamicResources):
         state.read(DevicesOfPod)
         return np.zeros(len(nodes), dtype=np.int64)
 
-    def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
-        return scores
+    def usage_key(self, state: CycleState) -> Hashable:
+        state.read(DevicesOfPod)
+        return ()
+
+    def score_usage(self, state: CycleState, nodes: NodeList, usage: Usage) -> Scores:  # noqa: ARG002
+        return np.zeros(len(nodes), dtype=np.int64)

@@ -5,6 +5,7 @@ resource_scoring.py has the three scoring strategies.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import partial
 from typing import ClassVar, Final
 
@@ -121,9 +122,13 @@ class NodeResourcesFit(Value):
         return score_of_node(strategy_of(self.args), state.read(FitShares).shares, node_info)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        shares = state.read(FitShares).shares
-        strategy = strategy_of(self.args)
-        return by_usage(nodes, ("room", self.args, shares), partial(scores_of_nodes, strategy, shares))
+        return by_usage(nodes, (self, "score", self.usage_key(state)), partial(self.score_usage, state))
+
+    def usage_key(self, state: CycleState) -> Hashable:
+        return state.read(FitShares).shares
+
+    def score_usage(self, state: CycleState, nodes: NodeList, usage: Usage) -> Scores:
+        return scores_of_nodes(strategy_of(self.args), state.read(FitShares).shares, nodes, usage)
 
 
 class FitShares(Value):

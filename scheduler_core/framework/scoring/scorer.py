@@ -1,0 +1,212 @@
+"""Runs PreScore, Score and NormalizeScore, and adds up the weighted scores.
+
+What a plugin's result means for the other plugins follows pkg/scheduler/framework/runtime/framework.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.framework.cycle_state import CycleError, CycleState, UnpreparedError
+from scheduler_core.framework.extension_points import (
+    MAX_NODE_SCORE,
+    NodeRulePlugin,
+    NormalizePlugin,
+    PreScorePlugin,
+    ScoreAllPlugin,
+    ScorePlugin,
+    Scores,
+    UsageRulePlugin,
+)
+from scheduler_core.framework.plugin_set import PluginSet
+from scheduler_core.framework.scoring.by_usage import by_usage
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.usage import Usage
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreTable:
+    """Weighted scores of each plugin for each scored node, and the sum over the plugins."""
+
+    nodes: NodeList
+    by_plugin: Mapping[str, Scores]
+    total: Scores = field(repr=False)
+
+
+class _WhenRead(Mapping[str, Scores]):
+    """The weighted scores of each plugin, by name. They are computed when they are read: a cycle needs only their
+    sum."""
+
+    def __init__(self, ways: Mapping[str, Callable[[], Scores]]) -> None:
+        self._ways = ways
+        self._known: dict[str, Scores] = {}
+
+    def __getitem__(self, name: str) -> Scores:
+        if name not in self._known:
+            self._known[name] = self._ways[name]()
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ways)
+
+    def __len__(self) -> int:
+        return len(self._ways)
+
+
+class Scorer:
+    """The score plugins of one profile. The object has no state; all state is in the arguments."""
+
+    def __init__(self, plugins: PluginSet) -> None:
+        self._weights = plugins.weights
+        self._pre_scores = plugins.at("preScore")
+        self._scores: tuple[ScorePlugin, ...] = plugins.at("score")
+        # The forms that each plugin has are looked up once here, because the lookup costs more than many scores.
+        self._scores_all = {p.name: p for p in self._scores if isinstance(p, ScoreAllPlugin)}
+        self._normalizers = {p.name: p for p in self._scores if isinstance(p, NormalizePlugin)}
+        # A profile may take PreScore away from a plugin. Some then prepare at Score; the others end the cycle in an
+        # error.
+        self._late = tuple(
+            p
+            for p in self._scores
+            if "score" in getattr(p, "prepares_late", ())
+            and p not in self._pre_scores
+            and isinstance(p, PreScorePlugin)
+        )
+        at_once = () if self._late else tuple(self._scores_all.values())
+        self._node_rules = {p.name: p for p in at_once if isinstance(p, NodeRulePlugin)}
+        self._usage_rules = {
+            p.name: p for p in at_once if isinstance(p, UsageRulePlugin) and p.name not in self._normalizers
+        }
+
+    @property
+    def has_plugins(self) -> bool:
+        return bool(self._scores)
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeList) -> ScoreTable:
+        """Returns weighted, normalized scores of nodes that passed the filters. Raises CycleError if a plugin fails or
+        returns a score outside 0 … 100."""
+        if not self._scores:
+            return ScoreTable(nodes, {}, np.ones(len(nodes), dtype=np.int64))
+        state.skipped_scores = self._prepared(state, pod, nodes)
+        # Of nearly all nodes it is cheaper to score all, once, than to pick these out of every column.
+        is_most = not nodes.is_all and 2 * len(nodes) > len(nodes.snapshot.columns)
+        asked = NodeList(nodes.snapshot, None, nodes.rules) if is_most else nodes
+        ways: dict[str, Callable[[], Scores]] = {}
+        rules: list[UsageRulePlugin] = []
+        found: list[Scores] = []
+        for plugin in self._scores:
+            if plugin.name in state.skipped_scores:
+                continue
+            rule = self._usage_rules.get(plugin.name)
+            if rule is not None:
+                rules.append(rule)
+                ways[plugin.name] = partial(self._weighed_anew, plugin, state, pod, nodes, nodes)
+            else:
+                found.append(scores := self._weighted(plugin, state, pod, nodes, asked))
+                ways[plugin.name] = partial(_unchanged, scores)
+        if rules:
+            by_rules = self._sum_by_usage(rules, state, asked)
+            found.append(by_rules if asked is nodes else nodes.take(by_rules))
+        total = reduce(np.add, found) if found else np.zeros(len(nodes), dtype=np.int64)
+        return ScoreTable(nodes, _WhenRead(ways), total)
+
+    def _prepared(self, state: CycleState, pod: Pod, nodes: NodeList) -> frozenset[str]:
+        """Runs PreScore, and returns the names of the plugins that skip the pod."""
+        skipped: set[str] = set()
+        for plugin in self._pre_scores:
+            verdict = plugin.pre_score(state, pod, nodes)
+            if verdict.is_skip:
+                skipped.add(plugin.name)
+            elif not verdict.is_success:
+                raise CycleError(plugin.name, f'running PreScore plugin "{plugin.name}": {verdict.message}')
+        return frozenset(skipped)
+
+    # ---- scores by the pods' requests ----
+
+    def _sum_by_usage(self, rules: Sequence[UsageRulePlugin], state: CycleState, nodes: NodeList) -> Scores:
+        """Returns the sum of the weighted scores of these plugins. One column is cached for all of them."""
+        keys = []
+        for rule in rules:
+            try:
+                keys.append((rule.name, rule.usage_key(state)))
+            except UnpreparedError as missing:
+                raise _unprepared(rule.name, missing) from missing
+        return by_usage(nodes, (self, *keys), partial(self._add_up, rules, state))
+
+    def _add_up(self, rules: Sequence[UsageRulePlugin], state: CycleState, nodes: NodeList, usage: Usage) -> Scores:
+        return reduce(np.add, (self._weights[rule.name] * rule.score_usage(state, nodes, usage) for rule in rules))
+
+    # ---- other scores ----
+
+    def _weighted(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
+        rule = self._node_rules.get(plugin.name)
+        if rule is None:
+            return self._weighed_anew(plugin, state, pod, nodes, asked)
+        answers, key = nodes.snapshot.columns.answers, (self, "score", plugin.name, rule.node_key(pod))
+        known: tuple[Rows, Scores] | None = answers.get(key)
+        if known is not None and known[0] is nodes.rows:
+            return known[1]
+        scores = self._weighed_anew(plugin, state, pod, nodes, asked)
+        if not nodes.rows.flags.writeable:  # kept by `Runner._by_node_rules`, which gives them again
+            answers[key] = (nodes.rows, scores)
+        return scores
+
+    def _weighed_anew(
+        self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList
+    ) -> Scores:
+        scores = self._raw(plugin, state, pod, nodes, asked)
+        normalizer = self._normalizers.get(plugin.name)
+        if normalizer is not None:
+            scores = normalizer.normalize(state, pod, nodes, scores)
+        return self._times_weight(plugin.name, scores)
+
+    def _times_weight(self, name: str, scores: Scores) -> Scores:
+        if _leaves_the_range(scores):
+            raise CycleError(
+                name,
+                f'plugin "{name}" returns an invalid score, it should in the range of [0, '
+                f"{MAX_NODE_SCORE}] after normalizing",
+            )
+        weight = self._weights[name]
+        return scores if weight == 1 else scores * weight
+
+    def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
+        """Returns the plugin's scores of `nodes`, before normalizing. A plugin that can score all nodes in one call
+        scores the nodes in `asked`, which contains `nodes`; the scores of the other nodes are dropped."""
+        if self._late and any(
+            plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late
+        ):
+            return np.zeros(len(nodes), dtype=np.int64)
+        at_once = self._scores_all.get(plugin.name)
+        try:
+            scores = None if at_once is None else at_once.score_all(state, pod, asked)
+            if scores is not None:
+                return scores if asked is nodes else nodes.take(scores)
+            return np.fromiter(
+                (plugin.score(state, pod, node_info) for node_info in nodes), dtype=np.int64, count=len(nodes)
+            )
+        except UnpreparedError as missing:
+            raise _unprepared(plugin.name, missing) from missing
+
+
+def _unchanged(scores: Scores) -> Scores:
+    return scores
+
+
+def _unprepared(name: str, missing: UnpreparedError) -> CycleError:
+    return CycleError(name, f'running Score plugins: plugin "{name}" failed with: {missing}')
+
+
+def _leaves_the_range(scores: Scores) -> bool:
+    if scores.dtype != np.int64:
+        return bool(len(scores)) and bool(scores.min() < 0 or scores.max() > MAX_NODE_SCORE)
+    # Read without their sign, numbers below 0 are the largest: one look instead of two.
+    return bool(np.maximum.reduce(scores.view(np.uint64), initial=0) > MAX_NODE_SCORE)

@@ -1,0 +1,109 @@
+"""Tests score plugins whose scores depend only on the requests on each node: one column is cached for their sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import UsageRulePlugin
+from scheduler_core.framework.scoring import by_usage as module
+from scheduler_core.model.manifests.from_manifest import pod_from_manifest
+from scheduler_core.plugins import IN_TREE
+from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.tallies import UsageTally
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.testing.builders import a_node, a_pod
+from tests.scheduler_core.drawn_clusters import clusters, pods
+
+NEWEST = KubeVersion.parse("1.36")
+BUILT = {name: IN_TREE[name](Configuration().profiles[0].plugin_args(name, NEWEST), NEWEST) for name in IN_TREE}
+RULES: dict[str, Any] = {name: plugin for name, plugin in BUILT.items() if isinstance(plugin, UsageRulePlugin)}
+
+
+def test_the_rules_are_those_of_resources_and_devices() -> None:
+    assert set(RULES) == {"NodeResourcesFit", "NodeResourcesBalancedAllocation", "DynamicResources"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(objects=clusters(), one=pods("one"), other=pods("other"))
+def test_a_usage_rule_depends_only_on_usage_and_its_key(
+    objects: list[dict[str, Any]], one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    snapshot = load_objects(objects)
+    for plugin in RULES.values():
+        mine, theirs = (prepared(plugin, manifest, snapshot) for manifest in (one, other))
+        if mine is None:
+            continue
+        nodes = NodeList(snapshot)
+        usage = snapshot.tally(UsageTally(nodes.rules))
+        scores = plugin.score_usage(mine, nodes, usage)
+        pod = pod_from_manifest(one)
+        assert scores.tolist() == plugin.score_all(mine, pod, nodes).tolist()
+        assert scores.tolist() == [plugin.score(mine, pod, node_info) for node_info in nodes]
+        if theirs is not None and plugin.usage_key(theirs) == plugin.usage_key(mine):
+            assert np.array_equal(plugin.score_usage(theirs, nodes, usage), scores)
+
+
+def prepared(plugin: Any, manifest: dict[str, Any], snapshot: Snapshot) -> CycleState | None:
+    """Returns the state after the plugin's PreFilter and PreScore; None if the plugin does not score the pod."""
+    state, pod, nodes = CycleState(), pod_from_manifest(manifest), NodeList(snapshot)
+    if hasattr(plugin, "pre_filter") and not plugin.pre_filter(state, pod, nodes).verdict.is_success:
+        return None
+    if hasattr(plugin, "pre_score") and not plugin.pre_score(state, pod, nodes).is_success:
+        return None
+    return state
+
+
+def told(result: CycleResult) -> tuple[Any, ...]:
+    return result.node, result.best, dict(result.scores), result.highest_total, result.runner_up
+
+
+SIZES = ("250m", "1", "2500m")
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(("place", "remove", "cordon", "uncordon", "resize")), st.integers(0, 5), st.integers(0, 2)
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(changes=CHANGES)
+def test_cached_scores_equal_those_of_a_new_snapshot_after_any_changes(changes: list[tuple[str, int, int]]) -> None:
+    """One snapshot is changed step by step and keeps its caches; the other is made from its nodes and pods."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "_FEWEST_NODES", 0)
+        scheduler = Scheduler()
+        snapshot = Snapshot.of([a_node(f"n{number}").offering(cpu="8").build() for number in range(6)])
+        for turn, (act, number, size) in enumerate(changes):
+            snapshot = changed(snapshot, act, f"n{number}", SIZES[size], f"p{turn}")
+            for asked in (a_pod("small").requesting(cpu="500m"), a_pod("large").requesting(cpu="3"), a_pod("bare")):
+                fresh = Snapshot.of(snapshot.nodes, snapshot.placed_pods)
+                assert told(scheduler.schedule(snapshot, asked.build())) == told(
+                    Scheduler().schedule(fresh, asked.build())
+                )
+
+
+def changed(snapshot: Snapshot, act: str, node: str, cpu: str, name: str) -> Snapshot:
+    match act:
+        case "place":
+            return snapshot.with_pod_placed(a_pod(name).requesting(cpu=cpu).build(), node)
+        case "remove":
+            return snapshot.without_pods([pod.key for pod in snapshot.pods_on(node)[:1]])
+        case "cordon":
+            return snapshot.with_node_cordoned(node)
+        case "uncordon":
+            return snapshot.with_node_uncordoned(node)
+        case _:
+            return snapshot.with_node_replaced(
+                a_node(node).offering(cpu={"250m": "4", "1": "8"}.get(cpu, "16")).build()
+            )
