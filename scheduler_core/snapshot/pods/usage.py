@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import count
 from typing import Final, Self
 
@@ -18,7 +19,7 @@ Rows = NDArray[np.intp]
 _STAMPS: Final = count(1)
 
 # With one kept addition for so many nodes, adding them up costs less than copying the sums of all nodes.
-_NODES_PER_ADDITION: Final = 1000
+_NODES_PER_ADDITION: Final = 500
 
 
 class Usage(Value, eq=False, dict=True):
@@ -50,20 +51,18 @@ class Usage(Value, eq=False, dict=True):
     def plus(self, more: Iterable[tuple[int, Ints]]) -> Usage:
         """Returns the usage with these amounts added to these nodes, which get a new stamp."""
         added, stamps = (*self.added, *more), self.stamps.copy()
-        stamps[[row for row, _ in added[len(self.added) :]]] = next(_STAMPS)
+        stamp = next(_STAMPS)
+        for row, _ in added[len(self.added) :]:
+            stamps[row] = stamp
         if len(added) <= len(stamps) // _NODES_PER_ADDITION:
             return Usage(self.base, stamps, added)
-        return Usage(_with_added(self.base, added), stamps)
+        return Usage(_added_to(self.base.copy(), added), stamps)
 
     def of(self, rows: Rows) -> Usage:
         """Returns the usage of only these nodes, in this order."""
-        sums = self.base.take(rows, axis=1)
-        if self.added:
-            places = {row: place for place, row in enumerate(rows.tolist())}
-            for row, line in self.added:
-                if row in places:
-                    sums[:, places[row]] += line
-        return Usage(sums, self.stamps.take(rows))
+        places = {row: place for place, row in enumerate(rows.tolist())} if self.added else {}
+        added = ((places[row], line) for row, line in self.added if row in places)
+        return Usage(_added_to(self.base.take(rows, axis=1), added), self.stamps.take(rows))
 
     def since(self, stamps: Ints) -> tuple[Rows, Usage]:
         """Returns the rows whose stamps differ from `stamps`, and the usage of only these rows.
@@ -79,10 +78,10 @@ class Usage(Value, eq=False, dict=True):
     def __len__(self) -> int:
         return len(self.stamps)
 
-    @property
+    @cached_property
     def sums(self) -> Ints:
         """The sums over the pods of each node."""
-        return _with_added(self.base, self.added) if self.added else self.base
+        return _added_to(self.base.copy(), self.added) if self.added else self.base
 
     @property
     def requested(self) -> Ints:
@@ -104,10 +103,10 @@ class Usage(Value, eq=False, dict=True):
         return line
 
 
-def _with_added(base: Ints, added: Iterable[tuple[int, Ints]]) -> Ints:
-    sums = base.copy()
-    for row, line in added:
-        sums[:, row] += line
+def _added_to(sums: Ints, added: Iterable[tuple[int, Ints]]) -> Ints:
+    """Adds these amounts to these columns of `sums`, in place."""
+    for column, line in added:
+        sums[:, column] += line
     return sums
 
 
