@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import NodeResourcesFitArgs, ResourceWeight
@@ -35,6 +36,7 @@ from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.values import Value
 
 _TOO_MANY_PODS: Final = "Too many pods"
+_MOST_IN_A_BYTE: Final = 5  # resources, with a bit each: the others are the sign and two bits of `filter_all`
 
 
 class PodDemand(Value):
@@ -91,10 +93,9 @@ class NodeResourcesFit(Value):
         codes = by_usage(nodes, ("fit", demand.amounts), partial(self._codes, demand))
         return Refusals(codes, lambda code: self._decode(demand, code))
 
-    def _codes(self, demand: PodDemand, nodes: NodeList, usage: Usage) -> Scores:
+    def _codes(self, demand: PodDemand, nodes: NodeList, usage: Usage) -> NDArray[np.signedinteger[Any]]:
         columns = nodes.snapshot.columns
-        full = usage.pods >= nodes.take(columns.allowed_pods)
-        codes: Scores = full.astype(np.int64)
+        codes = (usage.pods >= nodes.take(columns.allowed_pods)).astype(np.int64)
         for bit, (name, amount) in enumerate(demand.amounts, start=2):
             line = columns.resources.get(name)
             if line is None:
@@ -105,7 +106,8 @@ class NodeResourcesFit(Value):
             if short.any():
                 codes |= short * (1 << bit)
                 codes |= (short & (allocatable < amount)) * 2
-        return codes
+        # Small numbers are copied and searched faster, and pods that need many resources are rare.
+        return codes.astype(np.int8) if len(demand.amounts) <= _MOST_IN_A_BYTE else codes
 
     def _decode(self, demand: PodDemand, code: int) -> Verdict:
         short = [_TOO_MANY_PODS] if code & 1 else []

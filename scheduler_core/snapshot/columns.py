@@ -258,7 +258,7 @@ class Columns:
         return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
 
     @cached_property
-    def by_usage(self) -> Remembered[Hashable, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def by_usage(self) -> Remembered[Hashable, tuple[NDArray[np.int64], NDArray[Any]]]:
         """A cache of columns that depend on allocatable resources and on the pods' requests. Each column is cached with
         the stamps of the requests (`Usage.stamps`), which show whether the column is outdated."""
         return Remembered(_BY_USAGE)

@@ -7,18 +7,22 @@ only the rows of changed nodes are computed again.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Final
+from typing import Final, TypeVar
 
-from scheduler_core.framework.extension_points import Scores
+import numpy as np
+from numpy.typing import NDArray
+
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
 from scheduler_core.snapshot.pods.usage import Usage
+
+Number = TypeVar("Number", bound=np.integer)
 
 # In smaller clusters working out every row costs no more than finding those that changed.
 _FEWEST_NODES: Final = 1000
 
 
-def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage], Scores]) -> Scores:
+def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage], NDArray[Number]]) -> NDArray[Number]:
     """Computes a column for these nodes with `work_out`. In a large cluster, computes only the nodes whose pods'
     requests have changed since the last call with this key. `work_out` may read only what is in the key, the nodes'
     allocatable resources, and the requests of their pods, which it gets as an argument."""
