@@ -10,11 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from heapq import nsmallest
 from itertools import islice
+from typing import Final
 
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Order, Policy
 from careen.core.lock.content import LockContent
 from careen.core.lock.order import Alike, among_alike, groups, in_later_zone, line_length, need_since
+
+_MOST_GONE: Final = 200  # fewer are passed over faster than the lists are made again
 
 
 class Waiters:
@@ -33,7 +36,8 @@ class Waiters:
             for node in sorted(self._nodes.values(), key=by):
                 kind = (number, node.ready, node.is_control_plane, node.zone, *sorted(groups(node, policy)))
                 kinds.setdefault(kind, []).append(node.name)
-        self._kinds = tuple(kinds.values())
+        self._every_kind = self._kinds = tuple(map(tuple, kinds.values()))
+        self._gone: frozenset[str] = frozenset()  # names that `_kinds` lacks
 
     def __getitem__(self, name: str) -> NodeView:
         return self._nodes[name]
@@ -50,6 +54,7 @@ class Waiters:
         here = waiting if isinstance(waiting, AbstractSet) else set(waiting)
         holders = set(content.holders)
         most = line_length(content, self._policy)
+        self._leave_out_gone(here, holders)
         chosen = dict.fromkeys(name for name in content.line.names if name in here and name not in holders)
         for kind in self._kinds:
             chosen.update(
@@ -58,6 +63,15 @@ class Waiters:
                 )
             )
         return [self._nodes[name] for name in chosen]
+
+    def _leave_out_gone(self, here: AbstractSet[str], holders: AbstractSet[str]) -> None:
+        """Removes the nodes from the lists that neither wait nor hold a claim, whenever there are many of them: they
+        have rebooted, and would be passed over in every question."""
+        if not self._gone.isdisjoint(here):
+            self._kinds, self._gone = self._every_kind, frozenset()
+        if len(self._nodes) - len(self._gone) - len(here) - len(holders) > _MOST_GONE:
+            self._gone = frozenset(self._nodes.keys() - here - holders)
+            self._kinds = tuple(tuple(name for name in kind if name not in self._gone) for kind in self._every_kind)
 
     def _first(self, kind: Iterator[str], most: int, movable: Callable[[str], int]) -> Iterable[str]:
         return nsmallest(most, kind, key=movable) if self._policy.order is Order.FEWEST_MOVES else islice(kind, most)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.line import Line
+from careen.plan import waiters
 from careen.plan.waiters import Waiters
 from tests.careen.core.builders import a_node
 
@@ -78,6 +80,23 @@ def test_the_short_list_gives_the_same_next_nodes_as_the_list_of_all_nodes(
 
     short = Waiters(nodes, policy).short_list(waiting, content, moves.__getitem__)
     assert next_from(short) == next_from([node for node in nodes if node.name in waiting])
+
+
+@given(nodes=waiting_nodes(), policy=policies(), drawn=st.data())
+@settings(max_examples=60, deadline=None)
+def test_earlier_questions_do_not_change_the_short_list(
+    nodes: list[NodeView], policy: Policy, drawn: st.DataObject
+) -> None:
+    """Nodes leave the waiting ones and come back, as when a drain is undone."""
+    names = [node.name for node in nodes]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(waiters, "_MOST_GONE", 1)
+        asked = Waiters(nodes, policy)
+        for _ in range(6):
+            waiting = drawn.draw(st.sets(st.sampled_from(names)))
+            content = LockContent(line=Line(names=tuple(drawn.draw(st.lists(st.sampled_from(names), unique=True)))))
+            fresh = Waiters(nodes, policy).short_list(waiting, content, len)
+            assert asked.short_list(waiting, content, len) == fresh
 
 
 def test_the_short_list_of_equal_nodes_is_as_long_as_the_list_of_next_nodes_in_the_lock() -> None:
