@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Final
 
 import numpy as np
@@ -259,8 +259,7 @@ class SoftConstraint(Value, eq=False):
         """Returns what the constraint adds to the score of each of these nodes."""
         more = float(self.constraint.max_skew - 1)
         if self.by_node is not None:
-            parts = nodes.take(self.by_node).astype(np.float64)
-            parts *= self.weight
+            parts = nodes.take(self.by_node) * self.weight
             parts += more
             return parts if self.topology.everywhere else np.where(nodes.take(self.topology.present), parts, 0.0)
         by_domain = _required(self.by_domain) * self.weight + more
@@ -278,9 +277,7 @@ class SoftSpread(Value):
 
     def scores(self, nodes: NodeList) -> Scores:
         """Returns raw scores. A node in domains with more matching pods has a higher raw score."""
-        total = np.zeros(len(nodes))
-        for soft in self.constraints:
-            total += soft.parts(nodes)
+        total = reduce(np.add, [soft.parts(nodes) for soft in self.constraints])
         whole = np.trunc(total)
         total -= whole
         whole += np.trunc(total + total)  # halves away from zero, as Go rounds
@@ -327,14 +324,22 @@ def count_soft(
     complete = _with_all_keys(snapshot, constraints) if needs_all_keys else None
     ignored = None if complete is None else ~complete
     scored = nodes.rows if complete is None else nodes.rows[complete[nodes.rows]]
-    return SoftSpread(tuple(_count_soft(snapshot, pod, c, complete, scored) for c in constraints), ignored)
+    # Default constraints have the same selector.
+    pods = {each: _pods_per_node(snapshot, pod.namespace, each) for each in {c.selector for c in constraints}}
+    counted = (_count_soft(snapshot, pod, c, pods[c.selector], complete=complete, scored=scored) for c in constraints)
+    return SoftSpread(tuple(counted), ignored)
 
 
 def _count_soft(
-    snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint, complete: Mask | None, scored: NDArray[np.intp]
+    snapshot: Snapshot,
+    pod: Pod,
+    constraint: TopologySpreadConstraint,
+    pods: Ints,
+    *,
+    complete: Mask | None,
+    scored: NDArray[np.intp],
 ) -> SoftConstraint:
     topology = snapshot.columns.labels.topology(constraint.topology_key)
-    pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
     if constraint.topology_key == HOSTNAME_LABEL:
         return SoftConstraint(constraint, topology, _weight(len(scored)), None, pods)
     codes = _codes_with_missing_as_empty(topology)
