@@ -306,8 +306,7 @@ class _Cycle:
         )
 
     def _choose(self, passed: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Chooses the node with the highest total. If several have it, the order in which the search found them
-        decides."""
+        """Chooses the node with the highest total. If several have it, their order in the search decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.snapshot.columns
         rows = table.nodes.rows[(table.total == table.total.max()).nonzero()[0]]
