@@ -35,8 +35,8 @@ class Turned(Value, kw_only=True):
     observation: Observation
     stop: Stop | None
     phase: Phase | None
-    """The node's phase as far as this process knows. It does not change if the Node cannot be read or the patch is not
-    on the Node; None before the first observation."""
+    """The node's phase as far as this process knows; None before the first observation. If the Node cannot be read, or
+    the decision's patch may not have been written, the phase of the round before stays."""
     is_reported: bool = True
     """Whether the decision's Event and messages were sent. Also true if there were none to send. If false, a later
     round of the agent's loop sends them."""
@@ -112,7 +112,7 @@ class Mind:
             _LOG.debug("wants %s", ", ".join(sorted(decision.wants)))
             seen = await self._observer.add(seen, decision.wants, policy)
         wants = ", ".join(sorted(decision.wants))
-        raise NeverDecided(f"after {_MOST_ROUNDS} rounds the decision still asks for more evidence: {wants}")
+        raise NeverDecided(f"after {_MOST_ROUNDS} rounds the decision still requests more facts: {wants}")
 
     def _remember_reports(self, decision: Decision, applied: Applied, uid: str) -> None:
         """Remembers which Events and messages were sent. If the response to the Node's patch was lost, also remembers

@@ -75,7 +75,7 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "hold",
         "Keep one node from rebooting, for a stated reason, for ever or until a stated time.",
     ),
-    CommandEntry("unhold", "careen.cli.hold", "unhold", "Let a node that was held reboot again."),
+    CommandEntry("unhold", "careen.cli.hold", "unhold", "End the hold of a node, so that the node may reboot."),
     CommandEntry("retry", "careen.cli.retry", "retry", "Let a node that failed try again."),
     CommandEntry(
         "reboot", "careen.cli.reboot", "reboot", "Request a reboot of one node; all gates of the agents still apply."

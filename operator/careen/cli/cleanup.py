@@ -163,7 +163,7 @@ def _of_lock(scene: CleanupInput, *, keep: Collection[str]) -> Cleaned:
     return Cleaned(name=scene.title, goes=found.goes, stays=found.stays)
 
 
-_GARBAGE = "the lock cannot be understood ({why}); `careen lock show` prints it and says how to clear it"
+_GARBAGE = "the lock cannot be understood ({why}); `careen lock show` prints the content and says how to clear the lock"
 
 
 def _may_still_run(agents: int, title: str) -> str:

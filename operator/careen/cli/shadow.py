@@ -242,7 +242,10 @@ class _Run:
         self._heartbeat.hold_readiness(f"cannot follow {troubled}" if troubled else "")
         for each in self._shadow.tally.new_disagreements():
             said, took = nodes_said(each), each.node or "none"
-            say(f"{each.at} {each.pod}: scheduler_core said {said}, the scheduler took {took}: {each.why}", err=True)
+            say(
+                f"{each.at} {each.pod}: scheduler_core said {said}, the scheduler took {took}: {each.why}",
+                err=True,
+            )
         if self._monotonic() - self._told_at >= _SECONDS_PER_LINE:
             self._told_at = self._monotonic()
             say(self._progress(troubled), err=True)
@@ -320,7 +323,7 @@ class _Run:
         target = self._options.snapshot
         assert target is not None, "the command writes a dump only with --snapshot"
         _, size = await write_snapshot(self._cluster, self._release, target, self._learnt)
-        say(f"{target}: {size:,} bytes compressed", err=True)
+        say(f"wrote the dump {target}: {size:,} bytes compressed", err=True)
 
     def _learnt(self) -> Mapping[str, Any] | None:
         estimate = self._shadow.learnt

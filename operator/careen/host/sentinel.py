@@ -40,7 +40,9 @@ def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) ->
     if packages is None:
         return Need(answer=NeedAnswer.YES, detail=f"{need.detail}{f'; requested by {a_few(names)}' if names else ''}")
     if not names:
-        return _unknown(f"{need.detail}, but it is unknown which packages need the reboot: no {path}.pkgs")
+        return _unknown(
+            f"{need.detail}, but it is unknown which packages need the reboot: {path}.pkgs is missing or empty"
+        )
     counting = [name for name in names if packages.search(name)]
     if counting:
         return Need(answer=NeedAnswer.YES, detail=f"{need.detail}; requested by {a_few(counting)}")

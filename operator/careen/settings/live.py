@@ -218,12 +218,12 @@ def _tell(changed: list[str], waiting: list[str], resolved: Resolved) -> None:
         value = SETTINGS[name].kind.shown(getattr(resolved.settings, name))
         if name in waiting:
             _LOG.warning(
-                "%s is now %s (%s); it takes effect when the agent starts again",
+                "the setting %s is now %s (%s); this value takes effect when the agent starts again",
                 flag(name),
                 value,
                 resolved.origins[name].where,
             )
         else:
-            _LOG.info("%s is now %s (%s)", flag(name), value, resolved.origins[name].where)
+            _LOG.info("the setting %s is now %s (%s)", flag(name), value, resolved.origins[name].where)
     for note in resolved.notes:
         _LOG.warning("%s", note)

@@ -47,8 +47,11 @@ blocking-pods:
         ("{name: a, pods: 'app='}\n- {name: a, pods: app=db}", "has two entries named a"),
         ("{name: a, pods: '=db'}", "`blocking-pods[0].pods` '=db'"),
         ("{name: a, pods: app=db, scope: zone}", "expected one of node, group, cluster"),
-        ("{name: a, pods: app=db, scope: group}", "`blocking-pods[0].group` is used only with `scope: group`"),
-        ("{name: a, pods: app=db, group: pool}", "`blocking-pods[0].group` is used only with `scope: group`"),
+        (
+            "{name: a, pods: app=db, scope: group}",
+            "`blocking-pods[0].group` must be given together with `scope: group`",
+        ),
+        ("{name: a, pods: app=db, group: pool}", "`blocking-pods[0].group` must be given together with `scope: group`"),
         ("{name: a, pods: app=db, scope: group, group: 'a b'}", "`blocking-pods[0].group` 'a b'"),
         ("{name: a, pods: app=db, namespaces: [Shop]}", "expected the name of a namespace"),
         ("{name: a, pods: app=db, namespaces: []}", "expected a list with at least one value"),

@@ -476,7 +476,7 @@ def test_a_teams_connector_causes_a_warning_with_its_remedy() -> None:
     url = "teams://group@tenant/alternative/SECRETWORD?host=example.webhook.office.com"
     (note,) = settle(environment={"CAREEN_NOTIFY_URL": url}).notes
     assert note.startswith(
-        "--notify-url names an Office 365 connector of Teams, and Microsoft has switched these connectors off"
+        "--notify-url: the URL names an Office 365 connector of Teams, and Microsoft has switched these connectors off"
     )
     assert "SECRET" not in note
 
@@ -510,7 +510,7 @@ def test_a_template_with_known_fields_or_kureds_placeholder_is_accepted(template
 
 def test_messages_without_a_cluster_name_cause_a_warning() -> None:
     (note,) = settle({"message_template_halted": "{cluster}"}).notes
-    assert note == "--message-template-halted has {cluster}, but --cluster-name is empty"
+    assert note == "--message-template-halted contains the field {cluster}, but --cluster-name is empty"
 
 
 def test_notify_on_refuses_unknown_kinds_of_messages() -> None:

@@ -29,7 +29,7 @@ async def judge(resolved: Resolved) -> None:
         )
     for target in found.targets:
         if target.remark:
-            _LOG.warning("%s: a URL in this file %s", files, target.remark)
+            _LOG.warning("%s: in one of these files, %s", files, target.remark)
     problems = [f"{files}: {sentence}" for sentence in found.refused]
     for given, targets in ((where, settings.notify_url), (files, found.targets)):
         problems += [_sentence(given, outcome) for outcome in await refusals(targets, seconds=_JUDGE_SECONDS)]

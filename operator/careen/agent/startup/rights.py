@@ -33,7 +33,7 @@ _DOES_WITHOUT: dict[OptionalRight, str] = {
     OptionalRight.NODES: "the agent reads the Nodes one by one, and a Node without an agent does not count as down",
     OptionalRight.COORDINATORS: "the agent looks for another coordinator only at kube-system/kured",
     OptionalRight.OWNERS: "after a reboot the agent does not wait until the pods' owners are healthy, and does not "
-    "check whether they bind pods to the node",
+    "check whether these owners bind pods to the node",
     OptionalRight.EVENTS: "the agent posts no Events in that namespace; its log has the same messages",
     OptionalRight.FORECAST: "the agent makes no forecasts; it still tries each eviction as a dry run before it moves "
     "a pod",

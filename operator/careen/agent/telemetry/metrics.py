@@ -50,17 +50,20 @@ class Metrics:
             registry=registry,
         )
         self._refused = Gauge(
-            "careen_refused", "1 for each gate that refuses now.", ["node", "gate", "code"], registry=registry
+            "careen_refused",
+            "1 for each gate that refuses the reboot now.",
+            ["node", "gate", "code"],
+            registry=registry,
         )
         self._refused_longest = Gauge(
             "careen_refused_longest_seconds",
-            "How long a gate may refuse before an alert should fire (`longest` of --blocking-pods), in seconds.",
+            "How long in seconds a gate may refuse the reboot before an alert fires (`longest` of --blocking-pods).",
             ["node", "gate", "code"],
             registry=registry,
         )
         self._refused_since = Gauge(
             "careen_refused_since_seconds",
-            "Since when each gate has refused (unix time).",
+            "Since when each gate has refused the reboot (unix time).",
             ["node", "gate", "code"],
             registry=registry,
         )
@@ -73,19 +76,22 @@ class Metrics:
         )
         self.broken_turns = Gauge(
             "careen_broken_turns",
-            "How many turns in a row failed with an exception (a bug); 0 while turns work.",
+            "How many rounds of the agent's loop in a row failed with an exception (a bug); 0 while rounds succeed.",
             ["node"],
             registry=registry,
         )
         self.turn_seconds = Histogram(
             "careen_turn_seconds",
-            "How long a turn took.",
+            "How long a round of the agent's loop took.",
             ["node"],
             buckets=(0.01, 0.1, 1, 5, 15, 60, 300),
             registry=registry,
         )
         self.last_turn = Gauge(
-            "careen_last_turn_seconds", "When the last turn ended (unix time).", ["node"], registry=registry
+            "careen_last_turn_seconds",
+            "When the last round of the agent's loop ended (unix time).",
+            ["node"],
+            registry=registry,
         )
         self.requests = Counter(
             "careen_api_requests",
@@ -117,7 +123,7 @@ class Metrics:
         )
         self.forecast_overdue = Gauge(
             "careen_forecast_overdue",
-            "1 while the forecast has refused for longer than --forecast-patience.",
+            "1 while the forecast has refused the reboot for longer than --forecast-patience.",
             ["node"],
             registry=registry,
         )
@@ -161,7 +167,7 @@ class Metrics:
         )
         self._overdue = Gauge(
             "careen_overdue_holder_timestamp_seconds",
-            "Since when a holder of a claim has been overdue, as this node reads it in the lock (unix time).",
+            "Since when a node that holds a claim has been overdue, according to the lock (unix time).",
             ["node", "holder"],
             registry=registry,
         )

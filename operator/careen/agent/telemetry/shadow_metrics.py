@@ -81,7 +81,9 @@ class ShadowMetrics(Collector):
         traffic = self._traffic()
         yield CounterMetricFamily("careen_shadow_events", "Watch events received.", value=traffic.events)
         yield CounterMetricFamily("careen_shadow_event_bytes", "Bytes received in watch events.", value=traffic.bytes)
-        yield CounterMetricFamily("careen_shadow_lists", "Complete lists of one kind of object.", value=traffic.lists)
+        yield CounterMetricFamily(
+            "careen_shadow_lists", "Complete lists received, each with all objects of one kind.", value=traffic.lists
+        )
         yield GaugeMetricFamily(
             "careen_shadow_troubled_kinds",
             "Kinds of objects that cannot be watched at the moment.",

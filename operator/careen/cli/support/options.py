@@ -156,7 +156,7 @@ def dump_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def scheduler_config_option(*, otherwise: str = "the default profile") -> Callable[..., Any]:
+def scheduler_config_option(*, otherwise: str = "kube-scheduler's default profile") -> Callable[..., Any]:
     """Adds `--scheduler-config FILE`. `otherwise` is the part of the help text that says what the command uses without
     it."""
     about = f"The KubeSchedulerConfiguration of the cluster's scheduler; without it, the command uses {otherwise}."

@@ -21,15 +21,17 @@ def look(host: HostFacts) -> Need:
     files of a staged deployment."""
     try:
         if _is_there(host, STAGED) and _is_there(host, LOCKED):
-            return no(f"a deployment is staged ({STAGED}) but locked, so a reboot would not start this deployment")
+            return no(f"an OS deployment is staged ({STAGED}) but locked, so a reboot would not start this deployment")
         staged = next((path for path in (STAGED, COMPOSEFS_STAGED) if _is_there(host, path)), "")
         if staged:
-            return yes(f"a deployment is staged for the next boot ({staged})")
+            return yes(f"an OS deployment is staged for the next boot ({staged})")
         if _is_there(host, BOOTED) or _is_there(host, COMPOSEFS):
-            return no("no deployment is staged")
+            return no("no OS deployment is staged")
     except OSError as error:
-        return unknown(f"cannot look for a staged deployment: {error}")
-    return unknown(f"it is unknown whether a deployment is staged: the host has no {BOOTED}, so ostree did not boot it")
+        return unknown(f"cannot look for a staged OS deployment: {error}")
+    return unknown(
+        f"it is unknown whether an OS deployment is staged: the host has no {BOOTED}, so ostree did not boot it"
+    )
 
 
 def _is_there(host: HostFacts, path: str) -> bool:

@@ -69,13 +69,13 @@ def remarks(settings: Settings) -> list[str]:
     if (settings.notify_url or settings.notify_url_file) and settings.slack_hook_url:
         found.append("--slack-hook-url has no effect with --notify-url: as in kured, only --notify-url is used")
     found += [
-        f"--{flag(name)} has {{cluster}}, but --cluster-name is empty"
+        f"--{flag(name)} contains the field {{cluster}}, but --cluster-name is empty"
         for name in SETTINGS
         if name.startswith("message_template_")
         and not settings.cluster_name
         and "cluster" in templates.fields_of(getattr(settings, name))
     ]
-    found += [f"--notify-url {target.remark}" for target in settings.notify_url if target.remark]
+    found += [f"--notify-url: {target.remark}" for target in settings.notify_url if target.remark]
     if settings.prometheus_url.startswith("http://") and (
         settings.prometheus_token_file or settings.prometheus_username
     ):

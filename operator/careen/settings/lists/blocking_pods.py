@@ -23,7 +23,7 @@ def parse(text: str) -> ConfiguredBlocker:
     fields = fields_of(text, FIELDS)
     scope = BlockingScope(fields.one("scope", kinds.one_of(*BlockingScope), BlockingScope.NODE.value))
     if (scope is BlockingScope.GROUP) is not ("group" in fields):
-        raise ListFieldError("group", "is used only with `scope: group`, which requires it: give both, or neither")
+        raise ListFieldError("group", "must be given together with `scope: group`: give both, or neither")
     namespaces = fields.several("namespaces", kinds.namespace)
     if len(namespaces) > _MOST_NAMESPACES:
         raise ListFieldError("namespaces", f"has more than {_MOST_NAMESPACES} entries")

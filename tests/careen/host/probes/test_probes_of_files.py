@@ -89,7 +89,7 @@ def test_the_suse_probe_checks_the_same_file_as_zypper(tmp_path: Path) -> None:
     [
         # ostreedev/ostree, src/boot/ostree-finalize-staged.path: PathExists=/run/ostree/staged-deployment
         (["/run/ostree-booted", "/run/ostree/staged-deployment"], YES, "/run/ostree/staged-deployment"),
-        (["/run/ostree-booted"], NO, "no deployment is staged"),
+        (["/run/ostree-booted"], NO, "no OS deployment is staged"),
         # coreos/rpm-ostree, rpmostree-sysroot-core.h: _OSTREE_SYSROOT_RUNSTATE_STAGED_LOCKED
         (
             ["/run/ostree-booted", "/run/ostree/staged-deployment", "/run/ostree/staged-deployment-locked"],
@@ -98,7 +98,7 @@ def test_the_suse_probe_checks_the_same_file_as_zypper(tmp_path: Path) -> None:
         ),
         # bootc-dev/bootc, its composefs backend: write_composefs_state
         (["/run/composefs/staged-deployment"], YES, "/run/composefs/staged-deployment"),
-        (["/run/composefs/other"], NO, "no deployment is staged"),
+        (["/run/composefs/other"], NO, "no OS deployment is staged"),
         (["/run/other"], UNKNOWN, "no /run/ostree-booted"),
         ([], UNKNOWN, "no /run/ostree-booted"),
     ],
@@ -112,7 +112,7 @@ def test_the_staged_deployment_probe_tells_whether_a_staged_update_needs_a_reboo
 
 def test_an_unreadable_staged_deployment_leaves_the_need_for_a_reboot_unknown(tmp_path: Path) -> None:
     need = ask("staged-deployment", with_files(tmp_path, "/run"))
-    assert (need.answer, "cannot look for a staged deployment" in need.detail) == (UNKNOWN, True)
+    assert (need.answer, "cannot look for a staged OS deployment" in need.detail) == (UNKNOWN, True)
 
 
 @pytest.mark.parametrize(("uptime", "answer"), [(0.0, NO), (29.9 * 86400, NO), (30.0 * 86400, YES), (1e9, YES)])
