@@ -112,8 +112,8 @@ class _NoVerdict(click.ClickException):
 @click.option(
     "--patience",
     type=click.FloatRange(min=0),
-    help="The time limit of the roll-out in seconds. The default grows with the number of nodes, is longer on a busy "
-    "computer, and starts again after each reboot.",
+    help="The time limit of the roll-out in seconds; each reboot starts the time again. The default grows with "
+    "the number of nodes, and is longer on a busy computer.",
 )
 @click.option(
     "--plain", is_flag=True, help="Print lines instead of a live table. Without a terminal, lines are the default."

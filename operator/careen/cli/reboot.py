@@ -47,8 +47,10 @@ async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_w
         is_now=is_now,
     )
     await ask(cluster, node, wish)
-    when = "when it is next in line, even outside its window" if is_now else "when it is next in line"
-    say(f"Requested: {node} reboots {when}; {IDLE_LOOK}.")
+    say(
+        f"Requested: {node} reboots when it is next in line{', even outside its window' if is_now else ''}; "
+        f"{IDLE_LOOK}."
+    )
     if no_wait:
         return
     after = await wait_for(cluster, node, lambda seen: keys.REQUEST not in seen.annotations and is_at_rest(seen))

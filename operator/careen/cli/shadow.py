@@ -256,8 +256,10 @@ class _Run:
             why = next((f": {error}" for error in self._feed.troubles.values()), "")
             return f"waiting for the list of {wanting}{why}"
         tally = self._shadow.tally
-        share = f", {100 * tally.agreement:.1f} % agree" if tally.agreement is not None else ""
-        return f"{count_of(tally.compared, 'pod')} compared{share}{f'; cannot follow {troubled}' if troubled else ''}"
+        compared = f"{count_of(tally.compared, 'pod')} compared"
+        if tally.agreement is not None:
+            compared = f"{compared}, {100 * tally.agreement:.1f} % agree"
+        return f"{compared}; cannot follow {troubled}" if troubled else compared
 
     def _print(self) -> None:
         snapshot, last = self._feed.cache.snapshot(), self._options.last

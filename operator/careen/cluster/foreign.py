@@ -40,7 +40,7 @@ async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[s
         title = one_line(f"DaemonSet {place[0]}/{place[1]}", 400)
         if pods and _has_kureds_image(each):
             found.append(
-                f"{title} runs kured on {pods} nodes: kured and careen would reboot nodes at once; remove one of them"
+                f"{title} runs kured on {pods} nodes: kured and careen would reboot nodes at once; remove either"
             )
         elif held := _held((each.metadata.annotations or {}).get(LOCK_ANNOTATION)):
             found.append(

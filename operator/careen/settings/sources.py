@@ -256,8 +256,8 @@ def _mappings(name: str, kind: ValueKind, given: Supplied, problems: list[str]) 
         except ValueError as error:
             field, lines = getattr(error, "field", ""), getattr(part, "lines", {})
             line = lines.get(field, lines.get(""))
-            at = f", line {line}" if line and len(parts) == len(given.texts) else ""
-            problems.append(f"{given.where}{at}: `{flag(name)}[{number}]{f'.{field}' if field else ''}` {error}")
+            where = f"{given.where}, line {line}" if line and len(parts) == len(given.texts) else given.where
+            problems.append(f"{where}: `{flag(name)}[{number}]{f'.{field}' if field else ''}` {error}")
     return tuple(values) if len(values) == len(parts) else _BAD
 
 

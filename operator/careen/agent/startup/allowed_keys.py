@@ -51,11 +51,13 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
     for (name, setting), each in wanted.items():
         listed = {key.strip() for key in annotations.get(PREFIX + name, "").split(",")}
         if missing := [key for key in dict.fromkeys(each) if key not in listed]:
-            problems.append(f"{PREFIX}{name} does not list {', '.join(missing)}, which --{flag(setting)} names")
+            problems.append(
+                f"the annotation {PREFIX}{name} does not list {', '.join(missing)}, which --{flag(setting)} names"
+            )
     if not problems:
         return ""
     return (
-        f"the admission policies will refuse keys that the settings name: on DaemonSet {daemonset} the annotation "
+        f"the admission policies will refuse keys that the settings name: on DaemonSet {daemonset}, "
         f"{'; '.join(problems)}. Add the keys there, or change the settings"
     )
 

@@ -231,7 +231,7 @@ class Agent:
                     self._metrics.show_only_agent(0)
                     if not has_told:
                         _LOG.warning(
-                            "another agent of this node has locked the file %s; this agent waits for the other to end",
+                            "another agent of this node has locked the file %s; this agent waits until that agent ends",
                             file,
                         )
                     has_told = True
