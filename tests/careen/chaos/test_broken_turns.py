@@ -125,8 +125,11 @@ def test_an_agent_that_fails_for_seconds_delays_the_reboot_but_continues_the_dra
     assert not (broken := world.verdict(but=TOLERATED)), world.report(broken)
 
 
-@pytest.mark.parametrize("act", [people.hold, people.pause], ids=["a hold", "a pause"])
-def test_a_hold_or_pause_takes_effect_while_the_agents_loop_fails(act: people.Act) -> None:
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [pytest.param(people.hold, "held", id="a hold"), pytest.param(people.pause, "paused", id="a pause")],
+)
+def test_a_hold_or_pause_takes_effect_while_the_agents_loop_fails(act: people.Act, reason: str) -> None:
     """A person pauses the roll-out, or sets a hold on the node (an annotation that keeps the node from rebooting). The
     agent undoes the drain within ten seconds, although each round of its loop fails."""
     fault = Fault("n1")
@@ -137,7 +140,7 @@ def test_a_hold_or_pause_takes_effect_while_the_agents_loop_fails(act: people.Ac
         await until(world, lambda: is_cordoned(world, "n1") and fault.times > 0, 120)
         act(world, "n1")
         await until(world, lambda: not is_cordoned(world, "n1"), 10)
-        assert "held" in annotations(world, "n1")["careen.dev/reason"]
+        assert reason in annotations(world, "n1")["careen.dev/reason"]
         fault.is_on = False
         people.resume(world, "n1")
         people.let_go(world, "n1")
