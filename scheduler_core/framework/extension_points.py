@@ -150,8 +150,8 @@ class NodeRulePlugin(Protocol):
 class UsageRulePlugin(Protocol):
     """A score plugin whose scores can be cached while the requests of the pods on a node stay the same. `score_usage`
     may read only the allocatable resources of the nodes, their usage, the plugin's settings, and what `usage_key`
-    contains, and returns numbers from 0 to 100 only: nothing checks them. A plugin that normalizes its scores cannot be
-    one, because each score then depends on the other nodes."""
+    contains. A plugin that normalizes its scores cannot be one, because each score then depends on the other nodes. A
+    subclass inherits `score_usage`: one with other scores must replace it too, because `score` is not called then."""
 
     @property
     def name(self) -> str: ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.usage import Usage
 
 Rows = NDArray[np.intp]
+
+_INVALID: Final = -1  # valid sums are not negative
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +117,11 @@ class Scorer:
                 ways[plugin.name] = partial(_unchanged, scores)
         if rules:
             by_rules = self._sum_by_usage(rules, state, asked)
-            found.append(by_rules if asked is nodes else nodes.take(by_rules))
+            by_rules = by_rules if asked is nodes else nodes.take(by_rules)
+            if by_rules.min(initial=0) == _INVALID:
+                for each in rules:
+                    ways[each.name]()  # raises CycleError for the plugin whose score is outside the range
+            found.append(by_rules)
         total = reduce(np.add, found) if found else np.zeros(len(nodes), dtype=np.int64)
         return ScoreTable(nodes, _WhenRead(ways), total)
 
@@ -142,7 +149,13 @@ class Scorer:
         return by_usage(nodes, (self, *keys), partial(self._add_up, rules, state))
 
     def _add_up(self, rules: Sequence[UsageRulePlugin], state: CycleState, nodes: NodeList, usage: Usage) -> Scores:
-        return reduce(np.add, (self._weights[rule.name] * rule.score_usage(state, nodes, usage) for rule in rules))
+        """Returns the sum of the weighted scores, or `_INVALID` for a node with a score outside 0 … 100. The cycle
+        fails only if such a node passed the filters, so this method does not raise."""
+        found = [rule.score_usage(state, nodes, usage) for rule in rules]
+        total = reduce(np.add, (self._weights[rule.name] * scores for rule, scores in zip(rules, found, strict=True)))
+        for scores in filter(_leaves_the_range, found):
+            total[(scores < 0) | (scores > MAX_NODE_SCORE)] = _INVALID
+        return total
 
     # ---- other scores ----
 
