@@ -1,5 +1,5 @@
 """Makes kube-scheduler's decisions as a library: for a pod and a snapshot of a cluster, returns the chosen node, and
-the reasons for every other node.
+the reason why each other node was not chosen.
 
 Importing this package does not load numpy. numpy is loaded when a name that needs it is first used.
 """

@@ -17,8 +17,9 @@ _CASES_AT_A_TIME = 8
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Reads one case per line from standard input, and writes one line of decisions for each, in the same order.
-    Returns 2 if a line was not a valid case."""
+    """Reads one case (a cluster and the pods to place, as JSON) per line from standard input. Writes one line of JSON
+    with the decisions for each case, in the same order. Returns the exit code: 2 if a line was not a valid case,
+    otherwise 0."""
     parser = argparse.ArgumentParser(
         prog="python -m scheduler_core", description="Makes kube-scheduler's decisions without a cluster."
     )
@@ -58,7 +59,8 @@ def _answered(lines: Iterator[str], processes: int) -> Iterator[tuple[str, str]]
 
 
 def answer_line(line: str) -> tuple[str, str]:
-    """Returns a pair: the line with the decisions of one case and an empty error, or an empty line and the error."""
+    """Judges the case in this line of JSON. Returns a pair: the line of JSON with the decisions and an empty error, or
+    an empty line and the error."""
     from scheduler_core.config.fields import ConfigurationError
     from scheduler_core.judge.answer import judge
     from scheduler_core.judge.cases import CaseError, read_case, write_answers

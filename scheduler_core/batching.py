@@ -1,6 +1,6 @@
-"""Decides whether kube-scheduler places pods in batches. In a batch, the scheduler does not search again for a pod that
-follows an identical pod within half a second. If the pod does not fit on the node of the first pod, it gets the next
-node of the first pod's list.
+"""Decides whether kube-scheduler places pods in batches. A batch consists of identical pods that follow each other
+within half a second. The scheduler searches the nodes only for the first pod of a batch. A later pod that does not fit
+on the node of the first pod gets the next node of the first pod's list.
 
 The scheduler recognizes identical pods by a signature, to which every plugin must contribute. The default profile has
 no batches, because PodTopologySpread contributes to no signature while it has default constraints. Sources:
@@ -28,7 +28,7 @@ _REFUSES: Final[Mapping[str, Callable[[Any, Pod], bool]]] = {
 
 def batches(scheduler: Scheduler, pod: Pod) -> bool:
     """Whether the scheduler may place pods like this one in batches. False if the profile has an out-of-tree plugin,
-    because such plugins are assumed to have no SignPod."""
+    because out-of-tree plugins are assumed to have no method SignPod."""
     if scheduler.extenders or not scheduler.kube_version.opportunistic_batching:
         return False
     try:

@@ -48,7 +48,7 @@ _NO_NODES: Final = "no nodes available to schedule pods"
 
 
 class NoProfileError(LookupError):
-    """No profile of the configuration has this schedulerName: the pod belongs to another scheduler or to none."""
+    """No profile of the configuration has the pod's schedulerName: the pod belongs to another scheduler or to none."""
 
 
 class Scheduler:
@@ -146,8 +146,8 @@ class Scheduler:
         nominated: Nominated = _NOBODY,
         honors_nomination: bool = True,
     ) -> list[CycleResult]:
-        """Returns the result of `schedule` for each of these searches. Computes only once what the searches have in
-        common."""
+        """Returns the result of `schedule` for each of these searches. The searches share the parts of the computation
+        that are equal for all of them."""
         if self.extenders and len(searches) > 1:  # an extender's refusals belong to one search
             return [
                 self.schedule(snapshot, pod, nominated=nominated, honors_nomination=honors_nomination, search=each)
@@ -178,15 +178,15 @@ class Scheduler:
         return self.nodes_wanted_by(profile, searched) if profile else nodes_to_find(searched, 0)
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
-        """Returns the result of `nodes_wanted` for pods of this profile. The result is 1 if nothing scores nodes and no
-        extender filters them, because the scheduler then takes the first fitting node."""
+        """Returns the result of `nodes_wanted` for pods of this profile. The result is 1 if no plugin scores nodes and
+        no extender filters nodes, because the scheduler then takes the first fitting node."""
         runner = self._runners[profile.scheduler_name]
         if not (runner.has_scores or self.extenders.has_prioritizers or self.extenders.has_filters):
             return min(1, searched)
         return nodes_to_find(searched, self.configuration.nodes_percentage(profile))
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
-        """Whether the nominated node, which is tried before all others, accepts the pod. False if an extender fails."""
+        """Whether the pod fits on its nominated node. False if an extender fails."""
         columns = diagnosis.nodes.snapshot.columns
         row = columns.row_of.get(pod.nominated_node_name)
         if row is None or row not in diagnosis.passed:
@@ -194,7 +194,7 @@ class Scheduler:
         return not self.extenders or bool(self.extenders.filter(pod, [columns.nodes[row]]).nodes)
 
     def extender_refusals(self, pod: Pod, columns: Columns, asked: Rows) -> dict[int, Verdict]:
-        """Returns the extenders' refusals by row. A node that an extender does not mention is refused too."""
+        """Returns the extenders' refusals by row. A node that an extender's answer omits counts as refused."""
         if not self.extenders:
             return {}
         answer = self.extenders.filter(pod, [columns.nodes[row] for row in asked])
@@ -276,8 +276,8 @@ class _Cycle:
         return Windows(self._diagnosis, self._wanted, self._scheduler.configuration.parallelism)
 
     def _decide(self, found: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Completes the cycle with the nodes that the search found. `found` has their rows (positions in the snapshot):
-        in the order of the scheduler's search if `is_in_tree_order`, otherwise in the snapshot's order."""
+        """Completes the cycle with the nodes that the search found. `found` has the rows (positions in the snapshot) of
+        these nodes: in the order of the scheduler's search if `is_in_tree_order`, otherwise in the snapshot's order."""
         refused = self._scheduler.extender_refusals(self._pod, self._diagnosis.nodes.snapshot.columns, found)
         self._diagnosis = self._diagnosis.with_replaced(refused)
         passed = found if not refused else np.array([row for row in found if int(row) not in refused], dtype=np.intp)
@@ -306,7 +306,7 @@ class _Cycle:
         )
 
     def _choose(self, passed: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Chooses the node with the highest total. If several have it, their order in the search decides."""
+        """Chooses the node with the highest total score. Among equal nodes, the order of the search decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.snapshot.columns
         rows = table.nodes.rows[(table.total == table.total.max()).nonzero()[0]]
@@ -342,8 +342,8 @@ def _over_http(settings: ExtenderSettings) -> ExtenderTransport:
 
 
 class NodeSample(Value):
-    """How far the real scheduler's search goes if it stops early: it stops after it has found `looked_at` of the
-    `feasible` nodes."""
+    """How far the real scheduler's search goes if it stops before it has checked all nodes: after it has found
+    `looked_at` of the `feasible` nodes, which are all nodes on which the pod fits."""
 
     looked_at: int
     feasible: int
@@ -352,10 +352,10 @@ class NodeSample(Value):
 class CycleResult(Value, dict=True):
     """The result of one pod's cycle. Results for single nodes are computed when they are read.
 
-    `node` is None if the pod fits nowhere now. `best` has all nodes with the highest total, sorted; the real scheduler
-    may choose among them at random. `sentence` is the scheduler's message if no node fits. `error` says that a plugin
-    failed. `sample` is set if the real scheduler checks fewer nodes than fit, because it may then take a node outside
-    of `best`.
+    `node` is None if the pod fits nowhere now. `best` has all nodes with the highest total score, sorted by name; the
+    real scheduler may choose among them at random. `sentence` is the scheduler's message if no node fits. `error` says
+    that a plugin failed. `sample` is set if the real scheduler checks fewer nodes than fit, because it may then take a
+    node outside of `best`.
     """
 
     pod: Pod
@@ -372,8 +372,8 @@ class CycleResult(Value, dict=True):
     next_start: int | None = None  # where the next search begins
 
     def without_evidence(self) -> CycleResult:
-        """Returns the result without the verdicts and scores of single nodes and without the plugins' state, for
-        callers that keep many results."""
+        """Returns the result without the verdicts and scores of single nodes and without the plugins' state, so that
+        callers can keep many results in little memory."""
         return replace_value(self, diagnosis=_nothing(), table=None, state=None)
 
     @property
@@ -388,30 +388,30 @@ class CycleResult(Value, dict=True):
 
     @property
     def preemption(self) -> Nomination | None:
-        """The node where preemption would make room, with the victims. None if it would not help or was not tried."""
+        """The node where preemption makes room, and the victims. None if preemption does not help or was not tried."""
         return self.nomination if self.nomination is not None and self.nomination.node else None
 
     @cached_property
     def unknown(self) -> str:
-        """Why this library cannot decide about some node; empty if it can decide about all. If it cannot, `node` is
-        unreliable, even if it is None."""
+        """Why this library cannot decide whether the pod fits on some node. Empty if it can decide for all nodes. If
+        `unknown` is not empty, `node` is unreliable, even if it is None."""
         verdict = self.diagnosis.first_of(VerdictCode.UNKNOWN)
         return verdict.message if verdict else ""
 
     @property
     def scores(self) -> Mapping[str, NodeScores]:
-        """Maps each scored node to its scores. Empty if fewer than two nodes passed the filters, because none is then
-        scored."""
+        """Maps each scored node to its scores. Empty if fewer than two nodes passed the filters, because no node is
+        then scored."""
         return {} if self.table is None else ScoresByName(self.table)
 
     @property
     def highest_total(self) -> int | None:
-        """The total of the best nodes; None if nothing was scored."""
+        """The total score of the nodes in `best`; None if no node was scored."""
         return None if self.table is None else int(self.table.total.max())
 
     @property
     def runner_up(self) -> tuple[str, int] | None:
-        """The best node outside of `best`, with its total; None if there is none. Of equal nodes, the first by name."""
+        """The next best node after `best` (of equal nodes, the first by name) and its total score, or None."""
         if self.table is None:
             return None
         total = self.table.total

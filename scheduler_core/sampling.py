@@ -1,9 +1,9 @@
-"""Finds the nodes at which kube-scheduler stops its search, if it does not check all nodes.
+"""Computes which nodes kube-scheduler checks before it stops its search, if it does not check all nodes.
 
-In a cluster of 100 nodes or more, the scheduler stops when it has found enough nodes that fit. The start of its search
-depends on every pod that it scheduled before, so other programs do not know the start. But the result can be computed
-for any start. Sources: findNodesThatPassFilters and numFeasibleNodesToFind in pkg/scheduler/schedule_one.go,
-chunkSizeFor in pkg/scheduler/framework/parallelize/parallelism.go, v1.36.
+In a cluster of 100 nodes or more, the scheduler stops when it has found enough nodes that fit. The position in the node
+list where its search starts depends on every pod that it scheduled before, so other programs do not know this start.
+But the result can be computed for any start. Sources: findNodesThatPassFilters and numFeasibleNodesToFind in
+pkg/scheduler/schedule_one.go, chunkSizeFor in pkg/scheduler/framework/parallelize/parallelism.go, v1.36.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ Rows = NDArray[np.intp]
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """Returns how many fitting nodes the scheduler wants to find if PreFilter left this many nodes to search.
-    `percentage` is the profile's percentageOfNodesToScore; 0 means adaptive."""
+    """Returns the number of fitting nodes after which the scheduler stops its search. `nodes` is the number of nodes
+    that PreFilter left to search. `percentage` is the profile's percentageOfNodesToScore; 0 means that it depends on
+    the number of nodes."""
     if nodes < FEWEST_NODES:
         return nodes
     share = percentage or max(_LEAST_PERCENTAGE, 50 - nodes // 125)
@@ -34,12 +35,12 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
 
 
 class Search(Value):
-    """How the scheduler searches its nodes in one cycle.
+    """How the scheduler searches its node list in one cycle.
 
     `start` is the scheduler's nextStartNodeIndex: the position of the first node that the search checks. `workers` is
     the number of parallel workers, which proceed at equal speed: one per processor, at most the configured
-    `parallelism`. `order` is the position of the node order in `Columns.tree_orders`. If `shuffle` is not 0, the order
-    is instead the random order of that number (`Columns.shuffled_order`).
+    `parallelism`. `order` selects one of the possible node orders in `Columns.tree_orders`. If `shuffle` is not 0, the
+    search uses the random order with this number (`Columns.shuffled_order`) instead.
     """
 
     start: int = 0
@@ -51,16 +52,16 @@ class Search(Value):
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
     """The rows (positions in the snapshot) of the fitting nodes that a search found, in the order in which it found
-    them, and the number of nodes that it checked. The next search starts that many positions later."""
+    them, and the number of nodes that it checked. The scheduler's next search starts this number of positions later."""
 
     rows: Rows
     processed: int
 
 
 def run_search(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, parallelism: int) -> Found:
-    """Runs the search over these rows, which are in the scheduler's order. `fits` says for each row whether the node
-    passes the filters. After `wanted` fitting nodes, the search goes on to the next fitting node, which does not
-    count."""
+    """Runs the search over these rows, which are in the scheduler's node order. `fits` says for each row whether the
+    node passes the filters. The result has at most `wanted` nodes. The search stops at the next fitting node after
+    these, which is neither part of the result nor counted as checked."""
     checked = rows[(search.start + _checking_order(len(rows), search.workers, parallelism)) % max(1, len(rows))]
     fitting = np.flatnonzero(fits[checked])
     end = int(fitting[wanted]) if len(fitting) > wanted else len(checked)
@@ -68,7 +69,7 @@ def run_search(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search,
 
 
 class Windows:
-    """Runs searches from different starts over the results of one pod's filters."""
+    """Runs searches with different starts over the filter results of one pod."""
 
     def __init__(self, diagnosis: Diagnosis, wanted: int, parallelism: int) -> None:
         columns = diagnosis.nodes.snapshot.columns
@@ -96,8 +97,8 @@ class Windows:
 
 @lru_cache(maxsize=256)
 def _checking_order(nodes: int, workers: int, parallelism: int) -> Rows:
-    """Returns positions in the order in which the workers reach them. Whenever a worker has finished its chunk of
-    nodes, it takes the next one."""
+    """Returns the positions of the node list in the order in which the parallel workers check them. When a worker has
+    finished its chunk of nodes, it takes the next free chunk."""
     chunk = max(1, min(isqrt(nodes), nodes // parallelism + 1))
     places = np.arange(nodes, dtype=np.intp)
     chunks, within = places // chunk, places % chunk

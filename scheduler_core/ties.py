@@ -9,19 +9,20 @@ from scheduler_core.framework.extension_points import Scores
 
 
 def first_of_heap(totals: Scores) -> int:
-    """Returns the position that the scheduler takes since 1.35 among several with the highest total: the root after
-    Go's heap.Init over the list of nodes.
+    """Returns the position of the node that the scheduler chooses since 1.35 if several nodes have the highest total
+    score: the root after Go's heap.Init over the list of nodes.
 
     While the heap is built, a node stays where it is unless a child has a higher total. If two children have equally
-    high totals, the left one rises. So the root is the first highest total on the way from the top, if left branches
-    are read before right ones. The path to a position is its number in binary, counted from 1, without the leading
-    digit: 0 is left, 1 is right.
+    high totals, the left child moves up. So the root is the first node with the highest total in a pre-order walk of
+    the tree (a node, its left subtree, its right subtree). The path to a position is its number in binary, counted from
+    1, without the leading digit: 0 is left, 1 is right.
     """
     return first_of_places(np.flatnonzero(totals == totals.max()))
 
 
 def first_of_places(places: NDArray[np.intp]) -> int:
-    """Returns the same result as `first_of_heap`. `places` are the positions of the highest totals."""
+    """Returns the same position as `first_of_heap`. `places` are the positions of the nodes with the highest total
+    score."""
     numbers = places + 1
     _, digits = np.frexp(numbers)
     ways = numbers << (digits[-1] - digits)

@@ -1,8 +1,8 @@
 """The base class of values: frozen, compared field by field, and cheap to define.
 
-For each class, `dataclasses.dataclass` compiles six functions; the classes made here share theirs. This saves memory in
-the agent and time at every start: `python -m bench.agent.tricks` measures both. A class that needs `field(init=False)`
-or `field(metadata=...)` must be a dataclass. A class with a `cached_property` needs `dict=True`.
+For each class, `dataclasses.dataclass` compiles six functions; the classes derived from `Value` share their functions.
+This saves memory in the agent and time at every start: `python -m bench.agent.tricks` measures both. A class that needs
+`field(init=False)` or `field(metadata=...)` must be a dataclass. A class with a `cached_property` needs `dict=True`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import msgspec
 
 
 class _Fields:
-    """Provides what `replace`, `asdict` and `fields` of `dataclasses` read from a class. It is created when it is first
-    read, and has only the names of the fields."""
+    """Provides what `replace`, `asdict` and `fields` of `dataclasses` read from a class. The object is created when it
+    is first read, and has only the names of the fields."""
 
     def __init__(self) -> None:
         self._made: dict[type[msgspec.Struct], dict[str, Field[Any]]] = {}

@@ -1,1 +1,1 @@
-"""Keeps a cluster in memory and updates it with lists and watches."""
+"""Keeps a cluster in memory, and updates this copy with lists and watch events from the API server."""

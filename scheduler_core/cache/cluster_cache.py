@@ -1,7 +1,7 @@
-"""Keeps a cluster in memory and updates it with lists and watches, as kube-scheduler's cache does.
+"""Keeps a cluster in memory, and updates this copy with lists and watch events, as kube-scheduler's cache does.
 
-The cost of an event does not depend on the size of the cluster, but on what the event changes. Snapshots never change,
-and share all parts that are equal.
+The cost of an event does not depend on the size of the cluster, but on what the event changes. Snapshots never change.
+Two snapshots share all parts that are equal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 
 class ClusterCache:
-    """A cluster in memory that events update. Not thread-safe.
+    """A cluster in memory that watch events update. Not thread-safe.
 
     A snapshot of the cache has the same nodes, pods, counts and other objects as a snapshot that is loaded from the
     same objects. Three things may differ, because they depend on the order of the events: the order of the pods in
@@ -44,23 +44,24 @@ class ClusterCache:
         return self._reader.kinds
 
     def snapshot(self) -> Snapshot:
-        """Returns the current cluster: the same object until something changes."""
+        """Returns the current cluster. Returns the same snapshot object until something changes."""
         if self._snapshot is None:
             self._snapshot = self._placed.snapshot(self._others, tuple(self._problems.values()))
         return self._snapshot
 
     def find_pod(self, key: str) -> Pod | None:
-        """Returns the pod "namespace/name" as the cache has it, or None if it does not exist or has finished."""
+        """Returns the cached pod with the key "namespace/name", or None if the pod does not exist or has finished."""
         return self._placed.find(key)
 
     def apply(self, event: Event) -> bool:
         """Applies a watch event (`{"type": "MODIFIED", "object": {…}}`, as a mapping or as the line from the API
-        server), or a whole list: a body such as a PodList, or a Sync of several pages. Returns whether something
-        changed that scheduling reads.
+        server), or a whole list: a body such as a PodList, or a Sync with several pages. Returns whether the cluster
+        changed in a way that matters for scheduling.
 
-        A list is complete for its kind: objects missing from it are deleted. An event that is provably older than the
-        cached object changes nothing. An object that cannot be read is listed in the snapshot's `problems` and
-        otherwise ignored. Raises UnusableEventError for anything else, including events of type ERROR.
+        A list is complete for its kind: cached objects that are missing from the list are deleted. An event that is
+        provably older than the cached object changes nothing. If an object cannot be read, the snapshot's `problems`
+        lists it, and the cache otherwise ignores it. Raises UnusableEventError for any other argument, and for events
+        of type ERROR.
         """
         read = read_event(event)
         if not self._reader.knows(read.kind, read.api_version):
@@ -76,20 +77,20 @@ class ClusterCache:
         return changed
 
     def assume(self, key: str, node_name: str) -> None:
-        """Counts the pending pod "namespace/name" on this node, although the cache has not seen its binding yet. Raises
-        UnknownPodError if the pod is not pending, UnknownNodeError if there is no such node."""
+        """Treats the pending pod "namespace/name" as bound to this node, although the cache has not received the
+        binding yet. Raises UnknownPodError if the pod is not pending, UnknownNodeError if the node does not exist."""
         self._placed.assume(key, node_name)
         self._snapshot = None
 
     def forget(self, key: str) -> None:
-        """Makes the assumed pod pending again because its binding failed. Raises UnknownPodError if the pod is not
-        assumed."""
+        """Makes a pod that `assume` had put on a node pending again, because its binding failed. Raises UnknownPodError
+        if the pod is not assumed to be on a node."""
         self._placed.forget(key)
         self._snapshot = None
 
     def sizes(self) -> Mapping[str, int]:
-        """Returns the number of entries in each part of the cache. Creating and deleting objects again and again should
-        not increase these numbers."""
+        """Returns the number of entries in each part of the cache. Tests use the numbers to find memory leaks: creating
+        and deleting objects again and again should not increase them."""
         table = self._placed.world.placements.table
         return {
             "nodes": len(self._placed.world.columns),
@@ -114,8 +115,8 @@ class ClusterCache:
         return self._drop(kind, key)
 
     def _is_of_another(self, kind: str, key: str, uid: str) -> bool:
-        """Whether the cached object has the same name but another uid. If so, an event is about an earlier object of
-        this name and must not remove the cached one."""
+        """Whether the cached object has this name but another uid. If so, the event is about an earlier object of the
+        same name and must not remove the cached object."""
         if kind == "Pod":
             held = self._placed.find(key)
             return held is not None and bool(uid and held.uid) and held.uid != uid
@@ -183,8 +184,9 @@ class ClusterCache:
         return self._drop_all_but(kind, seen) or changed
 
     def _sync_nodes(self, items: Iterator[Item]) -> bool:
-        """Removes missing nodes before it adds new ones, because a zone without nodes is then forgotten. client-go's
-        queue works in the same order (reconcileReplacement in tools/cache/the_real_fifo.go, v0.36)."""
+        """Applies a list of nodes. Removes the missing nodes before it adds new nodes, so that the cache forgets a zone
+        that has lost all its nodes. client-go's queue works in the same order (reconcileReplacement in
+        tools/cache/the_real_fifo.go, v0.36)."""
         listed = {_key("Node", item): item for item in items}
         changed = self._drop_all_but("Node", listed)
         values = {key: self._read("Node", key, item) for key, item in listed.items()}
@@ -204,5 +206,6 @@ class ClusterCache:
 
 
 def _key(kind: str, item: Item) -> str:
-    """Returns the key that the model uses for this object. A pod without a namespace is in "default"."""
+    """Returns the object's key: its name, or "namespace/name". A pod without a namespace gets the namespace
+    "default"."""
     return f"default/{item.key}" if kind == "Pod" and "/" not in item.key else item.key

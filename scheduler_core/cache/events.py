@@ -1,4 +1,4 @@
-"""Parses watch events and list bodies, from mappings or from the bytes that an API server sends."""
+"""Parses watch events and list bodies. The input is a mapping, or the bytes that an API server sends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WatchEvent(Value):
 
 
 class Listing(Value):
-    """All objects of a kind, from one list body or several."""
+    """All objects of a kind, from one list body or from several pages."""
 
     kind: str
     api_version: str
@@ -42,8 +42,8 @@ class Listing(Value):
 
 
 class Sync(Value):
-    """All objects of one kind, as the pages of a list. If reading `pages` raises an error, the list is incomplete, so
-    the cache then deletes nothing."""
+    """The pages of a list with all objects of one kind. If reading `pages` raises an error, the list is incomplete, and
+    the cache deletes nothing."""
 
     kind: str
     pages: Iterable[bytes | Mapping[str, Any]]
@@ -71,7 +71,8 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 class _WatchLine(msgspec.Struct):
-    """One line of a watch. If the line contains a list body instead of an event, `kind` and `items` are set."""
+    """One line that a watch request returns. If the line contains a list body instead of an event, `kind` and `items`
+    are set."""
 
     type: str = ""
     object: msgspec.Raw = msgspec.Raw(b"{}")
@@ -85,7 +86,7 @@ _PAGE: Final = msgspec.json.Decoder(RawPage)
 
 
 def read_event(event: Event) -> WatchEvent | Listing:
-    """Parses an event or a list. Raises UnusableEventError if it is neither."""
+    """Parses a watch event or a list. Raises UnusableEventError if the argument is neither."""
     if isinstance(event, Sync):
         return Listing(event.kind, "", _of_pages(event))
     try:
@@ -146,8 +147,8 @@ def _of_head(head: _Head, written: Any) -> Item:
 
 
 def _number(resource_version: str) -> int | None:
-    """Returns a resource version as an integer, for comparison. The versions of a kind are increasing integers
-    (KEP-5504). Returns None for other forms, which cannot be compared."""
+    """Returns a resource version as an integer, so that two versions can be compared. The versions of a kind are
+    increasing integers (KEP-5504). Returns None for a version of another form, which cannot be compared."""
     is_number = resource_version.isascii() and resource_version.isdecimal() and len(resource_version) <= _LONGEST
     return int(resource_version) if is_number and resource_version[0] != "0" else None
 

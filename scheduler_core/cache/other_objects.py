@@ -8,7 +8,8 @@ from typing import Any
 
 
 class OtherObjects:
-    """The cached objects by kind and key. `changed` has the kinds that changed since `changed` was last cleared."""
+    """The cached objects by kind and key. `changed` has the kinds of which an object changed since `changed` was last
+    cleared."""
 
     def __init__(self) -> None:
         self._by_kind: defaultdict[str, dict[str, Any]] = defaultdict(dict)
@@ -31,8 +32,8 @@ class OtherObjects:
         return was_there
 
     def values(self) -> Mapping[str, list[Any]]:
-        """Returns the objects by kind. The objects of a kind are sorted by key, as in an API server; this happens
-        whenever the kind is read."""
+        """Returns the objects by kind. The objects of a kind are sorted by key, as in an API server. The sorting
+        happens each time the kind is read."""
         return _Sorted(self._by_kind)
 
     def __len__(self) -> int:

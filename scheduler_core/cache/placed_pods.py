@@ -13,8 +13,8 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 class PlacedPods:
-    """The cached nodes and pods. `world` has the nodes, the pods on them and the other objects. `waiting` has the pods
-    without a node, and `ghosts` the pods whose node is not in the cache."""
+    """The cached nodes and pods. `world` has the nodes, the pods on these nodes and the other objects. `waiting` has
+    the pods without a node, and `ghosts` the pods whose node is not in the cache."""
 
     def __init__(self) -> None:
         self.world = Snapshot.of(())
@@ -25,8 +25,8 @@ class PlacedPods:
     # ---- nodes ----
 
     def put_nodes(self, nodes: Iterable[Node]) -> bool:
-        """Adds or replaces these nodes. New nodes come last in the order in which the scheduler searches its nodes;
-        among themselves they keep the given order. Returns whether something changed."""
+        """Adds or replaces these nodes. New nodes are added, in the given order, at the end of the list in which the
+        scheduler searches its nodes. Returns whether something changed."""
         new: dict[str, Node] = {}
         has_changed = False
         for node in nodes:
@@ -56,8 +56,8 @@ class PlacedPods:
         return self.waiting.get(key) or self.ghosts.get(key) or self.world.placements.find(key)
 
     def put_pod(self, pod: Pod) -> bool:
-        """Adds or replaces the pod, or removes it if it has finished. A pod that `assume` has placed stays on that node
-        until it is bound. Returns whether something changed."""
+        """Adds or replaces the pod, or removes the pod if it has finished. A pod that `assume` has put on a node stays
+        there until an event shows its binding. Returns whether something changed."""
         key = pod.key
         if pod.is_finished:
             return self.drop_pod(key)
@@ -91,8 +91,8 @@ class PlacedPods:
     # ---- pods that a scheduler has placed and not yet bound ----
 
     def assume(self, key: str, node_name: str) -> None:
-        """Counts the pending pod on this node from now on. Raises UnknownPodError if the pod is not pending,
-        UnknownNodeError if there is no such node."""
+        """Treats the pending pod as bound to this node from now on. Raises UnknownPodError if the pod is not pending,
+        UnknownNodeError if the node does not exist."""
         pod = self.waiting.get(key)
         if pod is None:
             raise UnknownPodError(f"there is no pending pod {key}")
@@ -101,7 +101,8 @@ class PlacedPods:
         self._move(key, pod, pod.on_node(node_name))
 
     def forget(self, key: str) -> None:
-        """Makes the assumed pod pending again. Raises UnknownPodError if the pod is not assumed."""
+        """Makes a pod that `assume` had put on a node pending again. Raises UnknownPodError if the pod is not assumed
+        to be on a node."""
         if key not in self.assumed:
             raise UnknownPodError(f"pod {key} is not assumed on a node")
         del self.assumed[key]

@@ -13,7 +13,7 @@ _DELETIONS: Final = 4096
 
 
 class Versions:
-    """The version of each existing object, and of recently deleted objects, by kind and key."""
+    """The resource version of each existing object, and of recently deleted objects, by kind and key."""
 
     def __init__(self) -> None:
         self._held: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -21,7 +21,7 @@ class Versions:
 
     def is_certainly_older(self, kind: str, key: str, version: int | None) -> bool:
         """Whether this version is older than the version of the cached object, or than the version at which the object
-        was deleted. False if the two cannot be compared."""
+        was deleted. False if the two versions cannot be compared."""
         if version is None:
             return False
         held = self._held[kind].get(key)
@@ -35,14 +35,15 @@ class Versions:
         self._deleted.pop((kind, key), None)
 
     def drop(self, kind: str, key: str, version: int | None) -> None:
-        """Records the deletion of the object; `version` is the version of the deletion."""
+        """Records the deletion of the object. `version` is the resource version of the deletion."""
         held = self._held[kind].pop(key, _UNKNOWN)
         newest = max(held, version or _UNKNOWN)
         if newest:
             self._deleted[kind, key] = newest
 
     def forget_deletions(self, kind: str) -> None:
-        """Forgets the deletions of a kind before a list is applied, because an object in the list exists again."""
+        """Forgets which objects of this kind were deleted. Called before a list is applied, because every object in the
+        list exists again."""
         for each in [each for each in self._deleted if each[0] == kind]:
             del self._deleted[each]
 

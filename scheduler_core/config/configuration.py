@@ -77,8 +77,8 @@ class ExtenderTls(Value, kw_only=True):
 
 
 class ExtenderSettings(Value, kw_only=True):
-    """One HTTP extender. The extender supports a call (filter, prioritize, preempt, bind) if the verb of that call is
-    not empty."""
+    """The settings of one HTTP extender. The extender supports a call (filter, prioritize, preempt, bind) if the
+    settings have a verb for this call."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -95,8 +95,8 @@ class ExtenderSettings(Value, kw_only=True):
 
 
 class Profile(Value, kw_only=True):
-    """How pods with one schedulerName are scheduled. If `percentage_of_nodes_to_score` is None, the configuration's
-    value applies."""
+    """The scheduling of all pods with one schedulerName. If `percentage_of_nodes_to_score` is None, the value of the
+    whole configuration applies."""
 
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     percentage_of_nodes_to_score: int | None = None
@@ -111,8 +111,8 @@ class Profile(Value, kw_only=True):
 
 
 class Configuration(Value, kw_only=True):
-    """A whole scheduler: its profiles (at least one, with unique names), its extenders, and the settings of queue and
-    search."""
+    """The configuration of one scheduler: its profiles (at least one, with unique names), its extenders, and the
+    settings of its queue and of its search for nodes."""
 
     profiles: tuple[Profile, ...] = (Profile(),)
     extenders: tuple[ExtenderSettings, ...] = ()
@@ -129,7 +129,7 @@ class Configuration(Value, kw_only=True):
         *,
         may_name_files: bool = True,
     ) -> Configuration:
-        """Reads the configuration in `mapping` (parsed YAML or JSON) and adds defaults.
+        """Reads the configuration in `mapping` (parsed YAML or JSON) and adds the defaults.
 
         With `may_name_files=False`, the mapping must not name files that this process would open. The fields certFile,
         keyFile and caFile of an extender are then problems; certData, keyData and caData are allowed. Raises
@@ -148,8 +148,8 @@ class Configuration(Value, kw_only=True):
         return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
 
     def nodes_percentage(self, profile: Profile) -> int:
-        """Returns the percentage of nodes to score in this profile. It is the profile's own value, even if that is 0;
-        without one, it is the configuration's value. 0 means adaptive."""
+        """Returns the percentage of nodes to score for this profile: the profile's own value, or the configuration's
+        value if the profile has none. 0 means that the percentage depends on the size of the cluster."""
         return (
             self.percentage_of_nodes_to_score
             if profile.percentage_of_nodes_to_score is None
@@ -390,8 +390,9 @@ def _read_bytes(section: Section, name: str) -> bytes:
 def _with_ignored_resources(
     profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion
 ) -> tuple[Profile, ...]:
-    """Returns the profile with the extenders' ignored resources (`ignoredByScheduler`) as the list that
-    NodeResourcesFit ignores. They replace the plugin's own list (buildExtenders in pkg/scheduler/scheduler.go)."""
+    """Returns the profile with another list of resources that NodeResourcesFit ignores: the resources that the
+    extenders mark as `ignoredByScheduler`. This list replaces the plugin's own list (buildExtenders in
+    pkg/scheduler/scheduler.go)."""
     ignored = tuple(
         resource.name
         for extender in extenders

@@ -1,4 +1,4 @@
-"""Reads the fields of a parsed configuration, and collects each problem with the path of its field.
+"""Reads the fields of a parsed configuration, and collects problems. Each problem begins with the path of its field.
 
 configuration.py and plugin_args.py define the meaning of the fields.
 """
@@ -140,7 +140,7 @@ class Section:
         return tuple(found)
 
     def section(self, name: str) -> Section:
-        """Returns the mapping under `name`, or an empty one if it is absent."""
+        """Returns the mapping under `name`, or an empty section if the field is absent."""
         value = self._read(name)
         if not isinstance(value, Mapping):
             value = self._default(name, value, "a mapping", {})

@@ -1,8 +1,8 @@
 """Names each behaviour that changed between kube-scheduler releases.
 
-A plugin reads a behaviour by its name and never compares version numbers. The numbers are pull requests of
-kubernetes/kubernetes. If a feature gate decides, the behaviour follows the gate's default in that release. A release
-means its newest patch.
+A plugin asks for a behaviour by its name and never compares version numbers. Numbers such as #135231 are pull requests
+of kubernetes/kubernetes. If a feature gate decides, the behaviour follows the gate's default in that release. Each
+minor release stands for its newest patch.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class UnsupportedKubeVersionError(ValueError):
 class KubeVersion:
     """One minor release of Kubernetes and the behaviour of its scheduler.
 
-    Releases 1.32 to 1.36 are reproduced. 1.37 is experimental: the known changes of its feature gates are implemented,
-    but its decisions were not compared with the real scheduler's.
+    The library reproduces the releases 1.32 to 1.36. Release 1.37 is experimental: the library has the known changes of
+    its feature gates, but nobody has compared its decisions with those of the real scheduler.
     """
 
     major: int
@@ -64,8 +64,8 @@ class KubeVersion:
 
     @cached_property
     def tie_break(self) -> TieBreak:
-        """How the scheduler chooses among nodes with equal totals. Until 1.34 it chooses at random; since 1.35 the heap
-        order of the feasible nodes decides (#135231)."""
+        """How the scheduler chooses among nodes with equal total scores. Until 1.34 it chooses at random; since 1.35
+        the heap order of the feasible nodes decides (#135231)."""
         return "heap" if self._since(35) else "random"
 
     @cached_property
@@ -106,8 +106,8 @@ class KubeVersion:
 
     @cached_property
     def oversized_request_is_unresolvable(self) -> bool:
-        """Since 1.34 a request above the node's allocatable amount is unresolvable, so preemption does not try the
-        node."""
+        """Since 1.34 NodeResourcesFit returns UnschedulableAndUnresolvable if a request is larger than the node's
+        allocatable amount, so preemption does not try the node."""
         return self._since(34)
 
     @cached_property
@@ -147,7 +147,8 @@ class KubeVersion:
 
     @cached_property
     def dynamic_resources(self) -> bool:
-        """Gate DynamicResourceAllocation, on since 1.34: the plugin DynamicResources runs, before DefaultPreemption."""
+        """Gate DynamicResourceAllocation, on since 1.34: the plugin DynamicResources is enabled. In the list of plugins
+        it stands before DefaultPreemption."""
         return self._since(34)
 
     @cached_property
@@ -176,7 +177,8 @@ class KubeVersion:
 
     @cached_property
     def pod_level_resources(self) -> bool:
-        """Gate PodLevelResources, on since 1.34: `spec.resources` replaces the sum over the containers."""
+        """Gate PodLevelResources, on since 1.34: `spec.resources` of the pod replaces the sum of the containers'
+        resources."""
         return self._since(34)
 
     @cached_property
@@ -188,8 +190,8 @@ class KubeVersion:
 
     @cached_property
     def pops_from_backoff(self) -> bool:
-        """Gate SchedulerPopFromBackoffQ, on since 1.33: an idle scheduler pops the next pod before its back-off
-        ends."""
+        """Gate SchedulerPopFromBackoffQ, on since 1.33: if the active queue is empty, the scheduler pops a pod whose
+        back-off has not ended yet."""
         return self._since(33)
 
     @cached_property

@@ -37,8 +37,8 @@ _CPU_AND_MEMORY = (ResourceWeight(name="cpu", weight=1), ResourceWeight(name="me
 
 
 class NodeResourcesFitArgs(Value, kw_only=True):
-    """The resources that the filter ignores, and the strategy that scores nodes. `shape` is empty unless the strategy
-    needs it."""
+    """The arguments of NodeResourcesFit: the resources that its filter ignores, and the strategy by which it scores
+    nodes. `shape` is empty if the strategy needs no shape."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -71,15 +71,16 @@ class PodTopologySpreadArgs(Value, kw_only=True):
 
 
 class DefaultPreemptionArgs(Value, kw_only=True):
-    """How many candidates preemption searches for: the larger of a percentage of the nodes and an absolute number."""
+    """The arguments of DefaultPreemption. Preemption stops its search after this number of candidate nodes: the larger
+    of a percentage of the nodes and an absolute number."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
 
 
 class VolumeBindingArgs(Value, kw_only=True):
-    """The arguments of VolumeBinding. `shape` scores the utilization of storage, and is empty if storage is not
-    scored."""
+    """The arguments of VolumeBinding. `shape` maps the utilization of storage to a score. `shape` is empty if storage
+    is not scored."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[ShapePoint, ...] = ()
@@ -111,8 +112,8 @@ def read_plugin_args(name: str, written: Section, kube_version: KubeVersion) -> 
 
 
 def default_plugin_args(name: str, kube_version: KubeVersion) -> object:
-    """Returns the arguments that plugin `name` has if the configuration gives none. None for a plugin without
-    arguments."""
+    """Returns the arguments of plugin `name` that apply if the configuration sets none. Returns None for a plugin
+    without arguments."""
     reader = _READERS.get(name)
     return None if reader is None else reader(Section(values={}, path="", problems=[]), kube_version)
 

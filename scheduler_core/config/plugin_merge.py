@@ -45,14 +45,15 @@ class EnabledPlugin(Value, kw_only=True):
 
 
 class PluginSelection(Value, kw_only=True):
-    """The plugins enabled and disabled at one extension point. `*` among the disabled means every default plugin."""
+    """The plugins enabled and disabled at one extension point. The name `*` in the list of disabled plugins stands for
+    every default plugin."""
 
     enabled: tuple[EnabledPlugin, ...] = ()
     disabled: tuple[str, ...] = ()
 
 
 class EffectivePlugins(Value, kw_only=True):
-    """The plugins of one profile after the merge.
+    """The plugins of one profile after the merge with the default plugins.
 
     `by_point` has the names of the plugins of each extension point, in the order in which they run. `weights` has the
     weight of each score plugin (at least 1).
@@ -63,7 +64,7 @@ class EffectivePlugins(Value, kw_only=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of every plugin, once each, in the order of first appearance."""
+        """The name of every plugin in any extension point, once each, in the order of first appearance."""
         return tuple(dict.fromkeys(name for point in EXTENSION_POINTS for name in self.by_point[point]))
 
 
@@ -83,8 +84,8 @@ class PluginRules(Value, kw_only=True):
 
 
 def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelection) -> tuple[EnabledPlugin, ...]:
-    """Returns the defaults without the disabled plugins, then the other enabled plugins. A default plugin that the
-    profile also enables keeps its place, with the profile's weight."""
+    """Returns the default plugins without the disabled plugins, then the other enabled plugins. A default plugin that
+    the profile also enables keeps its place in the order, with the profile's weight."""
     redefined = {plugin.name: plugin for plugin in own.enabled}
     kept = (
         () if EVERY_PLUGIN in own.disabled else tuple(plugin for plugin in defaults if plugin.name not in own.disabled)
@@ -101,9 +102,10 @@ def effective_plugins(
 ) -> EffectivePlugins:
     """Returns the effective plugins of each extension point.
 
-    `serves(plugin, point)` says whether the plugin has that point's method. Raises ConfigurationError, with the field
-    path below `where`, in these cases: an enabled plugin does not exist or does not serve the point, a plugin is
-    enabled twice, there is not exactly one queue order, there is no binder, or the weights could overflow a total.
+    `serves(plugin, point)` says whether the plugin implements the method of this extension point. Raises
+    ConfigurationError, with the field path below `where`, in these cases: an enabled plugin does not exist or does not
+    implement the extension point, a plugin is enabled twice, there is not exactly one QueueSort plugin, there is no
+    Bind plugin, or the sum of the weighted scores could overflow.
     """
     multi_point = merge_with_defaults(tuple(defaults), rules.at(MULTI_POINT))
     for index, plugin in enumerate(rules.at(MULTI_POINT).enabled):

@@ -1,8 +1,10 @@
-"""Calls the extenders in order, each with the nodes that passed the previous one. Skips errors of ignorable extenders.
+"""Calls the scheduler extenders one after another, each with the nodes that passed the previous extender. Skips errors
+of ignorable extenders.
 
 Source: findNodesThatPassExtenders, prioritizeNodes and extendersBinding in pkg/scheduler/schedule_one.go, callExtenders
 in pkg/scheduler/framework/preemption/preemption.go (v1.36). One difference: if an extender returns whole nodes, the
-real scheduler continues with these objects, without the pods on them. Here the snapshot's nodes are scored.
+real scheduler continues with these node objects and ignores the pods that run on them. This library scores the nodes of
+its own snapshot.
 """
 
 from __future__ import annotations
@@ -41,14 +43,15 @@ _HIGHEST_NODE_SCORE = 100
 
 
 class Renderer(Protocol):
-    """Converts pods and nodes into the API objects that are sent to extenders."""
+    """Converts pods and nodes into the API objects that the library sends to extenders."""
 
     def pod(self, pod: Pod) -> Manifest: ...
     def node(self, node: Node) -> Manifest: ...
 
 
 class FromModel:
-    """Makes API objects that have only the fields that the model keeps."""
+    """Converts pods and nodes into API objects that have only the fields which the library's own pod and node classes
+    keep."""
 
     def pod(self, pod: Pod) -> Manifest:
         return pod_to_manifest(pod)
@@ -58,7 +61,7 @@ class FromModel:
 
 
 class Extender(Value):
-    """One extender with its settings and its transport."""
+    """One extender with its settings and its connection (the transport)."""
 
     settings: ExtenderSettings
     transport: ExtenderTransport
@@ -69,8 +72,8 @@ class Extender(Value):
         return self.settings.url_prefix
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether the extender gets this pod. An extender that manages resources gets only the pods with a container
-        that requests one of these resources."""
+        """Whether the scheduler calls the extender for this pod. An extender that manages resources is called only for
+        pods with a container that requests one of these resources."""
         managed = {resource.name for resource in self.settings.managed_resources}
         containers = (*pod.spec.containers, *pod.spec.init_containers)
         return not managed or any(
@@ -86,7 +89,7 @@ class Extender(Value):
 
 class Survivors(Value, kw_only=True):
     """The nodes that passed every extender that was called for the pod, in the order in which the last extender
-    returned them. Also the refusals of the other nodes.
+    returned the nodes. Also the refusals of the other nodes.
 
     `problem` is the error of an extender that is not ignorable; the cycle fails with this error.
     """
@@ -97,7 +100,7 @@ class Survivors(Value, kw_only=True):
 
 
 class ExtenderChain(Value):
-    """The configured extenders, the ignorable ones last."""
+    """The configured extenders. The ignorable extenders come last."""
 
     extenders: tuple[Extender, ...] = ()
 
@@ -108,7 +111,7 @@ class ExtenderChain(Value):
         transport: Callable[[ExtenderSettings], ExtenderTransport],
         renderer: Renderer | None = None,
     ) -> ExtenderChain:
-        """Returns a chain with a transport for each extender, usually `transport.HttpTransport`."""
+        """Returns a chain with a connection (transport) for each extender, usually an `HttpTransport`."""
         return cls(tuple(Extender(each, transport(each), renderer or FromModel()) for each in settings))
 
     def __bool__(self) -> bool:
@@ -123,7 +126,8 @@ class ExtenderChain(Value):
         return any(extender.settings.prioritize_verb for extender in self.extenders)
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> Survivors:
-        """Calls the extenders and returns the nodes that remain. Stops when no node is left."""
+        """Calls the filter verb of each extender and returns the nodes that all extenders accept. Stops when no node is
+        left."""
         survivors = tuple(nodes)
         refusals: dict[str, Verdict] = {}
         for extender in self._interested(pod):
@@ -149,11 +153,11 @@ class ExtenderChain(Value):
         return Survivors(nodes=survivors, refusals=refusals)
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, int]:
-        """Returns, for each node that an extender scores, the sum that the extenders add to its total. An extender that
-        fails adds nothing.
+        """Maps each node that an extender scores to the sum of the extenders' weighted scores, which is added to the
+        node's total score. An extender that fails adds nothing.
 
-        An extender that gets this pod but has no prioritize verb gives every node 0 points. These zeros count as
-        scores, because such an extender also makes the real scheduler break ties at random.
+        An extender that is called for this pod but has no prioritize verb gives every node 0 points. These zeros count
+        as scores, because such an extender also makes the real scheduler break ties at random.
         """
         totals: dict[str, int] = {}
         for extender in self._interested(pod):
@@ -172,11 +176,10 @@ class ExtenderChain(Value):
     def narrow_preemption(
         self, pod: Pod, candidates: Mapping[str, Victims], pods_on: Mapping[str, Sequence[Pod]]
     ) -> dict[str, Victims] | Verdict:
-        """Returns the preemption candidates that all extenders with a preempt verb keep. If an extender that is not
-        ignorable fails, returns its error as a verdict.
+        """Returns the candidate nodes for preemption that all extenders with a preempt verb accept, with their victims.
+        If an extender that is not ignorable fails, returns its error as a verdict.
 
-        `pods_on` maps every node of the cluster to its pods. `pods_on` is needed to find victims, which extenders name
-        by uid.
+        `pods_on` maps every node of the cluster to its pods. It is needed because extenders name victims only by uid.
         """
         remaining = dict(candidates)
         for extender in self._interested(pod):
@@ -197,8 +200,8 @@ class ExtenderChain(Value):
         return remaining
 
     def bind(self, pod: Pod, node_name: str) -> Verdict | None:
-        """Returns the result of the extender that binds this pod, or None if no extender binds it and the Bind plugins
-        must run."""
+        """Returns the result of the extender that binds this pod. Returns None if no extender binds the pod, so that
+        the Bind plugins must run."""
         for extender in self._interested(pod):
             if not extender.settings.bind_verb:
                 continue

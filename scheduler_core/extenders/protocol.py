@@ -1,4 +1,5 @@
-"""Converts the JSON of filter, prioritize, preempt and bind to model values and back. No I/O.
+"""Converts the values of this library to the JSON of the extender calls (filter, prioritize, preempt, bind) and back.
+No I/O.
 
 Keys are the names of Go's struct fields, because the real types have no JSON tags. Responses are read
 case-insensitively, as Go reads them. Source: k8s.io/kube-scheduler/extender/v1/types.go, v0.36.
@@ -22,21 +23,21 @@ Manifest = Mapping[str, Any]
 
 
 class ExtenderError(Exception):
-    """The extender could not be called, or its response is invalid. The chain skips an ignorable extender; any other
-    extender fails the cycle."""
+    """The extender could not be called, or its response is invalid. An ignorable extender is then skipped. With any
+    other extender, the scheduling cycle fails."""
 
 
 class ExtenderTransport(Protocol):
-    """Sends one request to one extender; transport.py implements it over HTTP."""
+    """Sends one request to one extender. transport.py sends it over HTTP."""
 
     def post(self, verb: str, body: bytes) -> bytes:
         """Sends POST <prefix>/<verb> and returns the body of a 200 response. Raises ExtenderError for any other
-        response, and for a late one."""
+        response, and if the response comes too late."""
 
 
 class FilterAnswer(Value, kw_only=True):
-    """An extender's response to filter. `passed` has names of nodes in the extender's order. The two maps have the
-    refused nodes with the extender's reasons."""
+    """An extender's response to the call filter. `passed` has the names of the accepted nodes in the extender's order.
+    The two maps have the refused nodes with the extender's reasons."""
 
     passed: tuple[str, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -47,8 +48,8 @@ class FilterAnswer(Value, kw_only=True):
 
 
 def nodes_request(pod: Manifest, *, names: Sequence[str], nodes: Sequence[Manifest] | None) -> bytes:
-    """Returns the request body for the calls filter and prioritize. The body has whole nodes, or, for a cache-capable
-    extender (`nodes` is None), only their names."""
+    """Returns the request body for the calls filter and prioritize. The body has whole nodes. For a cache-capable
+    extender (`nodes` is None), it has only the names of the nodes."""
     node_list = None if nodes is None else {"metadata": {}, "items": list(nodes)}
     return msgspec.json.encode({"Pod": pod, "Nodes": node_list, "NodeNames": list(names) if nodes is None else None})
 
@@ -79,7 +80,8 @@ def binding_request(pod: Pod, node_name: str) -> bytes:
 
 
 def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> FilterAnswer:
-    """Returns the nodes that pass; none if the response has neither nodes nor names. An unknown name is an error."""
+    """Reads an extender's response to the call filter. Accepts no node if the response has neither nodes nor names.
+    Raises ExtenderError for an unknown name."""
     answer = _fields(body, "filter result")
     if answer.get("error"):
         raise ExtenderError(str(answer["error"]))
@@ -103,8 +105,8 @@ def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> F
 
 
 def read_priorities(body: bytes) -> list[tuple[str, int]]:
-    """Returns (node name, score) pairs. Extenders should return scores from 0 to 10, but like the real scheduler this
-    function does not check that."""
+    """Reads an extender's response to the call prioritize: pairs of node name and score. Extenders should return scores
+    from 0 to 10, but like the real scheduler this function does not check the range."""
     pairs = []
     for entry in _list(_decode(body), "host priorities"):
         fields = {key.lower(): value for key, value in _mapping(entry, "host priority").items()}
@@ -116,7 +118,8 @@ def read_priorities(body: bytes) -> list[tuple[str, int]]:
 
 
 def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) -> dict[str, Victims]:
-    """Returns the candidates that the extender keeps. Finds each victim by its uid among the pods of the node."""
+    """Returns the candidate nodes for preemption that the extender accepts. Finds each victim by its uid among the pods
+    of the node."""
     remaining: dict[str, Victims] = {}
     named = _fields(body, "preemption result").get("nodenametometavictims") or {}
     for node, meta in _mapping(named, "NodeNameToMetaVictims").items():
@@ -137,8 +140,8 @@ def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) ->
 
 
 def read_binding_answer(body: bytes) -> None:
-    """Does nothing if the response says that the pod is bound. Otherwise raises ExtenderError with the extender's
-    message."""
+    """Checks an extender's response to the call bind. Raises ExtenderError with the extender's message if the pod was
+    not bound."""
     problem = _fields(body, "binding result").get("error")
     if problem:
         raise ExtenderError(str(problem))

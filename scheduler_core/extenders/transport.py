@@ -1,4 +1,5 @@
-"""Sends one POST to an extender, with a deadline. The library does no other I/O; tests may replace this transport.
+"""Sends one POST request to an extender, with a time limit. The library does no other I/O; tests may replace this
+transport.
 
 Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. The transport uses no proxy and follows no redirect.
 """
@@ -65,8 +66,8 @@ class HttpTransport:
 
 
 class _NamedHttpsConnection(http.client.HTTPSConnection):
-    """An HTTPS connection that checks the server's certificate against another name than the address, because an
-    extender's address is often not in its certificate."""
+    """An HTTPS connection that verifies the server's certificate for a configured name instead of the address, because
+    an extender's address is often not in its certificate."""
 
     def __init__(
         self, host: str, port: int | None, server_name: str, context: ssl.SSLContext, timeout_seconds: float
@@ -85,7 +86,8 @@ class _NamedHttpsConnection(http.client.HTTPSConnection):
 
 
 def _read(response: http.client.HTTPResponse, sock: socket.socket, deadline: float) -> bytes:
-    """Reads the whole body until the deadline of the call. So a server that sends slowly cannot delay scheduling."""
+    """Reads the whole response body. Raises an error at the call's deadline, so that a server that sends slowly cannot
+    delay scheduling."""
     pieces: list[bytes] = []
     while True:
         left = deadline - time.monotonic()
@@ -141,8 +143,8 @@ def _as_file(path: Path, pem: bytes, file: str) -> str:
 
 
 def _load(what: str, files: str, load: Callable[[], object]) -> None:
-    """Loads certificates. Raises ExtenderError if a file cannot be used. The message is always the same, so that the
-    author of the settings cannot learn which files exist on this host."""
+    """Loads certificates. Raises ExtenderError if a file cannot be used. The message does not depend on the cause, so
+    that the author of the settings cannot find out which files exist on this host."""
     try:
         load()
     except (OSError, ValueError) as problem:  # ssl.SSLError is an OSError

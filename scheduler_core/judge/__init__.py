@@ -1,1 +1,2 @@
-"""Judges recorded cases: reads a case from a JSON line and writes a line with the decisions."""
+"""Decides recorded cases: reads a cluster and pods from a JSON line, and writes a line with the scheduling
+decisions."""

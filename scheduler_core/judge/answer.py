@@ -1,4 +1,4 @@
-"""Decides about each pod of a case: every node's verdict, the scores, the best nodes, the scheduler's message, and
+"""Decides about each pod of a case: the verdict on every node, the scores, the best nodes, the scheduler's message, and
 preemption."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 def judge(case: Case) -> dict[str, dict[str, Any]]:
-    """Returns the decision about each pod. All pods see the same cluster, but not each other. A pod's own nominated
-    node is tried like any other node.
+    """Returns the decision about each pod of the case. Each pod is judged alone: the cluster contains none of the other
+    pods of the case. A pod's own nominated node is tried like any other node.
 
     If a pod cannot be judged, its result is `{"error": …}`, and the other pods are still judged.
     """
@@ -31,7 +31,7 @@ def judge(case: Case) -> dict[str, dict[str, Any]]:
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod | str:
-    """Returns the pod to judge, or an error message."""
+    """Returns the pod with this key ("namespace/name"), or an error message."""
     problem = next((p for p in snapshot.problems if p.kind == "Pod" and p.key == key), None)
     if problem is not None:
         return str(problem)
@@ -42,14 +42,14 @@ def _find(snapshot: Snapshot, key: str) -> Pod | str:
 
 
 def _without(snapshot: Snapshot, pods: list[Pod]) -> Snapshot:
-    """Removes the judged pods from the cluster, even if they name a node."""
+    """Returns the cluster without the pods to judge, even if such a pod is already on a node."""
     for pod in pods:
         snapshot = snapshot.without(pod.key)
     return snapshot
 
 
 def _nominations(snapshot: Snapshot) -> dict[str, tuple[Pod, ...]]:
-    """Maps each node to the pending pods, other than the judged ones, that are nominated to it."""
+    """Maps each node to the pending pods that are nominated to it. The snapshot no longer contains the judged pods."""
     promised: dict[str, tuple[Pod, ...]] = {}
     for pod in snapshot.pending:
         if pod.nominated_node_name:
@@ -72,7 +72,7 @@ def _judge_pod(
 
 
 def as_answer(result: CycleResult) -> dict[str, Any]:
-    """Returns a decision as plain JSON values, in the format of the recorded cases."""
+    """Returns a decision as plain JSON values, in the format of a case's expected decisions."""
     if result.error:
         return {"error": result.error}
     answer: dict[str, Any] = {}

@@ -19,7 +19,7 @@ from scheduler_core.values import Value
 
 
 class CaseError(ValueError):
-    """The line is not a valid case. The message says what is missing. No part of the case was judged."""
+    """The line is not a valid case. The message says what is missing. No pod of the case was judged."""
 
 
 class _CaseLine(msgspec.Struct, rename="camel"):
@@ -31,7 +31,7 @@ class _CaseLine(msgspec.Struct, rename="camel"):
 
 
 class Case(Value, kw_only=True):
-    """A frozen cluster and the pods to judge in it. Each pod is judged as if the others did not exist."""
+    """A frozen cluster and the pods to judge in it. Each pod is judged as if the other pods to judge did not exist."""
 
     id: str
     objects: Sequence[Mapping[str, Any]]

@@ -1,1 +1,2 @@
-"""Learns from the bindings of a scheduler at which node its next search will start."""
+"""Learns from the nodes to which kube-scheduler bound pods at which node of the node list its next search will
+start."""

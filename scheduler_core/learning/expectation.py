@@ -1,4 +1,4 @@
-"""Predicts on which node a pod will land. After the pod was bound, computes how well each assumed search of the
+"""Predicts on which node a pod will land. After the pod was bound, computes how well each possible search of the
 scheduler had predicted the pod's node."""
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ Foreseen = tuple[Likely, CycleResult]
 
 
 class Weighed(Value, eq=False):
-    """How probable each assumed search of the scheduler is after a binding. All probabilities together add up to 1.
+    """The probability of each possible search of the scheduler, given the node to which a pod was bound. All
+    probabilities together add up to 1.
 
-    Each followed search has two probabilities, because it may run in either of two ways: `in_order` if no parallel
-    worker was ahead of another worker, and `ahead` if one was. `doubt` is the probability that no followed search is
-    right.
+    Each search has two probabilities, because the scheduler may run it in either of two ways: `in_order` if no parallel
+    worker was ahead of another worker, and `ahead` if a worker was ahead. `doubt` is the probability that none of these
+    searches is right.
     """
 
     in_order: NDArray[np.float64]
@@ -42,9 +43,9 @@ class Weighed(Value, eq=False):
 
 
 class Expectation(Value, kw_only=True):
-    """The nodes that one pod may get. `followed` has the results of the searches that a SearchEstimate follows, and
-    `spread` the results of searches from evenly spread starts. If the scheduler checks every node, `followed` and
-    `spread` are empty, and `exact` has the result."""
+    """The nodes to which the scheduler may bind one pod. `followed` has the results of the searches that a
+    SearchEstimate considers possible, and `spread` the results of searches that start at evenly spaced nodes. If the
+    scheduler checks every node, `followed` and `spread` are empty, and `exact` has the result."""
 
     followed: tuple[Foreseen, ...] = ()
     spread: tuple[Foreseen, ...] = ()
@@ -65,7 +66,8 @@ class Expectation(Value, kw_only=True):
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """The probability of each node, the most likely first. The sum is 1, or less if the pod may find no node."""
+        """The probability of each node, the most likely node first. The sum is 1, or less than 1 if the pod may find no
+        node."""
         if self.exact is not None:
             return _equal(self.exact)
         blind, said = _shares(self.spread), _shares(self.followed)
@@ -78,8 +80,7 @@ class Expectation(Value, kw_only=True):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Returns the smallest set of nodes that receives the pod in 95 percent of cases, the most likely node
-        first."""
+        """The smallest set of nodes that contains the pod's node in 95 percent of cases, the most likely node first."""
         held, names = 0.0, []
         for name, share in self.shares.items():
             names.append(name)
@@ -89,7 +90,7 @@ class Expectation(Value, kw_only=True):
         return tuple(names)
 
     def weighed(self, node_name: str) -> Weighed:
-        """Returns how probable each followed search of the scheduler is, given that the pod was bound to this node."""
+        """Returns how probable each search in `followed` is, given that the pod was bound to this node."""
         blind = _shares(self.spread).get(node_name, 0.0)
         strange = _STRANGE / max(1, self.nodes)
         doubted = self.doubt * (blind + strange)

@@ -1,13 +1,14 @@
-"""Learns where kube-scheduler's next search starts, from the nodes to which it bound pods.
+"""Learns where kube-scheduler's next search of the node list starts, from the nodes to which it bound pods.
 
 If the scheduler checks only a part of the nodes, the start of its search decides which node a pod gets. Every cycle
 moves the start by a number of nodes that can be computed. So each binding shows which of the possible starts predicted
-the node: a Bayes filter. A search also has a number of workers and an order of nodes. A part of the probability,
-`doubt`, belongs to none of the followed searches, because the scheduler may have restarted, may use an unknown order of
-nodes, or may have run cycles that were not observed.
+the node: a Bayes filter. Besides its start, a search also has a number of workers and an order of nodes. The followed
+searches are the combinations of start, workers and order that the filter considers. `doubt` is the probability that
+none of them is right, because the scheduler may have restarted, may use an unknown order of nodes, or may have run
+cycles that were not observed.
 
-The binding of an unknown pod moves the start too. The filter assumes that it moves as far as in the last observed
-cycles, because most cycles of a cluster check about the same number of nodes.
+The binding of an unknown pod moves the start too. The filter assumes that it moves the start as far as the last
+observed cycles did, because most cycles of a cluster check about the same number of nodes.
 """
 
 from __future__ import annotations
@@ -50,12 +51,13 @@ _Weights = NDArray[np.float64]
 
 
 class SearchEstimate(Value, kw_only=True):
-    """How probable it is that the scheduler's next search is each of the followed searches. The value is frozen: each
-    binding gives a new estimate.
+    """The probability of each search that the scheduler may run next: a start in the node list, a number of workers and
+    an order of the nodes. The value is frozen: each binding gives a new estimate.
 
-    `bindings` is the number of observed bindings. The weights of `followed` and `doubt` add up to 1. `strides` are the
-    numbers of nodes by which the last observed cycles moved the start. `others` is the number of pods per second that
-    are bound outside of drains (0 if nobody counts them).
+    `followed` has these searches. Their probabilities (weights) and `doubt`, the probability that none of them is
+    right, add up to 1. `bindings` is the number of observed bindings. `strides` are the numbers of nodes by which the
+    last observed cycles moved the start. `others` is the number of pods per second that are bound outside of drains (0
+    if nobody counts these pods).
     """
 
     followed: tuple[Likely, ...] = ()
@@ -66,8 +68,8 @@ class SearchEstimate(Value, kw_only=True):
 
     @classmethod
     def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchEstimate:
-        """Returns the estimate before any observation: every start is equally likely. If the scheduler checks every
-        node, the estimate never changes, because there is nothing to learn."""
+        """Returns the estimate before any observation: every start in the node list is equally likely. If the scheduler
+        checks every node, the estimate never changes, because there is nothing to learn."""
         grid = in_known_orders(snapshot, scheduler, MOST_FOLLOWED)
         return cls(followed=tuple(_scaled(grid, 0.5)), doubt=0.5) if grid else cls()
 
@@ -110,8 +112,8 @@ class SearchEstimate(Value, kw_only=True):
         )
 
     def after_unknown_binding(self, snapshot: Snapshot) -> SearchEstimate:
-        """Returns the estimate after a binding of an unknown pod. Assumes that the start of the scheduler's search
-        moved as far as in one of the last observed cycles, or, less likely, by any number of nodes."""
+        """Returns the estimate after a binding of an unknown pod. Assumes that this binding moved the start of the
+        scheduler's search as far as one of the last observed cycles did, or, less likely, by any number of nodes."""
         nodes, found = len(snapshot.nodes), dict[_Kind, _Weights]()
         if not self.followed or not nodes:
             return self
@@ -121,17 +123,17 @@ class SearchEstimate(Value, kw_only=True):
         return replace_value(self, followed=kept, doubt=1.0 - sum(each.weight for each in kept))
 
     def starts(self) -> tuple[tuple[int, float], ...]:
-        """Returns the positions in the scheduler's node order at which the next search may start, with their
-        probabilities, the most likely position first. The probabilities add up to 1 minus `doubt` (the probability that
-        no followed search is right)."""
+        """Returns pairs of a position in the scheduler's node list and the probability that the next search starts
+        there, the most likely position first. The probabilities add up to 1 minus `doubt` (the probability that no
+        search in `followed` is right)."""
         weights: dict[int, float] = {}
         for each in self.followed:
             weights[each.search.start] = weights.get(each.search.start, 0.0) + each.weight
         return tuple(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
-        """Returns `most` searches of equal weight, from which a forecast can simulate a drain. A search that is more
-        likely appears more often. Returns no searches if the scheduler checks every node."""
+        """Returns `most` searches with equal weights, from which a forecast can simulate a drain. The more likely a
+        search is, the more often it appears. Returns no searches if the scheduler checks every node."""
         spread = possible_searches(snapshot, scheduler, most)
         if not spread:
             return ()
@@ -156,8 +158,9 @@ def _scaled(searches: Iterable[Likely], factor: float) -> Iterable[Likely]:
 
 
 def _moved(followed: Sequence[tuple[Likely, CycleResult]], weighed: Weighed, nodes: int) -> dict[_Kind, _Weights]:
-    """Moves each possible start as far as the cycle that began there moved it. Returns the weights of the new starts,
-    for each number of workers and each order of nodes."""
+    """Computes the possible starts of the next search: each start in `followed`, moved as far as its simulated cycle
+    moves it. Returns arrays with the probability of each position in the node list, one array for each pair of a number
+    of workers and an order of nodes."""
     exact, deviating = dict[_Kind, _Weights](), dict[_Kind, _Weights]()
     for (likely, result), in_order, ahead in zip(followed, weighed.in_order, weighed.ahead, strict=True):
         start = (likely.search.start if result.next_start is None else result.next_start) % nodes
@@ -168,8 +171,8 @@ def _moved(followed: Sequence[tuple[Likely, CycleResult]], weighed: Weighed, nod
 
 
 def _stride(expected: Expectation, weights: _Weights) -> int:
-    """Returns by how many nodes this cycle moved the start of the scheduler's search, if the most likely search is the
-    right one."""
+    """Returns by how many nodes this cycle moved the start of the scheduler's search, assuming that the most likely
+    search is the right one."""
     if not len(weights):
         return 0
     likely, result = expected.followed[int(weights.argmax())]
@@ -177,8 +180,9 @@ def _stride(expected: Expectation, weights: _Weights) -> int:
 
 
 def _after_stride(line: _Weights, strides: Sequence[int]) -> _Weights:
-    """Returns the weights of the starts after a cycle moved the start: probably by one of these strides, less likely by
-    any other number of nodes."""
+    """Returns the probability of each possible start (position in the node list) after one more cycle. `line` has the
+    probabilities before this cycle. The cycle probably moved the start by one of these strides (numbers of nodes), less
+    likely by any other number."""
     anywhere = np.full(len(line), line.sum() / len(line))
     if not strides:
         return anywhere
@@ -195,15 +199,16 @@ def _of(found: dict[_Kind, _Weights], search: Search, nodes: int) -> _Weights:
 
 
 def _deviated(line: _Weights) -> _Weights:
-    """Returns the weights of the starts if each start deviates by some number of nodes: `STEPS` maps each possible
-    number to its probability."""
+    """Spreads the probability of each start (position in the node list) over its neighbours, because the real search
+    may start a few nodes before or after the computed start. `STEPS` maps each such difference in nodes to its
+    probability."""
     moved: _Weights = sum((share * np.roll(line, step) for step, share in STEPS.items()), np.zeros(len(line)))
     return moved
 
 
 def _likeliest(found: Mapping[_Kind, _Weights], share: float) -> tuple[Likely, ...]:
-    """Returns the most likely searches. Leaves out the least likely searches, whose weights together are almost
-    nothing."""
+    """Returns the most likely searches, with their probabilities multiplied by `share`. Leaves out the least likely
+    searches, whose probabilities together are almost zero."""
     if not found:
         return ()
     kinds = list(found)

@@ -1,5 +1,6 @@
-"""Writes an estimate (what was learned about the scheduler's next search) as JSON into a dump, and reads it back. The
-JSON names the node at which a search starts, because positions change when nodes are added or removed."""
+"""Writes an estimate (the learned probabilities of the scheduler's next search) as JSON into a dump of the cluster, and
+reads it back. The JSON identifies the start of a search by the name of the node, because positions change when nodes
+are added or removed."""
 
 from __future__ import annotations
 
@@ -47,9 +48,9 @@ def to_mapping(estimate: SearchEstimate, snapshot: Snapshot) -> Mapping[str, Any
 
 
 def from_mapping(written: Any, snapshot: Snapshot) -> SearchEstimate | None:
-    """Reads a stored estimate for the cluster of the dump; returns None if it is invalid. A search that starts at a
-    node which no longer exists is dropped, and its weight is added to `doubt` (the probability that none of the listed
-    searches is right)."""
+    """Reads a stored estimate for the cluster of the dump. Returns None if the stored estimate is invalid. If a search
+    starts at a node that no longer exists, the search is dropped, and its probability is added to `doubt` (the
+    probability that none of the remaining searches is right)."""
     try:
         kept = msgspec.convert(written, _StoredEstimate)
     except (msgspec.ValidationError, RecursionError):
@@ -76,8 +77,8 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchEstimate | None:
 
 
 def learnt_searches(written: Any, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...] | None:
-    """Returns at most `most` likely searches for a forecast from a dump, or None if the dump has no readable
-    estimate."""
+    """Returns searches that the scheduler may run next, the likely ones more often, for a forecast that is computed
+    from a dump of the cluster. `most` is the number of searches. Returns None if the dump has no readable estimate."""
     estimate = None if written is None else from_mapping(written, snapshot)
     return None if estimate is None else estimate.searches(snapshot, scheduler, most)
 

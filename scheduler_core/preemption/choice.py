@@ -1,7 +1,7 @@
 """Chooses the node for preemption. If several nodes are equally good, the first by name is chosen.
 
-The real scheduler then chooses by the order of a Go map, which is random. Source: pickOneNodeForPreemption in
-pkg/scheduler/framework/preemption/preemption.go, v1.36.
+Among equally good nodes, the real scheduler chooses by the order of a Go map, which is random. Source:
+pickOneNodeForPreemption in pkg/scheduler/framework/preemption/preemption.go, v1.36.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _ABOVE_EVERY_PRIORITY = 2**31  # makes each victim count, so that many victims o
 
 
 def choose_node(candidates: Mapping[str, Victims]) -> str:
-    """Returns the name of the node whose victims cost least. `candidates` must not be empty, and each candidate must
-    have a victim."""
+    """Returns the name of the node on which the eviction of the victims has the lowest cost. `candidates` must not be
+    empty, and each candidate must have a victim."""
     return min(candidates, key=lambda name: (*cost(candidates[name]), name))
 
 
 def cost(victims: Victims) -> tuple[int, int, int, int, float]:
-    """Returns the cost of evicting the victims. Costs are compared entry by entry: the number of violated budgets, the
-    highest priority, the sum of priorities, the number of victims, and the start time.
+    """Returns the cost of evicting the victims, as a tuple. Costs are compared entry by entry: the number of violated
+    budgets, the highest priority, the sum of priorities, the number of victims, and the start time.
 
-    The start time is that of the oldest victim of highest priority. A later start costs less.
+    The start time is the earliest start time among the victims of highest priority. A later start time is a lower cost.
     """
     return (
         victims.budget_violations,

@@ -12,16 +12,16 @@ from scheduler_core.model.pod import Pod
 
 
 def is_preemptible_by(victim: Pod, pod: Pod) -> bool:
-    """Whether the pod has a higher priority than the victim. Budgets do not matter here: they never forbid a
-    preemption."""
+    """Whether the pod has a higher priority than the victim. Disruption budgets do not matter here, because they never
+    forbid a preemption."""
     return victim.priority < pod.priority
 
 
 def why_ineligible(pod: Pod, nominated_verdict: Verdict | None, pods_on_nominated_node: Iterable[Pod]) -> str:
-    """Returns why the pod must not preempt now. Empty if it may.
+    """Returns why the pod must not preempt other pods now. Empty if it may preempt pods.
 
-    A pod that has already preempted pods waits until these are gone. Such a pod may try another node if
-    `nominated_verdict` says that its nominated node has become unresolvable, because the room there is then of no use.
+    A pod that has already preempted pods waits until these pods are gone. It need not wait if `nominated_verdict` says
+    that its nominated node has become unresolvable (no preemption can make the pod fit there).
     """
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."

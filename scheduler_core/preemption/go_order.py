@@ -1,8 +1,8 @@
 """Sorts as Go's sort.Slice does, including the order of equal items.
 
-Pods of one ReplicaSet often start in the same second, and then this order decides which pods preemption spares. Go's
-sort is a pattern-defeating quicksort (Peters 2021, arXiv:2106.05123). It is not stable, but deterministic: even its
-shuffles depend only on the number of items. The parameters below are those of Go's package sort since 1.19.
+Pods of one ReplicaSet often start in the same second, and then the order of equal items decides which pods preemption
+spares. Go's sort is a pattern-defeating quicksort (Peters 2021, arXiv:2106.05123). It is not stable, but deterministic:
+even its shuffles depend only on the number of items. The parameters below are those of Go's package sort since 1.19.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _WORD: Final = 2**64 - 1
 
 
 def go_sorted(items: Iterable[Item], less: Callable[[Item, Item], bool]) -> list[Item]:
-    """Returns the items in Go's order. `less` need not be consistent, because it is called with the same pairs, in the
-    same order, as by Go."""
+    """Returns the items in Go's order. `less` need not be a consistent order, because this function compares the same
+    pairs in the same sequence as Go does."""
     run = list(items)
     _Sort(run, less).sort(0, len(run), len(run).bit_length())
     return run
@@ -106,8 +106,8 @@ class _Sort(Generic[Item]):
     # ---- partitions ----
 
     def _partition(self, start: int, end: int, pivot: int) -> tuple[int, bool]:
-        """Moves smaller items before the pivot and the others after it. Returns the pivot's position, and whether the
-        items were already arranged in this way."""
+        """Moves the items that are smaller than the pivot before it, and all other items after it. Returns the pivot's
+        position, and whether the items were already in such an order."""
         self._swap(start, pivot)
         low, high = self._close_in(start, start + 1, end - 1)
         already = low > high
@@ -170,8 +170,8 @@ class _Sort(Generic[Item]):
             place += 1
 
     def _break_pattern(self, start: int, end: int) -> None:
-        """Swaps three items around the middle with others. A generator seeded with the length of the range chooses
-        them."""
+        """Swaps three items near the middle of the range with pseudo-random other items. The random numbers depend only
+        on the length of the range."""
         length = number = end - start
         middle = start + length // 4 * 2
         for place in (middle - 1, middle, middle + 1):

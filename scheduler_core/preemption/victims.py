@@ -1,5 +1,5 @@
-"""Selects the victims on one node. First removes all pods of lower priority. Then adds them back, the most important
-one first, as long as the preemptor still fits.
+"""Selects the victims on one node. First removes all pods of lower priority. Then adds these pods back, the most
+important pod first, as long as the preemptor still fits.
 
 Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36.
 """
@@ -31,22 +31,22 @@ class NodeTrial(Protocol):
     """Filters one node again after pods were added or removed, and updates the plugins' state."""
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """Returns the verdict of the filters. Pods nominated to the node count too."""
+        """Returns the verdict of the filters for this node. Pods nominated to the node count as if they ran there."""
 
     def pod_added(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
-        """Updates the plugins' state; `node_info` already contains the pod."""
+        """Updates the plugins' state after a pod was added to the node. `node_info` already contains this pod."""
 
     def pod_removed(self, state: CycleState, pod: Pod, removed: Pod, node_info: NodeInfo) -> Verdict:
-        """Updates the plugins' state; `node_info` no longer contains the pod."""
+        """Updates the plugins' state after a pod was removed from the node. `node_info` no longer contains this pod."""
 
 
 def select_victims(
     trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo, budgets: Sequence[DisruptionBudget]
 ) -> Victims | Verdict:
-    """Returns the victims on this node, or why evictions here do not help. Changes `state`, so pass a copy.
+    """Returns the victims on this node, or why evictions on this node do not help. Changes `state`, so pass a copy.
 
-    There may be a smaller set of victims. A more important pod is spared first, even if several less important pods
-    could be spared in its place.
+    A smaller set of victims may exist: a more important pod is spared first, even if several less important pods could
+    be spared in its place.
     """
     candidates = [other for other in node_info.pods if is_preemptible_by(other, pod)]
     if not candidates:
@@ -70,7 +70,8 @@ def select_victims(
 
 
 def most_important_first(pods: list[Pod]) -> list[Pod]:
-    """Sorts pods by priority, then by earlier start. Equal pods have the order of Go's sort."""
+    """Sorts pods by priority, the highest first, then by start time, the earliest first. Pods that are equal in both
+    get the order of Go's sort."""
     importances = [(-pod.priority, pod.start_time) for pod in pods]
     if len(set(importances)) == len(pods):
         return sorted(pods, key=lambda pod: (-pod.priority, math.inf if pod.start_time is None else pod.start_time))
@@ -91,8 +92,8 @@ def is_more_important(one: Pod, other: Pod) -> bool:
 
 
 def split_by_budget(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
-    """Splits the pods into two lists: those whose eviction would violate a budget, and the others. The pods are evicted
-    one after another in the given order. Each list keeps this order.
+    """Splits the pods into two lists: pods whose eviction would violate a disruption budget, and all other pods.
+    Assumes that the pods are evicted one after another in the given order. Each list keeps this order.
 
     As in the scheduler, a budget with an empty selector selects nothing, and no budget selects a pod without labels.
     The eviction API is stricter.
@@ -117,7 +118,8 @@ def _counts_against(budget: DisruptionBudget, pod: Pod) -> bool:
 
 
 class _Node:
-    """The node from which pods are removed, and to which some are added back. Keeps the first error of a plugin."""
+    """The node on which preemption is tried: pods are removed from it, and some of them are added back. Keeps the first
+    error of a plugin."""
 
     def __init__(self, trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo) -> None:
         self._trial, self._state, self._pod, self._info = trial, state, pod, node_info
@@ -128,7 +130,8 @@ class _Node:
         self._note(self._trial.pod_removed(self._state, self._pod, other, self._info))
 
     def spare(self, other: Pod) -> bool:
-        """Puts the pod back on the node if the preemptor then still fits. Returns whether the pod could stay."""
+        """Puts the removed pod back on the node if the preemptor then still fits. Returns whether the pod is back on
+        the node."""
         self._info = self._info.with_pod(other)
         self._note(self._trial.pod_added(self._state, self._pod, other, self._info))
         if self.verdict().is_success:

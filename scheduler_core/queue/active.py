@@ -1,4 +1,5 @@
-"""The active queue: the pods to try next, and the events that came while popped pods were being tried.
+"""The active queue: the pods to schedule next, and the events that arrived while the scheduler was trying to place
+other pods.
 
 Source: pkg/scheduler/backend/queue/active_queue.go (v1.36), without its locks, because one thread owns the queue here.
 """
@@ -20,7 +21,7 @@ QueueOrder = Callable[[QueuedPod, QueuedPod], bool]
 
 
 class Happening(Value):
-    """An event with the object before and after it, numbered in order of arrival."""
+    """An event with the object before and after the event. Events are numbered in order of arrival."""
 
     number: int
     event: ClusterEvent
@@ -29,7 +30,8 @@ class Happening(Value):
 
 
 class ActiveRoom:
-    """The pods that may be tried now, in order, and the pods in flight: popped pods whose attempt has not ended."""
+    """The pods that may be scheduled now, in order, and the pods in flight: popped pods whose scheduling attempt has
+    not ended."""
 
     def __init__(self, goes_before: QueueOrder) -> None:
         self._heap: KeyedHeap[QueuedPod] = KeyedHeap(lambda queued: queued.key, goes_before)
@@ -46,7 +48,7 @@ class ActiveRoom:
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """The uids of the pods in flight, oldest first."""
+        """The uids of the pods in flight, the pod that was popped first at the front."""
         return tuple(self._in_flight)
 
     def get(self, key: str) -> QueuedPod | None:
@@ -62,8 +64,8 @@ class ActiveRoom:
         return self._heap.pop()
 
     def begin(self, queued: QueuedPod) -> bool:
-        """Marks the pod as in flight: popped, and its attempt has not ended. Returns False if the pod is already in
-        flight; the caller must then drop this copy of the pod."""
+        """Marks the pod as in flight: it was popped, and its scheduling attempt has not ended. Returns False if the pod
+        is already in flight; the caller must then drop this copy of the pod."""
         queued.attempts += 1
         if identity(queued.pod) in self._in_flight:
             return False
@@ -71,7 +73,7 @@ class ActiveRoom:
         return True
 
     def done(self, pod: Pod) -> None:
-        """Ends a pod's attempt. Forgets the events that are older than every attempt that still runs."""
+        """Ends a pod's scheduling attempt. Forgets the events that arrived before every attempt that still runs."""
         self._in_flight.pop(identity(pod), None)
         oldest = min(self._in_flight.values(), default=self._count)
         while self._happenings and self._happenings[0].number < oldest:
@@ -81,13 +83,14 @@ class ActiveRoom:
         return identity(pod) in self._in_flight
 
     def note(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Records an event if some pod is in flight (popped, and its attempt has not ended)."""
+        """Records an event if some pod is in flight (popped, and its scheduling attempt has not ended)."""
         if self._in_flight:
             self._happenings.append(Happening(self._count, event, old, new))
             self._count += 1
 
     def happened_since_taken(self, pod: Pod) -> tuple[Happening, ...] | None:
-        """Returns the events since this pod was popped. Returns None if no attempt to schedule the pod is running."""
+        """Returns the events that arrived since this pod was popped. Returns None if no attempt to schedule the pod is
+        running."""
         since = self._in_flight.get(identity(pod))
         return (
             None if since is None else tuple(happening for happening in self._happenings if happening.number >= since)

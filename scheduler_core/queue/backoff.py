@@ -1,4 +1,4 @@
-"""The back-off queue: the pods that must wait before the next attempt, and until when each of them waits.
+"""The back-off queue: the pods that must wait before the next attempt, and until when each of these pods waits.
 
 Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times, and the argument `now`, are seconds since the
 epoch.
@@ -19,7 +19,8 @@ priority comes first, even if its back-off began some milliseconds later."""
 
 
 class BackoffPolicy(Value, kw_only=True):
-    """A pod's back-off after its n-th failure: initial·2^(n−1), at most the maximum. A maximum of 0 disables back-off.
+    """The length of a pod's back-off after its n-th failure: initial·2^(n−1) seconds, at most the maximum. A maximum of
+    0 disables back-off.
 
     With `aligned`, the end of a back-off is rounded down to whole seconds, as in releases that pop pods early (gate
     SchedulerPopFromBackoffQ).
@@ -41,7 +42,7 @@ class BackoffPolicy(Value, kw_only=True):
 
     def ends_at(self, queued: QueuedPod) -> float | None:
         """Returns the end of the pod's back-off, or None if the pod need not wait. Computes the end once for each
-        attempt, and stores it in the pod."""
+        attempt, and stores it in `queued`."""
         failures = queued.consecutive_errors or queued.unschedulable_count
         if self.max_seconds == 0 or failures == 0:
             return None
@@ -56,10 +57,10 @@ class BackoffPolicy(Value, kw_only=True):
 
 
 class BackoffRoom:
-    """The pods in back-off: refused pods, and separately pods that failed with an error.
+    """The pods in back-off: pods that the scheduler refused, and separately pods whose attempt ended with an error.
 
-    Only refused pods may be popped early. After an error, such as an unreachable API server, an early attempt would
-    probably fail again and add load.
+    Only refused pods may be popped before their back-off ends. After an error, such as an unreachable API server, an
+    early attempt would probably fail again and add load.
     """
 
     def __init__(self, policy: BackoffPolicy, goes_before: QueueOrder) -> None:
@@ -89,7 +90,7 @@ class BackoffRoom:
         return self._refused.remove(key) or self._failed.remove(key)
 
     def take_early(self) -> QueuedPod | None:
-        """Removes and returns the refused pod whose back-off ends first, or None."""
+        """Removes and returns the refused pod whose back-off ends first. Returns None if there is no refused pod."""
         return self._refused.pop()
 
     def take_finished(self, now: float) -> list[QueuedPod]:

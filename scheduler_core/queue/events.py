@@ -15,8 +15,8 @@ from scheduler_core.values import Value
 
 
 class Action(IntFlag):
-    """What happened to an object, as a set of bits. Matching compares these values also as numbers, so the order of the
-    bits matters."""
+    """What happened to an object, as a bit mask. Matching also compares the masks as numbers, so the order of the bits
+    matters."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -56,8 +56,8 @@ class Resource(StrEnum):
 
 
 class ClusterEvent(Value):
-    """One kind of change in the cluster. A plugin may register several actions in one value; a real event usually has
-    one."""
+    """One kind of change in the cluster: a resource and an action. A plugin may register several actions in one value;
+    an event that happens usually has one action."""
 
     resource: Resource
     action: Action
@@ -67,7 +67,7 @@ class ClusterEvent(Value):
         return self.resource is Resource.ANY and self.action == Action.ALL
 
     def matches(self, happened: ClusterEvent) -> bool:
-        """Whether a plugin that registered this event receives the given event."""
+        """Whether a plugin that registered this event receives the event `happened`."""
         if self.is_wildcard:
             return True
         # The second comparison keeps a general update, which sets every update bit, away from plugins that
@@ -87,19 +87,20 @@ Hint = Callable[[Pod, Any, Any], bool]
 
 
 def always(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """The hint of a plugin that cannot decide whether an event helps: every such event may help."""
+    """The hint of a plugin that cannot decide whether an event helps: every event that the plugin registered may
+    help."""
     return True
 
 
 def never(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """A hint that no event helps. A plugin registers it if the event should only make the queue call the plugin's
-    PreEnqueue again."""
+    """The hint that an event never helps. A plugin registers it if the event should only make the queue call the
+    plugin's PreEnqueue again."""
     return False
 
 
 class EventHint(Value):
-    """An event that a plugin registered, and a function that says whether such an event helps a pod that the plugin
-    refused."""
+    """An event that a plugin registered, and a function that says whether an event of this kind helps a pod that the
+    plugin refused."""
 
     event: ClusterEvent
     helps: Hint = always

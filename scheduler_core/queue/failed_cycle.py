@@ -41,8 +41,8 @@ class FailedCycle(Value, kw_only=True):
 
 
 def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: CycleResult, now: float) -> FailedCycle:
-    """Puts the pod back into the queue and updates the pod's nomination. `result` is the result of a cycle without a
-    node."""
+    """Puts the pod back into the queue and updates the pod's nomination. `result` is the result of a scheduling cycle
+    that found no node for the pod."""
     is_answer = not result.error and len(result.diagnosis.nodes) > 0
     verdicts = result.diagnosis.verdict_counts() if is_answer else ()
     room = queue.add_unschedulable(
@@ -76,8 +76,8 @@ def nominated_by(result: CycleResult) -> str | None:
 
 
 def _displace(queue: SchedulingQueue, pod: Pod, node: str) -> tuple[Pod, ...]:
-    """Removes the nominations of pods of lower priority to this node, because the scheduler must try these pods
-    again."""
+    """Removes the nominations of pods with a lower priority to this node, because the scheduler must try to place these
+    pods again."""
     losers = tuple(other for other in queue.nominations.on(node) if other.priority < pod.priority)
     for loser in losers:
         queue.nominations.add(loser, "")

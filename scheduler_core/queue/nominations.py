@@ -1,5 +1,5 @@
-"""The pods nominated to each node. A nominated pod has preempted pods on the node, and the room that they leave is
-reserved for the nominated pod until it is placed.
+"""The pods nominated to each node. A nominated pod has preempted pods on the node. The room that the preempted pods
+leave is reserved for the nominated pod until the scheduler places it.
 
 Source: pkg/scheduler/backend/queue/nominator.go (v1.36).
 """
@@ -11,8 +11,8 @@ from scheduler_core.queue.queued_pod import identity
 
 
 class Nominations:
-    """Nominated pods by node. If the node that the scheduler chose differs from the nominated node in the pod object,
-    the scheduler's choice counts, because the object may be older."""
+    """The nominated pods by node. If the scheduler has chosen another node than the nominated node in the pod's status,
+    the scheduler's choice counts, because the status may be older."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, Pod]] = {}
@@ -30,8 +30,8 @@ class Nominations:
         return tuple((pod, node) for node, pods in self._pods.items() for pod in pods.values())
 
     def add(self, pod: Pod, node_name: str | None = None) -> None:
-        """Nominates the pod to `node_name`, or, if that is None, to the nominated node in the pod's status. If the name
-        is empty, the pod is no longer nominated."""
+        """Nominates the pod to `node_name`. If `node_name` is None, the nominated node in the pod's status is used. If
+        the name is empty, the pod is no longer nominated."""
         self.remove(pod)
         node = pod.nominated_node_name if node_name is None else node_name
         if node:
@@ -41,8 +41,8 @@ class Nominations:
     def update(self, old: Pod, new: Pod) -> None:
         """Replaces a pod that has changed.
 
-        If neither version of the pod names a node, the scheduler's earlier decision still counts: the patch that writes
-        it to the pod comes later than this update.
+        If neither version of the pod has a nominated node in its status, the scheduler's earlier decision still counts,
+        because the patch that writes it to the status comes later than this update.
         """
         standing = (
             self._node_of.get(identity(old)) if not old.nominated_node_name and not new.nominated_node_name else None

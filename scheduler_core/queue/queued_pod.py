@@ -1,4 +1,4 @@
-"""A pod in the queue, with the results of its earlier attempts."""
+"""A pod in the queue, with the results of its earlier scheduling attempts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def identity(pod: Pod) -> str:
 class QueuedPod:
     """One pod in the queue; times are seconds since the epoch.
 
-    `timestamp` is when the pod last entered the queue. `timestamp` is set again when the pod is put back as
-    unschedulable, because it orders pods of equal priority. `unschedulable_count` counts refusals, and
-    `consecutive_errors` the errors since the last result. The back-off depends on the errors, and only without errors
-    on the refusals.
+    `timestamp` is when the pod last entered the queue, also after a refusal; it orders pods of equal priority.
+    `unschedulable_count` is the number of attempts in which plugins refused the pod. `consecutive_errors` is the number
+    of errors since the last attempt without an error. The back-off grows with `consecutive_errors` or, if that is 0,
+    with `unschedulable_count`.
     """
 
     pod: Pod

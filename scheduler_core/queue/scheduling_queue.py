@@ -43,12 +43,12 @@ class Gatekeeper(Protocol):
     name: str
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Returns SUCCESS to accept the pod. With any other verdict, the pod waits until an event for which this plugin
+        """Returns SUCCESS to accept the pod. With any other verdict, the pod waits until an event that this plugin has
         registered."""
 
 
 class ProfileInQueue(Value, kw_only=True):
-    """The parts of one profile's plugins that the queue needs."""
+    """The plugins and hints of one profile that the queue uses."""
 
     gatekeepers: tuple[Gatekeeper, ...] = ()
     hints: RegisteredHints = field(default_factory=RegisteredHints)
@@ -58,7 +58,7 @@ NamespaceLabels = Callable[[str], Mapping[str, str]]
 
 
 def no_namespace_labels(_namespace: str) -> Mapping[str, str]:
-    """Returns no labels. Use it for clusters whose pods select no namespaces by label."""
+    """Returns no labels. For clusters in which no pod affinity selects namespaces by label."""
     return {}
 
 
@@ -66,7 +66,7 @@ class SchedulingQueue:
     """The pods that need a node, and the nominations that preemption made.
 
     `goes_before` is the order of the QueueSort plugin. `profiles` maps schedulerNames to profiles. `namespace_labels`
-    returns the labels of a namespace; the affinity terms of waiting pods need them.
+    returns the labels of a namespace; the queue needs them for the affinity terms of waiting pods.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class SchedulingQueue:
         return len(self._active) + len(self._backoff) + len(self._waiting)
 
     def pods_in(self, room: Room) -> tuple[Pod, ...]:
-        """Returns the pods of one part of the queue. Of the active pods and of those in back-off, the first one is
-        next; the other ones are in no useful order."""
+        """Returns the pods in one part of the queue. In the active and the back-off part, the first pod is the next to
+        be popped; the order of all further pods has no meaning."""
         rooms: Mapping[Room, ActiveRoom | BackoffRoom | WaitingRoom] = {
             Room.ACTIVE: self._active,
             Room.BACKOFF: self._backoff,
@@ -101,8 +101,8 @@ class SchedulingQueue:
         return tuple(queued.pod for queued in rooms[room].pods)
 
     def find(self, key: str) -> tuple[Room, QueuedPod] | None:
-        """Returns the pod "namespace/name" and the part of the queue that contains it. Returns None if no part does,
-        for example because the pod is in flight (popped, and its attempt has not ended)."""
+        """Returns the pod "namespace/name" and the part of the queue that contains it. Returns None if the pod is in no
+        part, for example because it is in flight (popped, and its scheduling attempt has not ended)."""
         for room, queued in (
             (Room.ACTIVE, self._active.get(key)),
             (Room.BACKOFF, self._backoff.get(key)),
@@ -113,13 +113,13 @@ class SchedulingQueue:
         return None
 
     def profile(self, scheduler_name: str) -> ProfileInQueue:
-        """Returns the queue's data about a profile's plugins. A pod without a profile has no PreEnqueue plugins and no
-        hints."""
+        """Returns the plugins and hints of the profile with this schedulerName. If there is no such profile, the result
+        has no PreEnqueue plugins and no hints."""
         return self._profiles.get(scheduler_name) or ProfileInQueue()
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """The uids of the pods in flight: popped pods whose attempts have not ended."""
+        """The uids of the pods in flight: popped pods whose scheduling attempts have not ended."""
         return self._active.in_flight
 
     # ---- coming in, going out ----
@@ -132,8 +132,8 @@ class SchedulingQueue:
         return room
 
     def pop(self) -> QueuedPod | None:
-        """Returns the next pod to try, or None. When the attempt has ended, the caller must call `add_unschedulable` or
-        `done`.
+        """Returns the next pod to schedule, or None. When the scheduling attempt has ended, the caller must call
+        `add_unschedulable` or `done`.
 
         If the active queue is empty, pops the refused pod whose back-off ends first (gate SchedulerPopFromBackoffQ).
         """
@@ -145,24 +145,24 @@ class SchedulingQueue:
                 return queued
 
     def pop_pod(self, key: str, now: float) -> QueuedPod | None:
-        """Pops this pod, even if it is not the next one. Returns None if a PreEnqueue plugin refuses the pod, or if the
-        pod is not in the queue."""
+        """Pops this pod, even if other pods are before it in the queue. Returns None if a PreEnqueue plugin refuses the
+        pod, or if the pod is not in the queue."""
         self._activate(key, now)
         queued = self._active.remove(key)
         return queued if queued is not None and self._active.begin(queued) else None
 
     def done(self, pod: Pod) -> None:
-        """Ends the attempt of a pod that was placed or deleted."""
+        """Ends the scheduling attempt of a pod that was placed or deleted."""
         self._active.done(pod)
 
     def add_unschedulable(
         self, queued: QueuedPod, now: float, *, refused_by: Iterable[str] = (), pending_for: Iterable[str] = ()
     ) -> Room:
-        """Puts a pod back into the queue after a failed attempt. `refused_by` are the plugins that refused the pod,
-        `pending_for` those that returned Wait. After an error, both are empty. Returns the part of the queue that has
-        the pod now.
+        """Puts a pod back into the queue after a failed attempt. `refused_by` are the plugins that refused the pod, and
+        `pending_for` the plugins that returned Wait. After an error, both are empty. Returns the part of the queue that
+        has the pod now.
 
-        Events that came since the pod was popped are handled now. Raises ValueError if the pod is already in the queue,
+        Handles the events that arrived since the pod was popped. Raises ValueError if the pod is already in the queue,
         because that is a bug of the caller.
         """
         if self.find(queued.key) is not None:
@@ -183,10 +183,10 @@ class SchedulingQueue:
 
     def update(self, old: Pod, new: Pod, changes: Iterable[ClusterEvent], now: float) -> Room | None:
         """Replaces a pending pod that has changed. `changes` are the events of the change (see
-        hints.changes.pod_changes).
+        hints.changes.pod_changes). Returns the part of the queue that has the pod now.
 
-        Returns None if the pod is in flight, because the change is then handled when the pod is put back into the
-        queue.
+        Returns None if the pod is in flight (popped, and its scheduling attempt has not ended), because the change is
+        then handled when the pod is put back into the queue.
         """
         if self._active.is_in_flight(new):
             for event in changes:
@@ -204,7 +204,7 @@ class SchedulingQueue:
         return room
 
     def delete(self, pod: Pod) -> None:
-        """Removes a deleted pod."""
+        """Removes a deleted pod from the queue."""
         self.nominations.remove(pod)
         for room in (self._active, self._backoff, self._waiting):
             room.remove(pod.key)
@@ -214,8 +214,8 @@ class SchedulingQueue:
     def move_all(
         self, event: ClusterEvent, old: Any, new: Any, now: float, *, may_move: Callable[[Pod], bool] | None = None
     ) -> None:
-        """Passes an event to every waiting pod. A pod that the event may help becomes active, or waits until its
-        back-off is over."""
+        """Passes an event to every waiting pod. If the event may help a pod, the pod becomes active, or moves to the
+        back-off queue if its back-off is not over."""
         if self._is_of_interest(event):
             self._move(
                 [queued for queued in self._waiting.pods if may_move is None or may_move(queued.pod)],
@@ -226,33 +226,36 @@ class SchedulingQueue:
             )
 
     def assigned_pod_added(self, pod: Pod, now: float) -> None:
-        """Handles the binding of a pod, which helps only waiting pods whose rules count other pods."""
+        """Handles the binding of a pod. The binding can help only waiting pods that a topology spread or pod affinity
+        refused."""
         self._move(self._counting_others(pod), ASSIGNED_POD_ADDED, None, pod, now)
 
     def assigned_pod_updated(
         self, old: Pod, new: Pod, event: ClusterEvent, now: float, *, frees_resources: bool
     ) -> None:
-        """Handles the change of a bound pod. If the pod requests less now, the change may help any pod."""
+        """Handles the change of a bound pod. If the change frees resources, it may help any waiting pod; otherwise only
+        pods that a topology spread or pod affinity refused."""
         if frees_resources:
             self.move_all(event, old, new, now)
         else:
             self._move(self._counting_others(new), event, old, new, now)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
-        """Makes pods active at once. Pods in flight become active when they are put back into the queue. Ignores
+        """Makes these pods active at once. A pod in flight becomes active when it is put back into the queue. Ignores
         unknown pods."""
         for pod in pods:
             if not self._activate(pod.key, now) and self._active.is_in_flight(pod):
                 self._active.note(FORCE_ACTIVATE, None, pod)
 
     def flush_backoff(self, now: float) -> None:
-        """Makes pods active whose back-off is over. The owner of the queue must call it at the beginning of every
-        second."""
+        """Makes all pods active whose back-off is over. The owner of the queue must call this method at the beginning
+        of every second."""
         for queued in self._backoff.take_finished(now):
             self._to_active(queued, now, from_backoff=True)
 
     def flush_waiting(self, now: float) -> None:
-        """Tries pods again that have waited for five minutes. The owner of the queue must call it every 30 seconds."""
+        """Moves pods that have waited for an event for five minutes, so that the scheduler tries them again. The owner
+        of the queue must call this method every 30 seconds."""
         stale = self._waiting.out_of_patience(now)
         for queued in stale:
             queued.was_flushed = True
@@ -333,7 +336,7 @@ class SchedulingQueue:
         return Room.WAITING
 
     def _judge_missed(self, queued: QueuedPod) -> Requeue:
-        """Returns what the events during the pod's attempt mean for the pod: the strongest effect of any of them."""
+        """Returns the strongest effect on this pod of any event that arrived during the pod's scheduling attempt."""
         happenings = self._active.happened_since_taken(queued.pod)
         if not queued.rejectors or happenings is None:
             return Requeue.AFTER_BACKOFF
@@ -342,8 +345,8 @@ class SchedulingQueue:
         return next((answer for answer in (Requeue.AT_ONCE, Requeue.AFTER_BACKOFF) if answer in answers), Requeue.STAY)
 
     def _counting_others(self, pod: Pod) -> list[QueuedPod]:
-        """Returns the waiting pods that this pod may help: pods of its namespace that topology spread refused, and pods
-        with a required affinity term that selects this pod."""
+        """Returns the waiting pods that the binding of this pod may help: pods of its namespace that topology spread
+        refused, and pods with a required affinity term that selects this pod."""
         labels = self._namespace_labels(pod.namespace)
         return [
             queued

@@ -1,2 +1,2 @@
-"""Simulates drains and roll-outs on a frozen snapshot. `forecast.py` defines the result and needs no numpy; `drain.py`
-computes the result."""
+"""Simulates drains and roll-outs on a frozen snapshot of the cluster. `forecast.py` defines the result of a drain and
+needs no numpy; `drain.py` computes this result."""

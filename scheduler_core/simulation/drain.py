@@ -1,9 +1,10 @@
-"""Simulates drains of a snapshot's nodes: cordons, evictions under the budgets, replacements by controllers, and
-scheduling cycles until no pod moves.
+"""Simulates drains of a snapshot's nodes: cordons, evictions under the disruption budgets, replacements by controllers,
+and scheduling cycles until no pod moves.
 
 A drained node is cordoned, not removed. So it is still a topology domain, as on a real cluster. `scenarios.py` has the
-steps and handles ties, `replacements.py` says when controllers create replacements, and `evictions.py` has the eviction
-API's rules for budgets. Not simulated: an autoscaler, changes by other people, and the time that pods take to start.
+steps of a drain and handles nodes with equal scores, `replacements.py` says when controllers create replacements, and
+`evictions.py` has the eviction API's rules for budgets. Not simulated: an autoscaler, changes by other people, and the
+time that pods take to start.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ MOST_WAITING_KINDS = 30
 
 
 def most_searches(nodes: int) -> int:
-    """Returns how many possible searches of the scheduler a simulated drain follows in a cluster with this many
-    nodes."""
+    """Returns how many possible searches of the scheduler (starts in its node list, numbers of workers, orders of
+    nodes) a simulated drain considers in a cluster with this number of nodes."""
     return max(LEAST_SEARCHES, min(MOST_SEARCHES, _SEARCHES_TIMES_NODES // nodes))
 
 
@@ -76,17 +77,17 @@ def simulate_drain(
     searches: tuple[Likely, ...] | None = None,
     stays: StaysBecause = moves_all,
 ) -> tuple[Forecast, ...]:
-    """Forecasts where each pod of the nodes would land if the nodes were drained together now. Returns one forecast per
-    node, in the order of `node_names`. The snapshot does not change.
+    """Forecasts to which nodes the pods of these nodes would move if all these nodes were drained together now. Returns
+    one forecast per node, in the order of `node_names`. The snapshot does not change.
 
-    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_scenarios` limits the number
-    of scenarios. By default it is `MOST_SCENARIOS`, and less in clusters of more than about 800 nodes. `stays` is a
-    rule that says which pods the drain leaves on the node. Raises UnknownNodeError if a node is missing from the
-    snapshot.
+    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. A scenario is one possible sequence
+    of events, and `most_scenarios` limits their number: by default `MOST_SCENARIOS`, and less in clusters of more than
+    about 800 nodes. `stays` is a rule that says which pods the drain leaves on the node. Raises UnknownNodeError if a
+    node is missing from the snapshot.
 
-    Two arguments matter only if the scheduler checks a part of the nodes: `start` is the node at which its next search
-    starts, if the caller knows it, and `searches` are possible searches that the caller has learned
-    (`SearchEstimate.searches`).
+    Two arguments matter only if the scheduler checks only a part of the nodes for a pod: `start` is the position in the
+    node list where its next search starts, if the caller knows it, and `searches` are possible searches that the caller
+    has learned (`SearchEstimate.searches`).
     """
     nodes = max(1, len(snapshot.nodes))
     most = most_scenarios or max(LEAST_SCENARIOS, min(MOST_SCENARIOS, _SCENARIOS_TIMES_NODES // nodes))
@@ -112,12 +113,12 @@ def simulate_drain(
 
 
 class FinishedDrain(Value, kw_only=True):
-    """The forecasts of a drain, and the cluster after it. The drained nodes are cordoned. Each budget still allows the
-    evictions that the drain did not use, and those that healthy replacements gave back.
+    """The forecasts of a drain, and the cluster after it. The drained nodes are cordoned. The disruption budgets have
+    counted the drain's evictions, and the healthy replacements that allow further evictions.
 
-    In `world`, replacements that got a node are bound but do not run yet. `displaced` has these replacements, and the
-    displaced pods without a node. `world` and `displaced` show the main scenario, in which the scheduler breaks each
-    tie by its own rule.
+    In `world` (the cluster after the drain), replacements that got a node are bound but do not run yet. `displaced` has
+    these replacements, and the displaced pods without a node. `world` and `displaced` show the main scenario, in which
+    the scheduler's own rule chooses among nodes with equal scores.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -144,10 +145,11 @@ def run_drain(
     """Does the work of `simulate_drain`, for callers that continue with the cluster after the drain.
 
     `with_details` adds the notes, the changes that would place a pending pod, and for each moving pod its sentence,
-    scores and all nodes that may take it. (Finding these changes costs more than the drain itself.) `with_pending` also
-    places the snapshot's pending pods. `draw` chooses the scenarios to follow if there are more than `most_scenarios`.
-    With `counts_any_start`, the forecast of a pod also names nodes that the scheduler would choose if its search began
-    elsewhere than in any followed scenario; set it if nothing is known of the scheduler's search.
+    scores and all nodes that may take it. (Finding these changes costs more time than the drain itself.) `with_pending`
+    also places the snapshot's pending pods. If more than `most_scenarios` scenarios are possible, `draw` chooses which
+    scenarios are simulated. With `counts_any_start`, the forecast of a pod also names the nodes that the scheduler
+    would choose if its search began at a node at which no simulated scenario begins; set it if nothing is known of the
+    scheduler's search.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_scenario(
@@ -179,8 +181,8 @@ def run_drain(
 
 
 def _left_by(main: Scenario, before: Snapshot) -> Snapshot:
-    """Returns the cluster after the scenario. The budgets have counted the scenario's evictions, Jobs have counted
-    their failed pods, and failed Jobs have no pods any more."""
+    """Returns the cluster after the scenario. The disruption budgets have counted the scenario's evictions, the Jobs
+    have counted their failed pods, and the pods of Jobs that failed are deleted."""
     world, spent = main.world, main.rounds.ledger.budgets()
     if spent != before.objects.budgets:
         world = world.with_objects(budgets=spent)
@@ -192,8 +194,8 @@ def _left_by(main: Scenario, before: Snapshot) -> Snapshot:
 
 
 def _gone_with_their_jobs(after: JobsAfter, world: Snapshot) -> list[Pod]:
-    """Returns the remaining pods of the Jobs that failed because of the evictions, because the Job controller deletes
-    these pods."""
+    """Returns the remaining pods of the Jobs that failed because of the evictions. The Job controller deletes these
+    pods."""
     if not after.failing:
         return []
     return [
@@ -230,8 +232,9 @@ def _first_scenario(
 
 
 def _who_waits(snapshot: Snapshot, scheduler: Scheduler) -> list[Pod]:
-    """Returns the pending pods that this scheduler would try, the most important first. Returns pods of at most
-    `MOST_WAITING_KINDS` kinds (replicas are of one kind)."""
+    """Returns the pending pods that this scheduler would try to place, the pod with the highest priority first.
+    Replicas of one owner are of one kind. Leaves out pods of further kinds after the first `MOST_WAITING_KINDS`
+    kinds."""
     kinds: set[Hashable] = set()
     found = []
     for pod in sorted(snapshot.pending, key=lambda pod: (-pod.priority, pod.key)):
@@ -249,7 +252,7 @@ def _in_order(snapshot: Snapshot, node_name: str) -> list[Pod]:
 
 
 class _Report(Value):
-    """Turns the combined result of the scenarios into sentences."""
+    """Turns the results of all scenarios into the sentences of the forecasts."""
 
     before: Snapshot
     node_names: tuple[str, ...]
@@ -261,8 +264,8 @@ class _Report(Value):
     returning: dict[int, frozenset[str]] = field(default_factory=dict)  # worked out once for a scenario
 
     def outcomes(self, node_name: str) -> Iterable[PodForecast]:
-        """Returns every pod of the node with its outcome, in eviction order. Leaves out the pods that already
-        terminate."""
+        """Returns every pod of the node with its outcome, in eviction order. Leaves out pods that are already
+        terminating."""
         return (self._outcome(pod) for pod in _in_order(self.before, node_name) if not ends_already(pod))
 
     def _outcome(self, pod: Pod) -> PodForecast:
@@ -288,8 +291,9 @@ class _Report(Value):
         return self._landing(self.landings[pod.key])
 
     def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
-        """Returns a sentence if the budget would refuse the eviction for ever, because the pods that must be healthy
-        first can return only after this drain. Empty if waiting can help."""
+        """Returns a sentence if waiting cannot make the budget allow the eviction. The budget needs more healthy pods,
+        but pods that this drain evicted earlier can run again only when the drained node is back. Empty if waiting can
+        help."""
         numbers, scenario = refusal.budget, self.scenarios[0]
         budget = next(
             (
@@ -391,7 +395,8 @@ class _Report(Value):
             yield f"Job {job} would fail, and the Job controller would delete {counted(number, 'other pod')}"
 
     def notes(self) -> Iterable[str]:
-        """Returns notes about other pods that the drain affects, and about what the forecast does not consider."""
+        """Returns notes about pods of other nodes that the drain affects, and about what the forecast does not
+        consider."""
         mine, displaced = set(self.node_names), self.scenarios[0].displaced.values()
         places = [
             f"{each.pod.key} on {each.replacement.node_name}" for each in displaced if each.waited and each.landed
@@ -428,8 +433,8 @@ def _is_ailing_daemon(pod: Pod) -> bool:
 
 
 def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
-    """Returns a sentence with the nodes on which the pod may land: first `best`, the nodes with the highest score in
-    the main scenario, then the nodes with the highest score in other scenarios."""
+    """Returns a sentence with the nodes on which the pod may be placed: first `best`, the nodes with the highest score
+    in the main scenario, then the nodes that have the highest score only in other scenarios."""
     equals = set(best)
     others = [name for name in nodes if name not in equals]
     first = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"
@@ -439,15 +444,15 @@ def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
 
 
 def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Returns the nodes on which the pod may land, for the forecast's sentence, and their probabilities. The
-    probabilities are empty if they are unknown."""
+    """Returns the names of the nodes on which the pod may be placed, for the forecast's sentence, and their
+    probabilities (0 to 1). The second tuple is empty if the probabilities are unknown."""
     named = landing.named
     return tuple(name for name, _ in named), tuple(round(share, 4) for _, share in named if share)
 
 
 def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 6) -> str:
-    """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". Leaves out the least likely
-    nodes."""
+    """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". If there are more than `most`
+    nodes, the sentence only counts the least likely nodes."""
     if len(nodes) > most and shares[0] < 2 * shares[-1]:
         return f"lands on one of {len(nodes)} nodes, each about equally likely"
     parts = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]

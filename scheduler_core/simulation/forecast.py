@@ -28,12 +28,12 @@ class Outcome(StrEnum):
 
 
 class UnreadableForecastError(ValueError):
-    """The mapping is not a forecast of this version. The caller must act as if there were no forecast."""
+    """The mapping is not a forecast in the format of this release. The caller must act as if there were no forecast."""
 
 
 class BudgetNumbers(Value, kw_only=True):
-    """The status of a disruption budget: the evictions that it allows now, and its numbers of healthy, desired and
-    expected pods."""
+    """The status of a PodDisruptionBudget: the number of evictions that it allows now, and its numbers of healthy,
+    desired and expected pods."""
 
     namespace: str
     name: str
@@ -44,7 +44,8 @@ class BudgetNumbers(Value, kw_only=True):
 
 
 class RunnerUp(Value, kw_only=True):
-    """The best node that the pod would not take, with its score. If several nodes are equal, the first by name."""
+    """The node with the highest score among the nodes that the pod would not take, and this score. If several nodes are
+    equal, the first by name."""
 
     node: str
     score: int
@@ -53,14 +54,14 @@ class RunnerUp(Value, kw_only=True):
 class PodForecast(Value, kw_only=True):
     """The outcome of one pod and the evidence for it.
 
-    `landing` has the nodes that may take the pod, sorted by name: those with the highest score in some scenario. If the
-    scheduler checks only a part of the nodes, `landing` has the smallest set that takes the pod in 95 of 100 cases, the
-    most likely node first, and `shares` has their probabilities. With `is_cut`, a node may be missing, because not all
-    possible scenarios were followed.
+    `landing` has the nodes that may take the pod, sorted by name: the nodes with the highest score in some scenario (a
+    possible sequence of events). If the scheduler checks only a part of the nodes, `landing` has the smallest set of
+    nodes that takes the pod in 95 of 100 cases, the most likely node first, and `shares` has their probabilities. With
+    `is_cut`, a node may be missing from `landing`, because not all possible scenarios were simulated.
 
     With `loses_data`, the data in the pod's emptyDir is lost, whatever the outcome is. `score` is the highest score, or
     None if only one node could take the pod. `runner_up` is the best node that the pod would not take. `remedies` are
-    changes that would place a pending pod; each was tried and is enough without the others.
+    changes that would place a pending pod; each change was tried and is enough without the other changes.
     """
 
     namespace: str
@@ -87,11 +88,12 @@ class PodForecast(Value, kw_only=True):
 
 
 class NodesAnswer(Value, kw_only=True, rename="camel"):
-    """How `count` more nodes of the template would help the `pods` pods that find no room without them.
+    """How many of the `pods` pods without a node would get a node if the cluster had `count` more nodes like the
+    template.
 
-    `placed` maps a pod to its node. `refused` maps each other pod to the reason why an empty new node or the larger
-    cluster refuses it. `needed` is the smallest number of nodes that places all pods. `needed` is None if no number up
-    to `tried` is enough; then `best_count` nodes place the most pods, `best_placed`.
+    `placed` maps a pod to its node. `refused` maps each other pod to the reason why it still has no node. `needed` is
+    the smallest number of new nodes that places all pods. `needed` is None if no number up to `tried` is enough; then
+    `best_count` new nodes place the most pods, `best_placed`.
     """
 
     template: str
@@ -107,7 +109,7 @@ class NodesAnswer(Value, kw_only=True, rename="camel"):
 
 class Forecast(Value, kw_only=True):
     """The forecast for one node: the outcome of every pod in eviction order, and notes for the reader. Leaves out pods
-    that already terminate."""
+    that are already terminating."""
 
     node: str
     made_at: str  # RFC 3339: when the lists it rests on were read
@@ -125,7 +127,7 @@ class Forecast(Value, kw_only=True):
 
     @property
     def counts(self) -> dict[Outcome, int]:
-        """The number of pods per outcome, in the order of `Outcome`, without zeros."""
+        """The number of pods per outcome, in the order of `Outcome`. Leaves out outcomes without pods."""
         return {outcome: n for outcome in Outcome if (n := self.count(outcome))}
 
     def with_outcome(self, outcome: Outcome) -> tuple[PodForecast, ...]:
@@ -134,11 +136,11 @@ class Forecast(Value, kw_only=True):
 
     @property
     def never(self) -> tuple[PodForecast, ...]:
-        """The pods whose eviction cannot succeed, however long the drain waits, unless the cluster changes."""
+        """The pods whose eviction is refused, however long the drain waits, until someone changes the cluster."""
         return tuple(pod for pod in self.pods if pod.outcome is Outcome.BLOCKED and pod.is_never)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Returns the forecast as values for JSON; `from_mapping` reads them."""
+        """Returns the forecast as a mapping that can be written as JSON. `from_mapping` reads this mapping."""
         return {
             "version": 1,
             "node": self.node,
@@ -151,7 +153,7 @@ class Forecast(Value, kw_only=True):
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
-        """Reads what `to_mapping` wrote. Raises UnreadableForecastError for anything else."""
+        """Reads a mapping that `to_mapping` returned. Raises UnreadableForecastError for any other mapping."""
         try:
             if mapping["version"] != 1:
                 raise UnreadableForecastError(

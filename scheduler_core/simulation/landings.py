@@ -1,8 +1,10 @@
-"""Combines the scenarios of a drain: for each pod, the nodes on which it may land, and whether it may find none.
+"""Combines the scenarios of a drain (possible sequences of events): on which nodes each displaced pod may be placed,
+and whether it may find no node.
 
 Replicas of one owner are interchangeable. So the replicas of each scenario are matched with those of the main scenario
-such that the scenarios agree as far as possible. For example, if two replicas land on n1 and n2 in every scenario, the
-result has one on n1 and the other on n2. It does not matter which of them the scheduler tries first.
+such that the scenarios agree as far as possible. For example, if two replicas are placed on n1 and n2 in every
+scenario, the result has one replica on n1 and the other replica on n2. It does not matter which replica the scheduler
+tries first.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ CONFIDENCE = 0.95
 
 @dataclass(slots=True)
 class Landing:
-    """The result for one displaced pod over all scenarios of a drain. `main` is the result in the main scenario, in
-    which the scheduler breaks each tie by its own rule.
+    """The nodes on which one displaced pod is placed in the scenarios of a drain. `main` is the result in the main
+    scenario, in which the scheduler's own rule chooses among nodes with equal scores.
 
     `nodes` are the nodes that the pod may take. `homeless` is the first scenario in which the pod finds no node, with
-    the pod's state there. With `is_cut`, a node may be missing from `nodes`, because scenarios were left out. `sample`
-    is set if the scheduler checks only a part of the nodes in some scenario. `weights` then has the probability of each
-    node over the followed `searches`.
+    the pod's result there. With `is_cut`, a node may be missing from `nodes`, because not all scenarios were simulated.
+    `sample` is set if the scheduler checks only a part of the nodes in some scenario. `weights` then has the
+    probability of each node over the `searches` simulated searches.
     """
 
     main: Displaced
@@ -43,18 +45,19 @@ class Landing:
 
     @property
     def is_open(self) -> bool:
-        """Whether the pod may also land on a node that is not in `named`, with an unknown probability."""
+        """Whether the pod may also be placed on a node that is not in `named`, with an unknown probability."""
         return self.is_cut or self.preempts_in_part or (self.sample is not None and not self.weights)
 
     @property
     def depends_on_the_start(self) -> bool:
-        """Whether the pod could land on another node, or on none, if the scheduler's search started at another node."""
+        """Whether the pod could get another node, or none, if the scheduler's search of the node list started at
+        another node."""
         return self.sample is not None and (len(self.weights) > 1 or self.homeless_weight > 0)
 
     @property
     def named(self) -> tuple[tuple[str, float], ...]:
-        """The smallest set of nodes that takes the pod in 95 of 100 cases: a pair of name and probability for each
-        node, the most likely node first.
+        """The smallest set of nodes that takes the pod in 95 of 100 cases, as pairs of name and probability, the most
+        likely node first.
 
         If the pod often finds no room, the set has all nodes that may take it. If the scheduler checks every node, the
         set has all of `nodes`, sorted by name, with 0 in place of the probabilities, which are unknown.
@@ -71,7 +74,7 @@ class Landing:
         return tuple(named)
 
     def add(self, scenario: Scenario, each: Displaced) -> None:
-        """Adds the pod's result in one more scenario."""
+        """Adds the result that the pod has in one more scenario."""
         self.nodes.update(each.choices, *(names for names, _ in each.shares))
         self.searches += len(scenario.searches)
         for names, share in each.shares:
@@ -87,8 +90,8 @@ class Landing:
 
     @property
     def homeless_share(self) -> float:
-        """The share of cases in which the pod finds no room. If that share is unknown, it is 1 as soon as the pod finds
-        no room in some scenario."""
+        """The probability that the pod finds no room (0 to 1). If the probability is unknown, this value is 1 if the
+        pod finds no room in some scenario."""
         if self.homeless is None:
             return 0.0
         landed = sum(self.weights.values())
@@ -96,8 +99,7 @@ class Landing:
 
 
 def landings(scenarios: Sequence[Scenario]) -> dict[str, Landing]:
-    """Returns, for each pod that is displaced in the main scenario, its result over all scenarios, by the key of the
-    evicted pod."""
+    """Maps the key of each pod that is displaced in the main scenario to its combined result over all scenarios."""
     main = scenarios[0]
     said = {key: Landing(each) for key, each in main.displaced.items()}
     for key, each in main.displaced.items():
@@ -122,9 +124,9 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Pairs the pods of another scenario with these results. First come pods on the same node as in the main scenario,
-    then pods on a node that the result has already, then the other pods in order. Returns pairs of the evicted pod's
-    key and the pod of the other scenario."""
+    """Matches replicas of another scenario (`others`) with the results of the main scenario (`slots`). First matches
+    pods on the same node, then pods on a node that the result already contains, then all remaining pods in order.
+    Returns pairs of the evicted pod's key and the pod of the other scenario."""
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):
         for slot in tuple(free):

@@ -1,5 +1,5 @@
-"""Counts the pods that a drain of each node would have to move, and those of them that must be spread over the zones.
-The first count reads all pods once, and afterwards only the pods that move."""
+"""Counts the pods that a drain of each node would evict, and how many of these pods must be spread over the zones. The
+first count reads all pods; later counts read only the pods that changed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from scheduler_core.values import Value
 
 
 class MovableTally(Value):
-    """Counts, for each node, the pods that a drain would have to move. The rule `stays` says which pods the drain
-    leaves on the node. With `only_spread`, counts only the pods that must be spread over the zones."""
+    """Counts, for each node, the pods that a drain would evict. The rule `stays` says which pods the drain leaves on
+    the node. With `only_spread`, counts only the pods that must be spread over the zones."""
 
     stays: StaysBecause = moves_all
     only_spread: bool = False
@@ -46,15 +46,15 @@ class MovableTally(Value):
 
 
 def movable_pods(snapshot: Snapshot, stays: StaysBecause = moves_all) -> dict[str, int]:
-    """Maps each node's name to the number of pods that a drain of the node would have to move. The rule `stays` says
-    which pods the drain leaves on the node."""
+    """Maps each node's name to the number of pods that a drain of the node would evict. The rule `stays` says which
+    pods the drain leaves on the node."""
     return _by_name(snapshot, MovableTally(stays))
 
 
 def movable_in_zone(snapshot: Snapshot, stays: StaysBecause = moves_all) -> dict[str, int]:
-    """Maps each node's name to the number of pods that a drain of the node would have to move and that must be spread
-    over the zones. The replacement of such a pod mostly gets a node in the same zone. The rule `stays` says which pods
-    the drain leaves on the node."""
+    """Maps each node's name to the number of pods that a drain of the node would evict and that a topology spread
+    constraint spreads over the zones. The replacement of such a pod usually gets a node in the same zone. The rule
+    `stays` says which pods the drain leaves on the node."""
     return _by_name(snapshot, MovableTally(stays, only_spread=True))
 
 

@@ -15,8 +15,8 @@ from scheduler_core.values import Value
 
 
 class NodeRecord(Value, kw_only=True):
-    """The verdicts on one node. `refusal` is the first refusal, or None if the node passed all filters. `verdicts` has
-    the verdict of every filter, including the filters after the first refusal.
+    """The verdicts of the filter plugins on one node. `refusal` is the first refusal, or None if the node passed all
+    filters. `verdicts` has the verdict of every filter, including the filters after the first refusal.
 
     The record has a `total` and `scores` (weighted, by plugin) only if the node was scored. A node is scored if it and
     at least one other node passed the filters.
@@ -30,8 +30,8 @@ class NodeRecord(Value, kw_only=True):
 
 
 class Record(Value, kw_only=True):
-    """One cycle for one pod: its result, and a record for each node. The nodes that the scheduler prefers come
-    first."""
+    """One scheduling cycle for one pod: its result, and a record for each node. The nodes that the scheduler prefers
+    come first."""
 
     pod: Pod
     result: CycleResult
@@ -41,7 +41,8 @@ class Record(Value, kw_only=True):
 
 
 def explain(scheduler: Scheduler, snapshot: Snapshot, pod: Pod) -> Record:
-    """Schedules the pod as if it entered the queue now. If the pod is on a node, it is first removed from the snapshot.
+    """Schedules the pod as if it entered the queue now, and returns the record of the cycle. If the pod is on a node,
+    it is first removed from the snapshot.
 
     Raises NoProfileError if the pod belongs to another scheduler.
     """

@@ -1,9 +1,9 @@
-"""Finds single changes that would place a pending pod. Each change is tried in the snapshot, and reported only if the
-pod then finds a node.
+"""Finds single changes of the cluster that would place a pending pod. Each change is tried in the snapshot, and
+reported only if the pod then finds a node.
 
 The cheapest changes come first: more of a missing resource on a node, an uncordon, a removed taint, a spread constraint
 with maxSkew one higher. Each kind of change is tried on at most `_TRIES` nodes, because the reader needs one solution
-and not all. The nodes that lack the least are tried first.
+and not all solutions. The nodes with the smallest shortage of resources are tried first.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Remedy = tuple[str, Snapshot, Pod]  # the sentence, and the world and the pod as
 def remedies(
     scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult, drained: frozenset[str]
 ) -> tuple[str, ...]:
-    """Returns sentences such as "250m more cpu on n3 (zone b)". A scheduling cycle has confirmed each of them. Returns
-    nothing if no single change is enough."""
+    """Returns the changes as texts such as "250m more cpu on n3 (zone b)". A simulated scheduling cycle has confirmed
+    that each change is enough. Returns nothing if no single change is enough."""
     refused = {name: verdict for name, verdict in result.statuses.items() if name not in drained}
     kinds: tuple[Callable[[Scheduler, Snapshot, Pod, dict[str, Verdict]], Iterator[Remedy]], ...] = (
         _more_resources,
@@ -41,8 +41,8 @@ def remedies(
 
 
 def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: frozenset[str]) -> tuple[str, ...]:
-    """Tries whether the scheduler would place the pod on one more empty node like the drained one. Called if no change
-    of an existing node is enough."""
+    """Tries whether the pod would fit on one more empty node like a drained node, and returns this change as a text.
+    Called if no change of an existing node is enough."""
     for name in sorted(drained):
         node, fresh = world.node(name), world
         for other in world.pods_on(name):
@@ -90,8 +90,8 @@ def _shortage(scheduler: Scheduler, world: Snapshot, node: Node, pod: Pod) -> di
 
 
 def _weight(lack: dict[str, int]) -> float:
-    """Returns a number by which shortages of different resources can be compared. One CPU (1000m) counts as much as 4
-    GiB of memory, which is the ratio in a common machine."""
+    """Returns a number by which shortages of different resources can be compared. One missing CPU (1000m) counts as
+    much as 4 GiB of missing memory, which is the ratio in a common machine."""
     return sum(
         amount / (1000 if name == CPU else 4 * 2**30 if name in (MEMORY, EPHEMERAL_STORAGE) else 1)
         for name, amount in lack.items()

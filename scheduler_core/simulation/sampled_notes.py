@@ -1,4 +1,4 @@
-"""Writes the notes of a forecast for a scheduler that does not check every node for every pod."""
+"""Writes the notes of a forecast for a scheduler that checks only a part of the nodes for each pod."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from scheduler_core.simulation.scenario_parts.displaced import Displaced
 
 
 def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
-    """Says how many nodes the scheduler checks, and for how many pods the node depends on where the scheduler's search
-    starts."""
+    """Returns a note that says how many nodes the scheduler checks, and for how many pods the chosen node depends on
+    where the scheduler's search of the node list starts."""
     mine = [landing for landing in landings if not landing.main.waited]
     samples = [landing.sample for landing in mine if landing.sample]
     if not samples:
@@ -35,8 +35,8 @@ def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
 
 
 def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterable[str]:
-    """Says that the profile places identical pods in batches. Returns no note if the drain displaces no two identical
-    pods."""
+    """Returns a note that the scheduler's profile places identical pods in batches. Returns no note if no two displaced
+    pods are identical."""
     kinds = Counter(each.kind for each in displaced if batches(scheduler, each.pod))
     if batched := sum(number for number in kinds.values() if number > 1):
         yield (

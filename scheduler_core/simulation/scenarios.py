@@ -2,17 +2,17 @@
 
 Evictions are requested one after another. If a controller creates a replacement at once, the scheduler places it before
 the next eviction: on a real cluster an eviction takes a tenth of a second, and a replacement gets its node in a tenth
-of that. The replacement of a StatefulSet's pod appears when the old pod is gone. The replacement of a Job's pod appears
-still later.
+of that time. The replacement of a StatefulSet's pod appears when the old pod is gone. The replacement of a Job's pod
+appears still later.
 
-A scenario is one possible sequence of events. It divides at a tie, because the scheduler may take any of the equal
-nodes. It also divides when several pods end, because any of them may end first. Two scenarios that have become
-equivalent are joined again; replicas of one owner are interchangeable. `most` limits the number of scenarios. If
-scenarios are left out because of this limit, pods placed later are marked, because a node may be missing from their
-results. `landings.py` combines the results of the scenarios.
+A scenario is one possible sequence of events. It divides into several scenarios if several nodes have the same score,
+because the scheduler may take any of these nodes. It also divides when several pods end, because any of them may end
+first. Two scenarios that have become equivalent are joined again; replicas of one owner are interchangeable. `most`
+limits the number of scenarios. If scenarios are left out because of this limit, pods placed later are marked, because a
+node may be missing from their results. `landings.py` combines the results of the scenarios.
 
-If the scheduler checks only a part of the nodes, a scenario also has the searches that lead to it, with their weights
-(`searches.py`). It divides where these searches find different nodes.
+If the scheduler checks only a part of the nodes, a scenario also has the searches of the node list that lead to it,
+with their probabilities (`searches.py`). The scenario divides where these searches find different nodes.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ _MOST_PREEMPTIONS = 200  # a chain of preemptions always ends, because prioritie
 
 
 class OpenLanding(Value):
-    """A displaced pod for which the scheduler found one or more nodes, one of which must still be chosen. `ways` maps
-    each node to the possible searches that choose it. `ways` is empty if the scheduler checks every node."""
+    """A displaced pod for which the scheduler found one or more nodes. The scenario must still choose one of these
+    nodes. `ways` maps each node to the possible searches that choose it. `ways` is empty if the scheduler checks every
+    node."""
 
     each: Displaced
     ways: Mapping[str, Way]
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that the pod may take. The node that it takes in the main scenario comes first."""
+        """The nodes that the pod may take. The node that the pod takes in the main scenario comes first."""
         if self.ways:
             return tuple(self.ways)
         result = self.each.result
@@ -66,8 +67,8 @@ class OpenLanding(Value):
 
 @dataclass(slots=True)
 class Scenario:
-    """One scenario of a drain, stopped between two steps. When a scenario divides, the new scenarios get copies of its
-    eviction rounds and queue, and share all other values."""
+    """One scenario of a drain (a possible sequence of events), stopped between two steps. When a scenario divides, the
+    new scenarios get copies of its eviction rounds and its queue of displaced pods, and share all other values."""
 
     scheduler: Scheduler
     world: Snapshot
@@ -92,7 +93,7 @@ class Scenario:
     # ---- one step ----
 
     def go_on(self) -> None:
-        """Runs the scenario until it must choose between `choices`, or until it has ended (`is_over`)."""
+        """Runs the scenario until several continuations are possible (`choices`), or until it has ended (`is_over`)."""
         while not self.is_over:
             self.choices = self._find_choices()
             if self.choices:
@@ -107,8 +108,9 @@ class Scenario:
                 self._end_round()
 
     def _find_choices(self) -> tuple[str, ...]:
-        """Returns the options of the next choice: the nodes for the pod just tried, or the first pod of each kind in
-        the pool. The option of the main scenario comes first. Returns nothing if there is nothing to choose."""
+        """Returns the options of the next choice: the nodes for the pod that was just scheduled, or the keys of the
+        pods that the scheduler may try next (one pod of each kind in the pool). The option of the main scenario comes
+        first. Returns nothing if there is nothing to choose."""
         if self.landing is not None:
             return self.landing.nodes
         if self.queue.line or not self.queue.pool:
@@ -118,15 +120,15 @@ class Scenario:
 
     @property
     def question(self) -> str:
-        """A text that identifies the next choice."""
+        """A text that identifies the next choice, so that a seeded random number can be computed from it."""
         if self.landing is not None:
             pod = self.landing.each.pod
             return f"{pod.node_name} {pod.key} {len(self.displaced)}"
         return " ".join(self.queue.pool)
 
     def divided(self, ways: int, turn: int) -> list[Scenario]:
-        """Divides this scenario into at most `ways` scenarios, one for each option of the next choice. If there are
-        more options, `turn` decides which ones are left out."""
+        """Divides this scenario into at most `ways` scenarios, each with another option of the next choice. If there
+        are more options than `ways`, the number `turn` decides which options are left out."""
         choices, searches = self.choices, self.searches
         if ways < len(choices):
             choices = (*choices[turn % len(choices) :], *choices[: turn % len(choices)])
@@ -166,8 +168,8 @@ class Scenario:
             self.queue.add_next(pod)
 
     def _end_round(self) -> None:
-        """Removes the evicted pods, and adds the replacements that appear when these are gone. Begins the next round,
-        or ends the scenario if this round moved no pod."""
+        """Ends the round of evictions: removes the evicted pods, and adds the replacements that appear when these pods
+        are gone. Begins the next round, or ends the scenario if this round moved no pod."""
         rounds, queue = self.rounds, self.queue
         rounds.refill()
         if rounds.ending or queue.postponed:
@@ -183,8 +185,8 @@ class Scenario:
     # ---- cycles ----
 
     def _try(self, each: Displaced) -> None:
-        """Runs one scheduling cycle for the first pod in the line. If the cycle finds nodes, the scenario must then
-        choose one."""
+        """Runs one scheduling cycle for this pod, the first in the line. If the cycle finds nodes, the scenario must
+        then choose one of these nodes."""
         result, unknown, found = None, "", {}
         try:
             found = self._search(each)
@@ -206,7 +208,7 @@ class Scenario:
 
     def _search(self, each: Displaced) -> dict[str, Way]:
         """Runs a scheduling cycle for the pod with each possible search of the scheduler. Returns the searches, grouped
-        by the node that they choose. If the scheduler checks every node, there is one cycle and one group."""
+        by the node that they choose. If the scheduler checks every node, there is only one cycle and one group."""
         if not self.searches:
             result = self.scheduler.schedule(self.world, each.replacement)
             return {"": Way("", result, (), ())}
@@ -219,8 +221,8 @@ class Scenario:
         return found
 
     def _any_start(self, each: Displaced, result: CycleResult | None) -> Shares:
-        """Returns the probability of each node if the scheduler's search may start anywhere. Empty in scenarios other
-        than the main one, or if `counts_any_start` is False."""
+        """Returns the probability of each node if the scheduler's search may start at any position of the node list.
+        Empty in all scenarios except the main scenario, or if `counts_any_start` is False."""
         if not (self.is_main and self.counts_any_start and result and result.sample):
             return ()
         every = self.scheduler.schedule(self.world, each.replacement)
@@ -228,8 +230,8 @@ class Scenario:
         return shares_of_any_start(every, result.sample.looked_at, is_order_known=not is_shuffled)
 
     def _follow(self, each: Displaced, way: Way) -> None:
-        """Places the pod on the node that the searches in `way` choose, and drops the other searches. Places it nowhere
-        if these searches find no node."""
+        """Places the pod on the node that the searches in `way` choose, and drops all other possible searches. Places
+        the pod nowhere if the searches in `way` find no node."""
         self.searches = way.searches
         self.displaced[each.pod.key] = each = replace_value(each, result=way.result, shares=way.shares)
         if way.node:
@@ -258,8 +260,8 @@ class Scenario:
             self.rounds.healthy = (*self.rounds.healthy, each.pod)
 
     def _make_room(self, result: CycleResult) -> list[Pod]:
-        """Removes the pods that the placed pod preempts. Their replacements are the next pods to try. Returns the
-        removed pods."""
+        """Removes the pods that the placed pod preempts, and returns them. The replacements of the removed pods are
+        added to the line of pods that the scheduler tries next."""
         if result.node is not None or result.preemption is None or self.preemptions >= _MOST_PREEMPTIONS:
             return []
         keys = set(result.preemption.victims)
@@ -274,14 +276,15 @@ class Scenario:
 
     @property
     def likeness(self) -> Hashable:
-        """A key that is equal for two scenarios if they go on in the same way. Two scenarios do so if they have the
-        same kinds of pods on the same nodes, and the same kinds waiting in the same order."""
+        """A key that is equal for two scenarios if they continue in the same way: the same kinds of pods are on the
+        same nodes, and the same kinds of pods wait in the same order."""
         return (self.queue.likeness, self.rounds.likeness)
 
     @property
     def most_ways(self) -> int:
-        """The largest number of scenarios into which this scenario can divide. If it follows possible searches of the
-        scheduler, it is their number, because each new scenario needs at least one search."""
+        """The largest number of scenarios into which this scenario can divide: the number of its possible searches of
+        the node list, because each new scenario needs at least one search. If the scheduler checks every node, the
+        number of options."""
         return len(self.searches) if self.searches else len(self.choices)
 
     @property
@@ -290,7 +293,7 @@ class Scenario:
         return weight_of(self.searches) if self.searches else 1.0
 
     def absorb(self, other: Scenario) -> None:
-        """Adds the results and the searches of an equivalent scenario to this scenario."""
+        """Adds the results and the possible searches of an equivalent scenario to this scenario."""
         self.queue.absorb(other.queue, (self.weight, other.weight), is_theirs=other.is_main)
         self.is_cut, self.is_main = self.is_cut or other.is_cut, self.is_main or other.is_main
         self.searches = (*self.searches, *other.searches)
@@ -301,8 +304,8 @@ def _scores(result: CycleResult) -> dict[str, Any]:
 
 
 def follow(first: Scenario, most: int, draw: Draw = NOTHING_DRAWN) -> list[Scenario]:
-    """Follows at most `most` scenarios from `first` to their ends. The main scenario comes first in the result. If
-    there are more scenarios, `draw` chooses some of them."""
+    """Simulates the scenarios that begin with `first`, at most `most`, until each has ended. The main scenario comes
+    first in the result. If more than `most` scenarios are possible, `draw` chooses which ones are simulated."""
     going: list[Scenario] = [first]
     over: list[Scenario] = []
     while going:

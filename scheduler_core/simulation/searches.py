@@ -1,8 +1,8 @@
 """The possible searches of a scheduler that does not check every node, with their probabilities.
 
-Three facts about the scheduler's search cannot be observed: its start, the number of parallel workers, and the order of
-the nodes. So a drain is simulated for many starts at once, for several numbers of workers and for each possible order.
-Each `Likely` is one of these searches.
+Three facts about the scheduler's search of its node list cannot be observed: the position where it starts, the number
+of parallel workers, and the order of the nodes. So a drain is simulated for many starts at once, for several numbers of
+workers and for each possible order. Each `Likely` is one of these searches.
 """
 
 from __future__ import annotations
@@ -39,24 +39,25 @@ Shares = tuple[tuple[tuple[str, ...], float], ...]
 
 
 class Draw(Value):
-    """Chooses among equal options. The same seed always gives the same choices. With seed 0, the first option is
-    chosen, which is the scheduler's own choice if that is known."""
+    """Chooses pseudo-randomly among equal options. The same seed always gives the same choices. With seed 0, the first
+    option is chosen, which is the scheduler's own choice if that is known."""
 
     seed: int = 0
 
     def among(self, number: int, about: str) -> int:
-        """Returns the position of the chosen option among `number` options. `about` is a text that names the choice:
-        with the same seed, the same text always gives the same position."""
+        """Returns the position of the chosen option among `number` options. `about` is a text that identifies the
+        choice: with the same seed, the same text always gives the same position."""
         return crc32(f"{self.seed} {about}".encode()) % number if self.seed and number else 0
 
 
 class Likely(Value):
-    """One way in which the scheduler may search its nodes now. The weights of all searches add up to 1.
+    """One possible way in which the scheduler may search its nodes in its next cycle, and its probability (`weight`).
+    The weights of all possible searches add up to 1.
 
-    A learned search has a `number` other than 0, and is certain for one cycle only. After that cycle it may deviate:
-    parallel workers may have found equal nodes in another order or moved the start by one node more or less, and some
-    cycles may not have been observed. The number seeds these random deviations. If a cycle was not observed, `lost`
-    replaces this search.
+    A learned search has a `number` other than 0, and is certain for one cycle only. After that cycle the real search
+    may differ: parallel workers may have found equal nodes in another order or moved the start by a few nodes more or
+    less, and some cycles may not have been observed. `number` seeds the random choices that simulate these differences.
+    If such a choice says that a cycle was not observed, `lost` replaces this search.
 
     `others` is the number of pods per second that are bound outside of a drain. `strides` are the numbers of nodes by
     which the cycle of such a pod may move the start.
@@ -71,10 +72,10 @@ class Likely(Value):
 
 
 class Way(Value):
-    """The possible searches of the scheduler that choose the same node for a pod.
+    """All possible searches of the scheduler that choose the same node for a pod.
 
-    `shares` has the probability of that node. If the node stands for several equal nodes, `shares` has their
-    probabilities. If the searches find no node, `shares` is empty.
+    `shares` has the probability of this node. If the node is chosen at random from several equal nodes, `shares` has
+    the probabilities of all of them. If the searches find no node, `shares` is empty.
     """
 
     node: str  # empty where none fits
@@ -86,9 +87,9 @@ class Way(Value):
 def possible_searches(
     snapshot: Snapshot, scheduler: Scheduler, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
-    """Returns at most `most` equally likely searches, with evenly spaced starts, for each number of workers and each
-    order of nodes. If the caller knows the start of the scheduler's next search, all searches begin at `start`. Returns
-    none if the scheduler checks every node."""
+    """Returns at most `most` equally likely searches, for several numbers of workers and each order of nodes. Their
+    starts are evenly spaced positions in the node list. If the caller knows where the scheduler's next search starts,
+    all searches begin at `start`. Returns none if the scheduler checks every node."""
     nodes, configuration = len(snapshot.nodes), scheduler.configuration
     if all(scheduler.nodes_wanted_by(each, nodes) >= nodes for each in configuration.profiles):
         return ()
@@ -109,8 +110,9 @@ def possible_searches(
 
 
 def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: int = 0) -> tuple[Likely, ...]:
-    """Returns at most `most` searches with evenly spaced starts, for each number of workers and each order of nodes.
-    Leaves out random orders. Another `turn` gives other starts. Returns none if the scheduler checks every node."""
+    """Returns at most `most` searches with evenly spaced starts, for several numbers of workers and each known order of
+    nodes. Leaves out random orders. `turn` moves every start by this number of nodes. Returns none if the scheduler
+    checks every node."""
     nodes = len(snapshot.nodes)
     if not possible_searches(snapshot, scheduler, 1):
         return ()
@@ -149,23 +151,23 @@ def _in_orders(
 def drawn_search(
     snapshot: Snapshot, scheduler: Scheduler, draw: Draw, learnt: tuple[Likely, ...] | None = None
 ) -> tuple[Likely, ...]:
-    """Chooses one of the possible or learned searches at random. Returns none if the seed is 0 or the scheduler checks
-    every node."""
+    """Chooses one of the possible searches, or of the learned searches if there are any, at random. Returns a tuple
+    with this search, or an empty tuple if the seed is 0 or the scheduler checks every node."""
     possible = (possible_searches(snapshot, scheduler) if learnt is None else learnt) if draw.seed else ()
     return tuple(replace_value(each, weight=1.0) for each in possible[draw.among(len(possible), "search") :][:1])
 
 
 def after_others(searches: tuple[Likely, ...], pod: str, seconds: float) -> tuple[Likely, ...]:
-    """Returns the searches that are possible after this many seconds, in which the scheduler may have bound pods
-    outside of the drain. `pod` is the pod that is scheduled next."""
+    """Returns the searches that are possible `seconds` later, because in this time the scheduler may have bound pods
+    outside of the drain, which moves the start of its search. `pod` is the key of the pod that is scheduled next."""
     if not any(each.others for each in searches):
         return searches
     return tuple(_after_others(each, pod, each.others * seconds) for each in searches)
 
 
 def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
-    """Moves the start of the search as if the scheduler had bound a random number of other pods meanwhile. The number
-    has a geometric distribution, whose wide tail is needed because `expected` is only an estimate."""
+    """Moves the start of the search as if the scheduler had bound a random number of other pods, on average `expected`.
+    The number has a geometric distribution, whose wide tail is needed because `expected` is only an estimate."""
     if not expected:
         return likely
     chance = max(_drawn(likely.number, f"others {pod}"), 1e-12)
@@ -182,13 +184,13 @@ def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
 
 
 def are_few(searches: Sequence[Likely]) -> bool:
-    """Whether the drain simulates only few possible searches of the scheduler, so that each has a high probability."""
+    """Whether the drain simulates so few possible searches of the scheduler that each search has a high probability."""
     return bool(searches) and searches[0].weight > 1.0 / _MANY
 
 
 def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -> dict[str, Way]:
-    """Groups the scheduler's possible searches by the node that each of them chooses for the pod, the most likely node
-    first. Searches that find no node have the key ""."""
+    """Groups the scheduler's possible searches by the node that each search chooses for the pod. The most likely node
+    comes first. Searches that find no node have the key ""."""
     # Scenarios that carry one search each must not all take the same one of equal nodes.
     chance = crc32(f"{pod} {searches[0].search}".encode())
     found: dict[str, list[tuple[Likely, CycleResult, tuple[str, ...]]]] = {}
@@ -205,8 +207,8 @@ def weight_of(searches: Sequence[Likely]) -> float:
 
 
 def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
-    """Returns the weighted average of several probability distributions over nodes. Each part is a pair: a weight, and
-    the probabilities."""
+    """Returns the weighted average of several probability distributions over nodes. Each element of `parts` is a pair:
+    a weight, and a distribution."""
     total = sum(weight for weight, _ in parts)
     sums: dict[tuple[str, ...], float] = {}
     for weight, shares in parts:
@@ -216,8 +218,8 @@ def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
 
 
 def _taken(result: CycleResult, turn: int) -> tuple[str, tuple[str, ...]]:
-    """Returns the node that the scheduler takes after this cycle, and the equally good nodes that it might take as
-    well."""
+    """Returns the node that the scheduler chooses in this cycle, and all equally good nodes that it might choose
+    instead. `turn` is a number that selects one of the equally good nodes."""
     if result.node is None:
         node = result.preemption.node if result.preemption else ""
         return node, (node,)
@@ -233,16 +235,16 @@ def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]
 
 
 def _as_befalls(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
-    """Returns the result of a cycle. In a learned search, a parallel worker is at random ahead of another worker, and
-    the scheduler may then take another one of the equal nodes."""
+    """Returns the result of a cycle with a random deviation. In some cycles of a learned search, one parallel worker is
+    ahead of another, so the scheduler may choose another of several equally good nodes."""
     if len(result.best) < 2 or not _is_ahead(likely, pod):
         return result
     return replace_value(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])
 
 
 def _after(likely: Likely, result: CycleResult, start: int, pod: str) -> Likely:
-    """Returns the scheduler's search in the next cycle. `start` is where this search begins by computation. A learned
-    search may begin elsewhere, by a random deviation."""
+    """Returns the scheduler's search in the next cycle. `start` is the computed position where this search begins. A
+    learned search may begin a few nodes before or after this position, by a random deviation."""
     if likely.number == 0:
         return replace_value(likely, search=replace_value(likely.search, start=start))
     drawn = _drawn(likely.number, f"start {pod}")
@@ -257,8 +259,8 @@ def _is_ahead(likely: Likely, pod: str) -> bool:
 
 
 def _step(chance: float, moves: float) -> int:
-    """Returns by how many nodes the start of a learned search deviates. With the probability `moves` it is one of
-    `STEPS`, otherwise 0. `chance` is a random number between 0 and 1."""
+    """Returns by how many nodes the start of a learned search differs from the computed start. With the probability
+    `moves` the number is one of `STEPS`, otherwise 0. `chance` is a random number between 0 and 1."""
     for step, share in STEPS.items():
         chance -= share * moves
         if chance < 0:

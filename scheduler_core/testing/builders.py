@@ -105,7 +105,7 @@ class PodBuilder(_Builder):
         return self.with_field("spec.containers", list(containers))
 
     def on(self, node_name: str) -> Self:
-        """Makes the pod run on this node."""
+        """Makes the pod run on the node with this name."""
         return self.with_field("spec.nodeName", node_name).with_field("status.phase", "Running")
 
     def terminating(self) -> Self:
@@ -168,7 +168,7 @@ class PodBuilder(_Builder):
         return self.with_affinity(podAntiAffinity={"preferredDuringSchedulingIgnoredDuringExecution": preferred})
 
     def requiring_nodes(self, *terms: Json) -> Self:
-        """Adds required node affinity: terms, at least one of which must match."""
+        """Adds a required node affinity. At least one of its terms must match the node."""
         return self.with_affinity(
             nodeAffinity={"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
         )

@@ -22,8 +22,8 @@ _MOST_TEMPLATES: Final = 4
 
 
 class AfterDrain(Value):
-    """The cluster after the drain, and the pods without a node: replacements, and pods that were already pending. Each
-    of these pods has a name for messages."""
+    """The cluster after a drain, and the pods without a node: replacements of evicted pods, and pods that were already
+    pending. `homeless` has these pods as pairs of name (for messages) and pod."""
 
     world: Snapshot
     homeless: tuple[tuple[str, Pod], ...]
@@ -33,8 +33,8 @@ class AfterDrain(Value):
 def after_drain(
     snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause = moves_all
 ) -> AfterDrain:
-    """Simulates the drain along one scenario, in which the scheduler breaks each tie by its own rule. Raises
-    UnknownNodeError if a node does not exist."""
+    """Simulates the drain of these nodes together. Of nodes with equal scores, the scheduler's own rule chooses one.
+    Raises UnknownNodeError if a node does not exist."""
     drain = run_drain(snapshot, node_names, scheduler, with_details=False, with_pending=True, stays=stays)
     homeless = tuple((each.pod.key, each.replacement) for each in drain.displaced if not (each.landed or each.unknown))
     return AfterDrain(drain.world, homeless, tuple(node_names))
@@ -61,8 +61,9 @@ def answer(after: AfterDrain, scheduler: Scheduler, template: NodeTemplate, coun
 
 
 def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
-    """Returns, for example, "one more node like node-07 would take all 3 pods that find no room". Uses the first kind
-    of node of which a few are enough. Empty if there is no such kind, or if the search would take long."""
+    """Returns, for example, "one more node like node-07 would take all 3 pods that find no room". Tries several kinds
+    of nodes, and uses the first kind of which at most three new nodes are enough. Empty if no kind is enough, or if the
+    search would take long."""
     pods = [pod for _, pod in after.homeless]
     if not 0 < len(pods) <= _MOST_PODS_TIMES_NODES // max(1, len(after.world.nodes)):
         return ""
@@ -76,8 +77,8 @@ def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
 
 
 def _templates(after: AfterDrain) -> Iterator[NodeTemplate]:
-    """Yields templates of nodes: one like the first drained node, then one of each other size, the most common size
-    first."""
+    """Yields templates for new nodes: first a copy of the first drained node, then a copy of one node of each other
+    size, the most common size first."""
     sizes: dict[object, list[str]] = {}
     for node in after.world.nodes:
         sizes.setdefault((frozenset(node.allocatable.items()), node.taints), []).append(node.name)

@@ -1,4 +1,4 @@
-"""Computes whether more nodes of a kind help the pending pods, and how many nodes are needed."""
+"""Computes whether more nodes of one kind help the pending pods, and how many nodes are needed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _GATES: Final = SchedulingGates()  # no node helps a pod that its owner holds ba
 
 
 class MoreNodes(Value, kw_only=True):
-    """The cluster with `count` more nodes. `placed` has each pod that gets a node, in the order of placing. `refused`
-    maps each other pod to the reason: the refusal by an empty new node, or the scheduler's message for all nodes."""
+    """The result of adding `count` nodes to the cluster. `placed` maps each pod that gets a node to this node, in the
+    order of placing. `refused` maps each other pod to the reason: the refusal by an empty new node, or the scheduler's
+    message for all nodes."""
 
     count: int
     new_names: tuple[str, ...] = ()
@@ -30,14 +31,14 @@ class MoreNodes(Value, kw_only=True):
 
     @property
     def on_new_nodes(self) -> int:
-        """The number of pods on the new nodes."""
+        """The number of pods that got one of the new nodes."""
         return sum(node in self.new_names for node in self.placed.values())
 
 
 class NodesNeeded(Value, kw_only=True):
-    """How many nodes the pods need. `without` is the result with no new node. `best` is the result with the smallest
-    number of nodes that places the most pods; `is_enough` says whether it places all. `tried` is the largest number
-    that was tried."""
+    """How many new nodes the pods need. `without` is the result without a new node. `best` is the result that places
+    the most pods, with the smallest number of new nodes; `is_enough` says whether it places all pods. `tried` is the
+    largest number of new nodes that was tried."""
 
     without: MoreNodes
     best: MoreNodes
@@ -80,12 +81,12 @@ def with_more_nodes(
 def nodes_needed(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, most: int = MOST
 ) -> NodesNeeded:
-    """Returns the smallest number of nodes of the template that places every pod, or, if none does, that places the
-    most pods.
+    """Finds the smallest number of new nodes like the template that places every pod. If no number does, finds the
+    smallest number that places the most pods.
 
-    Every number from 0 is tried, because with more nodes fewer pods may find a node: a spread over hosts counts empty
-    hosts. The pods never need more nodes than there are pods. The search ends early if an empty new node refuses every
-    remaining pod for a reason that further nodes do not change.
+    Tries every number from 0 upwards, because with more nodes fewer pods may find a node: a spread over hosts counts
+    empty hosts. The pods never need more nodes than there are pods. The search ends early if an empty new node refuses
+    every remaining pod for a reason that more nodes do not change.
     """
     without = best = found = with_more_nodes(scheduler, snapshot, pods, template, 0)
     while found.refused and found.count < min(most, len(pods)) and not _is_in_vain(found):
@@ -101,8 +102,8 @@ def nodes_needed(
 
 
 def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
-    """Returns `best`, which has no new nodes because none would help. The reason of each refused pod is replaced by its
-    reason in `last`, where new nodes were tried."""
+    """Returns `best`, the result without new nodes, which is best because new nodes would not help. The reason of each
+    refused pod is replaced by its reason in `last`, where new nodes were tried."""
     refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
     return MoreNodes(count=0, placed=best.placed, refused=refused)
 
@@ -123,8 +124,8 @@ def _place(scheduler: Scheduler, world: Snapshot, pod: Pod) -> str | None:
 
 
 def _refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None) -> Verdict:
-    """Returns why the pod has no node: its scheduling gates, or the refusal by an empty new node. If there is no new
-    node, it is the refusal by all nodes."""
+    """Returns why the pod has no node: its scheduling gates, the refusal by the empty new node `empty`, or, without an
+    empty new node, the scheduler's message for all nodes."""
     if not (gated := _GATES.pre_enqueue(pod)).is_success:
         return gated
     try:

@@ -28,8 +28,8 @@ _WANTED_BY: Final = frozenset({"NodeAffinity", "TaintToleration"})
 
 
 class NodeTemplate(Value):
-    """A node that does not exist yet, and the pods that each such node has from the start. `name` is the prefix of the
-    new nodes' names."""
+    """A node that does not exist yet, and the DaemonSet pods that run on each new node from the start. `name` is the
+    prefix of the new nodes' names."""
 
     name: str
     node: Node
@@ -37,8 +37,9 @@ class NodeTemplate(Value):
 
 
 def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
-    """Returns a template of new nodes like this one. The new nodes have only the DaemonSet pods of this node, and not
-    its cordon, temporary taints, images and annotations. Raises UnknownNodeError if the node does not exist."""
+    """Returns a template for new nodes like this node. The new nodes have the DaemonSet pods of this node, but no other
+    pods. They do not have its cordon, temporary taints, images and annotations. Raises UnknownNodeError if the node
+    does not exist."""
     node = snapshot.node(node_name)
     fresh = replace(
         node,
@@ -53,15 +54,15 @@ def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
 
 def of_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:
     """Returns a template from the manifest of a node that is not in the cluster. Each new node gets a pod of every
-    DaemonSet that matches such a node and already has a pod in the cluster."""
+    DaemonSet that selects such a node and already has a pod in the cluster."""
     alone = Snapshot.of((node,), objects=snapshot.objects)
     daemons = tuple(pod for pod in _one_of_each_daemon_set(snapshot) if _wants(scheduler, alone, pod))
     return NodeTemplate(node.name or "node", node, daemons)
 
 
 def new_nodes(template: NodeTemplate, count: int, snapshot: Snapshot) -> Iterator[tuple[Node, tuple[Pod, ...]]]:
-    """Yields `count` nodes of the template with their pods. Each node has its own name, uid and host name label. A
-    label whose value is the name of the template's node gets the new node's name."""
+    """Yields `count` new nodes with their DaemonSet pods. Each node has its own name, uid and host name label. If the
+    value of another label is the name of the template's node, the value becomes the new node's name."""
     taken = snapshot.columns.row_of
     youngest = max((node.created_at for node in snapshot.nodes), default="")
     made, number = 0, 0
@@ -103,8 +104,9 @@ def _wants(scheduler: Scheduler, alone: Snapshot, pod: Pod) -> bool:
 
 
 def _without_its_node(spec: PodSpec) -> PodSpec:
-    """Returns the spec as in the DaemonSet's template, without the required affinity by which the DaemonSet controller
-    pins each pod to its node (replaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util, v1.36)."""
+    """Returns the pod spec as in the DaemonSet's template, without the required affinity by which the DaemonSet
+    controller pins each pod to its node (replaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util,
+    v1.36)."""
     affinity = spec.node_affinity
     if affinity is None or affinity.required is None:
         return spec

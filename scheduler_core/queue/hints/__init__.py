@@ -1,8 +1,8 @@
-"""The queueing hints of every default plugin: they say which event may help a pod.
+"""The queueing hints of every default plugin: which events may help a pod that the plugin refused.
 
-The hints are separate from the plugins, because the queue and not the cycle uses them. A plugin can have a method
-`events`, which returns its own hints. If a plugin has no such method and is not in the table of `default_hints`, every
-event counts as help.
+The hints are separate from the plugins, because only the queue uses them, and not the scheduling cycle. A plugin can
+have a method `events`, which returns its own hints. If a plugin has no such method and is not in the table of
+`default_hints`, the queue assumes that every event may help.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 def default_hints(
     profile: Profile, kube_version: KubeVersion, rules: RequestRules
 ) -> Mapping[str, tuple[EventHint, ...]]:
-    """Maps each default plugin to the events that it registers."""
+    """Maps each default plugin to the events that it registers, with their hints."""
     affinity = profile.plugin_args("NodeAffinity", kube_version)
     assert isinstance(affinity, NodeAffinityArgs)
     return {
@@ -58,8 +58,8 @@ def registered_hints(
     *,
     has_extenders: bool = False,
 ) -> RegisteredHints:
-    """Returns the hints of a profile's plugins: the plugin's own hints, or those of `default_hints`, or else a hint for
-    every event. Extenders get a hint for every event."""
+    """Returns the hints of each plugin of a profile: the hints of the plugin's method `events`, else those of
+    `default_hints`, else a hint that every event helps. Extenders get the hint that every event helps."""
     table = default_hints(profile, kube_version, rules)
     found: dict[str, tuple[EventHint, ...]] = {EXTENDER_NAME: EVERY_EVENT} if has_extenders else {}
     for plugin in plugins:

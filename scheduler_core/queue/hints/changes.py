@@ -18,7 +18,8 @@ _TODAYS_RULES: Final = RequestRules()
 
 
 def pod_changes(old: Pod, new: Pod, rules: RequestRules = _TODAYS_RULES) -> tuple[ClusterEvent, ...]:
-    """Returns the events of a pod's update, at least one. If no specific event applies, returns the general update."""
+    """Returns the events that describe a pod's update, at least one. If no specific event applies, returns the general
+    event for an update."""
     resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULED_POD
     actions = [
         action
@@ -38,13 +39,13 @@ def pod_changes(old: Pod, new: Pod, rules: RequestRules = _TODAYS_RULES) -> tupl
 
 
 def asks_for_less(old: Pod, new: Pod, rules: RequestRules) -> bool:
-    """Whether the pod's request for some resource decreased or ended."""
+    """Whether the pod now requests less of some resource than before."""
     before, after = running_requests(old, rules), running_requests(new, rules)
     return any(before.amount(name) > after.amount(name) for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *before.scalars))
 
 
 def node_changes(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
-    """Returns the events of a node's update; none if nothing changed that scheduling reads.
+    """Returns the events that describe a node's update. Returns none if nothing changed that matters for scheduling.
 
     An uncordon counts as a change of taints, as in the real scheduler.
     """

@@ -1,4 +1,5 @@
-"""Hints for pods that wait for a change of themselves: of their gates, their claims, or the end of their preemption.
+"""Hints for pods that wait for a change of themselves: their scheduling gates are removed, their resource claims are
+created, or the preemption that they started has ended.
 
 Source: EventsToRegister in plugins/{schedulinggates,dynamicresources,defaultpreemption}, v1.36.
 """

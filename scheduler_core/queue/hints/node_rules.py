@@ -1,5 +1,5 @@
-"""Hints for pods that a rule about nodes refused: which changes of a node's name, affinity, taints, cordon or features
-help.
+"""Hints for pods that were refused because of a node's name, affinity, taints, cordon or features: which changes of
+nodes may help such a pod.
 
 Source: isSchedulableAfter… in plugins/{nodeaffinity,tainttoleration,nodeunschedulable,nodename,nodedeclaredfeatures},
 v1.36.

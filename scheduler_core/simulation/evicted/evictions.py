@@ -1,7 +1,8 @@
-"""Decides about evictions as the eviction API does, pod by pod, during a simulated drain. Each accepted eviction uses
-up a part of a budget, and each healthy replacement gives it back.
+"""Accepts or refuses the evictions of a simulated drain, pod by pod, as the eviction API does. Each accepted eviction
+lowers the number of evictions that a disruption budget allows, and each healthy replacement raises it again.
 
-The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36). `drain.py` decides where a pod lands.
+The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36). `drain.py` decides on which node a
+replacement is placed.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from scheduler_core.values import Value
 
 
 class EvictionRefusal(Value, kw_only=True):
-    """Why the API server would answer an eviction with 429 or 500. With `is_never`, waiting cannot help unless the
-    cluster changes."""
+    """Why the API server would answer an eviction with 429 or 500. With `is_never`, waiting cannot help: the eviction
+    is refused until someone changes the budget or its pods."""
 
     sentence: str
     is_never: bool
@@ -27,8 +28,8 @@ class EvictionRefusal(Value, kw_only=True):
 
 
 class BudgetLedger:
-    """The disruption budgets of a cluster, and how many evictions a drain has used of each. The ledger is mutable, so
-    each simulated drain has its own."""
+    """The disruption budgets of a cluster, and how many evictions each budget still allows during a simulated drain.
+    The ledger is mutable, so each simulated drain has its own."""
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
         self._given = tuple(budgets)
@@ -39,14 +40,15 @@ class BudgetLedger:
             self._allowed[budget.key] = budget.disruptions_allowed
 
     def copy(self) -> BudgetLedger:
-        """Returns an independent copy."""
+        """Returns an independent copy of the ledger."""
         other = copy(self)
         other._allowed = dict(self._allowed)
         return other
 
     @property
     def state(self) -> tuple[int, ...]:
-        """The evictions that each budget still allows, in the order in which the budgets were passed."""
+        """The number of evictions that each budget still allows, in the order in which the budgets were passed to the
+        constructor."""
         return tuple(self._allowed.values())
 
     def refusal(self, pod: Pod) -> EvictionRefusal | None:
@@ -62,21 +64,21 @@ class BudgetLedger:
         return _spent(budget)
 
     def spend(self, pod: Pod) -> None:
-        """Counts an accepted eviction: the pod's budget then allows one eviction fewer. A budget that lets unhealthy
-        pods go does not count them."""
+        """Counts an accepted eviction: the pod's budget then allows one eviction fewer. If the budget allows the
+        eviction of unhealthy pods at any time, an unhealthy pod does not count."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] -= 1
 
     def refill(self, pod: Pod) -> None:
         """Counts a healthy replacement of the evicted pod: the budget that counted the eviction then allows one
-        more."""
+        eviction more."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] += 1
 
     def budgets(self) -> tuple[DisruptionBudget, ...]:
-        """Returns the budgets with updated status, in the order in which they were passed."""
+        """Returns the budgets with updated status, in the order in which they were passed to the constructor."""
         return tuple(self._as_it_stands(budget) for budget in self._given)
 
     def _as_it_stands(self, budget: DisruptionBudget) -> DisruptionBudget:
@@ -136,7 +138,8 @@ def _spent(budget: DisruptionBudget) -> EvictionRefusal:
 
 
 def _room_for_one(budget: DisruptionBudget) -> str:
-    """Returns how the budget's spec would have to change to allow one eviction."""
+    """Returns the change of the budget's spec that would allow one eviction, for example "a maxUnavailable of 1 in the
+    disruption budget shop/cart"."""
     if budget.max_unavailable is not None or budget.expected_pods < 2:
         return f"a maxUnavailable of 1 in the disruption budget {budget.key}"
     return f"a minAvailable of {budget.expected_pods - 1} in the disruption budget {budget.key}"

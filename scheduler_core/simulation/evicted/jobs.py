@@ -1,5 +1,5 @@
-"""Finds the evicted pods that their Job does not replace, because an eviction counts as a failure of the pod, and a Job
-allows only some failures.
+"""Finds the evicted pods that their Job does not replace: an eviction counts as a failure of the pod, and a Job allows
+only a limited number of failures.
 
 The rules are the Job controller's (pkg/controller/job/job_controller.go, pod_failure_policy.go and
 indexed_job_utils.go, v1.36).
@@ -25,7 +25,8 @@ _WORST_FIRST = ("FailJob", "FailIndex", "Count", "Ignore")
 
 class JobsAfter(Value):
     """The effect of evictions on Jobs. `lost` maps the key of each pod that is not replaced to the reason. `jobs` are
-    the Jobs with their new counts, and `failing` the keys of the Jobs that failed."""
+    all Jobs with their new numbers of failures, and `failing` the keys of the Jobs that failed because of the
+    evictions."""
 
     lost: Mapping[str, str] = field(default_factory=dict)
     jobs: Mapping[str, Job] = field(default_factory=dict)
@@ -33,8 +34,8 @@ class JobsAfter(Value):
 
 
 def after_evictions(jobs: Mapping[str, Job], evicted: Iterable[Pod]) -> JobsAfter:
-    """Counts these evictions as failures in their Jobs. Ignores pods of other owners. Returns the updated Jobs, and the
-    pods that no Job replaces."""
+    """Counts these evictions as failures in the Jobs of the pods. Ignores pods that belong to no Job. Returns the
+    updated Jobs, and the pods that no Job replaces."""
     by_job: dict[str, list[Pod]] = {}
     for pod in evicted:
         job = job_of(jobs, pod)
@@ -52,8 +53,8 @@ def after_evictions(jobs: Mapping[str, Job], evicted: Iterable[Pod]) -> JobsAfte
 
 
 def job_of(jobs: Mapping[str, Job], pod: Pod) -> Job | None:
-    """Returns the Job that controls the pod, or None if the snapshot has no such Job. A controller of kind Job in
-    another API group does not count."""
+    """Returns the Job that controls the pod, or None if `jobs` does not contain it. An owner of kind Job from an API
+    group other than batch does not count."""
     owner = pod.owner
     if owner is None or owner.kind != "Job" or not owner.api_version.startswith("batch/"):
         return None
@@ -97,7 +98,7 @@ def _makes_no_pods(job: Job) -> str:
 
 
 def _by_index(job: Job, pods: Sequence[Pod], action: str, limit: int) -> _Fate:
-    """Counts the failures of each index of the Job. The whole Job fails only if too many indexes have failed."""
+    """Counts the failures of each index of an Indexed Job. The whole Job fails only if too many indexes have failed."""
     failed = [pod for pod in pods if action == "FailIndex" or (action == "Count" and pod.index_failures >= limit)]
     counted = replace(job, failed_indexes=job.failed_indexes + len({_index(pod) for pod in failed}))
     if failed and job.max_failed_indexes is not None and counted.failed_indexes > job.max_failed_indexes:
@@ -124,16 +125,16 @@ def _fails(job: Job, pods: Sequence[Pod], why: str) -> _Fate:
 
 
 def _action(job: Job) -> str:
-    """Returns what the Job does when an evicted pod fails. Assumes the worst case, because the pod's exit code is not
-    known."""
+    """Returns the action of the Job's podFailurePolicy ("FailJob", "FailIndex", "Count" or "Ignore") for an evicted
+    pod. The pod's exit code is not known, so the worst action for any likely exit code is assumed."""
     if job.rules is None:
         return "Count"
     return min((_action_for(job.rules, code) for code in _EXIT_CODES), key=_WORST_FIRST.index)
 
 
 def _action_for(rules: Sequence[FailureRule], code: int) -> str:
-    """Returns the action of the first rule that matches. If a rule is about one container, assumes that this container
-    ended with the exit code."""
+    """Returns the action of the first podFailurePolicy rule that matches this exit code or the eviction. If a rule
+    names a container, assumes that this container ended with the exit code."""
     for rule in rules:
         if _matches(rule, code):
             return rule.action if rule.action in _WORST_FIRST else "Count"

@@ -1,5 +1,5 @@
-"""Says which replacement a controller creates for an evicted pod, when it appears, and which pods a drain does not
-move."""
+"""Which pod a controller creates in place of an evicted pod, when the controller creates it, and which pods a drain
+leaves on their node."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _BY_KIND = {"StatefulSet": Recreation.AFTER_IT_IS_GONE, "Job": Recreation.MUCH_L
 
 
 def recreation_of(pod: Pod) -> Recreation:
-    """Returns whether and when the pod is recreated after an eviction. A pod that its Node owns counts as a static pod,
-    even without the mirror annotation."""
+    """Returns whether and when a controller creates a replacement after the pod's eviction. A pod that its Node owns
+    counts as a static pod, even without the mirror annotation."""
     if pod.is_mirror or (pod.owner and pod.owner.kind in ("DaemonSet", "Node")):
         return Recreation.STAYS
     if pod.owner is None:
@@ -46,7 +46,7 @@ empty text."""
 
 
 def moves_all(_pod: Pod) -> str:
-    """The default rule of a drain: no pod stays on the node, except pods that belong to the node, such as DaemonSet
+    """The default rule of a drain: the drain evicts every pod except those that belong to the node, such as DaemonSet
     pods."""
     return ""
 
@@ -62,8 +62,8 @@ BOUND = "returns to this node after each eviction: its owner's template names th
 
 
 def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
-    """Whether the template of the pod's owner names the pod's node. If so, each replacement of the pod is on that node
-    again, without a scheduler."""
+    """Whether the pod template of the pod's owner names the pod's node (spec.nodeName). If so, each replacement runs on
+    this node again, without a scheduler."""
     owner = pod.owner
     return (
         owner is not None
@@ -73,8 +73,8 @@ def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
 
 
 def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecause:
-    """Returns a rule by which a drain leaves on the node all pods that the given rule leaves there, and also every pod
-    whose owner's template names the node."""
+    """Returns a rule that leaves more pods on the node than the given rule: also every pod whose owner's pod template
+    names the node (spec.nodeName)."""
     if not objects.bound:
         return rule
     return lambda pod: rule(pod) or (BOUND if is_bound(objects, pod) else "")
@@ -106,16 +106,16 @@ def replacement_of(pod: Pod) -> Pod:
 
 
 def ends_already(pod: Pod) -> bool:
-    """Whether the pod already terminates, so that its replacement is no effect of the drain. False for a StatefulSet's
-    pod, because its replacement needs the old pod's name and so comes later."""
+    """Whether the pod is already terminating, so that its replacement is no effect of the drain. False for a
+    StatefulSet's pod, because its replacement can only be created when the old pod is gone."""
     return pod.terminating and recreation_of(pod) not in (Recreation.STAYS, Recreation.AFTER_IT_IS_GONE)
 
 
 def eviction_order(pod: Pod) -> tuple[bool, int, str, str]:
-    """Returns a sort key for the order in which careen's agents evict pods: StatefulSets' pods last, the lowest
-    priority first, then by name.
+    """Returns a sort key for the order in which careen's agents evict pods: first all pods that belong to no
+    StatefulSet, then the pods of StatefulSets. Within each group, the lowest priority comes first, then the first name.
 
-    StatefulSets' pods are last because their replacements appear when the old pods are gone, at an unknown time. In
-    this order they come after all other replacements.
+    Pods of StatefulSets are last because each replacement appears when the old pod is gone, at an unknown time. In this
+    order they come after all other replacements.
     """
     return (recreation_of(pod) is Recreation.AFTER_IT_IS_GONE, pod.priority, pod.namespace, pod.name)

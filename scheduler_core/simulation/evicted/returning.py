@@ -1,9 +1,9 @@
-"""Finds the pending pods that wait until the reboot is over, because no other node could ever hold them.
+"""Finds the pending pods that wait until the drained node is back, because no other node could ever run them.
 
 If a pod fits nowhere only because the other nodes are full, it does not count: it is pending, and a drain must not
-cause that. Temporary states do not count either. So a node that is cordoned, or tainted because it is not ready, is
-treated as schedulable. If a pod must run near a returning pod, that pod is assumed to be back, so both wait for the
-reboot.
+cause that. Temporary states of nodes do not count either. So a node that is cordoned, or tainted because it is not
+ready, is treated as schedulable. If a pod must run near a returning pod, the returning pod is assumed to be back on its
+node, so both pods wait for the reboot.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], pods: Sequence[Pod]) -> frozenset[str]:
-    """Returns the keys of the pods that only a drained node can hold. Assumes that a pod found in this way is back on
-    its node when the next pod is checked."""
+    """Returns the keys of the pods that can run only on a drained node. When such a pod is found, it is treated as
+    running there again, so that pods which must run near it are found too."""
     some_day, left, back = _without_passing_troubles(world), list(pods), set[str]()
     while found := next(
         ((pod, node) for pod in left if (node := _only_place(scheduler, some_day, drained, pod))), None
@@ -38,8 +38,8 @@ def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], p
 
 
 def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str], pod: Pod) -> str | None:
-    """Returns the drained node on which the pod fits. Returns None if the pod fits on no drained node, or if some other
-    node does not refuse the pod permanently."""
+    """Returns the drained node on which the pod fits. Returns None if the pod fits on no drained node, or if some node
+    that is not drained does not refuse the pod permanently."""
     result = scheduler.schedule(some_day, pod)
     mine = set(drained)
     if not result.best or not set(result.best) <= mine:
@@ -55,8 +55,8 @@ def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str]
 def _some_plugin_refuses_for_good(
     scheduler: Scheduler, world: Snapshot, pod: Pod, names: Sequence[str]
 ) -> Iterator[bool]:
-    """Yields for each node whether a plugin refuses it permanently. Asks every plugin, because the first refusal may be
-    temporary (no room) and a later one permanent (an unreachable volume)."""
+    """Yields for each node whether some plugin refuses the pod there permanently. Runs every plugin, because the first
+    refusal may be temporary (no room) and a later refusal permanent (an unreachable volume)."""
     runner, state = scheduler.runner(pod), CycleState()
     runner.pre_filter(state, pod, NodeList(world, None, scheduler.rules))
     infos = (world.node_info(world.row(name), scheduler.rules) for name in names)
