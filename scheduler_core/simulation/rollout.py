@@ -1,16 +1,17 @@
-"""Simulates a whole roll-out on a frozen cluster. Each node is drained, goes down and comes back; each drain starts
-with the cluster after the earlier ones.
+"""Simulates a whole roll-out on a frozen cluster. Each node is drained, goes down and comes back. Each drain starts
+with the cluster that the earlier drains and reboots left.
 
-`Rules` decide when each node may begin its drain and its reboot, as the gates do for the agents. Every node that must
-reboot has the soft taint from the beginning. A node is cordoned when its drain begins, and comes back from its reboot
-without the taint. Displaced pods run on the node that the scheduler chose. Pods without room are tried again whenever a
-node comes back.
+A node drains and reboots only while it holds a claim on the reboot lock; the lock limits the number of claims. `Rules`
+decide when each node may take a claim and when it may reboot, as the checks (gates) do for the agents. Every node that
+must reboot has a taint with effect PreferNoSchedule (the soft taint) from the beginning. A node is cordoned when its
+drain begins, and comes back from its reboot without the taint. Displaced pods run on the node that the scheduler chose.
+Pods without room are tried again whenever a node comes back.
 
-The parts are in `rollout_parts/`: the agenda, the cluster, the permission to claim, the pods without a node, and the
-record of events.
+The parts are in `rollout_parts/`: the agenda (clock), the cluster, the permission to take a claim, the pods without a
+node, and the record of events.
 
-Not simulated: changes by other people, new nodes, slow starts of pods (a budget is refilled as soon as the replacement
-has a node), and preemption by pods that have waited for long.
+Not simulated: changes by other people, new nodes, slow starts of pods (a disruption budget allows another eviction as
+soon as the replacement has a node), and preemption by pods that have waited for long.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _MOST_TRIED_IN_VAIN = 5
 
 class Durations(Value, kw_only=True):
     """The duration of each step of a reboot, in seconds. `boot` is the time from the end of the drain until the node is
-    back in service. `boot_of` has this time for the nodes that measured it."""
+    back in service. `boot_of` maps the name of a node to its own, measured time."""
 
     held_back: float = 0.0
     drain: float = 60.0
@@ -73,11 +74,12 @@ def simulate_rollout(
     """Simulates the roll-out over these nodes, from `begins` until no more node can begin its drain or `most_days` have
     passed.
 
-    Without `taint_key`, nodes get no soft taint. `stays` is a rule that says which pods the drains leave on their
-    nodes. `on_progress` is called repeatedly with the number of rebooted nodes. `seed` decides random events: which of
-    equal nodes a pod takes, which pod ends first, and where the scheduler's search starts. With seed 0 the scheduler
-    checks every node and breaks each tie by its own rule. `possible` are learned searches (`SearchEstimate.searches`),
-    of which the seed chooses one. Raises UnknownNodeError if a node is missing from the snapshot.
+    With `taint_key`, the nodes that wait for their reboot have a taint with this key and effect PreferNoSchedule.
+    `stays` is a rule that says which pods the drains leave on their nodes. `on_progress` is called repeatedly with the
+    number of rebooted nodes. `seed` decides random events: which of equal nodes a pod takes, which pod ends first, and
+    where the scheduler's search of the node list starts. With seed 0 the scheduler checks every node, and its own rule
+    chooses among equal nodes. `possible` are learned searches of the scheduler (`SearchEstimate.searches`), of which
+    the seed chooses one. Raises UnknownNodeError if a node is missing from the snapshot.
     """
     for name in nodes:
         if name not in snapshot.columns.row_of:
@@ -107,7 +109,8 @@ class _Work:
 
 @dataclass(slots=True)
 class _Rollout:
-    """The state of the roll-out: which nodes wait, which nodes hold a claim, and what has happened."""
+    """The state of the roll-out: which nodes wait for a claim on the reboot lock, which nodes hold a claim, and what
+    has happened."""
 
     nodes: tuple[str, ...]
     rules: Rules
@@ -143,9 +146,9 @@ class _Rollout:
     # ---- nodes that start ----
 
     def _begin_those_who_may(self) -> list[tuple[str, Obstacle]]:
-        """Gives claims to waiting nodes until the concurrency (the number of claims at once) is used up or no other
-        node may have one. If some concurrency remains unused, returns the nodes that may not have a claim, each with
-        the reason."""
+        """Gives claims on the reboot lock to waiting nodes until the concurrency (the number of claims at once) is used
+        up or no other node may take a claim. If some concurrency remains unused, returns pairs of a node that may not
+        take a claim and the reason."""
         asked: set[str] = set()
         in_the_way: list[tuple[str, Obstacle]] = []
         tried_in_vain = 0
@@ -181,7 +184,8 @@ class _Rollout:
             self._drain(name)
 
     def _ask_again(self, name: str) -> None:
-        """Asks the rules about the node once more, after the pause between its claim and its drain."""
+        """Checks the rules for the node once more, after the pause between its claim and its drain. Drains the node, or
+        releases its claim if a rule refuses."""
         obstacle = self.permission.refusal(name, self.now)
         if obstacle is None:
             self._drain(name)
@@ -222,7 +226,8 @@ class _Rollout:
     # ---- the pods ----
 
     def _displace(self, name: str) -> None:
-        """Drains the node. Pods that found another node run there from then on, and the other pods wait for a node."""
+        """Drains the node. The pods for which the scheduler finds another node run there from now on, and all other
+        displaced pods wait for a node."""
         drain = self.cluster.drained(name)
         self.cluster.take_over(drain)
         (forecast,) = drain.forecasts
@@ -278,7 +283,7 @@ class _Rollout:
 
 
 def _counted_when_asked(world: Snapshot, movable: MovableTally) -> Callable[[str], int]:
-    """Returns a function that counts the pods that a drain of a node would have to move. The pods are counted when the
+    """Returns a function that counts the pods that a drain of a node would evict. The pods are counted when the
     function is first called, because most rules that order the waiting nodes never call it."""
 
     row_of, counts = world.columns.row_of, cache(lambda: world.tally(movable))

@@ -1,7 +1,7 @@
-"""The result of a simulated roll-out: when each node was down, which pods moved how often, which pods waited, and for
-which reasons nodes might not reboot.
+"""The result of a simulated roll-out: when each node was down, how often each pod moved, which pods waited for a node,
+and why nodes had to wait for their reboot.
 
-This module has only values, and does not import numpy: the code that prints a roll-out does not compute it.
+This module has only values, and does not import numpy, because the code that prints a roll-out does not compute it.
 `rollout.py` computes it.
 """
 
@@ -16,7 +16,7 @@ from scheduler_core.values import Value
 
 
 class Step(StrEnum):
-    """The steps of a node that holds a claim, in order."""
+    """The steps of a node that holds a claim on the reboot lock, in order."""
 
     HELD_BACK = "held back"  # claimed, not yet cordoned: the pause before the drain
     DRAINING = "draining"
@@ -33,8 +33,8 @@ class Span(Value, kw_only=True):
 
 
 class Visit(Value, kw_only=True):
-    """The time in which one node held its claim. `undone` is the reason why the drain was undone; it is empty if the
-    node rebooted."""
+    """The time in which one node held its claim on the reboot lock. `undone` is the reason why the drain was undone; it
+    is empty if the node rebooted."""
 
     node: str
     spans: tuple[Span, ...]
@@ -53,7 +53,8 @@ class Visit(Value, kw_only=True):
 class Move(Value, kw_only=True):
     """One move of a pod to another node. `pod` is the pod's original name, `choices` the number of equally good nodes.
 
-    With `is_open`, the pod may also get another node, because the scheduler checks only a part of the nodes that fit.
+    With `is_open`, the pod may also get a node other than `target`, because the scheduler checks only a part of the
+    nodes that fit.
     """
 
     pod: str
@@ -66,8 +67,8 @@ class Move(Value, kw_only=True):
 
 
 class Wait(Value, kw_only=True):
-    """The wait of a displaced pod for a node. `until` is None if the pod had no node at the end of the roll-out. With
-    `returns`, only the drained node can hold the pod."""
+    """The time in which a displaced pod waited for a node. `until` is None if the pod had no node at the end of the
+    roll-out. With `returns`, no node except the drained node can run the pod."""
 
     pod: str
     node: str
@@ -77,13 +78,13 @@ class Wait(Value, kw_only=True):
     why: str
 
     def seconds(self, end: datetime) -> float:
-        """Returns the duration of the wait. A wait that did not end counts until `end`."""
+        """Returns the duration of the wait in seconds. If the pod never got a node, the wait counts until `end`."""
         return ((self.until or end) - self.since).total_seconds()
 
 
 class Obstacle(Value, kw_only=True):
-    """Why a node may not begin its drain or its reboot now: the rule, a short subject that several nodes share, and the
-    whole sentence."""
+    """Why a node may not begin its drain or its reboot now: the name of the rule, a short subject that is equal for
+    several nodes, and the whole sentence."""
 
     rule: str
     subject: str
@@ -91,8 +92,8 @@ class Obstacle(Value, kw_only=True):
 
 
 class Hindrance(Value, kw_only=True):
-    """A reason for which nodes might not reboot at some time, with these nodes. `seconds` says for how long concurrency
-    remained unused because of it."""
+    """A reason for which nodes had to wait at some time, with these nodes. `seconds` is how long a part of the
+    concurrency (the number of nodes that may reboot at once) remained unused because of this reason."""
 
     rule: str
     subject: str
@@ -101,22 +102,22 @@ class Hindrance(Value, kw_only=True):
 
 
 class Closing(Value, kw_only=True):
-    """The end of a maintenance window, and the number of nodes that had not rebooted by then."""
+    """The end of a maintenance window, and the number of nodes that had not rebooted by this time."""
 
     at: datetime
     left: int
 
 
 class Left(Value, kw_only=True):
-    """A node that had not rebooted when the simulation ended, and why."""
+    """A node that had not rebooted when the simulation ended, and the reason."""
 
     node: str
     obstacle: Obstacle
 
 
 class Timeline(Value, kw_only=True):
-    """A whole roll-out. `nodes` are all nodes that had to reboot. `ends` is when the last claim was released, or
-    `begins` if no claim was released."""
+    """A whole simulated roll-out. `nodes` are all nodes that had to reboot. `ends` is when the last claim on the reboot
+    lock was released, or `begins` if no claim was released."""
 
     begins: datetime
     ends: datetime
@@ -133,12 +134,13 @@ class Timeline(Value, kw_only=True):
 
     @property
     def reboots(self) -> tuple[Visit, ...]:
-        """The visits (times with a claim) that ended with a reboot, in the order in which they began."""
+        """The visits (periods in which a node held a claim on the reboot lock) that ended with a reboot, in the order
+        in which they began."""
         return tuple(visit for visit in self.visits if not visit.undone)
 
     @property
     def undone(self) -> tuple[Visit, ...]:
-        """The visits (times with a claim) whose drain was undone."""
+        """The visits (periods in which a node held a claim on the reboot lock) whose drain was undone."""
         return tuple(visit for visit in self.visits if visit.undone)
 
     @property
@@ -154,21 +156,22 @@ class Timeline(Value, kw_only=True):
 
     @property
     def double_moves(self) -> int:
-        """How many times a pod was moved a second or later time."""
+        """The number of moves that were not the first move of their pod, summed over all pods."""
         return len(self.moves) - len(self.moves_by_pod)
 
     @property
     def pending(self) -> tuple[Wait, ...]:
-        """The waits of pods that found no room. Leaves out pods that only the drained node can hold."""
+        """The waits of pods that found no room on any node. Leaves out pods that only the drained node can run."""
         return tuple(wait for wait in self.waits if not wait.returns)
 
     @property
     def pending_seconds(self) -> float:
-        """The total duration of the waits in `pending`."""
+        """The total duration in seconds of the waits in `pending`."""
         return sum(wait.seconds(self.ends) for wait in self.pending)
 
     def most_at_once(self, members: Iterable[str] | None = None) -> int:
-        """Returns the largest number of these nodes (default: all) that held a claim at the same time."""
+        """Returns the largest number of these nodes (default: all nodes) that held a claim on the reboot lock at the
+        same time."""
         chosen = set(self.nodes if members is None else members)
         edges = sorted(
             edge for visit in self.visits if visit.node in chosen for edge in ((visit.start, 1), (visit.end, -1))

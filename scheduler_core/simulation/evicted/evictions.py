@@ -19,7 +19,7 @@ from scheduler_core.values import Value
 
 class EvictionRefusal(Value, kw_only=True):
     """Why the API server would answer an eviction with 429 or 500. With `is_never`, waiting cannot help: the eviction
-    is refused until someone changes the budget or its pods."""
+    is refused until someone changes a disruption budget or the pods that it covers."""
 
     sentence: str
     is_never: bool
@@ -64,8 +64,8 @@ class BudgetLedger:
         return _spent(budget)
 
     def spend(self, pod: Pod) -> None:
-        """Counts an accepted eviction: the pod's budget then allows one eviction fewer. If the budget allows the
-        eviction of unhealthy pods at any time, an unhealthy pod does not count."""
+        """Counts an accepted eviction: the pod's budget then allows one eviction fewer. The eviction of an unhealthy
+        pod does not count if the budget's unhealthyPodEvictionPolicy permits this eviction in any case."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] -= 1

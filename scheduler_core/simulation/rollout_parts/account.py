@@ -16,7 +16,7 @@ Met = Sequence[tuple[str, Obstacle]]  # nodes, each with its obstacle
 
 @dataclass(slots=True)
 class Account:
-    """The events of a roll-out so far, in order."""
+    """The events of a simulated roll-out so far, in order."""
 
     visits: list[Visit] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
@@ -31,8 +31,9 @@ class Account:
         self.reboots += not visit.undone
 
     def hindered(self, met: Met, seconds: float = 0.0) -> None:
-        """Records the nodes that may not reboot yet, each with the obstacle (the reason). `seconds` says for how long
-        concurrency remained unused because of these obstacles."""
+        """Records the nodes that may not begin their drain or their reboot now, each with the reason (the obstacle).
+        `seconds` is how long a part of the concurrency (the number of nodes that may reboot at once) remained unused
+        because of these reasons."""
         for rule, subject in {(obstacle.rule, obstacle.subject) for _, obstacle in met}:
             total, names = self._met.setdefault((rule, subject), (0.0, set()))
             names.update(name for name, each in met if (each.rule, each.subject) == (rule, subject))
@@ -40,8 +41,7 @@ class Account:
 
     @property
     def hindrances(self) -> tuple[Hindrance, ...]:
-        """The obstacles: the reasons for which nodes might not reboot at some time. The one that cost the most time
-        comes first."""
+        """The reasons for which nodes had to wait at some time. The reason that cost the most time comes first."""
         found = (
             Hindrance(rule=rule, subject=subject, seconds=seconds, nodes=tuple(sorted(names)))
             for (rule, subject), (seconds, names) in self._met.items()
@@ -50,12 +50,12 @@ class Account:
 
     @property
     def rebooted(self) -> dict[str, datetime]:
-        """Maps each rebooted node to the time at which it released its claim."""
+        """Maps each rebooted node to the time at which it released its claim on the reboot lock."""
         return {visit.node: visit.end for visit in self.visits if not visit.undone}
 
     def closings(self, rules: Rules, nodes: Iterable[str], begins: datetime, ends: datetime) -> tuple[Closing, ...]:
-        """Returns the ends of maintenance windows, up to the end of the roll-out, at which some nodes had not rebooted,
-        with the number of these nodes."""
+        """Returns the ends of maintenance windows at which some nodes had not rebooted, with the number of these nodes.
+        Considers the windows until the end of the roll-out."""
         done, found = self.rebooted, list[Closing]()
         at = rules.next_closing(begins)
         while at is not None and len(found) < _MOST_CLOSINGS:

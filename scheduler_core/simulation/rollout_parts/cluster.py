@@ -1,4 +1,4 @@
-"""The cluster of a simulated roll-out, in which nodes go down and return and pods move."""
+"""The cluster of a simulated roll-out, in which nodes are drained, reboot and return, and pods move."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from scheduler_core.values import replace_value
 
 @dataclass(slots=True)
 class SimulatedCluster:
-    """The cluster after the drains and reboots so far. `returning` maps each node's name to the state of the node after
-    its reboot."""
+    """The cluster after the drains and reboots so far. `returning` maps the name of each node that must reboot to this
+    node as it will be after its reboot."""
 
     world: Snapshot
     returning: dict[str, Node]
@@ -33,7 +33,8 @@ class SimulatedCluster:
     _tried: tuple[Snapshot, str, FinishedDrain] | None = None  # the last drain, and the cluster in which it was run
 
     def drained(self, name: str) -> FinishedDrain:
-        """Simulates a drain of the node, and returns its result. Does not change this cluster."""
+        """Simulates a drain of the node in the current cluster, and returns the result. Does not change the current
+        cluster."""
         if self._tried is None or self._tried[0] is not self.world or self._tried[1] != name:
             found = run_drain(
                 self.world,
@@ -49,25 +50,27 @@ class SimulatedCluster:
         return self._tried[2]
 
     def take_over(self, drain: FinishedDrain) -> None:
-        """Replaces the current cluster by the cluster after the drain. Replacements that got a node run there, under
-        the names of the pods that they replace."""
+        """Replaces the current cluster by the cluster after this drain. Replacements that got a node run there, under
+        the names of the evicted pods."""
         self.world = drain.world.with_pods_exchanged(
             (each.replacement.key, _as_running(each.pod, each.replacement)) for each in drain.displaced if each.landed
         )
         self.searches = drain.searches
 
     def bring_back(self, name: str) -> None:
-        """Returns the node to service after its reboot: schedulable as before, and without the soft taint."""
+        """Returns the node to service after its reboot, without the soft taint (PreferNoSchedule). It is cordoned only
+        if it was cordoned before the roll-out."""
         self.world = self.world.with_node_replaced(self.returning[name])
 
     def undo_drain(self, name: str) -> None:
-        """Makes the node as schedulable as it was before its drain. The node keeps its soft taint."""
+        """Uncordons the node, unless it was cordoned before the roll-out. The node keeps its soft taint
+        (PreferNoSchedule), because it has not rebooted."""
         if not self.returning[name].unschedulable:
             self.world = self.world.with_node_uncordoned(name)
 
     def node_for(self, pod: Pod, now: datetime) -> str | None:
-        """Returns the node to which the scheduler would bind the pod. Returns None if the pod finds no node or if the
-        result is unknown."""
+        """Returns the node to which the scheduler would bind the pod. Returns None if the pod finds no node, or if it
+        is not known which node the scheduler would choose."""
         try:
             result = self.scheduler.schedule(self.world, pod)
         except NoProfileError:
@@ -79,8 +82,8 @@ class SimulatedCluster:
         return equals[self.draw.among(len(equals), f"{pod.key} {now}")]
 
     def run_on(self, pod: Pod, replacement: Pod, node: str) -> None:
-        """Runs the replacement of `pod` on the node, and counts the replacement as a healthy pod in the budgets that
-        the eviction of `pod` had used."""
+        """Runs the replacement of the evicted `pod` on the node. Counts the replacement as a healthy pod, so that the
+        disruption budgets which counted the eviction allow one eviction more."""
         self.world = self.world.with_pod_placed(_as_running(pod, replacement), node)
         ledger = BudgetLedger(self.world.objects.budgets)
         ledger.refill(pod)
@@ -89,8 +92,8 @@ class SimulatedCluster:
 
 
 def tainted(snapshot: Snapshot, names: Sequence[str], key: str | None) -> tuple[Snapshot, dict[str, Node]]:
-    """Adds the soft taint to these nodes, or no taint if `key` is None. Returns the new snapshot, and the nodes without
-    the taint, as they will be after their reboot."""
+    """Adds the soft taint (effect PreferNoSchedule) with this key to these nodes, or no taint if `key` is None. Returns
+    the new snapshot, and a mapping from each name to the node without the taint, as it will be after its reboot."""
     nodes = {name: snapshot.node(name) for name in names}
     if key is None:
         return snapshot, nodes
@@ -104,5 +107,6 @@ def tainted(snapshot: Snapshot, names: Sequence[str], key: str | None) -> tuple[
 
 
 def _as_running(pod: Pod, replacement: Pod) -> Pod:
-    """Returns the running replacement: it has the name of the replaced pod and is as healthy as that pod was."""
+    """Returns the replacement as a running pod: it has the name of the evicted pod and is ready if the evicted pod was
+    ready."""
     return replace_value(replacement, name=pod.name, uid=pod.uid, phase="Running", is_ready=pod.is_ready)

@@ -1,4 +1,4 @@
-"""Decides which node may take a claim now, and how long a refusal because of a forecast applies."""
+"""Decides which node may take a claim on the reboot lock now, and how long a refusal because of a forecast applies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from scheduler_core.simulation.timeline import Obstacle
 
 @dataclass(slots=True)
 class Permission:
-    """Asks the rules whether a node may take a claim, first without a forecast and then with one.
+    """Checks by the rules whether a node may take a claim on the reboot lock, first without a forecast and then with a
+    forecast.
 
     A forecast simulates a whole drain, which takes time. So a refusal because of a forecast is kept until some node is
     back in service, because only then do other nodes have new room.
@@ -25,7 +26,7 @@ class Permission:
     _refusals: dict[str, tuple[int, Obstacle]] = field(default_factory=dict)  # with the earlier `_returns`
 
     def refusal(self, name: str, at: datetime) -> Obstacle | None:
-        """Returns why the node may not take a claim now, or None if it may."""
+        """Returns why the node may not take a claim on the reboot lock now, or None if it may take one."""
         obstacle = self.rules.refusal(name, at, None)
         return obstacle or (self._refusals[name][1] if self.is_kept(name) else self._by_forecast(name, at))
 
@@ -38,8 +39,8 @@ class Permission:
         return obstacle
 
     def is_kept(self, name: str) -> bool:
-        """Whether the rules refused the node because of its last forecast, and no node has come back since then, so
-        that the refusal still applies."""
+        """Whether the node's last refusal still applies: the rules refused the node because of its forecast, and no
+        node has returned to service since then."""
         return self.was_refused(name) and self._refusals[name][0] == self._returns
 
     def was_refused(self, name: str) -> bool:
@@ -47,6 +48,6 @@ class Permission:
         return name in self._refusals
 
     def node_returned(self) -> None:
-        """Records that a node is back in service. Nodes that were refused because of a forecast then need a new
-        forecast."""
+        """Records that a node is back in service. For a node that was refused because of a forecast, a new forecast is
+        then computed."""
         self._returns += 1

@@ -1,4 +1,4 @@
-"""The interface through which a simulated roll-out asks the rules of the caller."""
+"""The interface through which a simulated roll-out calls the rules that its caller provides."""
 
 from __future__ import annotations
 
@@ -11,31 +11,33 @@ from scheduler_core.simulation.timeline import Obstacle
 
 
 class Rules(Protocol):
-    """The rules of a roll-out, in addition to those of the scheduler. Times are timezone-aware. No call has an earlier
-    simulated time than the calls before it."""
+    """The rules of a roll-out, in addition to those of the scheduler: which node may drain and reboot, and when. A node
+    needs a claim on the reboot lock for both. Times are timezone-aware. No call has an earlier simulated time than the
+    calls before it."""
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """Returns the waiting nodes that may ask for a claim now, in the order in which they ask; empty if the
+        """Returns the waiting nodes that may try to take a claim now, in the order in which they try. Empty if the
         concurrency (the number of claims at once) is used up. `movable(node)` counts the pods that a drain of the node
-        would have to move."""
+        would evict."""
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
-        """Returns why the node may not take a claim now, or None if it may. If `forecast` is None, checks only the
-        rules that need no forecast."""
+        """Returns why the node may not take a claim on the reboot lock now, or None if it may take one. If `forecast`
+        is None, checks only the rules that need no forecast."""
 
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
-        """Returns why the drained node may not reboot now, or None if it may. After a refusal, the drain is undone."""
+        """Returns why the drained node may not reboot now, or None if it may reboot. After a refusal, the drain is
+        undone."""
 
     def claimed(self, node: str, at: datetime) -> None:
-        """Records that the node holds a claim from now on."""
+        """Records that the node holds a claim on the reboot lock from now on."""
 
     def released(self, node: str, at: datetime) -> None:
-        """Records that the node released its claim."""
+        """Records that the node released its claim on the reboot lock."""
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """Returns the first time after `at` at which a refusal may end without any event, for example because a
-        maintenance window opens. None if there is no such time."""
+        """Returns the first time after `at` at which a rule that refused a node may accept it without any event, for
+        example because a maintenance window opens. None if there is no such time."""
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """Returns the last second of the maintenance window that is open at `at`, or of the next one. Returns None if
-        the window never ends or no window follows."""
+        """Returns the last second of the maintenance window that is open at `at`, or, if none is open, of the next
+        window. Returns None if the window never ends or no window follows."""

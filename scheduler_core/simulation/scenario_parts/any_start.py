@@ -1,10 +1,10 @@
-"""Computes on which nodes one pod may land if nothing is known of the scheduler's search: any start, any order of
-nodes.
+"""Computes on which nodes one pod may be placed if nothing is known of the scheduler's search of the node list: neither
+its start nor the order of nodes.
 
-A forecast follows only some of the possible searches through the whole drain. Other searches find other nodes, and the
-forecast misses them. (If the scheduler checks a tenth of 5,000 nodes, about thirty nodes may be the best one that a
-search finds.) But for a single pod, all searches can be counted. `weighed` combines this count with the followed
-searches.
+A forecast simulates the whole drain only with some of the possible searches. Other searches may find nodes that are
+then missing from the forecast. (If the scheduler checks a tenth of 5,000 nodes, about thirty nodes may be the best node
+that a search finds.) But for a single pod, the nodes that all possible searches choose can be counted. `weighed`
+combines this count with the simulated searches.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _Weights = NDArray[np.float64]
 
 
 def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: bool) -> Shares:
-    """Returns the probability of each node if the scheduler's search may start at any node, and stops after `wanted`
-    nodes that fit. `result` is a cycle that checked every node. If the order of nodes is unknown, the known order and
-    random orders count for one half each. Nodes of equal score get equal probabilities."""
+    """Returns the probability of each node if the scheduler's search may start at any position of the node list, and
+    stops after `wanted` nodes that fit. `result` is the result of a cycle that checked every node. If the order of
+    nodes is unknown, the known order and random orders have a probability of one half each. Nodes of equal score get
+    equal probabilities."""
     if result.table is None:
         return ((result.best, 1.0),) if result.node else ()
     columns = result.table.nodes.snapshot.columns
@@ -41,11 +42,11 @@ def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: boo
 
 
 def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str, float]:
-    """Combines two estimates of where a pod lands: `counts` says which nodes the `number` simulated searches chose, and
-    `prior` is the result of `shares_of_any_start`.
+    """Combines two estimates of the node that a pod gets: `counts` says how often the `number` simulated searches chose
+    each node, and `prior` is the result of `shares_of_any_start`.
 
-    Tries several weights for `prior`, and takes the weight with which each simulated search is best predicted from the
-    others. The result adds up to the sum of `counts`.
+    Tries several weights for `prior`, and takes the weight for which `prior` and the other searches predict each
+    simulated search best. The values of the result have the same sum as `counts`.
     """
     total = sum(counts.values())
     if not prior or total <= 0 or number < 2:
@@ -61,8 +62,8 @@ def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str
 
 
 def _likelihood(counted: _Weights, expected: _Weights, number: int, worth: float) -> float:
-    """Returns the log-likelihood of the simulated searches, if each search is predicted from the other searches and
-    from `expected`, which counts as much as `worth` searches."""
+    """Returns the log-likelihood of the simulated searches. Each search is predicted from the other searches and from
+    the distribution `expected`, which has the weight of `worth` searches."""
     seen = counted > 0
     others = np.maximum(counted[seen] - 1.0, 0.0)
     return float((counted[seen] * np.log((others + worth * expected[seen]) / (number - 1 + worth))).sum())
@@ -74,8 +75,8 @@ def _groups(totals: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
 
 
 def _by_rank(totals: NDArray[np.int64], wanted: int) -> _Weights:
-    """Returns the probability of each node if the scheduler checks the nodes in random order. The scheduler takes a
-    node if its search finds this node and none with a higher score."""
+    """Returns the probability of each node if the scheduler checks the nodes in random order. The scheduler chooses a
+    node if its search finds this node and no node with a higher score."""
     fitting = len(totals)
     shares, none_before, better = np.zeros(fitting), 1.0, 0
     for places in _groups(totals):
@@ -89,8 +90,8 @@ def _by_rank(totals: NDArray[np.int64], wanted: int) -> _Weights:
 
 
 def _by_age(totals: NDArray[np.int64], wanted: int) -> _Weights:
-    """Returns the probability of each node if the order of nodes is known but not the start: the part of the starts
-    from which the search finds this node and none with a higher score."""
+    """Returns the probability of each node if the order of nodes is known but every start is equally likely. The
+    probability is the fraction of starts from which the search finds this node and no node with a higher score."""
     fitting = len(totals)
     shares, is_open = np.zeros(fitting), np.ones(fitting, dtype=bool)
     for places in _groups(totals):
@@ -106,7 +107,8 @@ def _by_age(totals: NDArray[np.int64], wanted: int) -> _Weights:
 
 
 def _sums(line: _Weights, wanted: int) -> _Weights:
-    """Returns, for each position, the sum of the next `wanted` values. The first value follows the last one."""
+    """Returns, for each position, the sum of `wanted` values beginning at this position. After the last value, the sum
+    continues with the first value."""
     wanted = min(wanted, len(line))
     ends = np.concatenate(([0.0], np.cumsum(np.concatenate((line, line[:wanted])))))
     return ends[wanted : wanted + len(line)] - ends[: len(line)]

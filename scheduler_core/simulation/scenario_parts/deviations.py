@@ -1,10 +1,11 @@
-"""Computes how a real cycle may deviate from the computed one, because parallel workers do not proceed at equal speed.
+"""Computes how a real scheduling cycle may differ from the simulated cycle, because parallel workers do not proceed at
+equal speed.
 
 In some cycles one worker is ahead of another when the search ends. Such a cycle finds the nodes in another order, so it
-may take another one of several equal nodes. It has also processed other nodes than the computed cycle. But both cycles
-find the same number of fitting nodes, so the next start differs only if the real cycle has processed more or fewer
-refused nodes. If all nodes fit, or if the search processes every node, the start is as computed. A few cycles with a
-worker ahead miss the best node or find a better one.
+may choose another of several equal nodes. It has also checked other nodes than the simulated cycle. But both cycles
+find the same number of fitting nodes, so the next search starts at another position only if the real cycle has checked
+more or fewer refused nodes. If all nodes fit, or if the search checks every node, the next start is as simulated. In a
+few cycles with a worker ahead, the search misses the best node or finds a better node.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ STEPS: Final[Mapping[int, float]] = {
 
 
 def moves_start(result: CycleResult) -> float:
-    """Returns the probability that the scheduler's next search does not start at `result.next_start`, in a cycle in
-    which one of the parallel workers is ahead of another."""
+    """Returns the probability that the scheduler's next search does not start at `result.next_start`, if one of the
+    parallel workers was ahead of another in this cycle."""
     if result.sample is None or not result.evaluated:
         return 0.0
     fits = min(1.0, result.sample.looked_at / result.evaluated)
@@ -36,30 +37,32 @@ def moves_start(result: CycleResult) -> float:
 
 
 def goes_elsewhere(result: CycleResult) -> float:
-    """Returns the probability that the pod takes none of the nodes in `result.best`, in a cycle in which one of the
-    parallel workers is ahead of another."""
+    """Returns the probability that the pod gets none of the nodes in `result.best`, if one of the parallel workers was
+    ahead of another in this cycle."""
     return 0.0 if result.sample is None else _ELSEWHERE
 
 
 def taken_in_order(result: CycleResult, node: str) -> float:
-    """Returns the probability that no parallel worker is ahead of another and that the pod takes this node."""
+    """Returns the probability that no parallel worker is ahead of another in this cycle and that the pod gets this
+    node."""
     return 1.0 - AHEAD if node == predicted_node(result) else 0.0
 
 
 def taken_ahead(result: CycleResult, node: str) -> float:
-    """Returns the probability that a parallel worker is ahead of another and that the pod takes this node as one of the
-    best nodes."""
+    """Returns the probability that a parallel worker is ahead of another in this cycle and that the pod gets this node
+    as one of the equally good nodes."""
     equals = equals_of(result)
     return AHEAD * (1.0 - goes_elsewhere(result)) / len(equals) if node in equals else 0.0
 
 
 def equals_of(result: CycleResult) -> tuple[str, ...]:
-    """Returns the equally good nodes from which the cycle chooses the pod's node. Empty if the cycle finds no node."""
+    """Returns the equally good nodes among which the cycle chooses the node for the pod. Empty if the cycle finds no
+    node."""
     node = predicted_node(result)
     return result.best if result.node and result.best else (node,) * bool(node)
 
 
 def predicted_node(result: CycleResult) -> str:
-    """Returns the node that the computed cycle chooses for the pod, or on which it preempts other pods. Empty if there
-    is none."""
+    """Returns the node that the simulated cycle chooses for the pod, or on which the pod preempts other pods. Empty if
+    the cycle finds neither."""
     return result.node or (result.preemption.node if result.preemption else "")

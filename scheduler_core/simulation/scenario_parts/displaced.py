@@ -1,4 +1,4 @@
-"""One displaced pod in one scenario of a drain. `kind_of` says which pods are interchangeable."""
+"""One displaced pod in one scenario of a drain. `kind_of` says which displaced pods are interchangeable."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PERSONAL_LABELS = frozenset(
 
 
 class Displaced(Value):
-    """A displaced pod and its replacement, which needs a node. `arrival` is its number in the order in which the
-    replacements entered the queue.
+    """A displaced pod and its replacement, which needs a node. `arrival` is the replacement's number in the order in
+    which the replacements entered the queue.
 
-    `choices` are the nodes that the replacement may take in this scenario: the chosen node, and equally good nodes that
-    no other scenario chooses.
+    `choices` are the nodes that the replacement may get in this scenario: the chosen node, and the equally good nodes
+    for which no scenario of their own is simulated.
     """
 
     pod: Pod
@@ -50,8 +50,8 @@ def kind_of(pod: Pod) -> Hashable:
 
 
 def joined(mine: Displaced, my_weight: float, theirs: Displaced, their_weight: float, *, is_theirs: bool) -> Displaced:
-    """Combines the results `mine` and `theirs` of two scenarios, for interchangeable pods on the same node. With
-    `is_theirs`, `theirs` comes from the main scenario, so its result and score are kept."""
+    """Combines the results `mine` and `theirs`, which two equivalent scenarios have for interchangeable pods on the
+    same node. With `is_theirs`, `theirs` comes from the main scenario, so its result and score are kept."""
     if not (is_theirs or theirs.is_after_cut or (theirs.choices, theirs.shares) != (mine.choices, mine.shares)):
         return mine
     kept = theirs if is_theirs else mine

@@ -1,4 +1,4 @@
-"""Evicts the pods of one scenario, round after round."""
+"""Evicts the pods of one scenario of a drain, round after round."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler_core.simulation.evicted.replacements import Recreation, recreatio
 
 @dataclass(slots=True)
 class EvictionRounds:
-    """The pods still to be evicted, and the evicted and refused pods of this round.
+    """The pods still to be evicted, and the pods whose eviction was accepted or refused in this round.
 
     In a round, the eviction of each pod is tried once. When the evicted pods have ended, the next round tries the
     refused evictions again.
@@ -50,18 +50,20 @@ class EvictionRounds:
 
     @property
     def allows_another(self) -> bool:
-        """Whether the budgets allow the eviction of at least one remaining pod."""
+        """Whether the disruption budgets now allow the eviction of at least one pod that is still to be evicted in this
+        round."""
         return any(self.ledger.refusal(pod) is None for pod in self.remaining)
 
     def refill(self) -> None:
-        """Counts the replacements that got a node in this round as healthy pods in their budgets."""
+        """Counts the replacements that got a node in this round as healthy pods, so that their disruption budgets allow
+        further evictions."""
         for pod in self.healthy:
             self.ledger.refill(pod)
         self.healthy = ()
 
     def begin_next(self) -> tuple[Pod, ...]:
         """Begins the next round, which tries the refused evictions again. Returns the evicted pods whose replacements
-        appear now."""
+        appear now, because the evicted pods are gone."""
         gone = self.afterwards
         self.remaining, self.held, self.ending, self.afterwards = self.held, (), (), ()
         return gone

@@ -13,10 +13,10 @@ from scheduler_core.simulation.scenario_parts.displaced import Displaced, joined
 
 @dataclass(slots=True)
 class PlacementQueue:
-    """Every displaced pod, placed or not, by the key of the evicted pod, and the order in which the scheduler tries
-    them.
+    """The displaced pods of one scenario, by the key of the evicted pod, and the order in which the scheduler tries to
+    place their replacements.
 
-    First the scheduler tries the pods in `line`, in order. Then it tries the pods in `pool`, in an unknown order.
+    First the scheduler tries the pods in `line`, in this order. Then it tries the pods in `pool`, in an unknown order.
     """
 
     displaced: dict[str, Displaced] = field(default_factory=dict)
@@ -35,22 +35,23 @@ class PlacementQueue:
         return pod.key
 
     def add_next(self, pod: Pod) -> None:
-        """Adds the replacement of the evicted pod. The scheduler tries it next."""
+        """Adds the replacement of the evicted pod, and makes it the next pod that the scheduler tries to place."""
         self.line = (self.add(pod),)
 
     def add_pool(self, pods: Iterable[Pod]) -> None:
-        """Adds the replacements of these evicted pods to the pool, because they appear in an unknown order."""
+        """Adds the replacements of these evicted pods to the pool (the pods without a known order), because it is
+        unknown which replacement appears first."""
         self.pool = tuple(self.add(pod) for pod in pods)
 
     def add_waiting(self, pods: Iterable[Pod]) -> None:
-        """Adds pods that had no node before the drain. The scheduler tries them next."""
+        """Adds pods that had no node before the drain. The scheduler tries to place these pods next."""
         for pod in pods:
             self.displaced[pod.key] = Displaced(pod, pod, len(self.displaced), waited=True)
         self.line = self._who_waited
 
     def add_victim(self, victim: Pod, preemptions: int) -> None:
-        """Adds the replacement of a preempted pod at the end of the line. If the victim is itself the replacement of a
-        displaced pod, adds this displaced pod again."""
+        """Adds the replacement of a preempted pod at the end of the line. If the preempted pod is itself the
+        replacement of a displaced pod, this displaced pod enters the line again."""
         landed = (each for each in self.displaced.values() if each.landed and each.replacement.key == victim.key)
         known = next(landed, None)
         if known is not None:
@@ -62,7 +63,7 @@ class PlacementQueue:
 
     def begin_round(self, gone: Iterable[Pod]) -> None:
         """Begins a round, after the evicted pods `gone` have ended: their replacements appear, and the scheduler tries
-        the pods without a node again."""
+        again to place the pods without a node."""
         retried = [each.pod.key for each in self.waiting]  # the postponed among them
         self.postponed = ()
         self.pool = (*retried, *(self.add(pod) for pod in gone))
@@ -71,27 +72,29 @@ class PlacementQueue:
     # ---- pods that are tried ----
 
     def take(self, key: str) -> None:
-        """Moves this pod from the pool (pods without a known order) to the line, so that the scheduler tries it
-        next."""
+        """Makes this pod of the pool (the pods without a known order) the next pod that the scheduler tries to
+        place."""
         self.pool = tuple(other for other in self.pool if other != key)
         self.line = (key,)
 
     def postpone(self) -> None:
-        """Empties the pool. Its pods wait until the next round of evictions has ended."""
+        """Removes all pods from the pool. The scheduler tries to place them after the next round of evictions."""
         self.pool, self.postponed = (), self.pool
 
     def tried(self, each: Displaced) -> None:
-        """Removes the first pod from the line, and records the node that it got, or that it found none."""
+        """Removes the first pod from the line of pods to try, and records whether the scheduler found a node for it."""
         self.displaced[each.pod.key] = each
         self.line = self.line[1:]
 
     def drop_alike(self, each: Displaced) -> None:
-        """Removes all pods of this pod's kind from the line, because the scheduler would refuse them as well."""
+        """Removes all pods that are interchangeable with this pod from the line of pods to try, because the scheduler
+        would refuse them as well."""
         self.line = tuple(key for key in self.line if self.displaced[key].kind != each.kind)
 
     @property
     def open_kinds(self) -> tuple[str, ...]:
-        """The keys of one pod of each kind in the pool, the first of the kind. Pods of one kind are interchangeable."""
+        """The keys of the pods in the pool that the scheduler may try next. Of several interchangeable pods (pods of
+        one kind), only the first is listed."""
         kinds = {self.displaced[key].kind: key for key in reversed(self.pool)}
         return tuple(reversed(kinds.values()))
 
@@ -99,7 +102,8 @@ class PlacementQueue:
 
     @property
     def waiting(self) -> list[Displaced]:
-        """The displaced pods without a node, ordered by priority, then by arrival."""
+        """The displaced pods without a node, the highest priority first, then in the order of their arrival. Leaves out
+        pods that had no node before the drain."""
         found = (each for each in self.displaced.values() if not (each.landed or each.waited))
         return sorted(found, key=_in_order)
 
@@ -112,8 +116,8 @@ class PlacementQueue:
 
     @property
     def likeness(self) -> Hashable:
-        """A key that is equal for two queues if they have the same kinds of pods on the same nodes, and the same kinds
-        waiting in the same order."""
+        """A key that is equal for two queues if the same kinds of pods are on the same nodes, and the same kinds of
+        pods wait in the same order. Interchangeable pods are of one kind."""
         landed = Counter((each.kind, each.replacement.node_name) for each in self.displaced.values() if each.landed)
         return (
             frozenset(landed.items()),
@@ -124,8 +128,9 @@ class PlacementQueue:
         )
 
     def absorb(self, other: PlacementQueue, weights: tuple[float, float], *, is_theirs: bool) -> None:
-        """Adds the results of another scenario's queue in which the same kinds of pods have the same nodes. `joined`
-        combines the results of two pods."""
+        """Adds the results of an equivalent queue from another scenario: in both queues, the same kinds of pods are on
+        the same nodes. `weights` are the probabilities of the two scenarios. `joined` combines the results of two
+        pods."""
         theirs: dict[Hashable, list[Displaced]] = {}
         for each in other.displaced.values():
             theirs.setdefault((each.kind, each.replacement.node_name), []).append(each)
