@@ -67,8 +67,8 @@ class Scheduler:
         """Creates a scheduler. `plugins` maps out-of-tree plugins to their factories; a profile must enable them.
         `transport` connects to an extender, by default over HTTP.
 
-        Raises ConfigurationError if the configuration names plugins that do not exist or do not serve a point,
-        ExtenderError if an extender's address or certificates cannot be used.
+        Raises ConfigurationError if the configuration names plugins that do not exist or do not implement their
+        extension point, ExtenderError if an extender's address or certificates cannot be used.
         """
         self.configuration = configuration or Configuration()
         self.kube_version = KubeVersion.parse(kube_version) if isinstance(kube_version, str) else kube_version
@@ -194,7 +194,7 @@ class Scheduler:
         return not self.extenders or bool(self.extenders.filter(pod, [columns.nodes[row]]).nodes)
 
     def extender_refusals(self, pod: Pod, columns: Columns, asked: Rows) -> dict[int, Verdict]:
-        """Returns the extenders' refusals by row. A node that an extender's answer omits counts as refused."""
+        """Maps rows (positions in the snapshot) to refusals. A node that an extender's answer omits is refused."""
         if not self.extenders:
             return {}
         answer = self.extenders.filter(pod, [columns.nodes[row] for row in asked])

@@ -40,7 +40,7 @@ class ClusterCache:
 
     @property
     def kinds(self) -> Iterable[str]:
-        """The kinds that scheduling reads. The cache ignores events of other kinds."""
+        """The kinds of objects that matter for scheduling. The cache ignores events of other kinds."""
         return self._reader.kinds
 
     def snapshot(self) -> Snapshot:

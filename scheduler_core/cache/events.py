@@ -53,8 +53,8 @@ Event = bytes | Mapping[str, Any] | Sync
 
 
 class UnusableEventError(ValueError):
-    """The argument is neither a watch event nor a list body. The cache has not changed, and the caller should list
-    again."""
+    """The argument is neither a watch event nor a list body. The cache has not changed, and the caller should list the
+    objects again."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):

@@ -52,7 +52,7 @@ class PlacedPods:
     # ---- pods ----
 
     def find(self, key: str) -> Pod | None:
-        """Returns the cached pod, whether it is on a node or not; None if it is not cached."""
+        """Returns the cached pod, with or without a node. Returns None if the pod is not cached."""
         return self.waiting.get(key) or self.ghosts.get(key) or self.world.placements.find(key)
 
     def put_pod(self, pod: Pod) -> bool:

@@ -390,9 +390,9 @@ def _read_bytes(section: Section, name: str) -> bytes:
 def _with_ignored_resources(
     profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion
 ) -> tuple[Profile, ...]:
-    """Returns the profile with another list of resources that NodeResourcesFit ignores: the resources that the
-    extenders mark as `ignoredByScheduler`. This list replaces the plugin's own list (buildExtenders in
-    pkg/scheduler/scheduler.go)."""
+    """Returns the profiles with other arguments of NodeResourcesFit: the plugin ignores the resources that the
+    extenders mark as `ignoredByScheduler`, instead of the resources in its own list (buildExtenders in
+    pkg/scheduler/scheduler.go). Without such a mark, returns the profiles unchanged."""
     ignored = tuple(
         resource.name
         for extender in extenders

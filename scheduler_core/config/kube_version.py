@@ -65,7 +65,7 @@ class KubeVersion:
     @cached_property
     def tie_break(self) -> TieBreak:
         """How the scheduler chooses among nodes with equal total scores. Until 1.34 it chooses at random; since 1.35
-        the heap order of the feasible nodes decides (#135231)."""
+        the heap order of the feasible nodes decides (#135231, see ties.py)."""
         return "heap" if self._since(35) else "random"
 
     @cached_property
@@ -123,8 +123,8 @@ class KubeVersion:
 
     @cached_property
     def read_write_once_pod_refusal_names_the_node(self) -> bool:
-        """True until 1.33: the refusal for a ReadWriteOncePod claim in use is `node has pod using PersistentVolumeClaim
-        with the same name …`."""
+        """True until 1.33: if another pod already uses a ReadWriteOncePod claim, the refusal is `node has pod using
+        PersistentVolumeClaim with the same name …`."""
         return not self._since(34)
 
     @cached_property
@@ -135,12 +135,14 @@ class KubeVersion:
 
     @cached_property
     def volume_limit_scaling(self) -> bool:
-        """Gate VolumeLimitScaling, on since 1.37: a node without the claim's CSI driver is refused."""
+        """Gate VolumeLimitScaling, on since 1.37: a node that lacks the CSI driver of one of the pod's claims is
+        refused."""
         return self._since(37)
 
     @cached_property
     def volume_attributes_class(self) -> bool:
-        """Gate VolumeAttributesClass, on since 1.34: a volume matches only a claim of the same class."""
+        """Gate VolumeAttributesClass, on since 1.34: a volume matches only a claim with the same
+        VolumeAttributesClass."""
         return self._since(34)
 
     # ---- which plugins run ----
@@ -171,8 +173,8 @@ class KubeVersion:
 
     @cached_property
     def status_resources_count(self) -> bool:
-        """Gate InPlacePodVerticalScaling, on since 1.33: a running pod counts the larger of spec, actuated and
-        allocated resources."""
+        """Gate InPlacePodVerticalScaling, on since 1.33: a running pod counts with the largest of three amounts: its
+        spec's requests, its actuated resources and its allocated resources."""
         return self._since(33)
 
     @cached_property
@@ -196,6 +198,6 @@ class KubeVersion:
 
     @cached_property
     def async_preemption(self) -> bool:
-        """Gate SchedulerAsyncPreemption, on since 1.33: a pod does not enter the queue while its victims are being
-        deleted."""
+        """Gate SchedulerAsyncPreemption, on since 1.33: a pod that preempts other pods does not enter the active queue
+        while these pods are being deleted."""
         return self._since(33)

@@ -1,8 +1,8 @@
-"""Merges the defaults and a profile's enabled, disabled and MultiPoint plugins into one ordered list per extension
-point.
+"""Merges the default plugins with a profile's enabled, disabled and MultiPoint plugins into one ordered list per
+extension point.
 
 The rules are those of kube-scheduler v1.36: pkg/scheduler/apis/config/v1/default_plugins.go (merging with the defaults)
-and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint). The defaults are an argument.
+and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint). The default plugins are passed as an argument.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class PluginRules(Value, kw_only=True):
 
 
 def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelection) -> tuple[EnabledPlugin, ...]:
-    """Returns the default plugins without the disabled plugins, then the other enabled plugins. A default plugin that
-    the profile also enables keeps its place in the order, with the profile's weight."""
+    """Returns the default plugins that the profile does not disable, then the profile's other enabled plugins. A
+    default plugin that the profile also enables keeps its place in the order, with the profile's weight."""
     redefined = {plugin.name: plugin for plugin in own.enabled}
     kept = (
         () if EVERY_PLUGIN in own.disabled else tuple(plugin for plugin in defaults if plugin.name not in own.disabled)

@@ -72,7 +72,8 @@ def _judge_pod(
 
 
 def as_answer(result: CycleResult) -> dict[str, Any]:
-    """Returns a decision as plain JSON values, in the format of a case's expected decisions."""
+    """Returns a decision as values for JSON, with those of these keys that apply: error, prefilter, nodes, scores,
+    best, fit_error, preemption, unknown."""
     if result.error:
         return {"error": result.error}
     answer: dict[str, Any] = {}

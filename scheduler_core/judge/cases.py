@@ -31,7 +31,7 @@ class _CaseLine(msgspec.Struct, rename="camel"):
 
 
 class Case(Value, kw_only=True):
-    """A frozen cluster and the pods to judge in it. Each pod is judged as if the other pods to judge did not exist."""
+    """A frozen cluster and the pods to judge in it. Each pod is judged as if the case named no other pod."""
 
     id: str
     objects: Sequence[Mapping[str, Any]]

@@ -1,2 +1,2 @@
-"""Learns from the nodes to which kube-scheduler bound pods at which node of the node list its next search will
-start."""
+"""Estimates at which position of its node list kube-scheduler starts its next search, from the nodes to which it bound
+earlier pods."""

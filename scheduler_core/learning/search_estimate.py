@@ -1,11 +1,12 @@
-"""Learns where kube-scheduler's next search of the node list starts, from the nodes to which it bound pods.
+"""Estimates at which position of its node list kube-scheduler starts its next search, from the nodes to which it bound
+earlier pods.
 
 If the scheduler checks only a part of the nodes, the start of its search decides which node a pod gets. Every cycle
 moves the start by a number of nodes that can be computed. So each binding shows which of the possible starts predicted
-the node: a Bayes filter. Besides its start, a search also has a number of workers and an order of nodes. The followed
-searches are the combinations of start, workers and order that the filter considers. `doubt` is the probability that
-none of them is right, because the scheduler may have restarted, may use an unknown order of nodes, or may have run
-cycles that were not observed.
+the pod's node, and a Bayes filter updates the probabilities of the starts. Besides its start, a search also has a
+number of workers and an order of nodes. The followed searches are the combinations of start, workers and order that the
+filter considers. `doubt` is the probability that none of them is right, because the scheduler may have restarted, may
+use an unknown order of nodes, or may have run cycles that were not observed.
 
 The binding of an unknown pod moves the start too. The filter assumes that it moves the start as far as the last
 observed cycles did, because most cycles of a cluster check about the same number of nodes.
@@ -68,15 +69,15 @@ class SearchEstimate(Value, kw_only=True):
 
     @classmethod
     def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchEstimate:
-        """Returns the estimate before any observation: every start in the node list is equally likely. If the scheduler
-        checks every node, the estimate never changes, because there is nothing to learn."""
+        """Returns the estimate before any observation, in which every start in the node list is equally likely. If the
+        scheduler checks every node, the estimate never changes, because there is nothing to learn."""
         grid = in_known_orders(snapshot, scheduler, MOST_FOLLOWED)
         return cls(followed=tuple(_scaled(grid, 0.5)), doubt=0.5) if grid else cls()
 
     def expect(self, snapshot: Snapshot, scheduler: Scheduler, pod: Pod) -> Expectation:
         """Predicts the result of this pod's cycle. `snapshot` is the cluster right before the cycle, so the pod is not
-        on a node. Raises NoProfileError if the pod belongs to another scheduler, because its binding then says nothing
-        about this scheduler's searches."""
+        on a node. Raises NoProfileError if the pod belongs to another scheduler, because the pod's binding then says
+        nothing about this scheduler's searches."""
         spread = possible_searches(snapshot, scheduler, _SPREAD)
         if not spread:
             return Expectation.of_one(scheduler.schedule(snapshot, pod))

@@ -1,4 +1,4 @@
-"""Decides whether a pod may preempt others.
+"""Decides whether a pod may preempt other pods.
 
 Source: PodEligibleToPreemptOthers in plugins/defaultpreemption/default_preemption.go, v1.36.
 """

@@ -51,7 +51,7 @@ class BackoffPolicy(Value, kw_only=True):
         return queued.backoff_until
 
     def is_waiting(self, queued: QueuedPod, now: float) -> bool:
-        """Whether the pod must still wait. It also waits during the second in which its back-off ends."""
+        """Whether the pod must still wait. A pod also waits during the second in which its back-off ends."""
         end = self.ends_at(queued)
         return end is not None and end >= self.align(now)
 

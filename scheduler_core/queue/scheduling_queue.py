@@ -1,8 +1,8 @@
 """The scheduling queue with its three parts: active pods, pods in back-off, and pods that wait for an event.
 
-A pod enters the active queue unless a PreEnqueue plugin gates it. After it was popped and refused, it waits for an
-event that may help. After such an event, it waits until its back-off is over, and becomes active again. Source:
-pkg/scheduler/backend/queue/scheduling_queue.go (v1.36).
+A pod enters the active queue unless a PreEnqueue plugin refuses it. A popped pod that the scheduler could not place
+waits for an event that may help. After such an event, the pod waits until its back-off is over, and becomes active
+again. Source: pkg/scheduler/backend/queue/scheduling_queue.go (v1.36).
 
 The module reads no clock: `now`, in seconds since the epoch, is an argument of each call. So the owner of the queue
 must call `flush_backoff` and `flush_waiting` regularly.

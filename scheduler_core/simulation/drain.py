@@ -80,10 +80,10 @@ def simulate_drain(
     """Forecasts to which nodes the pods of these nodes would move if all these nodes were drained together now. Returns
     one forecast per node, in the order of `node_names`. The snapshot does not change.
 
-    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. A scenario is one possible sequence
-    of events, and `most_scenarios` limits their number: by default `MOST_SCENARIOS`, and less in clusters of more than
-    about 800 nodes. `stays` is a rule that says which pods the drain leaves on the node. Raises UnknownNodeError if a
-    node is missing from the snapshot.
+    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_scenarios` limits the number
+    of simulated scenarios (possible sequences of events): by default `MOST_SCENARIOS`, and less in clusters of more
+    than about 800 nodes. `stays` is a rule that says which pods the drain leaves on the node. Raises UnknownNodeError
+    if a node is missing from the snapshot.
 
     Two arguments matter only if the scheduler checks only a part of the nodes for a pod: `start` is the position in the
     node list where its next search starts, if the caller knows it, and `searches` are possible searches that the caller
@@ -147,8 +147,8 @@ def run_drain(
     `with_details` adds the notes, the changes that would place a pending pod, and for each moving pod its sentence,
     scores and all nodes that may take it. (Finding these changes costs more time than the drain itself.) `with_pending`
     also places the snapshot's pending pods. If more than `most_scenarios` scenarios are possible, `draw` chooses which
-    scenarios are simulated. With `counts_any_start`, the forecast of a pod also names the nodes that the scheduler
-    would choose if its search began at a node at which no simulated scenario begins; set it if nothing is known of the
+    scenarios are simulated. With `counts_any_start`, the forecast of a pod also names nodes that the scheduler would
+    choose only if its search started at a position that no simulated search has. Set it if nothing is known of the
     scheduler's search.
     """
     stays = beside_the_bound(snapshot.objects, stays)
@@ -232,9 +232,8 @@ def _first_scenario(
 
 
 def _who_waits(snapshot: Snapshot, scheduler: Scheduler) -> list[Pod]:
-    """Returns the pending pods that this scheduler would try to place, the pod with the highest priority first.
-    Replicas of one owner are of one kind. Leaves out pods of further kinds after the first `MOST_WAITING_KINDS`
-    kinds."""
+    """Returns the pending pods that this scheduler would try to place, the pod with the highest priority first. Returns
+    pods of at most `MOST_WAITING_KINDS` kinds; replicas of one owner are of one kind."""
     kinds: set[Hashable] = set()
     found = []
     for pod in sorted(snapshot.pending, key=lambda pod: (-pod.priority, pod.key)):

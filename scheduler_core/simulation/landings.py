@@ -30,7 +30,7 @@ class Landing:
     `nodes` are the nodes that the pod may take. `homeless` is the first scenario in which the pod finds no node, with
     the pod's result there. With `is_cut`, a node may be missing from `nodes`, because not all scenarios were simulated.
     `sample` is set if the scheduler checks only a part of the nodes in some scenario. `weights` then has the
-    probability of each node over the `searches` simulated searches.
+    probability of each node, and `searches` is the number of simulated searches.
     """
 
     main: Displaced
@@ -99,7 +99,8 @@ class Landing:
 
 
 def landings(scenarios: Sequence[Scenario]) -> dict[str, Landing]:
-    """Maps the key of each pod that is displaced in the main scenario to its combined result over all scenarios."""
+    """Combines the scenarios, of which the first is the main scenario. Maps the key of each pod that is displaced in
+    the main scenario to the pod's combined result."""
     main = scenarios[0]
     said = {key: Landing(each) for key, each in main.displaced.items()}
     for key, each in main.displaced.items():

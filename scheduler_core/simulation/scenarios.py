@@ -93,7 +93,8 @@ class Scenario:
     # ---- one step ----
 
     def go_on(self) -> None:
-        """Runs the scenario until several continuations are possible (`choices`), or until it has ended (`is_over`)."""
+        """Runs the scenario until its next step needs a choice (`choices` has the options), or until it has ended
+        (`is_over`)."""
         while not self.is_over:
             self.choices = self._find_choices()
             if self.choices:
@@ -109,8 +110,8 @@ class Scenario:
 
     def _find_choices(self) -> tuple[str, ...]:
         """Returns the options of the next choice: the nodes for the pod that was just scheduled, or the keys of the
-        pods that the scheduler may try next (one pod of each kind in the pool). The option of the main scenario comes
-        first. Returns nothing if there is nothing to choose."""
+        pods that the scheduler may try next (one pod of each kind in the pool), or the next round of evictions. The
+        option of the main scenario comes first. Returns nothing if there is nothing to choose."""
         if self.landing is not None:
             return self.landing.nodes
         if self.queue.line or not self.queue.pool:
@@ -304,7 +305,7 @@ def _scores(result: CycleResult) -> dict[str, Any]:
 
 
 def follow(first: Scenario, most: int, draw: Draw = NOTHING_DRAWN) -> list[Scenario]:
-    """Simulates the scenarios that begin with `first`, at most `most`, until each has ended. The main scenario comes
+    """Simulates at most `most` scenarios that continue `first`, until each scenario has ended. The main scenario comes
     first in the result. If more than `most` scenarios are possible, `draw` chooses which ones are simulated."""
     going: list[Scenario] = [first]
     over: list[Scenario] = []

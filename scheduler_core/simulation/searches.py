@@ -54,10 +54,10 @@ class Likely(Value):
     """One possible way in which the scheduler may search its nodes in its next cycle, and its probability (`weight`).
     The weights of all possible searches add up to 1.
 
-    A learned search has a `number` other than 0, and is certain for one cycle only. After that cycle the real search
-    may differ: parallel workers may have found equal nodes in another order or moved the start by a few nodes more or
-    less, and some cycles may not have been observed. `number` seeds the random choices that simulate these differences.
-    If such a choice says that a cycle was not observed, `lost` replaces this search.
+    A learned search has a `number` other than 0, and is certain for one cycle only. In later cycles the real search may
+    differ: parallel workers may have found equal nodes in another order or moved the start by a few nodes more or less,
+    and some cycles may not have been observed. `number` seeds the random choices that simulate these differences. If
+    the random choice is that a cycle was not observed, `lost` replaces this search.
 
     `others` is the number of pods per second that are bound outside of a drain. `strides` are the numbers of nodes by
     which the cycle of such a pod may move the start.
@@ -151,8 +151,8 @@ def _in_orders(
 def drawn_search(
     snapshot: Snapshot, scheduler: Scheduler, draw: Draw, learnt: tuple[Likely, ...] | None = None
 ) -> tuple[Likely, ...]:
-    """Chooses one of the possible searches, or of the learned searches if there are any, at random. Returns a tuple
-    with this search, or an empty tuple if the seed is 0 or the scheduler checks every node."""
+    """Chooses one search at random: one of `learnt` if this argument is given, otherwise one of the possible searches.
+    Returns a tuple with this search, or an empty tuple if the seed is 0 or the scheduler checks every node."""
     possible = (possible_searches(snapshot, scheduler) if learnt is None else learnt) if draw.seed else ()
     return tuple(replace_value(each, weight=1.0) for each in possible[draw.among(len(possible), "search") :][:1])
 

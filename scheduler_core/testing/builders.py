@@ -73,8 +73,8 @@ class _Builder:
         return type(self)(manifest)
 
     def labelled(self, **labels: str) -> Self:
-        """Adds labels. In the name of an argument, two underscores stand for a slash and one stands for a dot:
-        topology_kubernetes_io__zone."""
+        """Adds labels. In the name of an argument, two underscores stand for a slash and one underscore for a dot:
+        topology_kubernetes_io__zone="a" sets the label topology.kubernetes.io/zone."""
         return self.with_labels({key.replace("__", "/").replace("_", "."): value for key, value in labels.items()})
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:

@@ -81,8 +81,8 @@ def with_more_nodes(
 def nodes_needed(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, most: int = MOST
 ) -> NodesNeeded:
-    """Finds the smallest number of new nodes like the template that places every pod. If no number does, finds the
-    smallest number that places the most pods.
+    """Finds the smallest number of new nodes like the template that places every pod. If no number places every pod,
+    finds the smallest number that places the most pods.
 
     Tries every number from 0 upwards, because with more nodes fewer pods may find a node: a spread over hosts counts
     empty hosts. The pods never need more nodes than there are pods. The search ends early if an empty new node refuses

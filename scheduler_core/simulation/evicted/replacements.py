@@ -113,7 +113,8 @@ def ends_already(pod: Pod) -> bool:
 
 def eviction_order(pod: Pod) -> tuple[bool, int, str, str]:
     """Returns a sort key for the order in which careen's agents evict pods: first all pods that belong to no
-    StatefulSet, then the pods of StatefulSets. Within each group, the lowest priority comes first, then the first name.
+    StatefulSet, then the pods of StatefulSets. Each of these two groups is sorted by priority (the lowest first), then
+    by namespace and name.
 
     Pods of StatefulSets are last because each replacement appears when the old pod is gone, at an unknown time. In this
     order they come after all other replacements.

@@ -1,9 +1,9 @@
 """Finds the pending pods that wait until the drained node is back, because no other node could ever run them.
 
-If a pod fits nowhere only because the other nodes are full, it does not count: it is pending, and a drain must not
-cause that. Temporary states of nodes do not count either. So a node that is cordoned, or tainted because it is not
-ready, is treated as schedulable. If a pod must run near a returning pod, the returning pod is assumed to be back on its
-node, so both pods wait for the reboot.
+A pod that fits nowhere only because the other nodes are full does not count: such a pod is pending, and a drain must
+not make pods pending. Temporary states of nodes do not count either. So a node that is cordoned, or tainted because it
+is not ready, is treated as schedulable. If a pod must run near a returning pod, the returning pod is assumed to be back
+on its node, so both pods wait for the reboot.
 """
 
 from __future__ import annotations

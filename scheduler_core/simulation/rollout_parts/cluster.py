@@ -58,8 +58,8 @@ class SimulatedCluster:
         self.searches = drain.searches
 
     def bring_back(self, name: str) -> None:
-        """Returns the node to service after its reboot, without the soft taint (PreferNoSchedule). It is cordoned only
-        if it was cordoned before the roll-out."""
+        """Returns the node to service after its reboot, without the soft taint (PreferNoSchedule). The node is cordoned
+        only if it was cordoned before the roll-out."""
         self.world = self.world.with_node_replaced(self.returning[name])
 
     def undo_drain(self, name: str) -> None:

@@ -19,8 +19,8 @@ class Displaced(Value):
     """A displaced pod and its replacement, which needs a node. `arrival` is the replacement's number in the order in
     which the replacements entered the queue.
 
-    `choices` are the nodes that the replacement may get in this scenario: the chosen node, and the equally good nodes
-    for which no scenario of their own is simulated.
+    `choices` are the nodes that the replacement may get in this scenario: the chosen node, and any equally good nodes
+    for which no separate scenario is simulated.
     """
 
     pod: Pod
