@@ -12,7 +12,7 @@ from typing import TextIO
 
 from scheduler_core import __version__
 
-# Cases of a few nodes are quick; handing them over one at a time would cost more than judging them.
+# The number of cases that a process receives at once. Small cases are judged faster than they are passed one by one.
 _CASES_AT_A_TIME = 8
 
 

@@ -260,14 +260,14 @@ class _Cycle:
         """Completes the cycle for this search of the nodes. `search=None` means that every node is checked."""
         if search is None:
             result = self._decide(self._passed, is_in_tree_order=False)
-            # Where all are equally good, all are named, and it does not matter which of them the scheduler saw.
+            # If all nodes are equally good, `best` has all of them, and it does not matter which the scheduler checked.
             is_choice = result.table is not None and len(result.best) < len(result.table.nodes)
             return replace_value(result, sample=self._sample) if self._sample and is_choice else result
         found = self._windows.found(search)
         next_start = (search.start + found.processed) % len(self._diagnosis.nodes)
         result = self._decide(found.rows, is_in_tree_order=True)
         if result.node and self._wanted == 1:
-            names = self._diagnosis.nodes.snapshot.columns.names  # the first that fits is as good as any
+            names = self._diagnosis.nodes.snapshot.columns.names  # without scores, all fitting nodes are equally good
             result = replace_value(result, best=tuple(sorted(names[row] for row in self._passed)))
         return replace_value(result, sample=self._sample, evaluated=found.processed, next_start=next_start)
 
@@ -320,7 +320,7 @@ class _Cycle:
         return CycleResult(self._pod, self._diagnosis, node=node, best=best, table=table, state=self._state)
 
     def _table(self, rows: Rows) -> ScoreTable:
-        key = b"" if rows is self._passed else rows.tobytes()  # all that passed need no comparison
+        key = b"" if rows is self._passed else rows.tobytes()  # a short key if every node that passed is scored
         known = self._tables.get(key)
         if known is None:
             nodes = self._diagnosis.nodes
@@ -368,8 +368,8 @@ class CycleResult(Value, dict=True):
     error: str = ""
     state: CycleState | None = None
     sample: NodeSample | None = None
-    evaluated: int | None = None  # the number of nodes it processed, if its start was given
-    next_start: int | None = None  # where the next search begins
+    evaluated: int | None = None  # the number of nodes that the search checked; None without a `Search`
+    next_start: int | None = None  # the position in the node list where the next search starts
 
     def without_evidence(self) -> CycleResult:
         """Returns the result without the verdicts and scores of single nodes and without the plugins' state, so that

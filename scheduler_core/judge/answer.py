@@ -72,8 +72,8 @@ def _judge_pod(
 
 
 def as_answer(result: CycleResult) -> dict[str, Any]:
-    """Returns a decision as values for JSON, with those of these keys that apply: error, prefilter, nodes, scores,
-    best, fit_error, preemption, unknown."""
+    """Returns a decision as a mapping for JSON. The possible keys are error, prefilter, nodes, scores, best, fit_error,
+    preemption and unknown."""
     if result.error:
         return {"error": result.error}
     answer: dict[str, Any] = {}

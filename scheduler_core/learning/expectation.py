@@ -22,7 +22,7 @@ from scheduler_core.simulation.scenario_parts.deviations import (
 from scheduler_core.simulation.searches import Likely
 from scheduler_core.values import Value
 
-# The part of the bindings that no search and no deviation predicts.
+# The probability that a binding is one that no search and no deviation from it predicts.
 _STRANGE: Final = 0.02
 
 Foreseen = tuple[Likely, CycleResult]

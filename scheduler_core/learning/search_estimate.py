@@ -30,22 +30,22 @@ from scheduler_core.simulation.searches import Likely, in_known_orders, possible
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
-# The number of searches that are followed from binding to binding; a binding costs about 0.2 ms for each of them.
+# The most searches in an estimate. Each binding costs about 0.2 ms of computing time for each search.
 MOST_FOLLOWED: Final = 1000
-# Further searches, spread over all possible starts, for predictions if none of the followed ones is right.
+# The number of further searches with evenly spaced starts, for predictions if no search in the estimate is right.
 _SPREAD: Final = 160
-# The probability, before each binding, that the scheduler restarted, that a cycle was not observed, or that one moved
-# the start further than any of `STEPS`.
+# The probability, at each binding, that no search of the estimate is right any more: the scheduler restarted, a cycle
+# was not observed, or a cycle moved the start by more nodes than any of `STEPS`.
 _LOST: Final = 0.002
-# The part of the doubt that is given to new starts at each binding: without it, the estimate could never recover.
+# The part of `doubt` that new starts get at each binding. Without these, the estimate could never recover.
 _TRIED_AGAIN: Final = 0.05
-# The least likely searches with less than this weight are dropped.
+# The least likely searches are dropped if their probabilities together are less than this.
 _FORGOTTEN: Final = 0.002
-# The number of observed cycles that show how far an unknown one moves the start.
+# The number of observed cycles that show by how many nodes an unknown cycle moves the start.
 _MOST_STRIDES: Final = 32
-# The part of the unknown cycles that move the start by any number of nodes.
+# The probability that an unknown cycle moves the start by any number of nodes, unlike the observed cycles.
 _UNLIKE: Final = 0.1
-# After so many unknown cycles in a row, almost nothing is left of what was known of the start.
+# After this number of unknown cycles in a row, almost nothing is known of the start any more.
 MOST_UNSEEN: Final = 50
 _Kind = tuple[int, int]  # number of workers, order of nodes
 _Weights = NDArray[np.float64]

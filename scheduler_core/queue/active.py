@@ -35,7 +35,7 @@ class ActiveRoom:
 
     def __init__(self, goes_before: QueueOrder) -> None:
         self._heap: KeyedHeap[QueuedPod] = KeyedHeap(lambda queued: queued.key, goes_before)
-        self._in_flight: dict[str, int] = {}  # identity → how much had happened when the pod was taken out
+        self._in_flight: dict[str, int] = {}  # identity → the number of events before the pod was popped
         self._happenings: deque[Happening] = deque()
         self._count = 0
 

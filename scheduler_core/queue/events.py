@@ -71,7 +71,7 @@ class ClusterEvent(Value):
         if self.is_wildcard:
             return True
         # The second comparison keeps a general update, which sets every update bit, away from plugins that
-        # asked for one sort only.
+        # registered only one kind of update.
         return (
             self._covers(happened.resource) and bool(self.action & happened.action) and happened.action <= self.action
         )

@@ -272,8 +272,8 @@ class SchedulingQueue:
         return self._to_active(queued, now)
 
     def _to_active(self, queued: QueuedPod, now: float, *, from_backoff: bool = False) -> Room:
-        # Pods in back-off passed the gatekeepers on their way in, because they may be taken out early; without
-        # that they are asked here.
+        # If pods in back-off may be popped early, the PreEnqueue plugins ran when the pod entered the back-off queue.
+        # Otherwise these plugins run here.
         if not (from_backoff and self._policy.aligned):
             self._ask_gatekeepers(queued)
         if queued.is_gated:

@@ -44,18 +44,18 @@ from scheduler_core.simulation.searches import MOST_SEARCHES, Draw, Likely, poss
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
-# Enough to follow a dozen pods with a few ties to the end. If there are more scenarios, the forecast says so.
+# Enough for a dozen pods with a few ties. If more scenarios are possible, the forecast says so.
 MOST_SCENARIOS = 24
-# In large clusters a scenario costs more, and there are more ties than anybody could follow: few scenarios find
-# nearly all nodes that many would.
+# In large clusters a scenario costs more time, and most pods have many equally good nodes: a few scenarios then find
+# nearly as many of these nodes as many scenarios would.
 LEAST_SCENARIOS = 4
 _SCENARIOS_TIMES_NODES = 20_000
 # The same holds for searches: each soon becomes a separate scenario with its own cluster.
 LEAST_SEARCHES = 32
 _SEARCHES_TIMES_NODES = 160_000
 _PREEMPTS_IN_PART = ", or on another node: kube-scheduler tries only some nodes, beginning at a random node"
-# A pod that fits nowhere costs a search for whom it could preempt. Beyond so many kinds, pods that wait already
-# are counted and not tried.
+# For a pod that fits nowhere, the scheduler also searches for pods to preempt, which takes time. If the pending pods
+# are of more kinds than this, the pods of the further kinds are only counted.
 MOST_WAITING_KINDS = 30
 
 
@@ -96,7 +96,7 @@ def simulate_drain(
     if searches is None:
         searches = possible_searches(snapshot, scheduler, most_scenarios or most_searches(nodes), start)
         asked = min(most_scenarios or MOST_SEARCHES, most_searches(nodes))
-        # An extender refuses nodes after the search has stopped, which the count of all starts cannot know.
+        # Extenders refuse nodes after the search has stopped, which `shares_of_any_start` cannot consider.
         follows_few = follows_few and asked < MOST_SEARCHES and not scheduler.extenders
     most = max(most, len(searches))
     return run_drain(
@@ -124,8 +124,8 @@ class FinishedDrain(Value, kw_only=True):
     forecasts: tuple[Forecast, ...]
     world: Snapshot
     displaced: tuple[Displaced, ...]
-    searches: tuple[Likely, ...] = ()  # how the scheduler may continue its search from there
-    is_open: bool = False  # chance decided something: another drain of the same node may differ
+    searches: tuple[Likely, ...] = ()  # the scheduler's possible searches after the drain
+    is_open: bool = False  # a random choice decided something: another drain may differ
 
 
 def run_drain(
@@ -260,7 +260,7 @@ class _Report(Value):
     landings: dict[str, Landing]
     with_details: bool
     stays: StaysBecause
-    returning: dict[int, frozenset[str]] = field(default_factory=dict)  # worked out once for a scenario
+    returning: dict[int, frozenset[str]] = field(default_factory=dict)  # computed once for each scenario, by its id
 
     def outcomes(self, node_name: str) -> Iterable[PodForecast]:
         """Returns every pod of the node with its outcome, in eviction order. Leaves out pods that are already

@@ -18,12 +18,12 @@ from scheduler_core.values import Value
 class Outcome(StrEnum):
     """What would happen to one pod if its node were drained now."""
 
-    STAYS = "stays"  # a DaemonSet's or a static pod: it waits on the node for the new boot
+    STAYS = "stays"  # the drain leaves the pod on the node, for example a DaemonSet's pod
     MOVES = "moves"  # a replacement fits on the nodes in `landing`
-    RETURNS = "returns"  # only this node can hold it: it waits until the reboot is over and comes back
+    RETURNS = "returns"  # only this node can run the pod, which waits until the reboot is over
     PENDING = "pending"  # a replacement fits nowhere; the sentence gives the reason of each plugin
     BLOCKED = "blocked"  # a disruption budget or a webhook refuses; `is_never`: waiting cannot change that
-    LOST = "lost"  # no controller recreates it: it has none, or its Job fails or has ended
+    LOST = "lost"  # no controller recreates the pod: it has none, or its Job fails or has ended
     UNKNOWN = "unknown"  # another scheduler, unallocated devices, scheduling gates: not predictable here
 
 
@@ -112,9 +112,9 @@ class Forecast(Value, kw_only=True):
     that are already terminating."""
 
     node: str
-    made_at: str  # RFC 3339: when the lists it rests on were read
+    made_at: str  # RFC 3339: when the lists of the cluster's objects were read
     pods: tuple[PodForecast, ...] = ()
-    scenarios: int = 1  # the number of scenarios that were followed
+    scenarios: int = 1  # the number of simulated scenarios
     already_pending: int = 0  # pods of the cluster that had no node before the drain
     notes: tuple[
         str, ...

@@ -21,7 +21,7 @@ from scheduler_core.model.taints import first_untolerated
 from scheduler_core.snapshot.snapshot import Snapshot
 
 _TRIES = 3
-Remedy = tuple[str, Snapshot, Pod]  # the sentence, and the world and the pod as they would be
+Remedy = tuple[str, Snapshot, Pod]  # the sentence, and the cluster and the pod after the change
 
 
 def remedies(

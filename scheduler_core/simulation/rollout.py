@@ -39,8 +39,8 @@ from scheduler_core.simulation.timeline import Left, Move, Obstacle, Span, Step,
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
 from scheduler_core.values import Value
 
-# A refused node costs a whole drain. While others are at work their end will ask again anyway, so few are tried
-# in vain at one instant.
+# A refusal because of a forecast costs the simulation of a whole drain. While other nodes drain or reboot, the rules
+# are checked again when one of them ends, so only this number of refused nodes is tried at one time.
 _MOST_TRIED_IN_VAIN = 5
 
 
@@ -119,7 +119,7 @@ class _Rollout:
     cluster: SimulatedCluster
     permission: Permission
     movable: MovableTally
-    waiting: dict[str, None]  # in order
+    waiting: dict[str, None]  # the nodes that wait for a claim, in order
     work: dict[str, _Work] = field(default_factory=dict)
     unplaced: list[Unplaced] = field(default_factory=list)
     account: Account = field(default_factory=Account)
@@ -162,8 +162,8 @@ class _Rollout:
                 obstacle = self.permission.refusal(name, self.now)
                 if obstacle is None:
                     self._claim(name)
-                    asked.remove(name)  # it waits no longer
-                    break  # the line may be another one now
+                    asked.remove(name)  # the node no longer waits
+                    break  # the rules may now choose another order
                 in_the_way.append((name, obstacle))
                 tried_in_vain += self.permission.was_refused(name) and not is_kept
                 if tried_in_vain >= _MOST_TRIED_IN_VAIN and self.work:

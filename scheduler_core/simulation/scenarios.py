@@ -36,8 +36,8 @@ from scheduler_core.values import Value, replace_value
 
 NOTHING_DRAWN = Draw()
 _NEXT_ROUND = "(the next round first)"  # no API name has this form
-# The time since the cycle before, in which other pods may be bound: a drain evicts about ten pods a second, a
-# StatefulSet waits until the evicted pod has ended, and a Job ten seconds and more.
+# The seconds since the previous cycle, in which other pods may be bound: a drain evicts about ten pods a second, a
+# StatefulSet waits until the evicted pod has ended, and a Job waits ten seconds or more.
 _SECONDS_BEFORE: Mapping[Recreation, float] = defaultdict(
     lambda: 0.1, {Recreation.AFTER_IT_IS_GONE: 1.0, Recreation.MUCH_LATER: 5.0}
 )
@@ -75,15 +75,15 @@ class Scenario:
     rounds: EvictionRounds
     queue: PlacementQueue = field(default_factory=PlacementQueue)
     jobs: JobsAfter | None = None  # the effect of the evictions on the Jobs; None as long as no Job's pod was evicted
-    searches: tuple[Likely, ...] = ()  # how the scheduler may search its nodes; none: it checks all
-    landing: OpenLanding | None = None  # of the pod that was tried last
-    choices: tuple[str, ...] = ()  # the open choice, as `_find_choices` describes it
+    searches: tuple[Likely, ...] = ()  # the scheduler's possible searches; empty: it checks every node
+    landing: OpenLanding | None = None  # the nodes for the pod that was tried last, until one is chosen
+    choices: tuple[str, ...] = ()  # the options of the next choice, see `_find_choices`
     preemptions: int = 0
-    reports_scores: bool = True  # of the nodes taken in the main scenario, and of the next best
-    counts_any_start: bool = False  # of each pod in the main scenario: nothing is known of the search
-    is_main: bool = True  # takes the scheduler's own pick at each tie, and the first of each pool
+    reports_scores: bool = True  # keep the scores of the chosen and the next best node
+    counts_any_start: bool = False  # call `shares_of_any_start` for each pod
+    is_main: bool = True  # always takes the first option of a choice
     is_over: bool = False
-    is_cut: bool = False  # scenarios were left out
+    is_cut: bool = False  # scenarios were left out, so nodes may be missing from the results
 
     @property
     def displaced(self) -> dict[str, Displaced]:
@@ -102,7 +102,7 @@ class Scenario:
             if self.queue.line:
                 self._try(self.displaced[self.queue.line[0]])
             elif self.queue.pool:
-                self.queue.take(self.queue.pool[0])  # the others are of its kind
+                self.queue.take(self.queue.pool[0])  # all pods of the pool are interchangeable
             elif self.rounds.remaining:
                 self._evict()
             else:
@@ -242,8 +242,8 @@ class Scenario:
         assert each.result is not None, "a pod with a node has a result"
         victims = self._make_room(each.result)
         if each.result.node is None:
-            # A cycle's own landing also promises volumes to the pod's claims; after a preemption that choice
-            # belongs to a later cycle.
+            # `Scheduler.place` also reserves volumes for the pod's claims; after a preemption, only a later cycle
+            # chooses these volumes.
             self.world = self.world.with_pod_placed(each.replacement, node)
         else:
             taken = each.result if node == each.result.node else replace_value(each.result, node=node)

@@ -19,22 +19,22 @@ from scheduler_core.values import Value, replace_value
 
 # Usual numbers of processors. The scheduler's `parallelism`, by default 16, is the largest number of workers.
 _WORKERS = (1, 2, 4, 8, 16)
-# The total over all numbers of workers and orders: with 5 numbers and 1 order there are 32 starts each.
+# For all numbers of workers and orders together: with 5 numbers of workers and 1 order, each pair has 32 starts.
 MOST_SEARCHES = 160
-# An extender is asked once for each search.
+# Few, because each extender is called once for each search.
 _MOST_WITH_EXTENDERS = 8
-# Among more equals than this, which one is taken changes with each single start; so all are as likely.
+# If more nodes than this are equally good, each single start chooses another of them; so all are equally likely.
 _FEW_EQUALS = 8
-# What is left out of as many searches as this is a small share, like any start that is not followed.
+# If at least this number of searches is simulated, leaving out one of them changes the probabilities only a little.
 _MANY = 32
 
-# How often a learned search is lost in a cycle: of about a thousand recorded cycles, three moved the start further
-# from the computed one than any of `STEPS` (bench/accuracy/cycles.md).
+# The probability, in each cycle, that a learned search is wrong afterwards: of about a thousand recorded cycles, three
+# moved the start further from the computed start than any of `STEPS` (bench/accuracy/cycles.md).
 _LOSES = 0.002
 # After more cycles of other pods than this, the position of the start counts as unknown.
 _MOST_OTHERS = 30
 
-# Groups of nodes, each with its share. Within a group, every node is equally likely.
+# Groups of nodes, each with its probability. Within a group, every node is equally likely.
 Shares = tuple[tuple[tuple[str, ...], float], ...]
 
 
@@ -78,7 +78,7 @@ class Way(Value):
     the probabilities of all of them. If the searches find no node, `shares` is empty.
     """
 
-    node: str  # empty where none fits
+    node: str  # empty if no node fits
     result: CycleResult
     searches: tuple[Likely, ...]
     shares: Shares
@@ -118,7 +118,7 @@ def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: i
         return ()
     most = min(most, _MOST_WITH_EXTENDERS) if scheduler.configuration.extenders else most
     first = 0 if not scheduler.kube_version.shuffles_first_nodes else len(snapshot.columns.tree_orders) - 1
-    # Counted from the last one, which is the order by age: there may be more orders or fewer when nodes come.
+    # Counted from the last order, which is the order by age, because the number of orders may change with the nodes.
     orders = range(first - len(snapshot.columns.tree_orders), 0)
     found = _in_orders(orders, _workers(scheduler), nodes, most, None)
     return tuple(
@@ -140,7 +140,7 @@ def _in_orders(
         return tuple(Likely(Search(start, side_by_side, order), 1.0 / len(kinds)) for side_by_side, order in kinds)
     starts = max(1, min(nodes, most // len(kinds)))
     weight = 1.0 / (starts * len(kinds))
-    # The kinds' starts lie between one another's, so that together they leave no place of the list out.
+    # Each kind has other starts, so that the starts of all kinds together are evenly spaced.
     return tuple(
         Likely(Search(int((turn + number / len(kinds)) * nodes / starts), side_by_side, order), weight)
         for number, (side_by_side, order) in enumerate(kinds)
@@ -191,7 +191,7 @@ def are_few(searches: Sequence[Likely]) -> bool:
 def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -> dict[str, Way]:
     """Groups the scheduler's possible searches by the node that each search chooses for the pod. The most likely node
     comes first. Searches that find no node have the key ""."""
-    # Scenarios that carry one search each must not all take the same one of equal nodes.
+    # Scenarios that have only one search each must not all choose the same one of several equal nodes.
     chance = crc32(f"{pod} {searches[0].search}".encode())
     found: dict[str, list[tuple[Likely, CycleResult, tuple[str, ...]]]] = {}
     for turn, (likely, result) in enumerate(zip(searches, results, strict=True)):

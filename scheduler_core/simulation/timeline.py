@@ -18,10 +18,10 @@ from scheduler_core.values import Value
 class Step(StrEnum):
     """The steps of a node that holds a claim on the reboot lock, in order."""
 
-    HELD_BACK = "held back"  # claimed, not yet cordoned: the pause before the drain
+    HELD_BACK = "held back"  # the node has a claim and is not yet cordoned: the pause before the drain
     DRAINING = "draining"
     REBOOTING = "rebooting"  # until the node is back in service
-    SETTLING = "settling"  # back in service; its claim is still held
+    SETTLING = "settling"  # the node is back in service and still holds its claim
 
 
 class Span(Value, kw_only=True):
@@ -63,7 +63,7 @@ class Move(Value, kw_only=True):
     at: datetime
     choices: int = 1
     is_open: bool = False
-    is_preempted: bool = False  # it was not on a drained node; a displaced pod preempted it
+    is_preempted: bool = False  # a displaced pod preempted the pod, which was not on a drained node
 
 
 class Wait(Value, kw_only=True):
@@ -130,7 +130,7 @@ class Timeline(Value, kw_only=True):
     hindrances: tuple[Hindrance, ...] = ()
     closings: tuple[Closing, ...] = ()
     left: tuple[Left, ...] = ()
-    is_open: bool = False  # chance decided something: another seed may give another roll-out
+    is_open: bool = False  # a random choice decided something: another seed may give another result
 
     @property
     def reboots(self) -> tuple[Visit, ...]:

@@ -17,7 +17,7 @@ from scheduler_core.what_if.node_template import NodeTemplate, like_node
 
 # Nobody asked for a suggestion, so it must cost little compared with the forecast.
 _MOST_SUGGESTED: Final = 3
-_MOST_PODS_TIMES_NODES: Final = 20_000  # each such pod costs a search for pods that it could preempt
+_MOST_PODS_TIMES_NODES: Final = 20_000  # for each pod, the scheduler searches for pods to preempt
 _MOST_TEMPLATES: Final = 4
 
 

@@ -15,7 +15,7 @@ from scheduler_core.model.taints import Taint
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
-# Set by a node's present state and not its kind: by the node-lifecycle controller and by autoscalers.
+# These taints show a node's temporary state. The node-lifecycle controller and autoscalers set them.
 _PASSING_TAINTS: Final = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
@@ -23,7 +23,7 @@ _PASSING_TAINTS: Final = (
     "DeletionCandidateOfClusterAutoscaler",
     "karpenter.sh/disrupt",  # disrupted; before 1.0 disruption
 )
-# The fields that decide whether a DaemonSet runs on a node; resources do not.
+# The plugins that decide whether a DaemonSet runs on a node; free resources do not matter.
 _WANTED_BY: Final = frozenset({"NodeAffinity", "TaintToleration"})
 
 

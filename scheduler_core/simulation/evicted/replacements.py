@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Recreation(Enum):
     """When a controller creates the replacement of an evicted pod. STAYS means that a drain does not evict the pod."""
 
-    STAYS = auto()  # a drain leaves it: DaemonSet or static pod
+    STAYS = auto()  # the drain does not evict the pod: DaemonSet or static pod
     AT_ONCE = (
         auto()
     )  # its controller makes another while the old one still terminates (ReplicaSet, ReplicationController and others)

@@ -29,7 +29,7 @@ class SimulatedCluster:
     stays: StaysBecause
     draw: Draw
     searches: tuple[Likely, ...] = ()
-    is_open: bool = False  # chance decided something
+    is_open: bool = False  # a random choice decided something
     _tried: tuple[Snapshot, str, FinishedDrain] | None = None  # the last drain, and the cluster in which it was run
 
     def drained(self, name: str) -> FinishedDrain:

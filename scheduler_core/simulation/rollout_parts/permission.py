@@ -23,7 +23,7 @@ class Permission:
     rules: Rules
     forecast: Callable[[str], Forecast]
     _returns: int = 0
-    _refusals: dict[str, tuple[int, Obstacle]] = field(default_factory=dict)  # with the earlier `_returns`
+    _refusals: dict[str, tuple[int, Obstacle]] = field(default_factory=dict)  # with the value of `_returns` then
 
     def refusal(self, name: str, at: datetime) -> Obstacle | None:
         """Returns why the node may not take a claim on the reboot lock now, or None if it may take one."""

@@ -17,7 +17,7 @@ class Unplaced(Value):
     pod: Pod
     replacement: Pod
     since: datetime
-    returns: bool  # only the drained node can take it
+    returns: bool  # only the drained node can run the pod
     why: str
 
     def wait(self, until: datetime | None) -> Wait:
@@ -46,5 +46,5 @@ def tried_again(
 
 def _kind(pod: Pod) -> Hashable:
     owner = pod.owner
-    is_alike = owner is not None and owner.kind != "StatefulSet"  # whose pods have their own claims
+    is_alike = owner is not None and owner.kind != "StatefulSet"  # a StatefulSet's pods differ in their volume claims
     return (pod.namespace, owner.kind, owner.uid or owner.name, pod.priority) if owner and is_alike else pod.key

@@ -19,7 +19,7 @@ from scheduler_core.cycle import CycleResult
 from scheduler_core.simulation.searches import Shares
 
 _NEGLIGIBLE: Final = 1e-4
-# The number of followed searches that the count may be worth.
+# The possible weights of `prior` in `weighed`, as a number of simulated searches.
 _WORTH: Final = (0.5, 2.0, 8.0, 32.0, 128.0, 512.0, 4096.0)
 
 _Weights = NDArray[np.float64]

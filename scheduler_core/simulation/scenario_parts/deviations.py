@@ -15,13 +15,14 @@ from typing import Final
 
 from scheduler_core.cycle import CycleResult
 
-# The part of the cycles in which a worker is ahead, the nodes that it has then processed too early, and the part of
-# these cycles that take a node which the computed one lacks: round numbers, chosen before the clusters were recorded
-# with which bench/accuracy/cycles.md and the first two sections of bench/accuracy/learned.md test them.
+# The fraction of cycles in which a worker is ahead, the number of nodes that this worker has checked too early, and the
+# fraction of these cycles in which the pod gets a node that the simulated cycle lacks. These round numbers were chosen
+# before the clusters were recorded with which bench/accuracy/cycles.md and the first two sections of
+# bench/accuracy/learned.md test them.
 AHEAD: Final = 0.4
 NODES_AHEAD: Final = 8
 _ELSEWHERE: Final = 0.1
-# How far the next start is from the computed one, where it is another one.
+# If the next start differs from the computed start: by how many nodes, and with which probability.
 STEPS: Final[Mapping[int, float]] = {
     1: 0.27, -1: 0.27, 2: 0.15, -2: 0.15, 3: 0.05, -3: 0.05, 4: 0.02, -4: 0.02, 5: 0.01, -5: 0.01,
 }  # fmt: skip

@@ -28,14 +28,14 @@ class Displaced(Value):
     arrival: int
     result: CycleResult | None = None
     landed: bool = False
-    unknown: str = ""  # why its node is unknown here
+    unknown: str = ""  # why the library cannot say which node the pod gets; else empty
     choices: tuple[str, ...] = ()
     shares: Shares = ()  # the probability of each node in this scenario; empty if unknown
-    any_start: Shares = ()  # the same if nothing is known of the search; in the main scenario only
-    score: int | None = None  # the total of the node, in the main scenario where several could take the pod
-    runner_up: tuple[str, int] | None = None  # the best of the others
-    is_after_cut: bool = False  # judged when scenarios had been left out already
-    waited: bool = False  # it had no node before the drain
+    any_start: Shares = ()  # the probabilities for any start, in the main scenario only
+    score: int | None = None  # the node's total score; only in the main scenario, if several nodes fit
+    runner_up: tuple[str, int] | None = None  # the next best node and its total score
+    is_after_cut: bool = False  # scheduled after scenarios had been left out
+    waited: bool = False  # the pod had no node before the drain
 
     @property
     def kind(self) -> Hashable:

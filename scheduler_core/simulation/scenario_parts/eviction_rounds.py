@@ -23,8 +23,8 @@ class EvictionRounds:
     ending: tuple[Pod, ...] = ()  # evicted in this round, still on the node
     held: tuple[Pod, ...] = ()  # refused in this round, to be evicted in the next
     afterwards: tuple[Pod, ...] = ()  # evicted in this round; their replacements appear when they are gone
-    at_last: tuple[Pod, ...] = ()  # evicted in any round; their replacements come when all is over
-    healthy: tuple[Pod, ...] = ()  # a replacement landed in this round: it counts for the budgets of the next
+    at_last: tuple[Pod, ...] = ()  # evicted in any round; their replacements appear after the last round
+    healthy: tuple[Pod, ...] = ()  # evicted pods whose replacement got a node in this round
     refused: dict[str, EvictionRefusal] = field(default_factory=dict)  # the last refusal, by the pod's key
 
     def copy(self) -> EvictionRounds:

@@ -22,7 +22,7 @@ class PlacementQueue:
     displaced: dict[str, Displaced] = field(default_factory=dict)
     line: tuple[str, ...] = ()
     pool: tuple[str, ...] = ()
-    postponed: tuple[str, ...] = ()  # of the pool: those that come only after the evictions of the next round
+    postponed: tuple[str, ...] = ()  # pods of the pool that wait for the end of the next round
 
     def copy(self) -> PlacementQueue:
         return replace(self, displaced=dict(self.displaced))
@@ -64,10 +64,10 @@ class PlacementQueue:
     def begin_round(self, gone: Iterable[Pod]) -> None:
         """Begins a round, after the evicted pods `gone` have ended: their replacements appear, and the scheduler tries
         again to place the pods without a node."""
-        retried = [each.pod.key for each in self.waiting]  # the postponed among them
+        retried = [each.pod.key for each in self.waiting]  # includes the postponed pods
         self.postponed = ()
         self.pool = (*retried, *(self.add(pod) for pod in gone))
-        self.line = self._who_waited  # they have waited in the queue for longer
+        self.line = self._who_waited  # the pods that were pending before the drain
 
     # ---- pods that are tried ----
 
