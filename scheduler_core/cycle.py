@@ -342,8 +342,8 @@ def _over_http(settings: ExtenderSettings) -> ExtenderTransport:
 
 
 class NodeSample(Value):
-    """How far the real scheduler's search goes if it stops before it has checked all nodes: after it has found
-    `looked_at` of the `feasible` nodes, which are all nodes on which the pod fits."""
+    """The real scheduler stops its search after it has found `looked_at` fitting nodes, although the pod fits on
+    `feasible` nodes."""
 
     looked_at: int
     feasible: int

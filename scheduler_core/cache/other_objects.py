@@ -8,8 +8,8 @@ from typing import Any
 
 
 class OtherObjects:
-    """The cached objects by kind and key. `changed` has the kinds of which an object changed since `changed` was last
-    cleared."""
+    """The cached objects by kind and key. `changed` has the kinds of which an object changed since the last
+    snapshot."""
 
     def __init__(self) -> None:
         self._by_kind: defaultdict[str, dict[str, Any]] = defaultdict(dict)

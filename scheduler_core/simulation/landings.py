@@ -74,7 +74,7 @@ class Landing:
         return tuple(named)
 
     def add(self, scenario: Scenario, each: Displaced) -> None:
-        """Adds the result that the pod has in one more scenario."""
+        """Adds the pod's result from one more scenario."""
         self.nodes.update(each.choices, *(names for names, _ in each.shares))
         self.searches += len(scenario.searches)
         for names, share in each.shares:
@@ -90,8 +90,8 @@ class Landing:
 
     @property
     def homeless_share(self) -> float:
-        """The probability that the pod finds no room (0 to 1). If the probability is unknown, this value is 1 if the
-        pod finds no room in some scenario."""
+        """The probability that the pod finds no room (0 to 1). If the probability is unknown: 1 if the pod finds no
+        room in at least one scenario, otherwise 0."""
         if self.homeless is None:
             return 0.0
         landed = sum(self.weights.values())

@@ -16,7 +16,7 @@ Met = Sequence[tuple[str, Obstacle]]  # nodes, each with its obstacle
 
 @dataclass(slots=True)
 class Account:
-    """What has happened so far in a simulated roll-out, in order."""
+    """The events of a simulated roll-out so far: reboots, moves of pods, and waits of pods."""
 
     visits: list[Visit] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
