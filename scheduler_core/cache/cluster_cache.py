@@ -89,8 +89,8 @@ class ClusterCache:
         self._snapshot = None
 
     def sizes(self) -> Mapping[str, int]:
-        """Returns the number of entries in each part of the cache. Tests use the numbers to find memory leaks: creating
-        and deleting objects again and again should not increase them."""
+        """Returns the number of entries in each part of the cache. The numbers show memory leaks, because creating and
+        deleting objects again and again should not increase them."""
         table = self._placed.world.placements.table
         return {
             "nodes": len(self._placed.world.columns),
