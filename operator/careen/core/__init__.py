@@ -1,2 +1,2 @@
-"""The agent's decisions, as pure functions. They use no client, no kopf, no clock and no environment. Every fact
-arrives in an `Observation`."""
+"""The agent's decisions, as pure functions. The functions use no Kubernetes client, no kopf, no clock and no
+environment variables. Every fact arrives in an `Observation`."""

@@ -1,10 +1,10 @@
-"""Every action that an agent can take. The docstring of an action says what the agent must do. Repeating an action does
-no harm, or a resourceVersion guards it.
+"""Every action that an agent can take. The docstring of an action says what the agent must do. An action can be
+repeated without harm, or it carries a resourceVersion, so that the API server rejects the repetition.
 
 The agent applies the actions of a decision in order. It stops at the first action whose success is not certain. After
 an unclear result (timeout, lost connection, 5xx) the API server may still carry out the write. So the next round of the
-agent's loop (observe, decide, apply) reads the objects again. Its writes carry the resourceVersion that was read: if
-both writes reach the server, the second one gets a conflict.
+agent's loop (observe, decide, apply) reads the objects again, and its writes carry the resourceVersions of that read.
+If both the unclear write and the new write reach the API server, the second one gets a conflict.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from scheduler_core.values import Value
 
 class PatchNode(Value, kw_only=True):
     """Patch the agent's own Node with one JSON merge patch, guarded by its resourceVersion: the API server applies all
-    of the patch or nothing. A 409 ends this round of the agent's loop.
+    of the patch or nothing. A conflict (409) ends this round of the agent's loop.
 
     `None` as the value of a label or annotation removes the key. `taints` is the whole list, because a merge patch
     replaces lists; None leaves the taints as they are.
 
-    The agent must not send the patch once the host's uptime has reached `send_before`. If the patch `adds_taint`, the
-    agent sends it under the field manager `keys.TAINT_MANAGER`, which later proves that careen set the taint.
+    The agent must not send the patch once the host's uptime in seconds has reached `send_before`. If `adds_taint` is
+    set, the agent sends the patch under the field manager `keys.TAINT_MANAGER`, which later proves that careen set the
+    taint.
     """
 
     purpose: str
@@ -47,8 +48,9 @@ class PatchNode(Value, kw_only=True):
 
 
 class WriteLock(Value, kw_only=True):
-    """Replace the lock annotation on the DaemonSet, if the DaemonSet still has the UID and resourceVersion that the
-    agent read in this round of its loop. If `content` is None, remove the annotation."""
+    """Replace the value of the lock annotation on the DaemonSet by `content`, provided that the DaemonSet still has the
+    UID and resourceVersion that the agent read in this round of its loop. If `content` is None, remove the annotation.
+    """
 
     purpose: str
     expected_resource_version: str
@@ -58,7 +60,7 @@ class WriteLock(Value, kw_only=True):
 
 class ConfirmClaim(Value, kw_only=True):
     """Read the lock again with a consistent read. End this round of the agent's loop if the lock is paused or no longer
-    contains the claim (`lock.confirms`)."""
+    contains the claim with the id `claim` of this node (`lock.confirms`)."""
 
     claim: str
     node: str
@@ -79,11 +81,11 @@ class EvictPod(Value, kw_only=True):
 
 
 class Evict(Value, kw_only=True):
-    """Request the evictions of these pods, `parallel` at a time, each with the pod's UID as a precondition. After a
-    failure the agent goes on with the next action.
+    """Request the evictions of these pods, `parallel` at a time, each with the pod's UID as a precondition. If an
+    eviction fails, the agent goes on with the next action.
 
     The agent adds each response of the API server to its memory with `memory.after_eviction`. After a timeout the agent
-    may send the same request again, because the UID protects a new pod of the same name.
+    may send the same request again: the UID in the request keeps a new pod of the same name from being evicted.
     """
 
     pods: tuple[EvictPod, ...]
@@ -94,9 +96,8 @@ class AskReboot(Value, kw_only=True):
     """Ask the host to reboot, at most `within_seconds` after the API server's response to ConfirmClaim. After that time
     the agent ends this round of its loop and does not ask.
 
-    The agent must not ask the host once the host's uptime has reached `send_before`: by then another process of this
-    node's agent may have concluded that this process, which recorded on the Node that a reboot follows, is dead, and
-    may have taken over.
+    The agent must not ask the host once the host's uptime in seconds has reached `send_before`. By then another agent
+    process on this node may have concluded that this process is dead, and may have taken over the reboot.
 
     The agent calls `memory.before_reboot_asked` before it asks, and `memory.after_reboot_asked` with the result of the
     reboot command.
@@ -107,12 +108,12 @@ class AskReboot(Value, kw_only=True):
 
 
 class SilenceAlerts(Value):
-    """Ask Alertmanager to silence this node's alerts, with a deadline of a few seconds. After a failure the agent goes
-    on with the next action."""
+    """Ask Alertmanager to silence this node's alerts, with a deadline of a few seconds. If the request fails, the agent
+    goes on with the next action."""
 
 
 class PostEvent(Value, kw_only=True):
-    """Post a Kubernetes Event on the agent's own Node. After a failure the agent goes on with the next action."""
+    """Post a Kubernetes Event on the agent's own Node. If the request fails, the agent goes on with the next action."""
 
     code: Code
     sentence: str
@@ -123,7 +124,7 @@ class PostEvent(Value, kw_only=True):
 
 
 class Occasion(StrEnum):
-    """An occasion on which careen sends a message to people. kured sends messages on the first three too."""
+    """An occasion on which careen sends a message to people. On the first three occasions kured sends messages too."""
 
     DRAIN = "drain"
     REBOOT = "reboot"
@@ -135,8 +136,8 @@ class Occasion(StrEnum):
 
 
 class Notify(Value, kw_only=True):
-    """Send a message to people in the background, without delaying the next action. The agent sends at most one message
-    for each occasion of a claim."""
+    """Send a message to people in the background, without delaying the next action. During one claim the agent sends at
+    most one message for each occasion."""
 
     occasion: Occasion
     sentence: str

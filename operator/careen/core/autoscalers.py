@@ -1,8 +1,8 @@
 """Protects a rebooting node from autoscalers, and recognises a node that an autoscaler is removing.
 
-A separate annotation on the Node keeps the earlier values of the autoscalers' annotations. careen's record on the Node
-(`facts/progress.py`) does not contain these values, so they survive if the record is lost, or if an agent of an earlier
-release writes the record.
+careen changes annotations that autoscalers read. A separate annotation on the Node keeps their earlier values. careen's
+record on the Node (`facts/progress.py`) does not contain these values, so they survive if the record is lost, or if an
+agent of an earlier release writes the record.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ _KEEPS_PODS_OUT = frozenset({"NoSchedule", "NoExecute"})
 
 
 def protected(node: NodeView) -> dict[str, str | None]:
-    """Return the annotations that keep autoscalers from removing the Node, and the annotation that keeps their earlier
-    values. The agent sets them when it takes its claim. Return nothing if the Node has all of them already."""
+    """Return the annotations that keep autoscalers from removing the Node, and one annotation that stores the values
+    which these had before. The agent sets them when the node takes its claim. Return nothing if the Node has all of
+    them already."""
     before = {key: node.annotations.get(key) for key, value in PROTECTION.items() if node.annotations.get(key) != value}
     if not before:
         return {}
@@ -51,10 +52,10 @@ def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def removed_by(node: NodeView) -> str:
-    """Return the name of the autoscaler that is removing this node, by the node's taints. Return an empty text if no
-    autoscaler is removing it.
+    """Return the name of the autoscaler that is removing this node, according to the node's taints. Return an empty
+    text if no autoscaler is removing the node.
 
-    A node that is only a candidate does not count: the cluster autoscaler often sets
+    A mere candidate for removal does not count: the cluster autoscaler often sets the taint
     `DeletionCandidateOfClusterAutoscaler` and removes it again.
     """
     for taint in node.taints:
@@ -68,7 +69,7 @@ def removed_by(node: NodeView) -> str:
 
 
 def left_alone(node: NodeView) -> str:
-    """Return a sentence if an autoscaler is removing this node, because its reboot is then pointless. Otherwise return
-    an empty text."""
+    """Return a sentence that says which autoscaler is removing this node, so that careen does not reboot it. Return an
+    empty text if no autoscaler is removing the node."""
     who = removed_by(node)
     return f"{who} is removing this node, so careen leaves it alone" if who else ""

@@ -13,7 +13,7 @@ def is_cordon_proven(node: NodeView) -> bool:
 
     The API server assigns a field to the client that last changed its value. So `kubectl cordon` on a node that careen
     has cordoned does not change the owner of the field, but `kubectl uncordon` followed by `kubectl cordon` does. A
-    client that sets the same value by server-side apply becomes a second owner.
+    client that sets the same value by server-side apply becomes a second owner, and then there is no proof.
     """
     return node.unschedulable and node.cordoned_by == (keys.FIELD_MANAGER,)
 
@@ -26,6 +26,6 @@ def is_foreign(node: NodeView) -> bool:
 
 
 def foreign_author(node: NodeView) -> str:
-    """Return the names of the field managers that set a foreign cordon. Return "somebody" if no name is known: not
-    every server reports managed fields, and careen's lists of Nodes leave them out."""
+    """Return the names of the field managers that set a cordon which is not careen's. Return "somebody" if no name is
+    known: not every API server reports managed fields, and careen's lists of Nodes leave managed fields out."""
     return ", ".join(name for name in node.cordoned_by if name != keys.FIELD_MANAGER) or "somebody"

@@ -90,22 +90,23 @@ def _decide(situation: Situation) -> Decision:
 
 
 def _can_be_undone(situation: Situation) -> bool:
-    """Whether the host has certainly not been asked to reboot under this claim. Then the agent may release the claim
-    although it cannot read the boot id."""
+    """Whether the host has certainly not been asked to reboot under this claim. In that case the agent may release the
+    claim even if it cannot read the host's boot id."""
     return situation.progress.is_giving_back or situation.phase in {Phase.CLAIMING, Phase.DRAINING}
 
 
 def _is_new_boot(situation: Situation) -> bool:
-    """Whether the host has booted since the claim began, and the agent does not yet verify that boot. A new boot moves
-    a node of any phase to Verifying."""
+    """Whether the host has booted since the claim began, and the agent does not yet verify that boot. A new boot
+    usually moves the node to the phase Verifying, whatever phase it is in."""
     progress = situation.progress
     is_seen = progress.verify_started is not None and is_same_boot(progress.verify_started.boot, situation.boot)
     return bool(progress.boot_left) and not is_same_boot(situation.boot, progress.boot_left) and not is_seen
 
 
 def _disown_cordon(situation: Situation) -> Decision | None:
-    """Record that another client removed careen's cordon. Otherwise the agent would take a later cordon by that
-    client for careen's cordon. In the phase Draining another rule holds: an uncordon ends the drain."""
+    """Return the decision to record that another client removed careen's cordon while the node was in the phase
+    Verifying or Failed; None if no client did. Without this record the agent would take a later cordon by another
+    client for careen's."""
     progress = situation.progress
     if (
         not progress.is_cordoned_by_us
@@ -188,7 +189,8 @@ def _overdue(content: LockContent) -> tuple[tuple[str, str], ...]:
 
 def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: str) -> Decision:
     """Decide for a Node whose record cannot be read: change nothing that the record may describe, and write on the Node
-    what a person can do. If the host needs no reboot, also remove a soft taint whose key proves that careen set it."""
+    what a person can do. If the host needs no reboot, also remove a soft taint (effect PreferNoSchedule) whose key
+    proves that careen set it."""
     sentence = (
         f"{why}; careen does nothing until a person removes the annotation: "
         f"kubectl annotate node {node.name} {keys.PROGRESS}-"

@@ -45,8 +45,8 @@ _OF_CLUSTER = frozenset(
 
 
 class Refusal(Value, kw_only=True):
-    """The result of a gate that forbids the next step of a node. If `since` is missing, `writing.with_since` takes the
-    instant from the refusals stored on the Node.
+    """The answer of a gate (a condition that must be met before a drain or a reboot) that forbids the node's next step.
+    If `since` is missing, `writing.with_since` takes the instant from the refusals stored on the Node.
 
     `remedy` is for this node alone; the general remedy of a code is in `reasons.py`.
 

@@ -1,7 +1,7 @@
 """Finds the values that labels had before --post-reboot-node-labels changed them. The Node's report of its last reboot
 (annotation `careen.dev/last-reboot`) keeps these values, so that a cleanup can restore them. The API server's managed
-fields are not enough to find labels to restore: they also name careen for a label whose earlier value careen has
-restored."""
+fields are not enough: they name careen as the owner of a label also after careen has restored the label's earlier
+value."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
 
 class Changed(Value, kw_only=True):
-    """A label that reboots changed: its value before the first of these reboots, and the value that careen set."""
+    """A label that careen changed at the end of reboots (--post-reboot-node-labels): the value before the first of
+    these reboots (`was`, None if the label was missing), and the value that careen set (`to`)."""
 
     was: str | None
     to: str
 
 
 def changed_by_reboots(node: NodeView) -> dict[str, Changed]:
-    """Return the labels that reboots changed, according to the Node's report of its last reboot; empty if the report
-    cannot be read."""
+    """Return the labels that careen changed at the end of reboots, by key, according to the Node's report of its last
+    reboot; empty if the report cannot be read."""
     told = object_of(node.annotations.get(keys.LAST_REBOOT)).get("labels")
     rows = told.items() if isinstance(told, dict) else ()
     return {key: change for key, row in rows if (change := _changed(row))}
 
 
 def labels_to_report(node: NodeView, progress: Progress, policy: Policy) -> dict[str, dict[str, str | None]]:
-    """Return the labels that reboots changed, for the report of the reboot that ends now. Each has its value from
-    before the first reboot that changed it, and the value that careen set."""
+    """Return the changed labels for the report of the reboot that ends now, such as `{"tier": {"was": None, "to":
+    "new"}}`. `was` is the label's value before the first reboot at whose end careen changed it, and `to` is the value
+    that careen set."""
     changes = changed_by_reboots(node)
     before = {**node.labels, **progress.prior_labels}
     for key, value in policy.post_reboot_labels.items():
@@ -43,8 +45,9 @@ def labels_to_report(node: NodeView, progress: Progress, policy: Policy) -> dict
 
 
 def original(value: str | None, earlier: Changed | None) -> str | None:
-    """Return the value of a label from before the reboots. `value` is the label's value from before the latest reboot.
-    If an earlier reboot set that value, as `earlier` says, return the value from before that earlier reboot instead."""
+    """Return the value that a label had before careen changed it at the end of any reboot. `value` is the label's value
+    before the latest reboot. If `earlier` shows that careen set this value at an earlier reboot, return `earlier.was`.
+    """
     return earlier.was if earlier is not None and value == earlier.to else value
 
 

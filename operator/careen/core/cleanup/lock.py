@@ -13,7 +13,8 @@ from scheduler_core.values import Value
 
 
 class LockLeftovers(Value, kw_only=True):
-    """The marks to remove from the lock, the marks that stay, and the remaining content."""
+    """The result of sorting the marks in the lock: the marks to remove (`goes`), the marks that stay (`stays`), and the
+    lock's content after the removal."""
 
     content: LockContent
     goes: tuple[CleanupMark, ...] = ()
@@ -21,10 +22,10 @@ class LockLeftovers(Value, kw_only=True):
 
 
 def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = ()) -> LockLeftovers:
-    """Sort the marks in the lock into those to remove and those that stay. The cleanup removes careen's claims and the
-    line of waiting nodes. The cleanup removes a pause if the DaemonSet has no pod left that obeys the pause.
+    """Sort the marks in the lock into marks to remove and marks that stay. The cleanup removes careen's claims and the
+    line of waiting nodes. The cleanup also removes a pause if the DaemonSet has no pod left that obeys the pause.
 
-    The claims of the nodes in `keep` stay, because those Nodes could not be cleaned and their claims point to them.
+    `keep` has the names of nodes whose Nodes could not be cleaned. Their claims stay in the lock.
     """
     marks = (*(_of_entry(entry, extent, keep) for entry in content.entries), *_line(content), *_pause(content, extent))
     is_lifted = content.is_paused and not extent.pods

@@ -1,6 +1,7 @@
-"""Lists every key that careen writes, by the kind of object that has the key. Also defines how far a cleanup goes.
+"""Lists the keys of all labels, annotations and taints that careen writes, one list for each kind. Also defines how
+much a cleanup removes.
 
-A test keeps the lists complete: each key of `facts/keys.py` in careen's or kured's domain is in one of them.
+A test keeps the lists complete: each key of `facts/keys.py` in careen's or kured's domain is in one of the lists.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ON_THE_DAEMONSET = (keys.LOCK_ANNOTATION,)
 
 
 class Kind(StrEnum):
-    """The kinds of marks that careen leaves."""
+    """The kinds of marks that careen leaves on Nodes and in the lock."""
 
     LABEL = "label"
     ANNOTATION = "annotation"
@@ -53,8 +54,8 @@ class CleanupMark(Value, kw_only=True):
 
 
 class Extent(Value, kw_only=True):
-    """How far a cleanup goes. A person who runs `careen cleanup` chooses the first three fields; the command reads the
-    others from the cluster."""
+    """How much a cleanup removes. A person who runs `careen cleanup` chooses the first three fields; the command reads
+    the other fields from the cluster."""
 
     with_kureds: bool = False
     """Whether the cleanup also removes kured's leftovers: annotations, claims, and the cordons of these claims."""

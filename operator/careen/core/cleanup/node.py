@@ -27,8 +27,8 @@ _IS_OBEYED = "running agents obey this annotation; the cleanup removes it when n
 
 
 class NodeLeftovers(Value, kw_only=True):
-    """What a cleanup finds on a Node: the marks to remove, and the marks that stay although they look like careen's.
-    `rebooting` says why the host may be rebooting; it is empty if the host is not rebooting."""
+    """What a cleanup finds on a Node: the marks to remove, and the marks that look like careen's but stay. `rebooting`
+    says why the host may be rebooting; it is empty if the host is not rebooting."""
 
     node: NodeView
     goes: tuple[CleanupMark, ...] = ()
@@ -58,8 +58,8 @@ class NodeLeftovers(Value, kw_only=True):
 
 
 def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) -> NodeLeftovers:
-    """Find the marks that careen left on this Node. `entry` is the Node's claim in the lock, None if it has no
-    claim."""
+    """Find the marks that careen left on this Node. `entry` is the claim of this node in the lock; None if the lock has
+    no claim of this node."""
     node, record = signed.node, signed.node.record
     known = record if isinstance(record, Progress) else Progress()
     wanted = _labels(signed, known, extent)
@@ -167,7 +167,8 @@ def _is_cordon_ours(node: NodeView, record: Progress, entry: Entry | None) -> bo
 
 
 def _is_cordon_kureds(entry: Entry | None) -> bool:
-    """Whether kured would remove the cordon, because the node was not cordoned when kured took the lock."""
+    """Whether the cordon is kured's. kured would remove this cordon, because kured's lock says that the node was not
+    cordoned when kured took the lock."""
     return entry is not None and not entry.id and not entry.unread and not entry.cordoned
 
 
@@ -175,7 +176,7 @@ def _is_cordon_kureds(entry: Entry | None) -> bool:
 
 
 def _labels(signed: SignedNode, record: Progress, extent: Extent) -> dict[str, str | None]:
-    """Return the labels that change, with their new values; None removes a label."""
+    """Return the labels of the Node that the cleanup changes, with their new values. None as a value removes the label."""
     now = signed.node.labels
     wanted: dict[str, str | None] = {}
     for key in now:
@@ -254,7 +255,7 @@ def _is_alone(authors: tuple[str, ...] | None) -> bool:
 
 
 def _may_be_alone(authors: tuple[str, ...] | None) -> bool:
-    """Whether all of these field managers are careen's agents, or the API server reports none."""
+    """Whether all of these field managers are careen's agents, or the API server reports no field managers."""
     return authors is None or _is_alone(authors)
 
 

@@ -1,10 +1,10 @@
-"""Notes the health of workloads before a drain. careen's record on the Node (`facts/progress.py`) keeps this baseline,
-and after the reboot the agent compares the workloads with it.
+"""Records the health of workloads before a drain. careen's record on the Node (`facts/progress.py`) keeps this
+baseline, and after the reboot the agent compares the workloads with it.
 
 The record has one row for each controller of a pod that the drain evicts, and one for each DaemonSet with a pod on this
 node. The row of a DaemonSet describes only the DaemonSet's pod on this node: `replicas` is 1, `ready` is 0 or 1, and
 `generation` is a checksum of the pod's template revision. Earlier releases of careen read the DaemonSets' rows but do
-not compare them.
+not compare them with the state after the reboot.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NOT_COMPARED = frozenset({"Job", "DaemonSet"})
 
 
 def services(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
-    """Return the rows of the workloads that must be as healthy after the reboot as before it. DaemonSets and Jobs are
-    left out."""
+    """Return the rows of `owners` for workloads that must be as healthy after the reboot as before it: all rows except
+    those of DaemonSets and Jobs."""
     return tuple(owner for owner in owners if owner.kind not in _NOT_COMPARED)
 
 
 def taken(situation: Situation, leaving: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
-    """Return the rows for the record: one for each workload of the pods in `leaving`, and one for each DaemonSet with a
-    pod on this node, as they are before the cordon."""
+    """Return the baseline rows for the record on the Node, as they are before the cordon: one row for each workload of
+    the pods in `leaving`, and one for each DaemonSet with a pod on this node."""
     owners, pods, displaced = situation.seen.owners, situation.seen.pods, {pod.owner_uid for pod in leaving}
     workloads = tuple(owner for owner in owners if owner.uid in displaced) if isinstance(owners, tuple) else ()
     return (*workloads, *_daemon_sets(situation, pods if isinstance(pods, tuple) else ()))
@@ -40,7 +40,7 @@ def taken(situation: Situation, leaving: Iterable[PodView]) -> tuple[OwnerHealth
 
 def said(rows: Iterable[OwnerHealth]) -> str:
     """Return a clause that names the DaemonSets whose pods on this node are not ready now, and says that the node will
-    not wait for these pods after the reboot. Return an empty text if there are none."""
+    not wait for these pods after the reboot. Return an empty text if all DaemonSet pods are ready."""
     ailing = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
     return (
         f"; the node will not wait after its reboot for pods that are not ready now: {first_few(ailing)}"
@@ -67,8 +67,8 @@ def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHe
 
 
 def must_run(situation: Situation, pod: PodView) -> bool:
-    """Whether the pod belongs to a DaemonSet and must run on this node. careen's own pod does not count, because it
-    becomes ready only when this agent has done its work."""
+    """Whether the pod belongs to a DaemonSet and must run on this node. Pods of careen's own DaemonSet do not count,
+    because the agent's pod becomes ready only after the agent has finished its work."""
     policy = situation.policy
     is_own = pod.namespace == policy.daemonset_namespace and pod.owner_name == policy.daemonset_name
     return (
@@ -80,10 +80,10 @@ def must_run(situation: Situation, pod: PodView) -> bool:
 
 
 def was_ready(situation: Situation, pod: PodView) -> bool | None:
-    """Whether this DaemonSet's pod on this node was ready before the drain.
+    """Whether this DaemonSet's pod on this node was ready before the drain. `pod` is the pod that runs on the node now.
 
-    None means unknown: the DaemonSet had no pod on this node, its pod had another template, or an earlier release wrote
-    the record.
+    None means unknown: before the drain the DaemonSet had no pod on this node or a pod with another template, or an
+    earlier release wrote the record.
     """
     row = next((row for row in situation.progress.owners if row.kind == "DaemonSet" and row.uid == pod.owner_uid), None)
     if row is None or (row.ready and row.generation != _revision(pod)):
@@ -92,7 +92,7 @@ def was_ready(situation: Situation, pod: PodView) -> bool | None:
 
 
 def _revision(pod: PodView) -> int:
-    """Return a checksum of the label that the DaemonSet controller puts on each pod of one template; 0 without that
-    label."""
+    """Return a checksum of the pod's label `controller-revision-hash`, by which the DaemonSet controller marks all pods
+    of the same template. Return 0 without that label."""
     revision = pod.labels.get("controller-revision-hash", "")
     return zlib.crc32(revision.encode()) if revision else 0

@@ -1,6 +1,6 @@
-"""Decides how long the agent pauses during a drain before the next turn, that is, before the next round of its loop
-(observe, decide, apply). Each turn reads the Node, the lock and the pods, so turns should be few. But each second that
-a turn comes too late delays the reboots of all nodes that wait."""
+"""Decides how many seconds the agent pauses during a drain before the next round of its loop (observe, decide, apply).
+Each round reads the Node, the lock and the pods, so there should be few rounds. But each second that a round comes too
+late delays the reboots of all nodes that wait."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _SAME_ROUND_SECONDS = 0.5
 
 
 def without_eviction(ending: Iterable[PodView], pauses: Sequence[float], now: datetime) -> float:
-    """Return the pause after a round of the agent's loop that requests no eviction. `pauses` are the seconds until each
-    pod whose eviction was refused may be tried again. The drain cannot end before that, so `ending`, the terminating
-    pods, do not make the pause shorter."""
+    """Return the pause in seconds after a round of the agent's loop that requests no eviction. `pauses` are the seconds
+    until each pod whose eviction was refused may be tried again. If there are such pods, the terminating pods
+    (`ending`) do not shorten the pause, because the drain cannot end before the next try."""
     if pauses:
         return _until_next_round(pauses)
     return min((_terminating_pause_seconds(pod, now) for pod in ending), default=LOOK_SECONDS)
 
 
 def after_evictions(decision: Decision, memory: Memory, *, uptime: float) -> Decision:
-    """Return the decision with a pause that depends on the results of the evictions in this decision. `memory` contains
-    these results. A decision without evictions is returned unchanged."""
+    """Return the decision with a pause that fits the API server's responses to the eviction requests of this decision.
+    `memory` contains these responses. A decision without eviction requests is returned unchanged."""
     asked = [pod.uid for action in decision.actions if isinstance(action, Evict) for pod in action.pods]
     if not asked:
         return decision
@@ -48,16 +48,17 @@ def _after(asked: Sequence[str], memory: Memory, uptime: float) -> float:
 
 
 def _until_next_round(pauses: Sequence[float]) -> float:
-    """Return the seconds until the next eviction is allowed, but at most `LOOK_SECONDS`. Evictions that become allowed
-    within half a second are requested together, because each round of the agent's loop reads the Node, the lock and the
-    pods."""
+    """Return the seconds until the next eviction may be requested, but at most `LOOK_SECONDS`. Evictions that become
+    allowed within half a second of each other are requested together, because each round of the agent's loop reads the
+    Node, the lock and the pods."""
     first = min(pauses)
     return min(max(each for each in pauses if each <= first + _SAME_ROUND_SECONDS), LOOK_SECONDS)
 
 
 def _terminating_pause_seconds(pod: PodView, now: datetime) -> float:
-    """Return the pause before the agent checks whether a terminating pod is gone. The pause is short at first, because
-    most pods are gone long before their grace period ends. Then the pause grows with the time that the pod takes."""
+    """Return the seconds to wait before the agent checks whether a terminating pod is gone. The pause is short at
+    first, because most pods are gone long before their grace period ends. Then the pause grows with the time since the
+    eviction."""
     if pod.deletion_timestamp is None:
         return LOOK_SECONDS
     asked = pod.deletion_timestamp - timedelta(seconds=pod.deletion_grace_seconds or 0.0)

@@ -1,7 +1,7 @@
 """Decides which pods a drain evicts, which pods stay and why, and which evictions to request now. The rules are the
 filters of `kubectl drain` (pkg/drain/filters.go), except for finished pods.
 
-Finished pods stay, because a reboot does not harm them. kubectl deletes them, because the nodes that it drains may
+Finished pods stay, because a reboot does not harm them. kubectl deletes them, because a node that kubectl drains may
 never come back.
 """
 
@@ -24,7 +24,7 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 class DrainPlan(Value, kw_only=True):
-    """The pods of a node, sorted by what the drain does with them."""
+    """The pods of a node, grouped by what the drain does with them."""
 
     staying: tuple[PodView, ...]  # DaemonSet, static, finished, not selected
     ending: tuple[PodView, ...]  # terminating; the drain waits for them
@@ -64,14 +64,14 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
 
 
 def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """Return the pods to evict that no scheduler placed on the node, as far as is known. A controller may have bound
-    such a pod to this very node itself, and may do the same with its replacement."""
+    """Return the pods to evict of which the agent does not know that a scheduler placed them. A controller may have
+    bound such a pod to this very node itself, and may do the same with the pod's replacement."""
     return tuple(pod for pod in to_evict(pods, policy) if pod.owner_kind and pod.came_bound is not False)
 
 
 def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
-    """Return the rule of `why_it_stays` in the form that the simulation of a drain uses, so that a forecast moves the
-    same pods as the drain."""
+    """Return a function that gives the same answer as `why_it_stays` for a `Pod` of the drain simulation, so that a
+    forecast moves the same pods as the drain."""
     if policy.selector is None:
         return moves_all  # the simulation itself knows the pods that belong to a node
 
@@ -151,8 +151,8 @@ def _order(pod: PodView) -> tuple[bool, int, str, str, str]:
 
 
 def is_created_after(pod: PodView, cordoned_at: datetime | None) -> bool:
-    """Whether the pod was created after the cordon. Such a pod tolerates cordons, or the scheduler did not know of the
-    cordon yet."""
+    """Whether the pod was created after the cordon. Such a pod tolerates the cordon, was bound to the node by its
+    owner, or was placed before the scheduler learned of the cordon."""
     return (
         cordoned_at is not None
         and pod.created_at is not None
@@ -177,7 +177,7 @@ def owner_of(pod: PodView) -> str:
 
 
 def owners_of_new_pods(plan: DrainPlan) -> frozenset[str]:
-    """Return the UIDs (see `owner_of`) of the owners of the pods that were created after the cordon and that the plan
+    """Return the UIDs (see `owner_of`) of the owners of those pods that were created after the cordon and that the plan
     evicts now."""
     return frozenset(owner_of(pod) for pod in plan.now if pod.uid in plan.new_pods)
 
@@ -208,9 +208,10 @@ def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
 
 
 def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether --force-reboot may reboot the node although pods are left. The API server must have accepted or refused
-    enough evictions of each pod, and no budget may forbid the reboot. An eviction request without a clear response of
-    the API server does not count."""
+    """Whether --force-reboot may reboot the node although pods are left on it. The API server must have accepted or
+    refused enough eviction requests for each pod, and the API server's last decision about the pod must not be the
+    refusal of a disruption budget, unless --force-reboot-past-budgets is set. An eviction request without a clear
+    response of the API server does not count."""
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
@@ -223,25 +224,26 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether further eviction requests cannot help --force-reboot any more. That is so if the API server, for each
-    pod, has accepted or refused as many requests as the setting requires, or seems never to accept or refuse one."""
+    """Whether further eviction requests cannot help --force-reboot any more. That is so if, for each pod, the API
+    server has accepted or refused as many requests as the setting requires, or seems never to decide a request."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """Return how many of the agent's requests to evict the pod the API server decided, by accepting or by refusing. For
-    a pod that was created after the cordon, rounds in which the API server decided the eviction of another pod of the
-    same owner count too."""
+    """Return how many of the agent's requests to evict the pod the API server decided, by accepting or refusing the
+    request. For a pod that was created after the cordon, also count rounds of the agent's loop in which the API server
+    decided the eviction of another pod of the same owner."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)
 
 
 def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> bool:
-    """Whether the API server seems never to decide the pod's evictions: at least `enough` requests got no decision,
-    among them the last one."""
+    """Whether the API server seems never to decide about the pod's eviction: at least `enough` requests got no
+    decision, and the last request is one of them. For a pod that was created after the cordon, `enough` rounds without
+    a decision suffice."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
     if coming is not None and coming.rounds - coming.judgements >= enough:
@@ -250,8 +252,8 @@ def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> b
 
 
 def describe(plan: DrainPlan, memory: Memory) -> str:
-    """Return a text about the pods that the drain waits for: the first few by name, each with the API server's refusal
-    to evict it if there is one."""
+    """Return a text about the pods that the drain waits for. The text names the first few pods, such as `shop/web-1
+    (terminating), shop/web-2 (budget; 3 eviction requests)`."""
     return first_few([_describe(pod, memory) for pod in plan.left])
 
 
@@ -261,8 +263,8 @@ def have_to_leave(count: int) -> str:
 
 
 def describe_returning(plan: DrainPlan) -> str:
-    """Return a clause about the pods that the drain leaves on the node because they come back after each eviction. The
-    sentence that reports the reboot contains the clause. Return an empty text if there are no such pods."""
+    """Return a clause about the pods that the drain leaves on the node because they come back after each eviction.
+    Return an empty text if there are no such pods. The clause is part of the sentence that reports the reboot."""
     names = first_few([pod.title for pod in plan.returning])
     return f" (these pods stay on the node, because each eviction brings them back: {names})" if names else ""
 

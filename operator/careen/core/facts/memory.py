@@ -47,8 +47,8 @@ or does not exist any more."""
 
 
 class RebootOutcome(StrEnum):
-    """The outcome of this process's last attempt to reboot the host, as far as the process knows. The process announces
-    each attempt, that is, records it on the Node, before it asks the host."""
+    """The outcome of this process's last attempt to reboot the host, as far as the process knows. Before the process
+    asks the host, it announces each attempt, that is, records the attempt on the Node."""
 
     NOT_ASKED = "not-asked"  # this process announced it and certainly has not asked the host
     ACCEPTED = "accepted"  # the command exited with 0, or the signal was delivered
@@ -57,8 +57,8 @@ class RebootOutcome(StrEnum):
 
 
 class EvictionMemory(Value, kw_only=True):
-    """How often the agent requested one pod's eviction, and the last response of the API server. While the host's
-    uptime is less than `not_before`, the agent does not request the eviction again."""
+    """How often the agent requested one pod's eviction, and the last response of the API server. The agent does not
+    request the eviction again while the host's uptime in seconds is less than `not_before`."""
 
     attempts: int
     not_before: float
@@ -80,8 +80,8 @@ class EvictionMemory(Value, kw_only=True):
 
 
 class NewPodsMemory(Value, kw_only=True):
-    """How often the agent evicted pods of one owner that were created after the cordon. While the host's uptime is less
-    than `not_before`, the agent evicts no further pods of that owner."""
+    """In how many rounds of its loop the agent evicted pods of one owner that were created after the cordon. The agent
+    evicts no further pods of that owner while the host's uptime in seconds is less than `not_before`."""
 
     rounds: int
     not_before: float
@@ -89,9 +89,9 @@ class NewPodsMemory(Value, kw_only=True):
 
 
 class RebootMemory(Value, kw_only=True):
-    """This process's last attempt to reboot the host, with its outcome. The process announced the attempt, that is,
-    recorded it on the Node before it asked the host; `by` is the random id of that announcement. The Node's record may
-    meanwhile contain a later announcement by another process."""
+    """This process's last attempt to reboot the host, with its outcome. The process announced the attempt (recorded it
+    on the Node before it asked the host). `by` is the random id of that announcement. Another process of this node's
+    agent may have written a later announcement into the Node's record."""
 
     claim: str
     announcement: int
@@ -107,8 +107,8 @@ class RebootMemory(Value, kw_only=True):
 
 
 class StrangerMemory(Value, kw_only=True):
-    """The announcement by another process of this node's agent, that is, its record on the Node that a reboot follows.
-    `since` is the host's uptime since which this process has seen the announcement unchanged."""
+    """An announcement in the Node's record by another process of this node's agent: that process will ask the host to
+    reboot. `since` is the host's uptime since which this process has seen the announcement unchanged."""
 
     by: str
     announcement: int
@@ -124,9 +124,9 @@ class ClaimMemory(Value, kw_only=True):
 
 
 class Prepared(Value, kw_only=True):
-    """The preparation of this node's drain while another node still holds a claim until its workloads are healthy: a
-    forecast, dry-run evictions, and the facts that both rest on. The preparation is valid for a few seconds, and only
-    while those facts do not change; see `preparing.py`."""
+    """The preparation of this node's drain: a forecast, the dry-run evictions, and the facts on which both depend. The
+    agent prepares while another node still holds a claim until its workloads are healthy. The preparation is valid for
+    a few seconds, and only while those facts do not change; see `preparing.py`."""
 
     at: float  # uptime of the first question
     times: int  # how often in a row, for the same holders
@@ -147,8 +147,8 @@ class Drain(Value, kw_only=True):
 
 
 class LineWatch(Value, kw_only=True):
-    """This process's watch on the line of waiting nodes in the lock: since when a claim has been free for the named
-    nodes, and which nodes before this one have not taken it."""
+    """What this process saw of the line of waiting nodes in the lock: since when a slot has been free for the named
+    nodes, and which nodes that are named before this node have not taken a claim."""
 
     key: str = ""  # the hand-over that this process watches: its names and the instant of its write
     since: float = 0.0  # since when the lock has a free slot under that hand-over
@@ -156,8 +156,8 @@ class LineWatch(Value, kw_only=True):
 
 
 class Costly(Value, kw_only=True):
-    """The last refusal of a costly gate, such as the forecast. Only the next node in the line of waiting nodes asks
-    costly gates."""
+    """The last refusal of an expensive gate (a check before the reboot, such as the forecast). Only the agent of the
+    next node in the line of waiting nodes evaluates the expensive gates."""
 
     not_before: float = 0.0  # the uptime of the next allowed question to costly gates
     refusals: int = 0  # how often in a row
@@ -167,7 +167,7 @@ class Costly(Value, kw_only=True):
 
 class Claiming(Value, kw_only=True):
     """What this process remembers in the phase Claiming: the forecast and the nodes with claims at the moment when this
-    node took its claim, and other nodes that are taking claims too."""
+    node took its claim, and the other nodes that are taking claims at the same time."""
 
     forecast: Forecast | None = None  # the forecast behind the claim; the node asks for another when it is old
     at: float = 0.0  # when the node took the claim
@@ -176,7 +176,7 @@ class Claiming(Value, kw_only=True):
 
 
 class HolderCheck(Value, kw_only=True):
-    """What this process knows about the nodes with claims in the lock, and when it checks them again."""
+    """What this process knows about the nodes with claims in the lock, and when the process checks these nodes again."""
 
     at: float = 0.0  # the uptime of the next look at the holders
     ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node
@@ -186,14 +186,15 @@ class HolderCheck(Value, kw_only=True):
 
 class Crowd(Value, kw_only=True):
     """How many nodes may be waiting for their reboots, as this node's agent counted them. The agent counts only while
-    no node takes or releases a claim, because such a node counts too."""
+    no node takes or releases a claim, because a node that does so counts the waiting nodes itself."""
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then
 
 
 class Patience(Value, kw_only=True):
-    """The gates that cannot decide because a required fact is unknown, and since when; see `patience.py`."""
+    """The gates that cannot decide because a required fact is unknown, and since when the fact is unknown; see
+    `patience.py`."""
 
     since: float | None = None
     gates: frozenset[str] = frozenset()  # the gates that lacked a fact
@@ -253,8 +254,8 @@ def in_phase(memory: Memory, phase: Phase) -> Memory:
 
 def before_report(decided: Memory, before: Memory) -> Memory:
     """Return the memory to store before the agent applies a decision. The field `reported` keeps its value from
-    `before`, because the agent has not reported the decision yet. If the memory in `before` belongs to another Node,
-    the field is empty."""
+    `before`, because the agent has not reported the decision yet. If `before` is the memory of another Node, `reported`
+    is empty."""
     if decided.node_uid != before.node_uid:
         return replace(decided, reported=Reported())
     return replace(decided, reported=before.reported)
@@ -283,7 +284,7 @@ def after_eviction(
     grows more slowly if a budget refused the eviction, and is never shorter than Retry-After.
 
     `jitter` in [0, 1) makes the pause up to a quarter shorter or longer, so that agents whose evictions the same budget
-    refused do not all retry at once. `new_pod_owner` is the field of `EvictPod`.
+    refused do not all retry at once. `new_pod_owner` is the field of this name in `EvictPod`.
     """
     before, is_judged = memory.drain.evictions.get(pod_uid), answer in JUDGED
     attempts = (before.attempts if before else 0) + 1
@@ -301,8 +302,8 @@ def after_eviction(
 
 
 def _with_decided_round(new_pods: Mapping[str, NewPodsMemory], owner: str) -> Mapping[str, NewPodsMemory]:
-    """Return the counts with one more round of evictions in which the API server decided about a pod of this owner.
-    Several pods of one round count once."""
+    """Return `new_pods` with one more round of evictions for this owner in which the API server accepted or refused an
+    eviction. Several pods that are evicted in the same round count once."""
     seen = new_pods.get(owner)
     if seen is None:
         return new_pods
@@ -334,8 +335,8 @@ def _pause(
 
 
 def before_reboot_asked(memory: Memory) -> Memory:
-    """Return the memory for the moment just before the agent asks the host to reboot. The memory then says that the
-    host may have been asked."""
+    """Return the memory to store just before the agent asks the host to reboot. This memory says that the host may
+    already have been asked."""
     return after_reboot_asked(memory, RebootOutcome.UNCLEAR, "the host was asked and has not answered yet")
 
 

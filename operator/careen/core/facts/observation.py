@@ -1,9 +1,9 @@
 """Everything an agent knows at one instant, as immutable values.
 
 Two values say that a fact is not known, each with its reason: `Unknown` (the agent tried to read the fact without a
-usable result) and `NotAsked` (it has not tried). Neither of them means no. The field `uptime` of an observation has the
-seconds since the host's boot, by the host's clock: it continues across restarts of the agent and starts again with each
-boot.
+usable result) and `NotAsked` (the agent has not tried to read the fact). Neither value means no. The field `uptime` of
+an observation has the seconds since the host's boot, by the host's clock. The uptime continues across restarts of the
+agent and starts again with each boot.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class NodeView(Value, kw_only=True):
 
     @property
     def record(self) -> Progress | UnreadableProgress:
-        """careen's record on the Node (`progress.py`), or the reason why this release cannot have written it. Agents
-        use this value for other nodes too: a record proves nothing if the node's own agent cannot use it."""
+        """careen's record on the Node (`progress.py`), or why the record cannot be read or contradicts itself. Agents
+        use this value for other nodes too: a record proves nothing if the node's own agent cannot use the record."""
         return consistent(self.written)
 
     @property
@@ -147,8 +147,8 @@ class PersonRequest(Value, kw_only=True):
 
 
 class Need(Value, kw_only=True):
-    """Whether the host needs a reboot. `detail` says which facts decided, or why the need is unknown. If `request` is
-    set, a person asks for the drain, and it does not matter what the host says."""
+    """Whether the host needs a reboot. `detail` says which facts decided this, or why it is unknown. If `request` is
+    set, a person asked for the drain, and it does not matter what the host says."""
 
     answer: NeedAnswer
     detail: str = ""
@@ -157,8 +157,8 @@ class Need(Value, kw_only=True):
 
 
 class SelfTest(Value, kw_only=True):
-    """The result of the self-test, which looks for obstacles to a reboot before the agent asks the host to reboot. A
-    field is empty if the test found nothing."""
+    """The result of the agent's self-test, which looks for obstacles to a reboot before the agent asks the host to
+    reboot. An empty field means that the test found nothing."""
 
     obstacle: str = ""  # why the host certainly would not reboot
     warning: str = ""  # what a reboot would lose although it succeeds
@@ -178,8 +178,8 @@ class LockReading(Value, kw_only=True):
 
     @classmethod
     def of(cls, text: str | None, **others: Any) -> LockReading:
-        """Return a LockReading with the parsed text of a lock annotation. `others` are the values of the other fields
-        of the LockReading."""
+        """Return a LockReading with the parsed `text` of the lock annotation. `others` has the remaining fields of the
+        LockReading, by name."""
         return cls(content=lock.parse(text), text=text, **others)
 
     @property
@@ -199,8 +199,8 @@ class Fleet(Value, kw_only=True):
 
 
 class Holders(Value, kw_only=True):
-    """The Nodes of the claims in the lock, read after the lock. `nodes` are those that exist; `absent` are names of the
-    lock for which there is no Node."""
+    """The Nodes whose names have claims in the lock, read after the lock. `nodes` are the Nodes that exist; `absent`
+    are the names in the lock for which no Node exists."""
 
     nodes: tuple[NodeView, ...] = ()
     absent: frozenset[str] = frozenset()
@@ -294,8 +294,8 @@ class Chance(Value, kw_only=True):
 
 
 class Observation(Value, kw_only=True):
-    """The facts that the agent has in this round of its loop. The fields without a default are always set. The others
-    keep their defaults, mostly `NOT_ASKED`, until a decision wants them."""
+    """The facts that the agent has in this round of its loop. The fields without a default are always set. The other
+    fields keep their defaults, mostly `NOT_ASKED`, until a decision needs them."""
 
     now: datetime  # aware; for windows, holds and texts for people, never for deadlines
     uptime: float  # seconds since the host booted

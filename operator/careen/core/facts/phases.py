@@ -1,8 +1,9 @@
-"""The phases of a node, the allowed changes of phase, and the evidence (the kinds of facts) that a decision in each
-phase needs.
+"""The phases of a node, the allowed changes of phase, and for each phase the kinds of facts (evidence) that a decision
+needs.
 
 The tables PHASES and MOVES list every phase and every change of phase; `docs/phases.md` is generated from them. The
-decisions of each phase are in `steps/`."""
+decisions of each phase are in `steps/`.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Phase(StrEnum):
 
 
 class Evidence(StrEnum):
-    """One kind of fact about the world. The agent reads the fact only if the node's phase or the decision needs it.
+    """One kind of fact that the agent can read, such as the pods of its node. The agent reads the fact only if the
+    node's phase or a decision needs it.
 
     The comment beside each kind gives the cost of its read, and how consistent that read has to be.
     """

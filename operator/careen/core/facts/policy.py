@@ -1,7 +1,6 @@
 """The settings that decisions obey, as values with units. The package `settings` says where the values come from.
 
-Every default is the documented default of the flag of the same name. Where kured has the flag, it is also kured's
-default.
+Every default is the documented default of the flag of the same name. If kured has the flag too, the default is kured's.
 """
 
 from __future__ import annotations
@@ -36,7 +35,8 @@ class SettlePolicy(StrEnum):
 
 
 class ForecastPolicy(StrEnum):
-    """Whether a forecast (where each pod of the node would go) may keep the node from beginning its drain."""
+    """Whether a bad forecast (the simulation of where each pod of the node would go) may keep the node from beginning
+    its drain."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -84,8 +84,8 @@ class Budget(Value, kw_only=True):
         return self.limit if self.percent is None else max(1, members * self.percent // 100)
 
     def group_of(self, labels: Mapping[str, str]) -> str | None:
-        """Return the group of a Node with these labels under this budget. The claims in the lock use the same name for
-        the group. Return None if the Node is in no group."""
+        """Return the group of a Node with these labels under this budget, such as `zone=eu-1a`. The claims in the lock
+        use the same names for groups. Return None if the Node is in no group."""
         if self.kind is BudgetKind.ZONE:
             zone = labels.get(keys.ZONE) or labels.get(keys.ZONE_BETA)
             return f"zone={zone}" if zone else None
@@ -261,5 +261,5 @@ class Policy(Value, kw_only=True):
     @property
     def absence_seconds(self) -> float:
         """For how many seconds the Node of a claim in the lock must be gone, or have another UID, before the claim
-        counts as a ghost, that is, as a claim without a holder."""
+        counts as a ghost (a claim without a holder)."""
         return max(self.reboot_deadline_seconds, self.lock_ttl_seconds)

@@ -1,6 +1,6 @@
-"""The record of a node: versioned JSON in one annotation of the Node, in which the agent keeps how far its claim, drain
-and reboot have come. The record must survive the agent's process and the reboot. Only the node's own agent writes the
-record.
+"""The record of a node: versioned JSON in one annotation of the Node. The agent records in it how far the node's claim,
+drain and reboot have come. The record must survive the agent's process and the reboot. Only the node's own agent writes
+the record.
 
 The types of the fields define what the annotation may hold. A value of another type or an unknown field makes the
 record unreadable. If a newer release of careen wrote the record, the agent changes nothing and reports that.
@@ -52,9 +52,9 @@ class Mark(Value, kw_only=True):
 
 
 class Announcement(Mark, kw_only=True, rename={"is_asked": "asked"}):
-    """What an agent process records right before it asks the host to reboot: the instant, a random id, and later
-    whether a process has asked the host. An older release of careen, which knows only `Mark`, reads an announcement as
-    a `Mark`."""
+    """What an agent process records on the Node right before it asks the host to reboot: the instant, a random id, and
+    later whether a process has asked the host. An older release of careen, which knows only `Mark`, reads an
+    announcement as a `Mark`."""
 
     by: str = ""  # a random id: only the process that drew it may ask the host
     is_asked: bool = False  # a process of this node has recorded that it asked the host
@@ -80,8 +80,8 @@ class OwnerHealth(Value, kw_only=True):
 
 
 class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unknown_fields=True):
-    """The fields of the record on the Node. In a field for an event, an empty string or None means that the event has
-    not happened yet."""
+    """The fields of careen's record on the Node. A field that records an event is an empty string or None until the
+    event has happened."""
 
     phase: str = ""  # a phase's value; empty: Idle
 
@@ -195,7 +195,8 @@ _UNDER_CLAIM = frozenset(
 
 
 def _contradiction(progress: Progress) -> str:
-    """Return why this release cannot have written the record. Return an empty text if it may have written it."""
+    """Return why this release cannot have written the record, such as a phase that the release does not know. Return an
+    empty text if the release may have written the record."""
     if not is_phase(progress.phase):
         return (
             f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"

@@ -23,8 +23,8 @@ _DEEPEST = 50  # levels of lists and objects; careen and kured write four
 
 
 def json_of(text: object) -> Any:
-    """Return the JSON value of the text. Return None for `null`, for text that is no JSON, and for more than 50 levels
-    of nesting: careen might not be able to write a more deeply nested value again.
+    """Return the JSON value of the text. Return None for `null`, for text that is no JSON, and for JSON that is nested
+    more than 50 levels deep: careen might not be able to write a more deeply nested value again.
 
     The decoder is msgspec's, because the module json accepts values that no encoder can write: NaN, halves of surrogate
     pairs.

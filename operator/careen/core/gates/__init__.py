@@ -1,6 +1,6 @@
-"""The ordered list of gates, the conditions that must be met before a node may begin its drain or its reboot: cheap and
-certain gates first, the expensive forecast and dry run last. A new gate needs a file in this folder and a line in this
-list."""
+"""The ordered list of gates (the conditions that must be met before a node may begin its drain or its reboot): cheap
+and certain gates first, the expensive forecast and dry run last. A new gate needs a file in this folder and a line in
+this list."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ GATES: tuple[Gate, ...] = (
 
 
 def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
-    """Return the gates that a node asks at the point `when`, in the order of the list. With `cost`, return only the
-    gates of that cost."""
+    """Return the gates that an agent evaluates at the point `when` on the way to a reboot, in the order of the list.
+    With `cost`, return only the gates of that cost."""
     return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
 
 
 def foreseen(by: Foreseen) -> tuple[Gate, ...]:
-    """Return the gates that `careen plan` can ask if it knows the facts `by`, in the order of the list."""
+    """Return the gates that `careen plan` can evaluate if it knows the facts that `by` names, in the order of the list."""
     return tuple(gate for gate in GATES if gate.foresight is by)
 
 
 def unforeseen(policy: Policy) -> tuple[str, ...]:
-    """Return texts that name what `careen plan` cannot foresee, in the order of the gates. Gates that this policy
-    switches off are left out."""
+    """Return one text for each gate that `careen plan` cannot foresee, in the order of the gates. The text completes
+    the sentence "a plan does not foresee …". Gates that this policy switches off are left out."""
     return tuple(
         gate.foresight.what
         for gate in GATES

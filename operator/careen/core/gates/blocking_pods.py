@@ -57,8 +57,8 @@ def described(rule: BlockingPods) -> str:
 
 
 def shortest(rules: Iterable[BlockingPods]) -> float:
-    """Return the shortest time in seconds after which a refusal because of one of these entries fires an alert; 0 if
-    none of them does."""
+    """Return the shortest time in seconds after which a refusal because of one of these entries of --blocking-pods
+    fires an alert. Return 0 if no entry has such a time."""
     return min((rule.longest_seconds for rule in rules if rule.longest_seconds), default=0.0)
 
 

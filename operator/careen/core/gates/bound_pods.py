@@ -1,8 +1,9 @@
-"""This gate refuses to let the node begin its drain while the owner of a pod binds the pod to this very node
-(--pods-bound-to-node), because the pod would come back after each eviction.
+"""This gate refuses to let the node begin its drain while the owner of a pod binds its pods to this very node
+(--pods-bound-to-node): such a pod would come back after each eviction.
 
-The gate reads only the owners of pods that no scheduler is known to have placed, so a node without such a pod costs no
-request."""
+The gate reads only the owners of pods that no scheduler is known to have placed, so the agent of a node without such a
+pod sends no request for owners.
+"""
 
 from __future__ import annotations
 

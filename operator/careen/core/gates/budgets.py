@@ -75,7 +75,8 @@ def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned:
 
 
 def works(node: NodeView) -> bool:
-    """Whether careen has taken the node down, or may have, according to the record and the label on the Node.
+    """Whether careen has taken the node down, or may have taken it down, according to the record and the label on the
+    Node.
 
     One patch writes the record and the label together, so the label decides if the record cannot be read. A waiting
     node with an unreadable record therefore does not use up the limit.
@@ -103,8 +104,8 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
 
 
 def _limits(situation: Situation, fleet: Fleet) -> dict[str, tuple[int, str]]:
-    """Return a row for each group of the node, with the limit: how many nodes of the group may be down, as a number and
-    as text."""
+    """Return the limit for each group of the node: how many nodes of the group may be down, as a number and as text,
+    such as `(3, "3 (10% of 30)")`."""
     found = {group: (most, str(most)) for group, most in groups(situation.node, situation.policy).items()}
     for budget in situation.policy.budgets:
         group = budget.group_of(situation.node.labels)
@@ -123,7 +124,8 @@ def _size(budget: Budget, group: str, fleet: Fleet) -> int:
 
 
 def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
-    """Return a refusal with --order=zone while careen works on a node of another or an unknown zone; otherwise None."""
+    """Return a refusal with --order=zone while a node of another or an unknown zone holds a claim or is down for
+    careen; otherwise None."""
     if situation.policy.order is not Order.ZONE:
         return None
     zones: dict[str, str | None] = {entry.node: entry.zone for entry in content.entries}

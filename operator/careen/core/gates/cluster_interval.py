@@ -23,8 +23,8 @@ _CLOCKS_DIFFER = timedelta(minutes=5)  # an instant farther in the future is a m
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Return a refusal during the interval, and while another node with a claim goes before this node. If several nodes
-    hold claims, the first one in the lock goes first."""
+    """Return a refusal during the interval, and while another node holds a claim that comes before this node's claim in
+    the lock. A node without a claim comes after all nodes with claims."""
     content = situation.lock
     if not situation.policy.cluster_interval_seconds or is_waived(situation.node, situation.seen.now):
         return None
@@ -51,7 +51,8 @@ def ends(content: LockContent, policy: Policy, now: datetime) -> datetime | None
 
 
 def _before_us(situation: Situation, content: LockContent, when: When) -> str:
-    """Return the name of another node with a claim that goes before this node; empty if there is none."""
+    """Return the name of another node whose claim comes before this node's claim in the lock; empty if there is no such
+    node."""
     holders, own = list(content.holders), situation.node.name
     if when is When.CLAIMED and own in holders:
         holders = holders[: holders.index(own)]

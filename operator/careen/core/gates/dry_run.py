@@ -1,10 +1,10 @@
 """This gate refuses to let the node begin its drain if the API server would now refuse to evict one of the node's pods,
-so that the agent learns this before it evicts any pod.
+so that the agent learns of the refusal before it evicts any pod.
 
-The agent asks this gate when the node holds its claim, just before the cordon. With --force-reboot the refusal of an
-admission webhook does not count. With --force-reboot-past-budgets the refusal of a disruption budget does not count
-either. An error such as a missing right always counts: --force-reboot does not apply to an eviction that the server has
-not decided.
+The agent evaluates this gate when the node holds its claim, just before the cordon. With --force-reboot the refusal of
+an admission webhook does not count. With --force-reboot-past-budgets the refusal of a disruption budget does not count
+either. An error such as a missing right always counts: --force-reboot does not apply to an eviction that the API server
+has not decided.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal if the dry run did not allow the eviction of every pod that a drain would evict. A pod without a
-    dry run counts as not allowed."""
+    """Return a refusal unless the API server allowed a dry-run eviction of every pod that a drain would evict. A pod
+    for which there was no dry run counts as not allowed."""
     pods, answers = situation.seen.pods, situation.seen.evictability
     if isinstance(pods, (Unknown, NotAsked)):
         return _no(

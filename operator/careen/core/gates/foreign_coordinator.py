@@ -18,8 +18,8 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal if there is another reboot coordinator, or if that is unknown. That coordinator and careen do
-    not see which nodes the other takes down, so the two cannot keep a common limit."""
+    """Return a refusal if the cluster has another reboot coordinator, or if that is unknown. Two coordinators do not
+    see which nodes the other takes down, so they cannot keep a common limit."""
     foreign = situation.seen.foreign
     if isinstance(foreign, (Unknown, NotAsked)):
         why = foreign.why if isinstance(foreign, Unknown) else "no agent has searched for other coordinators"

@@ -1,4 +1,5 @@
-"""This gate refuses to let a node begin its drain that another client cordoned, if --reboot-cordoned=false.
+"""This gate refuses to let the node begin its drain while the node has a cordon that careen did not set, if
+--reboot-cordoned=false.
 
 By default careen drains and reboots such a node too, and leaves it cordoned. kured does the same.
 """

@@ -41,7 +41,7 @@ def refusal_of(node: NodeView, of_cluster: Mapping[str, str]) -> Refusal | None:
 
 
 def gates_among(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the annotations whose keys are `careen.dev/gate.NAME`, with their whole keys."""
+    """Return the annotations whose keys have the form `careen.dev/gate.NAME`, with their whole keys."""
     return {key: value for key, value in annotations.items() if key.startswith(keys.GATE_PREFIX)}
 
 

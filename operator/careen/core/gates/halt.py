@@ -1,8 +1,8 @@
 """This gate refuses to let the node begin its drain while another node has failed and keeps its claim, because the next
 node would probably fail too.
 
-A node asks this gate only before its cordon. A node that already drains goes on, because some of its pods may already
-have been evicted.
+The agent evaluates this gate only before the cordon. A node that is already being drained goes on, because some of its
+pods may already have been evicted.
 """
 
 from __future__ import annotations

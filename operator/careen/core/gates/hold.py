@@ -39,7 +39,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 def held_because(node: NodeView, now: datetime) -> str:
     """Return why the node has a hold (an annotation by which a person keeps the node from rebooting). Return an empty
-    text if there is no hold or the hold has expired. A hold with an unreadable `until` never expires."""
+    text if there is no hold or the hold has expired. A hold whose `until` cannot be read never expires."""
     text = node.annotations.get(keys.HOLD)
     if text is None:
         return ""

@@ -10,14 +10,14 @@ from careen.core.situation import Situation
 
 
 def is_reached(situation: Situation) -> bool:
-    """Whether another reboot for the same need of the host would exceed the limit of --reboot-loop-limit. The limit
-    counts the reboots after the first one for the need."""
+    """Whether one more reboot would exceed --reboot-loop-limit, the number of reboots that are allowed after the first
+    one while the host keeps asking for a reboot."""
     return situation.progress.reboots_for_need > situation.policy.reboot_loop_limit
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal once the repeated reboots for this need have reached the limit. careen's record on the Node
-    counts the reboots."""
+    """Return a refusal if the host still asks for a reboot and its repeated reboots have reached the limit. careen's
+    record on the Node counts the reboots."""
     if not is_reached(situation):
         return None
     count = situation.progress.reboots_for_need

@@ -46,8 +46,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def _own_labels(situation: Situation) -> dict[str, str]:
-    """Return the node's labels from before --pre-reboot-node-labels changed them. With the changed labels, the node
-    could have another window during its drain than before."""
+    """Return the labels that the node had before --pre-reboot-node-labels changed them. With the changed labels, the
+    node could have another maintenance window during its drain than before."""
     labels = {**situation.node.labels, **situation.progress.prior_labels}
     return {key: value for key, value in labels.items() if value is not None}
 

@@ -1,6 +1,6 @@
 """Defines a gate: a function that returns either a refusal, which forbids the node's next step, or None. A gate also
-has its cost, the points at which a node asks the gate, the facts that it needs, and whether `careen plan` can foresee
-its result."""
+has its cost, the points on the way to a reboot at which the agent evaluates it, the facts that it needs, and whether
+`careen plan` can foresee its result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class When(StrEnum):
-    """The three points on the way to a reboot at which a node's agent asks gates."""
+    """The three points on the way to a reboot at which a node's agent evaluates gates."""
 
     READY = "to become ready"
     CLAIMED = "after the claim"
@@ -25,23 +25,23 @@ class When(StrEnum):
 
 
 class Cost(StrEnum):
-    """Whether a gate is cheap or costly to ask. Every waiting node asks the cheap gates in each round of its agent's
-    loop. Only the next node in the line of waiting nodes asks the costly gates."""
+    """Whether a gate is cheap or costly to evaluate. The agent of every waiting node evaluates the cheap gates in each
+    round of its loop. Only the agent of the next node in the line of waiting nodes evaluates the costly gates."""
 
     CHEAP = "cheap"
     COSTLY = "costly"
 
 
 class Foreseen(StrEnum):
-    """The facts that `careen plan` has to know before it can ask the gate at a simulated instant."""
+    """The facts that `careen plan` has to know before it can evaluate the gate at a simulated instant."""
 
     WITHOUT_FORECAST = "the nodes, the lock and the clock"
     WITH_FORECAST = "the nodes, the lock, the clock and the forecast of the drain"
 
 
 class Unforeseen(Value):
-    """Marks a gate that `careen plan` cannot ask. The plan assumes that the gate does not refuse, and says so. `what`
-    completes the sentence "a plan does not foresee …"."""
+    """Marks a gate that `careen plan` cannot evaluate. The plan assumes that the gate does not refuse, and says so.
+    `what` completes the sentence "a plan does not foresee …"."""
 
     what: str
 
@@ -51,21 +51,21 @@ BEFORE_THE_CORDON = frozenset({When.READY, When.CLAIMED})
 
 
 def nothing(_policy: Policy) -> frozenset[Evidence]:
-    """Return no facts: the gate needs only those that the agent reads in every round of its loop."""
+    """Return no kinds of facts: the gate needs only the facts that the agent reads in every round of its loop."""
     return frozenset()
 
 
 def no_end(_node: NodeView, _policy: Policy) -> datetime | None:
-    """Return None: the Node does not say when this gate's refusal ends."""
+    """Return None: the Node does not say when a refusal of this gate ends."""
     return None
 
 
 class Gate(Value, kw_only=True):
-    """A condition that must be met before a node may go on: `ask` returns a refusal if it is not met. `needs` returns
-    the facts that `ask` uses, none if the policy switches the gate off.
+    """A condition that must be met before a node may go on to its drain or reboot. `ask` returns a refusal if the
+    condition is not met. `needs` returns the kinds of facts that `ask` uses; none if the policy switches the gate off.
 
     `ends` returns the instant from which the gate no longer refuses this Node, if the Node shows that instant. `careen
-    plan` asks the gate again at that instant.
+    plan` evaluates the gate again at that instant.
     """
 
     name: str

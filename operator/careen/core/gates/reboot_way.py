@@ -18,8 +18,9 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal if the self-test found an obstacle. Unlike in other gates, an unknown result is no reason to
-    refuse: many ways to reboot cannot be tested beforehand, and the reboot itself shows whether they work."""
+    """Return a refusal if the self-test found an obstacle. If the result of the self-test is unknown, this gate does
+    not refuse, unlike other gates: many ways to reboot cannot be tested beforehand, and the reboot shows whether they
+    work."""
     test, request = situation.seen.self_test, situation.seen.need.request
     if request is not None and request.wish is not Wish.REBOOT:
         return None  # the request needs no reboot
