@@ -22,8 +22,8 @@ def our_taint(node: NodeView, key: str | None) -> Taint | None:
 
 
 def keys_of_ours(node: NodeView, progress: Progress, policy: Policy) -> frozenset[str]:
-    """Return the keys of careen's soft taints on this Node. careen's record on the Node contains the key. Without a
-    record, the key itself or the managed fields prove that a taint is careen's."""
+    """Return the keys of the soft taints on this Node that careen set. careen's record on the Node contains the key.
+    Without a record, the key itself or the managed fields prove that careen set a taint."""
     found = {progress.taint_key} if progress.taint_key and our_taint(node, progress.taint_key) else set()
     if progress.phase:
         return frozenset(found)
@@ -32,14 +32,14 @@ def keys_of_ours(node: NodeView, progress: Progress, policy: Policy) -> frozense
 
 
 def by_name(node: NodeView, policy: Policy) -> frozenset[str]:
-    """Return the keys of soft taints that are provably careen's because of their names alone."""
+    """Return the keys of soft taints on the Node whose keys alone prove that careen set them."""
     wanted = policy.taint_key
     names = {keys.DEFAULT_TAINT_KEY, *([wanted] if wanted and wanted.startswith(keys.PREFIX) else ())}
     return frozenset(key for key in names if (taint := our_taint(node, key)) is not None and not taint.value)
 
 
 def without(node: NodeView, ours: frozenset[str]) -> tuple[Taint, ...] | None:
-    """Return the Node's taints without the soft taints that have these keys. Return None (leave the list alone) if the
-    Node has no such taint."""
+    """Return the Node's list of taints without the soft taints that have these keys. Return None (leave the list
+    unchanged) if the Node has no such taint."""
     left = tuple(taint for taint in node.taints if not (taint.key in ours and taint.effect == keys.TAINT_EFFECT))
     return left if len(left) < len(node.taints) else None

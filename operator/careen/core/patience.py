@@ -1,9 +1,9 @@
-"""Measures for how long a fact that the agent needs has been unknown, with one clock for all phases.
+"""Measures how long a fact that the agent needs has been unknown, with one measurement for all phases.
 
-A step that lacks a fact calls `began`, and notes with `met` which gate (condition for a reboot) lacks the fact. The
-clock stops when no gate lacks a fact any more. Only `after` removes a gate from the noted ones, at the end of a turn
-(one round of the agent's loop), and only if this turn read the gate's fact: a turn that had no reason to read the fact
-changes nothing.
+A step (the function that decides for a node in its phase) calls `began` if it lacks a fact, and notes with `met` which
+gate (condition for a reboot) lacks the fact. The measurement ends when no gate lacks a fact any more. Only `after`
+removes a gate from the noted gates, at the end of a round of the agent's loop, and only if this round read the gate's
+fact: a round that had no reason to read the fact changes nothing.
 
 A process that sees the node's claim for the first time takes the instant at which the wait began from the Node.
 Otherwise a node whose agent restarts often would wait for ever.
@@ -33,7 +33,8 @@ _NEEDS = {
 
 def began(situation: Situation) -> float:
     """Return the host's uptime at which the first of the missing facts became unknown. If no fact was missing before
-    this round of the agent's loop, that is the present uptime, or an earlier instant that the Node shows."""
+    this round of the agent's loop, return the present uptime, or an earlier uptime if the Node shows that an earlier
+    process waited."""
     memory, uptime = situation.memory, situation.seen.uptime
     if memory.patience.since is not None:
         return memory.patience.since
@@ -41,8 +42,8 @@ def began(situation: Situation) -> float:
 
 
 def met(situation: Situation, gate: str) -> Memory:
-    """Return the memory with the note that this gate lacked a fact in this round of the agent's loop. If no gate needs
-    the fact, the step passes a made-up name instead of a gate's."""
+    """Return the memory with the note that the fact of this gate is unknown in this round of the agent's loop. If the
+    missing fact belongs to no gate, `gate` is another name in `_NEEDS`, such as `drain`."""
     known = situation.memory.patience
     return replace(situation.memory, patience=replace(known, since=began(situation), gates=known.gates | {gate}))
 
@@ -60,8 +61,9 @@ def of_this_turn(situation: Situation) -> Situation:
 
 
 def after(situation: Situation, decision: Decision) -> Decision:
-    """Return the decision, whose memory now lists the gates that still lack facts: in this round of the agent's loop,
-    or in an earlier round if no later one has read the facts. If no gate lacks a fact, the clock stops."""
+    """Return the decision with a memory that lists the gates whose facts are still unknown, and keeps since when. A
+    gate stays in the list until a round of the agent's loop has read its facts. When the list is empty, the measurement
+    ends."""
     if decision.wants:
         return decision
     still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}
@@ -90,8 +92,8 @@ def _earlier_wait_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """Return the age in seconds of a claim under which the node is not cordoned yet, less --drain-delay; 0 if the
-    result is within --unknown-patience. The Node shows only the claim's age, and not for how long the agent lacked a
-    fact."""
+    """Return for how many seconds a claim without a cordon has existed beyond --drain-delay; 0 if this is not more than
+    --unknown-patience. Used as an estimate, because the Node shows only the age of the claim, and not for how long the
+    agent lacked a fact."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0

@@ -42,8 +42,8 @@ def one_line(text: str, longest: int = LONGEST_LINE) -> str:
 
 
 def lines(text: str) -> str:
-    """Return the text with each line cleaned as in `one_line`, but not cut. For text whose line breaks careen itself
-    wrote, such as a table."""
+    """Return the text with each line cleaned as in `one_line`, but not cut. Meant for text whose line breaks careen
+    itself wrote, such as a table."""
     return "\n".join(one_line(line, max(len(line), 1)) for line in text.split("\n"))
 
 

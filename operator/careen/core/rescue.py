@@ -1,9 +1,9 @@
-"""Undoes a drain when turns (rounds of the agent's loop: observe, decide, apply) fail with an exception, and reports
-the fault: reads the Node's JSON and returns one merge patch.
+"""Undoes a drain when the rounds of the agent's loop (observe, decide, apply) fail with an exception, and reports the
+fault. The functions here read the Node's JSON and return one merge patch.
 
-This module uses none of the code that decides in a turn, because a cordoned node must come back into service even if
-the Node's content breaks that code. Any part of the Node's JSON may be missing or nonsense. No function here raises an
-exception.
+This module uses none of the code that decides in a normal round, because a cordoned node must come back into service
+even if the Node's content breaks that code. Any part of the Node's JSON may be missing or nonsense. No function here
+raises an exception.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?
 
 
 class Circumstances(Value, kw_only=True):
-    """What the agent knows besides the Node's JSON when it undoes a drain. `because` is why: the fault, or a person's
-    hold on the node or pause of the lock."""
+    """What the agent knows besides the Node's JSON when it undoes a drain. `because` is the reason: the agent's fault,
+    a hold on the node (an annotation by which a person keeps the node from rebooting), or a person's pause of the lock.
+    """
 
     because: str
     now: str  # RFC 3339
@@ -92,8 +93,9 @@ def without_fault(sentence: str) -> str:
 
 
 def is_under_way(node: Any) -> bool:
-    """Whether the node is in the phase Claiming or Draining according to careen's record and phase annotation on the
-    Node, so the agent has not yet recorded that a reboot follows. Always false for the record of a newer release."""
+    """Whether careen's record and phase annotation on the Node say that the node is in the phase Claiming or Draining.
+    In these phases the agent has not yet recorded that a reboot follows. Always false for the record of a newer
+    release."""
     told = [phase for phase in (_text(_record(node).get("phase")), _text(_annotations(node).get(keys.PHASE))) if phase]
     return bool(told) and set(told) <= _BEFORE_THE_REBOOT and not _is_newer(_record(node))
 
@@ -122,7 +124,8 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
 
 
 def is_paused(content: str | None) -> bool:
-    """Whether a person has paused the lock (`manual`). False if the lock's content cannot be read."""
+    """Whether a person has paused the lock (an owner of the lock is named `manual`). False if the lock's content cannot
+    be read."""
     try:
         lock = json.loads(content or "{}")
     except (ValueError, RecursionError):
@@ -147,7 +150,7 @@ def hold_of(node: Any) -> str | None:
 
 def _given_back(record: Mapping[str, Any], given: Circumstances) -> str | None:
     """Return careen's record with only its well-formed fields, marked for the release of the node's claim. Return None
-    if the record names no claim: the agent then finds the claim in the lock."""
+    if the record names no claim: then the agent looks for the claim in the lock."""
     kept: dict[str, Any] = {key: record[key] for key in _KEPT_TEXTS if _text(record.get(key))}
     kept |= {key: record[key] for key in _KEPT_INSTANTS if _INSTANT.fullmatch(_text(record.get(key)))}
     kept |= {key: record[key] for key in _KEPT_NUMBERS if _is_count(record.get(key))}

@@ -1,5 +1,5 @@
-"""The input of the steps, the functions that decide for a node in its phase: the facts of one turn (one round of the
-agent's loop) in which the Node was read. careen's record on the Node and the lock are already parsed."""
+"""The input of the steps, the functions that decide for a node in its phase: the facts of one round of the agent's loop
+in which the Node was read. careen's record on the Node and the lock are already parsed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduler_core.values import Value, replace_value
 
 class Situation(Value, kw_only=True):
     """The input of a step, a function that decides for a node in its phase. `memory` is what the agent's process
-    remembers at this point. A step puts a changed copy of the memory into its decision."""
+    remembers before the step. The step puts a changed copy of the memory into its decision."""
 
     seen: Observation
     policy: Policy
@@ -30,7 +30,7 @@ class Situation(Value, kw_only=True):
 
     @property
     def phase(self) -> Phase:
-        """The node's phase by careen's record on the Node; Idle without a record."""
+        """The node's phase according to careen's record on the Node; Idle without a record."""
         return phase_of(self.progress)
 
     @property
@@ -46,15 +46,15 @@ class Situation(Value, kw_only=True):
 
     @property
     def reading(self) -> LockReading:
-        """The result of the read of the lock, with its resourceVersion. The caller must have checked that `lock` is a
-        LockContent."""
+        """The result of the read of the lock, with the resourceVersion of the DaemonSet. The caller must have checked
+        that `lock` is a LockContent."""
         assert isinstance(self.seen.lock, LockReading)
         return self.seen.lock
 
     @property
     def own_entry(self) -> Entry | None:
-        """The entry of this node's claim in the lock. None if there is no such entry, or if the lock was not read or
-        cannot be understood."""
+        """The entry of this node's claim in the lock. None if the lock has no such entry, was not read or cannot be
+        understood."""
         content = self.lock
         if not isinstance(content, LockContent) or not self.progress.claim:
             return None
@@ -62,8 +62,8 @@ class Situation(Value, kw_only=True):
 
     @property
     def cordoned_at(self) -> datetime | None:
-        """When the drain began, or None before a drain. The instant is by the API server's clock if the agent knew then
-        how far the host's clock differs from the API server's clock."""
+        """When the drain began; None before a drain. The instant is by the API server's clock if the agent knew at that
+        time how far the host's clock differs from the API server's clock, otherwise by the host's clock."""
         return from_rfc3339(self.progress.drain_started_at)
 
     @property
@@ -82,13 +82,13 @@ class Situation(Value, kw_only=True):
         return Mark(boot=self.boot, uptime=self.seen.uptime)
 
     def elapsed(self, mark: Mark | None) -> float | None:
-        """Return the seconds since this instant of the host's clock. Return None without an instant, or for an instant
-        of another boot."""
+        """Return the seconds since `mark`, an instant on the host's own clock. Return None if `mark` is None or belongs
+        to another boot of the host."""
         is_ours = mark is not None and is_same_boot(mark.boot, self.boot)
         return self.seen.uptime - mark.uptime if mark is not None and is_ours else None
 
     def new_entry(self, claim: str) -> Entry:
-        """Return the entry for the lock by which this node holds the claim with this id."""
+        """Return the entry to add to the lock when this node takes the claim with the id `claim`."""
         progress = self.progress
         return Entry(
             node=self.node.name,

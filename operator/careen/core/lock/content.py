@@ -107,7 +107,7 @@ class LockContent(Value, kw_only=True):
 
     @property
     def failed(self) -> tuple[Entry, ...]:
-        """The claims that nodes kept after a failure. While there is such a claim, no further node takes one."""
+        """The claims that nodes kept after a failure. While the lock has such a claim, no other node takes a claim."""
         return tuple(entry for entry in self.entries if entry.failed)
 
     @property
@@ -120,7 +120,7 @@ class LockContent(Value, kw_only=True):
         return replace_value(self, line=line)
 
     def entry(self, node: str, claim: str) -> Entry | None:
-        """Return the entry of this node with this claim id; None if there is none."""
+        """Return the entry of this node with this claim id; None if the lock has no such entry."""
         return next((each for each in self.entries if each.node == node and each.id == claim), None)
 
     def entries_of(self, node: str) -> tuple[Entry, ...]:
@@ -131,7 +131,7 @@ class LockContent(Value, kw_only=True):
 
 class Garbage(Value):
     """A lock whose content cannot be understood. The lock may have held claims, so no node may begin its drain, and the
-    agents report the unreadable lock."""
+    agents report that the lock is unreadable."""
 
     why: str
 
@@ -196,8 +196,8 @@ def limit(content: LockContent, concurrency: int) -> int:
 
 
 def free_slots(content: LockContent, concurrency: int) -> int:
-    """Return how many more nodes may take a claim now; 0 while the lock is paused or contains the claim of a failed
-    node."""
+    """Return how many more nodes may take a claim now. Return 0 while the lock is paused or contains the claim of a
+    failed node."""
     return 0 if content.is_paused or content.failed else slots_beside_holders(content, concurrency)
 
 
@@ -231,8 +231,8 @@ def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bo
 
 
 def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockContent:
-    """Return the content with `entry` added again: the claim of a node that is down for careen, which was missing in
-    the lock. Adding it is allowed beyond the limit and during a pause, because the node *is* down."""
+    """Return the content with `entry` added again: the claim of a node that careen has taken down and whose claim is
+    missing in the lock. The limit and a pause do not matter here, because the node *is* down."""
     others = _without_node(content, entry.node)
     return replace(
         others,
@@ -242,7 +242,8 @@ def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockConten
 
 
 def mark_due(content: LockContent, node: str, claim: str, due: str) -> LockContent:
-    """Return the content in which this claim has the instant `due`, at which its node expects to release it."""
+    """Return the content in which this claim has the instant `due` (RFC 3339), at which the node expects to release the
+    claim."""
     return _with(
         content,
         tuple(replace(each, due=due) if each.node == node and each.id == claim else each for each in content.entries),
@@ -278,13 +279,14 @@ def release_by_hand(content: LockContent, node: str) -> LockContent:
 
 
 def released(content: LockContent, at: str) -> LockContent:
-    """Return the content that records `at` as the last instant at which a node released its claim after a reboot."""
+    """Return the content that records the instant `at` (RFC 3339) as the last time that a node released its claim after
+    a reboot."""
     return replace(content, released_at=at)
 
 
 def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
-    """Return the content of the paused lock: no node may begin its drain, and the claims stay. The rendered lock is
-    filled up to `concurrency` rows, so a kured that allows several owners finds no free row."""
+    """Return the content of the paused lock: no node may begin its drain, and the claims stay. `render` fills the
+    paused lock up to `concurrency` rows, so that a kured that allows several owners finds no free row."""
     return replace(content, is_paused=True, pause_reason=short(reason), max_owners=max(content.max_owners, concurrency))
 
 
@@ -387,14 +389,15 @@ def _single(record: dict[str, Any]) -> Entry:
 
 
 def _numbered(entries: list[Entry]) -> list[Entry]:
-    """Return the same entries, but those without a readable node name get the names `unreadable entry 1`, `unreadable
-    entry 2`, …"""
+    """Return the same entries, but name the nodes of entries without a readable node name `unreadable entry 1`,
+    `unreadable entry 2`, …"""
     numbers = itertools.count(1)
     return [replace(entry, node=f"{_UNREADABLE} {next(numbers)}") if entry.is_nameless else entry for entry in entries]
 
 
 def _entry(row: Any) -> Entry:
-    """Return an entry with the readable fields of a row of the list `locks`. The other fields get their defaults."""
+    """Return an entry with the readable fields of a row of the list `locks` in the lock's JSON. The other fields get
+    their defaults."""
     claim, unreadable = fields_of(row, _Claim)
     notes, _ = fields_of(row, _Notes)
     return Entry(

@@ -6,10 +6,10 @@ before it adds the entry to the lock, and removes the entry before it removes th
 ghost if its Node does not carry the id of the entry.
 
 Three cases prove nothing at first, because the host may be in the middle of its reboot: a Node that is gone, a Node
-that was recreated, and a Node that lost its record under careen's cordon. Such a case becomes a proof when it lasts
-longer than the reboot deadline. Each agent measures that time on the clock of its host. For a Node that is gone, the
-first agent that notices also writes the instant into the claim in the lock, by the API server's clock, so that the
-measurement survives the agent's process. Time before the claim was taken never counts.
+that was recreated, and a Node that lost its record under careen's cordon. In these cases the claim is a ghost once the
+case lasts longer than the reboot deadline. Each agent measures that time on the clock of its host. For a Node that is
+gone, the first agent that notices also writes the instant into the claim in the lock, by the API server's clock, so
+that the measurement survives the agent's process. Time before the claim was taken never counts.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from scheduler_core.values import Value
 
 
 class GhostWatch(Value, kw_only=True):
-    """The claims in the lock that are proven ghosts (claims without a holder) now, and the suspected claims. `since`
-    has, for each suspected claim, the uptime of this host at which the claim's Node, or careen's record on the Node,
-    was first missing."""
+    """`proven` has the claims in the lock that are ghosts now (claims without a holder). `since` has an item for each
+    suspected claim: the uptime of this host in seconds at which the claim's Node, or careen's record on the Node, was
+    first missing."""
 
     proven: tuple[Entry, ...]
     since: Mapping[str, float]
@@ -40,8 +40,8 @@ def watch_key(entry: Entry) -> str:
 
 
 def watch_on(situation: Situation, content: LockContent, holders: Holders) -> GhostWatch:
-    """Return which claims are ghosts (claims without a holder) or suspected in this round of the agent's loop. The
-    measurements of the previous round continue, and so do those that other agents wrote into the lock."""
+    """Return which claims are ghosts (claims without a holder) or suspected in this round of the agent's loop. A
+    suspicion keeps the instant from the previous round, or the earlier instant that an agent wrote into the lock."""
     uptime, before = situation.seen.uptime, situation.memory.holder_check.ghosts
     since = {key: min(at, before.get(key, at)) for key, at in _marked(situation, content).items()}
     deadline = situation.policy.absence_seconds
@@ -49,8 +49,9 @@ def watch_on(situation: Situation, content: LockContent, holders: Holders) -> Gh
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
-    """For each claim whose Node is marked as missing in the lock, return the uptime of this host since which the Node
-    has been missing. Return nothing while the agent does not know how far its clock differs from the API server's."""
+    """Return when a Node went missing, for each claim whose Node is marked as missing in the lock, as the uptime of
+    this host in seconds. Return nothing while the agent does not know how far its clock differs from the API server's
+    clock."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return {}
     found: dict[str, float] = {}
@@ -67,8 +68,8 @@ def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
 def watch(
     content: LockContent, holders: Holders, since: Mapping[str, float], *, uptime: float, deadline_seconds: float
 ) -> GhostWatch:
-    """Return the ghosts and the suspected claims among the entries whose Nodes were read or do not exist. Leave out
-    entries whose Nodes were not read. `since` is from the last check."""
+    """Return the ghosts and the suspected claims among the entries of the lock. Leave out entries whose Nodes were not
+    read, unless the Node is known not to exist. `since` is the mapping `GhostWatch.since` of the previous check."""
     nodes = {node.name: node for node in holders.nodes}
     proven: list[Entry] = []
     watched: dict[str, float] = {}

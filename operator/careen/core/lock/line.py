@@ -18,7 +18,7 @@ _MOST_NAMES = 256
 
 class Line(Value, kw_only=True):
     """The line of waiting nodes in the lock. Usually the agent that last released or took a claim has written the line.
-    A field has its default if the line names no node, or if the value is unknown."""
+    A field keeps its default if the line names no node, or if the field's value is unknown."""
 
     names: tuple[str, ...] = ()  # the nodes that come next, in order
     at: str = ""  # RFC 3339: when they were named
@@ -27,15 +27,15 @@ class Line(Value, kw_only=True):
     passed: tuple[str, ...] = ()  # named nodes that did not start; the order puts them last until they are ready again
 
     def naming(self, names: tuple[str, ...], *, at: str, waiting: int, abreast: int | None = None) -> Line:
-        """Return the line of waiting nodes with these names, in this order. The list of nodes passed over stays the
-        same."""
+        """Return the line of waiting nodes with these names, in this order. The list of nodes that were passed over
+        stays the same."""
         if not names:
             return Line(waiting=waiting, passed=self.passed)
         return replace(self, names=names[:_MOST_NAMES], at=at, waiting=waiting, abreast=abreast)
 
     def without(self, node: str) -> Line:
-        """Return the line of waiting nodes without this name. The instant `at` stays the same, because the other nodes
-        were named then."""
+        """Return the line of waiting nodes without this name. The instant `at` stays the same, because the line was not
+        made anew."""
         if node not in self.names:
             return self
         is_abreast = self.abreast and self.names.index(node) < self.abreast
@@ -55,15 +55,16 @@ class Line(Value, kw_only=True):
         return line
 
     def one_fewer(self) -> Line:
-        """Return the line with the number of waiting nodes reduced by one."""
+        """Return the line with its count of waiting nodes reduced by one."""
         return replace(self, waiting=max(0, self.waiting - 1))
 
     def passing_over(self, names: Collection[str]) -> Line:
-        """Return the line in which these nodes count as passed over too, because they were named and did not take a
-        claim in time. If there are too many names of nodes passed over, the older ones are dropped."""
+        """Return the line with these nodes added to the nodes that were passed over, because the line named them and
+        they took no claim in time. If the list of nodes passed over becomes too long, the names that were in it before
+        are dropped first."""
         before = [name for name in self.passed if name not in names]
         return replace(self, passed=tuple(sorted([*names, *before][:_MOST_NAMES])))
 
     def showing(self, node: str) -> Line:
-        """Return the line in which this node no longer counts as passed over, because it is ready again."""
+        """Return the line in which this node no longer counts as passed over, because the node is ready again."""
         return replace(self, passed=tuple(name for name in self.passed if name != node))

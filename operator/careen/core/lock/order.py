@@ -1,10 +1,11 @@
-"""Decides the order of the waiting nodes, which of them may take a claim now, and how long the other nodes may sleep.
+"""Decides the order of the waiting nodes, which of them may take a claim now, and how long the agents of the others
+pause.
 
-In the default order the node that has needed a reboot for longest comes first. Among nodes that have needed it since
-the same hour, the node with the fewest pods comes first; in each later zone, the node with the fewest pods that must
-stay in the zone. Zones are finished one after another. Control-plane nodes come last and one at a time. `--order`
+In the default order the node that has needed a reboot for longest comes first. Among nodes whose need began in the same
+hour, the node with the fewest pods comes first; in each zone after the first zone, the node with the fewest pods that
+must stay in the zone. Zones are finished one after another. Control-plane nodes come last and one at a time. `--order`
 selects another order. A node that releases or takes a claim lists the waiting nodes once and writes the next names into
-the lock, so that the other nodes rarely need to read.
+the lock, so that the agents of other nodes rarely need to read the lock.
 """
 
 from __future__ import annotations
@@ -68,14 +69,15 @@ def groups(node: NodeView, policy: Policy) -> dict[str, int]:
 
 
 def moves(node: NodeView) -> int:
-    """Return how many pods a drain of the node would evict, by the Node's own annotation. Without a readable number,
-    return a huge number."""
+    """Return how many pods a drain of the node would evict, according to an annotation of the Node. Without a readable
+    number, return a huge number."""
     return _number(node, keys.MOVES, otherwise=_MORE_THAN_ANY)
 
 
 def moves_in_zone(node: NodeView) -> int:
-    """Return how many of the pods that a drain of the node would evict must stay in the node's zone, by the Node's own
-    annotation. Without a readable number, return 0; if the result of `moves` is the huge number, return that number."""
+    """Return how many of the pods that a drain of the node would evict must stay in the node's zone, according to an
+    annotation of the Node. Return 0 without a readable number, and the huge number if `moves` returns the huge number.
+    """
     pods = moves(node)
     return pods if pods == _MORE_THAN_ANY else min(pods, _number(node, keys.MOVES_IN_ZONE, otherwise=0))
 
@@ -113,13 +115,13 @@ def next_nodes(
     leave_out: str = "",
     moves_of: Callable[[NodeView], int] = moves,
 ) -> list[NodeView]:
-    """Return the next ready nodes, in order.
+    """Return the ready nodes that come next, in order.
 
-    A node that the line already names keeps its place where the order allows it. Nodes whose groups have room for them
-    beside the holders and the nodes before come first. `zone` is the zone in which nodes hold claims: its nodes come
-    first, except with --order=fewest-moves. If there is no `zone`, holder or named node, a roll-out begins; the zone in
-    which its beginning costs least then comes first. --order=fewest-moves counts the pods with `moves_of`; the other
-    orders use the counts that each node wrote when it became ready.
+    A node that the line already names keeps its place if the order allows that. Nodes whose groups may have one more
+    node down come first. `zone` is the zone in which nodes hold claims: its nodes come first, except with
+    --order=fewest-moves. If there is no `zone`, no claim and no named node, a roll-out begins, with the zone in which
+    the first drain costs least. --order=fewest-moves counts the pods with `moves_of`; the other orders use the counts
+    that each node wrote when it became ready.
     """
     not_in_line = {*content.holders, leave_out}
     still_waiting = [node for node in waiters if node.name not in not_in_line]
@@ -135,8 +137,8 @@ def next_nodes(
 
 
 def line_length(content: LockContent, policy: Policy) -> int:
-    """Return how many nodes the line names: one for every free slot, and a few more, so that the additional nodes
-    learn early that they are next."""
+    """Return how many nodes the line names: one node for every free slot, and a few more nodes, which then learn early
+    that they come next."""
     return max(1, slots_beside_holders(content, policy.concurrency)) + SPARE_NAMES
 
 
@@ -161,8 +163,9 @@ def _by_need(
 def _by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
-    """Return the sort key of --order=zone. The nodes of the working zone come first, even before nodes that the line
-    already names. Otherwise a node of that zone that becomes ready late would wait until all other zones are done."""
+    """Return the sort key of --order=zone. The nodes of the zone that is being rebooted come first, even before nodes
+    that the line already names. Otherwise a node of that zone that becomes ready late would wait until all other zones
+    are done."""
     working_zone, by_zone_and_need = _zone_by_zone(waiters, content, None if content.entries else zone, candidates)
     return lambda node: (
         _may_not_come(node, content),
@@ -176,8 +179,9 @@ def _by_zone(
 def _zone_by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> tuple[str | None, _Key]:
-    """Return the zone whose nodes come first, which is `zone` if that is known, and the sort key of nodes that are
-    equal in everything else: zone by zone, and in each zone by need and pods."""
+    """Return the zone whose nodes come first (`zone` if it is not None), and the sort key of nodes that are equal in
+    everything else. This key orders the zones, and within a zone the nodes by when they needed a reboot and by their
+    pods."""
     alike = {node.name: among_alike(node) for node in waiters}
     rank = _ranks(waiters, alike)
     working_zone = _zone_at_work(content, candidates, alike) if zone is None else zone
@@ -189,9 +193,9 @@ def _zone_by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """Return the sort key of --order=fewest-moves, which compares how many pods each node moves. Named nodes stay in
-    the line, because they may sleep long before they see their names. Their order may change, because pods come and go.
-    """
+    """Return the sort key of --order=fewest-moves, which compares how many pods a drain of each node moves. Nodes that
+    the line names stay in the line, because their agents may pause for long before they read the line. The order of
+    these nodes may change, because pods come and go."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -211,7 +215,8 @@ def _place(node: NodeView, content: LockContent) -> int:
 
 
 def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, Alike]) -> dict[str, _Rank]:
-    """Return the rank of each zone, which is the rank of the zone's first waiting node, ready or not."""
+    """Return the rank of each zone. The rank of a zone is the rank of its first waiting node, whether that node is
+    ready or not."""
     ranks: dict[str, _Rank] = {}
     for node in waiters:
         hour, in_zone, pods, *_ = in_later_zone(alike[node.name])
@@ -221,8 +226,8 @@ def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, Alike]) -> dict[str,
 
 
 def _zone_at_work(content: LockContent, candidates: Sequence[NodeView], alike: Mapping[str, Alike]) -> str | None:
-    """Return the zone whose nodes come first: the zone of the oldest claim, otherwise the zone of the first named
-    node, otherwise the zone in which a roll-out begins."""
+    """Return the zone whose nodes come first: the zone of the oldest claim. Without claims, return the zone of the
+    first named node; without named nodes, return the zone in which a roll-out begins."""
     if content.entries:
         return content.entries[0].zone
     named = [node for node in candidates if node.name in content.line.names]
@@ -234,8 +239,9 @@ def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Map
     """Return the zone in which a roll-out begins: the zone of the node whose drain costs least. Only nodes that can
     begin now count. Return None if there are no candidates.
 
-    The cost of a node is the number of its pods, because all pods of the first node move twice. If the zone came later,
-    the pods of the zone's first node that must stay in the zone would also move twice, so they are subtracted.
+    The cost is the number of the node's pods, because all pods of the first drained node move twice. The zone's pods
+    that would move twice also if the zone came later (those of its first node that must stay in the zone) are
+    subtracted.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
     ranks = _ranks(able, alike)
@@ -276,8 +282,8 @@ _MORE_THAN_ANY = 10**9
 
 
 def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
-    """Return how many names at the head of the line are in the zone of the holders. Without holders, the zone of the
-    first name counts."""
+    """Return how many nodes at the head of the line are in the zone of the nodes that hold claims. If no node holds a
+    claim, count the nodes in the zone of the first node."""
     zones = lock.zones_at_work(content) or {node.zone for node in line[:1]}
     return next((count for count, node in enumerate(line) if {node.zone} != zones), len(line))
 
@@ -291,7 +297,8 @@ def need_since(node: NodeView) -> str:
 
 
 def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Policy, most: int) -> list[NodeView]:
-    """Return the first `most` candidates. Candidates whose groups have room come before the others."""
+    """Return the first `most` candidates. Candidates whose groups may still have another node down come before the
+    other candidates."""
     used: dict[str, int] = {}
     for entry in content.entries:
         for group in entry.groups:
@@ -312,8 +319,8 @@ def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Polic
 
 
 class Clearance(Value, kw_only=True):
-    """Whether this node may take a claim now. `places` is the number of nodes at the head of the line that may take
-    one, including nodes that were passed over."""
+    """Whether this node may take a claim now. `places` is the number of nodes at the head of the line that may take a
+    claim, including nodes that were passed over."""
 
     is_allowed: bool
     asks_waiters: bool  # no node is named: the step has to list the waiting nodes to know the order
@@ -324,8 +331,8 @@ class Clearance(Value, kw_only=True):
 
 
 def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Clearance:
-    """Return whether the node `name` may take a claim. The answer depends on the names in the lock, and on how long
-    this process has seen a free slot."""
+    """Return whether the node `name` may take a claim. This depends on the names in the lock, and on how long this
+    process has seen a free slot."""
     free = free_slots(content, policy.concurrency)
     if free == 0:
         return Clearance(is_allowed=False, asks_waiters=False, places=0, memory=unwatched(memory))
@@ -343,22 +350,22 @@ def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, up
 
 
 def unwatched(memory: Memory) -> Memory:
-    """Return the memory of a node that is not waiting for a free slot. When it waits again, it measures anew how long a
-    slot has been free."""
+    """Return the memory of a node that is not waiting for a free slot. When the node waits again, its agent measures
+    anew how long a slot has been free."""
     return replace(memory, line=replace(memory.line, key="", since=0.0))
 
 
 def gather_seconds(agents: int | None) -> float:
-    """Return how long the first claim of a roll-out waits for other nodes to become ready. `agents` is the number of
-    nodes that run an agent, None if unknown."""
+    """Return how many seconds the first claim of a roll-out waits for other nodes to become ready. `agents` is the
+    number of nodes that run an agent, None if unknown."""
     if agents is not None and agents <= 1:
         return 0.0
     return GATHER_SECONDS + taint_spread.longest_seconds(agents)
 
 
 def gather_pause_seconds(agents: int | None) -> float:
-    """Return the pause of a node that waits for other nodes to become ready. After the pause the agent checks
-    again whether another node has taken a claim."""
+    """Return the pause in seconds of a node that waits for other nodes to become ready. After the pause the agent
+    checks again whether another node has taken a claim."""
     return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
 
 
@@ -381,9 +388,9 @@ def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tu
 
 
 def how_many_wait(content: LockContent | None, agents: int | None, now: datetime) -> int:
-    """Return how many nodes may be waiting. An agent that releases or takes a claim counts them. While that count is
-    recent, return it. Later return the number of nodes with an agent, because more nodes may have begun to wait. While
-    the lock is paused or gates refuse every node, no agent counts.
+    """Return how many nodes may be waiting. An agent that releases or takes a claim counts the waiting nodes. While
+    that count is recent, return it. Later return the number of nodes with an agent, because more nodes may have begun
+    to wait. While the lock is paused or gates refuse every node, no agent counts.
 
     `content` is None if the lock cannot be read. `agents` is the number of nodes that should run an agent, if known.
     """
@@ -395,8 +402,8 @@ def how_many_wait(content: LockContent | None, agents: int | None, now: datetime
 
 
 def paced(seconds: float, waiting: int, jitter: float) -> float:
-    """Return the pause of a waiting node: `seconds`, or longer if so many nodes wait that together they would read more
-    than LOOKS_PER_SECOND times a second."""
+    """Return the pause of a waiting node: `seconds`, or longer if so many nodes wait that all of them together would
+    read the lock more than LOOKS_PER_SECOND times a second."""
     return max(seconds, waiting / LOOKS_PER_SECOND * (0.75 + 0.5 * jitter))
 
 
@@ -430,9 +437,9 @@ def look_again_seconds(
 
 
 def _first_pause_seconds(holder: Entry, now: datetime) -> float:
-    """Return the pause of the first node in line. The pause is long until the holder can release its claim, then short.
-    After that the pause grows with the time that has passed. An instant that is unreadable or from another clock gives
-    the longest pause."""
+    """Return the seconds after which the first node in line reads the lock again. The pause is long until the holder
+    can release its claim, then short. After that the pause grows with the time that has passed. An instant that is
+    unreadable or from another clock gives the longest pause."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least

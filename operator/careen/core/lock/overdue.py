@@ -28,8 +28,8 @@ LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no deadline; 
 def usual_seconds(phase: str, policy: Policy) -> float:
     """Return how many seconds a node with a claim may be in the phase before other nodes mark the claim as overdue.
 
-    The time is the node's deadline for the phase plus a third of the reboot deadline, so that the node's agent can act
-    first. In phases without a deadline, the third alone counts: a host usually comes back within that time.
+    The time is the node's deadline for the phase plus a third of the reboot deadline, so that the node's own agent can
+    act first. In phases without a deadline, only that third counts: a host usually comes back within that time.
     """
     some = policy.reboot_deadline_seconds / 3
     match phase:
@@ -78,7 +78,8 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
 
 def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:
     """Return the instant since which the node has been in its phase. If the Node does not say, or names an instant in
-    the future, return when the node took its claim; None if that is unknown or in the future too."""
+    the future, return the instant at which the node took its claim. Return None if that instant is unknown or in the
+    future too."""
     told = (from_rfc3339(node.annotations.get(keys.SINCE, "")), from_rfc3339(entry.created))
     return next((at for at in told if at is not None and at <= now), None)
 
@@ -90,7 +91,8 @@ def holders_overdue(content: LockContent, *, besides: str = "") -> tuple[Entry, 
 
 def clauses(entries: Collection[Entry]) -> str:
     """Return a text about the nodes with these overdue claims, such as `n3, which was asked to reboot at 2026-01-05
-    12:03 UTC and has not come back`. The words for a node do not change while the mark on its claim stays the same."""
+    12:03 UTC and has not come back`. The text about a node does not change while the mark on its claim stays the same.
+    """
     found = [f"{entry.node}, {_clause(entry.overdue)}" for entry in entries if entry.overdue is not None]
     return first_few(found, separator="; ")
 

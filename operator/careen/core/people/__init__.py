@@ -1,1 +1,1 @@
-"""Requests of people, and messages to them."""
+"""People's requests for nodes, and the messages that careen sends to people."""

@@ -1,9 +1,8 @@
 """Reads a person's request for one node: a reboot, a drain, or maintenance by hand.
 
-The annotation `careen.dev/request` stays on the Node until the request is met, withdrawn or over. The agent treats the
-request like a need of a reboot that the host shows: the same gates, lock and record lead to the drain. A request for a
-reboot is met when the host runs another boot than at the time of the request. A request to keep a node down needs no
-new boot.
+The annotation `careen.dev/request` stays on the Node until the request is met, withdrawn or expired. The agent treats
+the request as if the host asked for a reboot: the same gates, lock and record lead to the drain. A request for a reboot
+is met when the host runs another boot than at the time of the request. A request to keep a node down needs no new boot.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ class Standing(StrEnum):
 
 
 def request_of(node: NodeView) -> PersonRequest | None:
-    """Return the request in the Node's annotation `careen.dev/request`. Return None if there is none or the annotation
-    cannot be understood. A person who writes the annotation with kubectl may write just one word, such as `reboot`."""
+    """Return the request in the Node's annotation `careen.dev/request`. Return None if the Node has no such annotation
+    or the annotation cannot be understood. A person who uses kubectl may write just one word, such as `reboot`."""
     text = node.annotations.get(keys.REQUEST, "").strip()
     found = object_of(text) or {"want": text}
     wish = found.get("want")
@@ -54,7 +53,8 @@ def request_of(node: NodeView) -> PersonRequest | None:
 
 
 def to_annotation(request: PersonRequest) -> str:
-    """Return the request as short JSON for the annotation that `request_of` reads."""
+    """Return the request as short JSON, such as `{"want":"reboot","now":true}`, for the annotation that `request_of`
+    reads."""
     record = {
         "want": request.wish.value,
         "reason": request.reason,
@@ -67,8 +67,8 @@ def to_annotation(request: PersonRequest) -> str:
 
 
 def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
-    """Return whether the request is valid, met or over at this instant. `boot` is the present boot of the host, empty
-    if unknown."""
+    """Return whether the request is still valid, met or expired at this instant. `boot` is the id of the host's present
+    boot, empty if unknown."""
     if request.until is not None and request.until <= now:
         return Standing.OVER
     if request.wish is Wish.REBOOT and request.boot and boot and not is_same_boot(request.boot, boot):
@@ -77,9 +77,9 @@ def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
 
 
 def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
-    """Return the observation with a valid request of a person in place of what the host says about its need of a
-    reboot. Return the observation unchanged if there is no valid request, or if a request does not count in the node's
-    phase."""
+    """Return the observation in which a person's valid request replaces what the host says about its need of a reboot.
+    Return the observation unchanged if there is no valid request, or if the request does not count in the node's phase.
+    """
     request = request_of(node)
     boot = "" if isinstance(seen.boot_id, Unknown) else seen.boot_id
     if request is None or not _is_asked_in(progress.phase, request) or progress.failed == Code.REBOOT_LOOP:
@@ -113,8 +113,8 @@ def kept(situation: Situation) -> PersonRequest | None:
 
 
 def done_with(situation: Situation) -> dict[str, str | None]:
-    """Return the change of annotations that removes a person's request that is met, over or unreadable. Return no
-    change if the Node has no request or a valid one."""
+    """Return the change of annotations that removes a person's request that is met, expired or unreadable. Return no
+    change if the Node has no request or a valid request."""
     if keys.REQUEST not in situation.node.annotations:
         return {}
     request = request_of(situation.node)
@@ -125,7 +125,7 @@ def done_with(situation: Situation) -> dict[str, str | None]:
 
 
 def met_by_this_boot(situation: Situation) -> dict[str, str | None]:
-    """Return the change of annotations that removes a person's request for a reboot, which is met because the host runs
-    a new boot under the node's claim. Return no change without such a request."""
+    """Return the change of annotations that removes a person's request for a reboot when the host runs a new boot,
+    because that boot meets the request. Return no change if there is no request for a reboot."""
     request = request_of(situation.node)
     return {keys.REQUEST: None} if request is not None and request.wish is Wish.REBOOT else {}

@@ -1,9 +1,9 @@
 """Computes the figures of a roll-out (the reboots of many nodes, one after another) from each node's report of its last
 reboot.
 
-A roll-out lasts as long as any node waits for its reboot or is down for it. Each reboot has a period, from the instant
-at which the node first needed it to its end. Two reboots belong to the same roll-out if their periods overlap, directly
-or through the periods of other reboots.
+Each reboot has a period, from the instant at which the node first needed the reboot to the end of the reboot. Two
+reboots belong to the same roll-out if their periods overlap, directly or through the periods of other reboots. So a
+roll-out lasts as long as any node waits for its reboot or is down for it.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> No
 
 
 def forecast_line(situation: Situation) -> str:
-    """Return a sentence about the nodes that this node's pods would get after a drain, and how many pods would stay
-    pending. The sentence describes the forecast that the agent has made in this round of its loop, otherwise the
-    forecast stored on the Node. Return an empty text without a forecast."""
+    """Return a sentence that says on which nodes this node's pods would run after a drain, and how many pods would stay
+    pending. The sentence describes the forecast that the agent made in this round of its loop, otherwise the forecast
+    stored on the Node. Return an empty text without a forecast."""
     made = situation.seen.forecast
     if isinstance(made, Forecast):
         moving = {pod.title: tuple(pod.landing) for pod in made.with_outcome(Outcome.MOVES)}
@@ -93,8 +93,8 @@ def _seconds(since: datetime | None, now: datetime) -> float | None:
 
 
 def is_last_of_rollout(situation: Situation, holders: tuple[str, ...]) -> bool:
-    """Whether no other node holds a claim or waits for its reboot when this node releases its claim, so that the
-    roll-out is over. `holders` are the nodes that hold claims after the release."""
+    """Whether the roll-out is over when this node releases its claim, because no other node holds a claim or waits for
+    its reboot. `holders` are the nodes that hold claims after the release."""
     waiters = situation.seen.waiters
     if isinstance(waiters, Unknown) or not isinstance(waiters, tuple) or holders:
         return False

@@ -1,4 +1,5 @@
-"""Fills the templates of messages to people. A template contains kured's `%s` for the node, or fields with names."""
+"""Fills the templates of messages to people. A template contains kured's `%s` for the node's name, or named fields such
+as `{node}`."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ _PART = re.compile(r"%%|%s|\{\{[A-Za-z_][A-Za-z0-9_-]*\}\}|\{[A-Za-z_][A-Za-z0-9
 
 
 def fields_of(template: str) -> tuple[str, ...]:
-    """Return the names of the fields in a template, which stand in single braces. Each name is returned once, in order
-    of appearance."""
+    """Return the names of the fields in a template, which stand in single braces, such as `{node}`. Each name is
+    returned once, in the order of appearance."""
     parts = (part for part in _PART.findall(template) if part[0] == "{" and part[1] != "{")
     return tuple(dict.fromkeys(part[1:-1] for part in parts))
 

@@ -1,9 +1,9 @@
-"""Decides for a node in the phase Claiming: the Node carries the claim id. The agent adds the claim to the lock, asks
-every gate (condition for a reboot) again on fresh data, and cordons the node.
+"""Decides for a node in the phase Claiming: the Node carries the claim id. The agent adds the claim to the lock,
+evaluates every gate (condition for a reboot) again on fresh data, and cordons the node.
 
 Two nodes with claims in different lock objects (the DaemonSet was recreated, or the key changed) must never both
-cordon. Each node lists the Nodes after it wrote the claim id on its own Node, so at least one of the two sees the
-other. A node that sees the other node's claim goes back to the phase Waiting.
+cordon. Each agent lists the Nodes after it wrote the claim id on its own Node, so at least one of the two agents sees
+the other node's claim. That agent takes its node back to the phase Waiting.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def decide(situation: Situation) -> Decision:
 
 def _enter(situation: Situation, content: LockContent) -> Decision:
     """Return the decision to add this node's claim to the lock. The same write names the waiting nodes that come after
-    this node, because named nodes read the lock often."""
+    this node, because the agents of named nodes read the lock often."""
     is_by_zone = situation.policy.order is Order.ZONE
     added = lock.add(
         content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone
@@ -125,8 +125,8 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
 
 
 def _is_line_whole(situation: Situation, content: LockContent) -> bool:
-    """Whether the line of waiting nodes in the lock names all of them and is recent. Then the agent need not list the
-    waiting nodes again."""
+    """Whether the line in the lock is recent and names all waiting nodes. Then the agent need not list the waiting
+    nodes again."""
     named_at = from_rfc3339(content.line.at)
     age = (situation.seen.now - named_at).total_seconds() if named_at is not None else -1.0
     are_named = situation.node.name in content.line.names and content.line.waiting <= len(content.line.names)
@@ -134,9 +134,9 @@ def _is_line_whole(situation: Situation, content: LockContent) -> bool:
 
 
 def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
-    """Return the decision to keep the claim and ask the gate again, if the gate refuses only because a fact is unknown.
-    Return None if the fact stays unknown for too long or the gate refuses for another reason: the caller then takes the
-    node back to the phase Waiting."""
+    """Return the decision to keep the claim and evaluate the gate again soon, if the gate refuses only because a fact
+    is unknown. Return None if the fact has been unknown for too long, or if the gate refuses for another reason. The
+    caller then takes the node back to the phase Waiting."""
     if refused.code not in _PASSING:
         return None
     if situation.seen.uptime - patience.began(situation) >= _UNKNOWN_PATIENCE_SECONDS:
@@ -154,8 +154,9 @@ def _delay_left(situation: Situation) -> float:
 
 
 def _ask_everything(situation: Situation) -> Decision:
-    """Return the decision after the costly gates, asked in order: to read what is missing, to go back to the phase
-    Waiting, or at last to cordon the node, after another read of the Nodes and the lock."""
+    """Return the decision after evaluating the costly gates in order. The decision is to read a missing fact, to go
+    back to the phase Waiting if a gate refuses, or to cordon the node, after the Nodes and the lock were read once
+    more."""
     if preparing.lacking(situation):
         return want(situation, *_LAST, Evidence.PODS, Evidence.DISRUPTIONS)
     situation = _with_fresh_forecast(preparing.used(situation))
@@ -186,7 +187,8 @@ def _ask_everything(situation: Situation) -> Decision:
 
 def _with_fresh_forecast(situation: Situation) -> Situation:
     """Return the situation with the forecast that the agent made before the node took its claim. The agent reuses that
-    forecast only while it is a few seconds old and the same nodes hold claims; otherwise the situation is unchanged."""
+    forecast only if it is a few seconds old and the same nodes hold claims; otherwise return the situation unchanged.
+    """
     taken, content = situation.memory.claiming, situation.lock
     if taken.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
         return situation
@@ -202,8 +204,8 @@ def _is_old(situation: Situation, fleet: Fleet) -> bool:
 
 def _others_first(situation: Situation) -> Decision | None:
     """Return the decision to go back to the phase Waiting if more nodes are down for careen or hold claims than the
-    limit allows, or to wait a little if another node is in the phase Claiming but has no claim in this lock. Return
-    None otherwise."""
+    limit allows. Return the decision to wait a little if another node is in the phase Claiming but has no claim in this
+    lock. Return None otherwise."""
     peers, content = situation.seen.peers, situation.lock
     assert isinstance(content, LockContent)
     if not isinstance(peers, tuple):
@@ -229,9 +231,10 @@ def _claims(node: NodeView) -> bool:
 
 
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
-    """Return the decision to go back to the phase Waiting if one of these nodes takes a claim in another lock object,
-    because it may be about to cordon. For a node that takes a claim in this lock, return the decision to wait: its
-    agent will see that the claim is not in the lock and go back itself. Return None if that has taken too long."""
+    """Decide because of the nodes in `claiming`, which are taking claims that are not in this lock. If one of them uses
+    another lock object, go back to the phase Waiting, because that node may be about to cordon. Otherwise wait until
+    that node's agent notices that its claim is missing and takes the node back to Waiting. Return None if this takes
+    too long."""
     names = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:
@@ -256,8 +259,8 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
 
 def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     """Return the decision to cordon the node. The same patch records everything that has to be restored if the drain is
-    undone, so there is never a cordon without a record. A cordon that an earlier claim of this node left behind counts
-    as careen's."""
+    undone, so there is never a cordon without a record. A cordon left behind by an earlier claim of this node counts as
+    careen's."""
     policy, node, pods = situation.policy, situation.node, situation.seen.pods
     is_foreign = cordons.is_foreign(node)
     leaving = drain_plan.to_evict(pods, policy.drain) if isinstance(pods, tuple) else ()
@@ -302,8 +305,8 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
 def _back(
     situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = (), *, label: str = order.READY
 ) -> Decision:
-    """Return the decision to go back to the phase Waiting: to mark the claim on the Node for release, then to remove it
-    from the lock and, in a later round of the agent's loop, from the Node. The first patch changes the Node's
+    """Return the decision to go back to the phase Waiting: mark the claim on the Node for release, then remove the
+    claim from the lock and, in a later round of the agent's loop, from the Node. The first patch changes the Node's
     resourceVersion, so a cordon patch that is still under way gets a conflict."""
     is_asked_again_soon = not refused or label != order.READY
     pause = (

@@ -50,8 +50,8 @@ def _called_off(situation: Situation) -> Decision | None:
 
 
 def _unknown(situation: Situation) -> Decision | None:
-    """If a required fact is unknown, return the decision to evict no further pods, or to undo the drain if the fact
-    stays unknown for too long. Return None if all required facts are known."""
+    """Return the decision to evict no further pods if a required fact is unknown, or to undo the drain if the fact has
+    been unknown for too long. Return None if all required facts are known."""
     pods = situation.seen.pods
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is None and (situation.seen.need.answer is NeedAnswer.UNKNOWN or not situation.boot):
@@ -135,8 +135,8 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
 
 
 def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Return the decision for a drained node, which is empty or to which --force-reboot applies: wait for
-    --reboot-delay, ask the gates again, then go on to the reboot."""
+    """Return the decision for a node that is empty, or that reboots with pods on it because of --force-reboot. The
+    agent waits for --reboot-delay, evaluates the gates again, and then goes on to the reboot."""
     delay = situation.policy.reboot_delay_seconds
     if delay > 0:
         waited = situation.elapsed(situation.progress.drained)

@@ -4,7 +4,7 @@ Undone: the host certainly stays up. The agent has restored the node, releases t
 back-off.
 
 Halted: the agent keeps the claim until a person acts or the host runs a new boot. While the claim of a failed node is
-in the lock, no other node begins its drain, so none meets the same failure.
+in the lock, no other node begins its drain, so no other node meets the same failure.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBO
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision for a failed node: finish the release of a claim, put a node that is ready after all back
-    into service, or wait for the end of the back-off, a person's request to try again, or the release of the claim by a
-    person."""
+    """Return the decision for a failed node: finish the release of its claim, or put a node that has become ready into
+    service again. Otherwise wait for the end of the back-off, for a person's request to try again, or until a person
+    releases the claim."""
     if situation.progress.is_giving_back:
         return giving_back.decide(situation)
     if _can_be_given_back(situation):
@@ -46,8 +46,8 @@ def _code(situation: Situation) -> Code:
 
 
 def _can_be_given_back(situation: Situation) -> bool:
-    """Whether the node, which careen cordoned, has become ready after all. The agent then puts the node back into
-    service, but keeps its claim."""
+    """Whether the node, which careen cordoned, has become ready although it failed before. The agent then puts the node
+    back into service, but the node keeps its claim."""
     node = situation.node
     return situation.progress.is_cordoned_by_us and node.ready and node.boot_id == boot_id_of(situation.boot)
 
@@ -66,8 +66,8 @@ def _sentence(situation: Situation) -> str:
 
 
 def _halted(situation: Situation) -> Decision:
-    """Return the decision for a failed node with a claim: keep the claim until a person releases it or asks for a
-    retry. For some failures the agent also goes on when the cause is gone."""
+    """Return the decision for a failed node with a claim: keep the claim until a person releases the claim or asks for
+    a retry. After some failures the agent also goes on when the cause is gone."""
     code = _code(situation)
     if working.is_released(situation):
         progress = _unlocked(situation)
@@ -104,8 +104,8 @@ def _halted(situation: Situation) -> Decision:
 
 
 def _ready_after_all(situation: Situation) -> Decision:
-    """Return the decision to put the node back into service without a reboot, and to wait until the workloads whose
-    pods the drain evicted are healthy."""
+    """Return the decision for a node that became ready without a reboot: put the node back into service, and wait until
+    the workloads whose pods the drain evicted are healthy."""
     goes_on = situation.seen.need.answer is NeedAnswer.YES
     record, change = working.back_in_service(situation, NodeChange(), keeps_taint=goes_on)
     return move(
@@ -132,8 +132,9 @@ def _unlocked(situation: Situation) -> Progress:
 
 
 def _retry(situation: Situation, code: Code) -> Decision:
-    """Return the decision to try again at a person's request. On the same boot, or after a loop of reboots, undo
-    everything and go to the phase Waiting. On a new boot, verify that boot again."""
+    """Return the decision to try again, because a person asked for it. If the host still runs the old boot, or asks for
+    one reboot after another, undo everything and go to the phase Waiting. If the host runs a new boot, verify that boot
+    again."""
     if not _still_runs_boot_left(situation) and code is not Code.REBOOT_LOOP:
         return verifying.again(situation)
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
@@ -172,7 +173,7 @@ def _released(situation: Situation) -> Decision:
 
 
 def is_tried_again(progress: Progress, policy: Policy) -> bool:
-    """Whether the agent tries again after this failure even if no person asks for that."""
+    """Whether the agent tries the reboot again after this failure without a person's request."""
     return progress.failed in _TRIED_AGAIN and progress.tries < policy.reboot_tries
 
 

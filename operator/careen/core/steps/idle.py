@@ -80,9 +80,10 @@ def _leave_alone(situation: Situation, why: str) -> Decision:
 
 
 def _for_its_moment(situation: Situation) -> Decision | None:
-    """Return the decision to set the soft taint later, because the nodes of a large fleet set their taints one after
-    another over a minute. Return None once this node's moment has come, and in a small fleet. If the lock has never
-    been read, the fleet's size is unknown, and the result is None too."""
+    """Return the decision to wait before the agent sets the soft taint, because the nodes of a large fleet set their
+    taints one after another over a minute. Return None once this node's moment has come, and in a fleet that is small
+    or of unknown size. If the agent has never read the lock, which shows the size, return the decision to read the
+    lock."""
     memory, uptime = situation.memory, situation.seen.uptime
     has_looked = memory.is_reconciled or memory.holder_check.holders_not_before > 0
     if not has_looked and situation.seen.lacks(Evidence.LOCK):
@@ -145,11 +146,12 @@ def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
 
 
 def tidy_line(situation: Situation) -> Decision | None:
-    """Return the decision to remove nodes that do not wait for a reboot from the line in the lock: this node, if its
-    earlier write to leave the line failed, and for example nodes that no longer exist. Return None if there are none.
+    """Return the decision to remove nodes that do not wait for a reboot from the line in the lock. Examples are this
+    node, if its earlier write to leave the line failed, and nodes that no longer exist. Return None if the line has no
+    such nodes.
 
-    While a node with a claim is overdue, many idle nodes read the lock. If each of them listed the waiting nodes, the
-    cost would be too high, so each removes only itself.
+    While a node with a claim is overdue, the agents of many idle nodes read the lock. If each of them listed the
+    waiting nodes, the cost would be too high, so each agent then removes only its own node.
     """
     content = situation.lock
     if wants_reboot(situation) or not isinstance(content, LockContent) or content.is_paused or not content.line.names:
@@ -177,8 +179,9 @@ def tidy_line(situation: Situation) -> Decision | None:
 
 
 def next_lock_read(situation: Situation) -> float:
-    """Return the host's uptime at which the agent of an idle node reads the lock again. Idle nodes read the lock
-    because nobody else checks the last claim of a roll-out: no node waits behind it."""
+    """Return the host's uptime at which the agent of an idle node reads the lock again. Idle nodes check the lock
+    because the node with the last claim of a roll-out may have no waiting node behind it that would check this claim.
+    """
     memory, content = situation.memory, situation.lock
     is_named = isinstance(content, LockContent) and situation.node.name in content.line.names
     agents = memory.agents or 1

@@ -1,7 +1,7 @@
-"""Decides for a waiting node that no cheap gate refuses: the node's place in the line of waiting nodes, when it is
-next, and its claim.
+"""Decides for a waiting node that no cheap gate refuses: the node's place in the line of waiting nodes, when the node
+comes next, and its claim.
 
-`waiting.py` asks the cheap gates first, and `lock/order.py` decides the order of the line.
+`waiting.py` evaluates the cheap gates first, and `lock/order.py` decides the order of the line.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 
 
 def ready(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision for a waiting node that no cheap gate refuses. Only the next node in line asks the costly
-    gates."""
+    """Return the decision for a waiting node that no cheap gate refuses. Only the agent of the next node in line
+    evaluates the costly gates."""
     number: dict[str, str | None] = {}
     if counting.is_due(situation, content):
         if situation.seen.lacks(Evidence.PODS):
@@ -88,8 +88,9 @@ def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Dec
 
 
 def _in_line(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision for a waiting node with the label `ready`. If the node is next, it asks the costly gates and
-    takes a claim. Otherwise it joins the line of waiting nodes in the lock, prepares a forecast, or waits."""
+    """Return the decision for a node whose label says that it is ready to reboot. If the node is next in line, the
+    agent runs the expensive checks (costly gates) and takes a claim. Otherwise the agent adds the node to the line of
+    waiting nodes in the lock, prepares a forecast, or waits."""
     name = situation.node.name
     start = start_of(name, content, situation.policy, situation.memory, situation.seen.uptime)
     situation = situation.with_memory(start.memory)
@@ -114,8 +115,8 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
 
 def _gathers_for(situation: Situation, start: Clearance) -> float:
     """Return for how many seconds this node still waits before it takes the first claim of a roll-out, so that other
-    nodes can become ready and be compared with it. The wait begins when this process first sees the free lock, or at
-    the instant on the Node at which the node became ready. The wait that ends first counts."""
+    nodes can become ready and be compared with it. The wait is counted from when this process first saw the free lock,
+    and from when the node became ready according to its annotation. The shorter remaining wait applies."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if start.gathers_for <= 0 or shown < 0:
@@ -124,8 +125,9 @@ def _gathers_for(situation: Situation, start: Clearance) -> float:
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision to write the next nodes, perhaps with this node among them, into the line in the lock,
-    because it has too few names. Otherwise perhaps no node would read the lock often enough after a release."""
+    """Return the decision to fill up the line in the lock, which has too few names, with the next waiting nodes,
+    perhaps with this node. Without enough names, perhaps no node would read the lock often enough after a claim is
+    released."""
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     waiters = situation.seen.waiters
@@ -146,8 +148,8 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _with_own(situation: Situation, waiters: tuple[NodeView, ...]) -> tuple[NodeView, ...]:
-    """Return the list of waiting nodes with the latest state of this node, because the list may be older than this
-    node's label."""
+    """Return the list of waiting nodes in which this node has its latest state, because the list may have been read
+    before the agent changed this node's label."""
     return (*(node for node in waiters if node.name != situation.node.name), situation.node)
 
 
@@ -174,8 +176,8 @@ def _start(situation: Situation, content: LockContent) -> Decision:
 
 
 def _claim(situation: Situation) -> Decision:
-    """Return the decision to write a claim id on the Node. The agent adds the claim to the lock later, because other
-    agents remove a claim from the lock if its Node does not carry the claim's id."""
+    """Return the decision to write a claim id on the Node. The agent adds the claim to the lock in a later round of its
+    loop, because other agents remove a claim from the lock if its Node does not carry the claim's id."""
     progress = replace(
         giving_back.without_claim(situation.progress),
         claim=situation.seen.chance.claim_id,
@@ -247,9 +249,9 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
-    """Return the lock's content after a refusal that concerns every node: the line of waiting nodes stays, but cordoned
-    nodes come first if the limit of nodes down would not refuse them. A cordoned node counts as down for every other
-    node, but not for itself."""
+    """Return the lock's content after a refusal that concerns every node: the line of waiting nodes stays. But if too
+    many nodes are down, waiting nodes that are cordoned move to the front if the limit allows their reboots. A cordoned
+    node counts as down for every other node, but not for itself."""
     waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}
@@ -283,9 +285,9 @@ def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str
 
 
 def costly_pause_seconds(situation: Situation) -> float:
-    """Return the pause in seconds after the refusal of a costly gate. The pause grows with each refusal in a row. The
-    causes of first refusals often pass within seconds (a taint disappears, a replica becomes ready). The causes of
-    repeated refusals last longer."""
+    """Return the pause in seconds after the refusal of a costly gate. The pause grows with each refusal in a row: the
+    cause of a first refusal often passes within seconds (a taint disappears, a replica becomes ready), but the cause of
+    repeated refusals lasts longer."""
     pause = COSTLY_PAUSE_SECONDS * 2.0 ** min(situation.memory.costly.refusals, 10)
     return min(pause, COSTLY_PAUSE_LIMIT_SECONDS) * (0.75 + 0.5 * situation.seen.chance.jitter)
 
@@ -303,14 +305,14 @@ def _at_the_end(situation: Situation, content: LockContent) -> LockContent:
 
 
 def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...]:
-    """Return the names of the other nodes with claims. When these change, the node asks costly gates again, because the
-    refusals of these gates depend mostly on which nodes hold claims."""
+    """Return the names of the other nodes with claims. When these names change, the agent evaluates the costly gates
+    again, because the refusals of these gates depend mostly on which nodes hold claims."""
     return tuple(sorted(name for name in content.holders if name != situation.node.name))
 
 
 def _pausing(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision to wait and to keep the refusal of a costly gate on the Node until the node asks that gate
-    again."""
+    """Return the decision to wait until the agent evaluates the costly gates again. The refusal stays on the Node until
+    then."""
     kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly.gate)
     sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly.not_before - situation.seen.uptime
@@ -323,9 +325,9 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
 
 
 def _refused_in_line_pause(situation: Situation, content: LockContent) -> float:
-    """Return the pause until the next read of the lock by a node that a costly gate refuses. While the line of waiting
-    nodes has room, the next node that releases its claim may name this node, and the gate may then no longer refuse. So
-    the node reads the lock as often as the last node of the line does."""
+    """Return the seconds until a node that a costly gate refuses reads the lock again. While the line of waiting nodes
+    has room, the next node that releases its claim may name this node, and the gate may then no longer refuse. So this
+    node reads the lock as often as the last node of the line."""
     name = situation.node.name
     has_room = len(content.line.names) < order.line_length(content, situation.policy)
     if has_room and content.holders and name not in content.line.names:
@@ -342,8 +344,8 @@ def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str,
 
 
 def _waits(situation: Situation) -> str:
-    """Return the sentence of a waiting node: it waits in line, or for overdue holders (nodes with claims) if these hold
-    all claims. The sentence changes only when a holder becomes overdue or stops being overdue."""
+    """Return the sentence about a waiting node: it waits in line, or for overdue nodes if these hold all claims. The
+    sentence changes only when a node with a claim becomes overdue or is no longer overdue."""
     content, late = situation.lock, _overdue_holders(situation)
     # Compare with the limit, not with free slots: those change with each claim, and every Node would get a patch.
     if not isinstance(content, LockContent) or len(late) < lock.limit(content, situation.policy.concurrency):
@@ -352,7 +354,7 @@ def _waits(situation: Situation) -> str:
 
 
 def with_overdue(situation: Situation, sentence: str) -> str:
-    """Return the sentence with the other nodes whose claims are marked as overdue added, if there are any."""
+    """Return the sentence, extended by the other nodes whose claims are marked as overdue, if there are such nodes."""
     late = _overdue_holders(situation)
     return f"{sentence}; overdue: {overdue.clauses(late)}" if late else sentence
 
@@ -375,9 +377,9 @@ def _line_pause(situation: Situation, content: LockContent) -> float:
 
 
 def refused_pause(situation: Situation) -> float:
-    """Return the pause in seconds before a waiting node that a cheap gate refuses decides again. The pause is longer if
-    many nodes may wait. The few nodes that the line in the lock names keep the short pause, because they are the first
-    to begin their drains when a person ends a pause of the lock."""
+    """Return the seconds after which the agent decides again for a waiting node that a cheap gate refuses. The pause is
+    longer if many nodes may wait. The few nodes that the line in the lock names keep the short pause, because they are
+    the first to begin their drains when a person ends a pause of the lock."""
     content = situation.lock
     if isinstance(content, LockContent) and situation.node.name in content.line.names:
         return LOOK_SECONDS

@@ -1,6 +1,6 @@
 """Decides for a node in the phase Maintenance: the node stays drained and keeps its claim, because a person asked for
-that. Then the agent puts the node back into service without a reboot. If a person rebooted the host, the agent first
-verifies the reboot."""
+that. When the request ends, the agent puts the node back into service without a reboot. If a person rebooted the host,
+the agent first verifies the new boot."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def after_boot(situation: Situation) -> Decision | None:
 
 
 def kept_sentence(situation: Situation, request: PersonRequest) -> str:
-    """Return the sentence that people see while a person keeps the node down. The sentence does not change until the
-    request does."""
+    """Return the sentence that people see while a person keeps the node down. The sentence changes only if the person's
+    request changes."""
     word = "drain" if request.wish is Wish.DRAIN else "maintenance"
     why = f": {request.reason}" if request.reason else ""
     end = f"until {rfc3339(request.until)}, or " if request.until else ""
@@ -106,7 +106,7 @@ def _wait_until_ready(situation: Situation) -> Decision:
 
 def _since_maintenance(situation: Situation, status: Status, began: Mark | None) -> Decision:
     """Return the decision to stay in the phase Maintenance, and to record `began`, the instant since which the agent
-    waits for the node to become ready. None means that the agent does not wait for that."""
+    waits for the node to become ready. `began` is None if the agent does not wait for the node to become ready."""
     if situation.progress.settle_started == began:
         return stay(situation, status, Stay(look=LOOK_SECONDS))
     record = replace(situation.progress, settle_started=began)

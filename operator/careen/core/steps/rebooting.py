@@ -1,5 +1,5 @@
-"""Decides for a node in the phase Rebooting: the agent announces the reboot (records on the Node that it follows),
-confirms the claim in the lock, and asks the host to reboot. Also handles a host that does not reboot.
+"""Decides for a node in the phase Rebooting: the agent announces the reboot (records on the Node that the host will be
+asked to reboot), confirms the claim in the lock, and asks the host to reboot. Also handles a host that does not reboot.
 
 The announcement changes the Node's resourceVersion. So a write that was decided on an older version of the Node (to
 undo the drain, for example) gets a conflict. If a person sets a hold (an annotation by which the node must not reboot)
@@ -7,8 +7,8 @@ that the agent has not seen, the announcement itself gets the conflict.
 
 The announcement has a random id. Only the process that drew the id, and whose patch succeeded, may ask the host: a
 second agent process on the same node sees that another process made the announcement. The process that asked the host
-records that it asked. Without this record, and if the announcement does not change for a few minutes, another process
-of the node concludes that the announcing process is dead. It then announces the reboot again.
+records that it asked. If this is not recorded, and the announcement does not change for a few minutes, another process
+of the node concludes that the announcing process is dead. That other process then announces the reboot again.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ _CANNOT = (
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
     """Return the decision to announce the reboot (record on the Node that it follows), confirm the claim in the lock
-    and ask the host to reboot, in this order. The agent stops at the first action that may have failed. The node's
-    alerts are silenced before these actions, so that no time passes between confirmation and reboot."""
+    and ask the host to reboot, in this order. The agent stops at the first action that may have failed. The alerts
+    about this node are silenced before these actions, so that no time is lost between the confirmation and the reboot.
+    """
     progress, by = situation.progress, situation.seen.chance.claim_id
     number = progress.announcement + 1
     memory = replace(
@@ -79,18 +80,18 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def stranger_patience_seconds(policy: Policy) -> float:
-    """Return how many seconds this process waits for another process of the node's agent, which recorded that a reboot
-    follows, to record that it asked the host.
+    """Return how many seconds this process waits for another process of the node's agent. The other process recorded
+    that a reboot follows, and should then record that it asked the host.
 
-    A living process asks within a fifth of this time or not at all. The remaining time is for the reboot command to
-    end, and for a minute to record its result.
+    A process that is alive asks the host within a fifth of this time or not at all. The remaining time is for the
+    reboot command to end, and about a minute for the process to record the result.
     """
     return min(policy.reboot_command_seconds + _TELLING_SECONDS, policy.reboot_deadline_seconds / 2)
 
 
 def _message(situation: Situation) -> tuple[Notify, ...]:
-    """Return the message to people that the node reboots; empty if another process of this node's agent recorded before
-    that the reboot follows, because that process sent the message."""
+    """Return the message to people that the node reboots. Return nothing if another process of this node's agent
+    announced the reboot before, because that process sent the message."""
     progress, name = situation.progress, situation.node.name
     is_told = progress.announcement > 0 and _own(situation) is None
     if is_told:
@@ -122,7 +123,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _own(situation: Situation) -> RebootMemory | None:
-    """Return what this process remembers of the announcement in the Node's record, which says that a reboot follows.
+    """Return what this process remembers of the announcement in the Node's record (the note that a reboot follows).
     Return None if another process made that announcement."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     is_ours = (
@@ -134,8 +135,8 @@ def _own(situation: Situation) -> RebootMemory | None:
 
 
 def _has_asked(situation: Situation) -> bool:
-    """Whether this process asked the host to reboot under this claim, even if another process has since recorded on the
-    Node that a reboot follows."""
+    """Whether this process asked the host to reboot under this claim. The answer stays true if another process has
+    announced the reboot since then."""
     seen = situation.memory.reboot
     return seen is not None and seen.claim == situation.progress.claim and seen.may_be_under_way
 
@@ -163,8 +164,8 @@ def _is_called_off(situation: Situation) -> bool:
 
 def _not_asked(situation: Situation) -> Decision:
     """Return the decision if this process announced the reboot (recorded on the Node that it follows) but certainly did
-    not ask the host, because the claim was not in the lock any more, for example, or its confirmation was too old: undo
-    the drain, or ask the gates again and announce the reboot again."""
+    not ask the host. For example, the claim was no longer in the lock, or its confirmation was too old. The agent
+    undoes the drain, or evaluates the gates again and announces the reboot again."""
     if (found := late_gates.called_off(situation)) is not None:
         return found
     if not situation.node.unschedulable:
@@ -188,7 +189,7 @@ def _not_asked(situation: Situation) -> Decision:
 
 def _left(situation: Situation) -> str | None:
     """Return why the node no longer counts as drained, for example because of new pods. Return an empty text if the
-    node is still drained, None if its pods have not been listed in this round of the agent's loop."""
+    node is still drained, and None if the agent has not listed the node's pods in this round of its loop."""
     pods, policy = situation.seen.pods, situation.policy.drain
     if situation.progress.is_forced:
         return ""
@@ -210,7 +211,7 @@ def _left(situation: Situation) -> str | None:
 def _another_process_announced(situation: Situation) -> Decision:
     """Return the decision if another process announced the reboot (recorded on the Node that it follows): the agent was
     restarted on the same boot, or a second agent runs. This process does not know whether the host was asked to reboot.
-    So it waits for the other process, then announces the reboot again."""
+    So it waits for the other process for a while, and then announces the reboot itself."""
     stranger = _stranger(situation)
     situation = situation.with_memory(replace(situation.memory, stranger=stranger))
     left_seconds = stranger.since + stranger_patience_seconds(situation.policy) - situation.seen.uptime
@@ -246,7 +247,7 @@ def _stranger(situation: Situation) -> StrangerMemory:
 
 def _nothing_happened(situation: Situation) -> Decision:
     """Return the decision to fail, because the host did not reboot before the deadline. A ready node is put back into
-    service, but keeps its claim, because the host may still go down."""
+    service, but the node keeps its claim, because the host may still go down."""
     deadline = situation.policy.reboot_deadline_seconds
     is_given_back = situation.node.ready
     progress = (

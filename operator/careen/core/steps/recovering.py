@@ -34,7 +34,7 @@ _UNREAD_LOOK_SECONDS = 2.0
 
 def decide(situation: Situation) -> Decision | None:
     """Return the decision about an entry of this node in the lock that the record on the Node does not name. Return
-    None if there is no such entry, or if it is too early to decide."""
+    None if the lock has no such entry, or if it is too early to decide."""
     content = situation.lock
     if situation.progress.claim or not situation.boot:
         return None
@@ -52,8 +52,8 @@ def decide(situation: Situation) -> Decision | None:
 
 
 def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
-    """Return the decision to release the lock that kured left behind. The agent also uncordons the node, as kured does
-    at its start, if the node was not cordoned when kured took the lock. Return None if another reboot coordinator still
+    """Return the decision to release the lock that kured left behind. If the node was not cordoned when kured took the
+    lock, the agent also uncordons the node, as kured does when it starts. Return None if another reboot coordinator
     works in the cluster, if that is unknown, or if the node is not ready."""
     if situation.seen.lacks(Evidence.FOREIGN):
         return want(situation, Evidence.FOREIGN)
@@ -148,10 +148,11 @@ def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
     """Whether the host certainly does not reboot under this entry of the lock, although the entry belongs to an earlier
     Node of the same name. That is so if the Node was recreated on the same boot before any process asked the host.
 
-    An agent asks the host to reboot only after it announced the reboot, that is, recorded on the Node that it follows.
-    This process last read the former Node's record when that said nothing of a reboot, or made the first announcement
-    itself and knows that it did not ask. A write of this process that is still under way names the former Node's
-    resourceVersion, so the API server will not apply it to the new Node. So no process can act on the claim any more.
+    An agent asks the host to reboot only after it announced the reboot, that is, recorded on the Node that a reboot
+    follows. This process knows one of two facts: the record of the former Node, when last read, had no announcement; or
+    this process made the first announcement itself and did not ask the host. A write of this process that is still
+    under way names the former Node's resourceVersion, so the API server will not apply the write to the new Node. So no
+    process can act on the claim any more.
 
     A process that was started later cannot know this. Such a process waits, as for any Node that is gone, because the
     host may be going down.
@@ -181,8 +182,9 @@ def looks_like_ours(situation: Situation) -> bool:
 
 
 def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
-    """Whether careen set the cordon, by the API server's managed fields. If the server reports none, careen's label and
-    the node's entry in the lock decide, because the entry says whether the node was cordoned before the claim."""
+    """Whether careen set the cordon, by the API server's managed fields. If the API server reports no managed fields,
+    careen's label and the node's entry in the lock decide: the entry says whether the node was cordoned before the
+    claim."""
     node = situation.node
     if node.cordoned_by:
         return is_cordon_proven(node)
@@ -191,8 +193,7 @@ def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
 
 def _lone_cordon(situation: Situation) -> Decision | None:
     """Return the decision to remove careen's cordon from a node without a claim, because no other step would ever
-    remove that cordon. Return None if there is no such cordon, the node is not ready, or a person keeps the node
-    down."""
+    remove that cordon. Return None if careen set no cordon, the node is not ready, or a person keeps the node down."""
     node = situation.node
     if situation.phase not in {Phase.IDLE, Phase.WAITING} or not is_cordon_proven(node) or not node.ready:
         return None
@@ -215,8 +216,8 @@ def _lone_cordon(situation: Situation) -> Decision | None:
 
 
 def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
-    """Return the decision to adopt a claim (write it into the record on the Node) whose reboot has happened: the agent
-    then verifies the node and releases the claim as usual."""
+    """Return the decision to adopt a claim (write it into the record on the Node) under which the host has rebooted.
+    The agent then verifies the node and releases the claim as usual."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
@@ -240,15 +241,15 @@ def _may_be_rebooting(situation: Situation, entry: Entry) -> bool:
 
 
 def says_announced(node: NodeView) -> bool:
-    """Whether the Node's phase annotation and cordon show that the agent was about to ask the host to reboot, or did,
-    even if the Node has no record."""
+    """Whether the Node's phase annotation and cordon show that the agent asked the host to reboot or was about to ask.
+    The Node's record is not used, because it may be missing."""
     return node.annotations.get(keys.PHASE) == Phase.REBOOTING and node.unschedulable
 
 
 def _not_before_it_is_read(situation: Situation) -> Decision | None:
-    """Return the decision to leave the Node unchanged until its claim is found in the lock, if only the Node's phase
-    annotation still shows that a reboot may be under way. Such a node is cordoned, so it needs no soft taint. Return
-    None for any other node."""
+    """Return the decision to leave the Node unchanged until its claim is found in the lock. This applies if only the
+    phase annotation still shows that a reboot may be under way. Such a node is cordoned, so it needs no soft taint.
+    Return None for any other node."""
     if situation.phase is not Phase.IDLE or not says_announced(situation.node):
         return None
     sentence = (
@@ -264,8 +265,8 @@ def _has_asked(situation: Situation, entry: Entry) -> bool:
 
 def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
     """Return the decision to adopt a claim (write it into the record on the Node) whose record was wiped when a reboot
-    was about to follow. The agent keeps the claim until the host runs a new boot, or until no process can still have
-    asked for a reboot."""
+    was about to follow. The node then waits in the phase Rebooting, because an earlier process may have asked the host
+    to reboot."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
@@ -322,8 +323,8 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
 
 
 def _with_own_taint(situation: Situation) -> Progress:
-    """Return the record with the key of the soft taint that careen provably set, by the key itself or by the API
-    server's managed fields; without such a taint, the record unchanged."""
+    """Return the record with the key of the soft taint that careen provably set: the key itself or the API server's
+    managed fields are the proof. Return the record unchanged if careen provably set no taint."""
     progress, wanted = situation.progress, situation.policy.taint_key
     ours = own_taint.keys_of_ours(situation.node, progress, situation.policy)
     return replace(progress, taint_key=wanted) if not progress.taint_key and wanted and wanted in ours else progress

@@ -1,9 +1,9 @@
 """Computes when a maintenance window is open that is defined by a cron expression. Only this module imports cronsim,
 and only when such a window is first used.
 
-Clock changes are handled as by Debian's cron, which cronsim follows. If the clock skips an hour of the expression, the
-window opens right after the gap. If the clock goes through an hour twice, the window opens the first time. The duration
-is real time: four hours are four hours in every night.
+Clock changes are handled as by Debian's cron, which cronsim follows. If the clock skips an hour in which the window
+would open, the window opens right after the skipped hour. If the clock goes through an hour twice, the window opens the
+first time. The duration is real time: four hours are four hours in every night.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def refusal(expression: str) -> str:
 
 def is_open(window: Cron, now: datetime, named: NamedWindow) -> bool:
     """Whether the maintenance window is open at the instant `now`. The window opens at each instant that the cron
-    expression matches, and stays open for its duration. It is closed if the date on which it opened, or today, is
-    excluded."""
+    expression matches, and stays open for its duration. The window is closed if today, or the date on which the window
+    opened, is excluded."""
     if named.excludes(now.astimezone(window.zone).date()):
         return False
     return _ends(window, now, named) is not None
@@ -63,8 +63,8 @@ def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bo
 
 
 def _ends(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """Return when the maintenance window closes that opened last before the instant `at` or at it. Return None if it
-    has closed by then, or if none opened."""
+    """Return when the maintenance window closes that opened at the instant `at` or most recently before `at`. Return
+    None if that window has closed by `at`, or if no window opened."""
     duration = timedelta(seconds=window.seconds)
     for start in _starts(window, at, is_backwards=True):
         if start > at:
@@ -94,8 +94,8 @@ def _next_start(window: Cron, at: datetime, named: NamedWindow) -> datetime | No
 
 
 def _starts(window: Cron, at: datetime, *, is_backwards: bool = False) -> Iterator[datetime]:
-    """Yield the instants after `at` that the cron expression matches, nearest first. With `is_backwards`, yield those
-    up to `at` instead. Near a clock change, also yield a few instants on the other side of `at`."""
+    """Yield the instants after `at` that the cron expression matches, nearest first. With `is_backwards`, yield the
+    instants up to `at` instead. Near a clock change, also yield a few instants on the other side of `at`."""
     from cronsim import CronSim
 
     margin = _NEAR_A_CLOCK_CHANGE if _is_near_a_clock_change(window, at) else timedelta(seconds=is_backwards)

@@ -1,9 +1,9 @@
 """Computes when a maintenance window is open that is defined by weekdays and times of day.
 
 A window that crosses midnight belongs to the day on which it begins: "fri 22:00–04:00" is open on Saturday until 04:00.
-Kured tests the weekday of the present instant (pkg/timewindow/timewindow.go). So kured's window is open on Friday
-00:00–04:00 and closed on Saturday 00:00–04:00, which is not what such a setting means. The window includes its end to
-the last second, as in kured.
+kured instead tests the weekday of the present instant (pkg/timewindow/timewindow.go). So kured's window with the same
+settings is open on Friday 00:00–04:00 and closed on Saturday 00:00–04:00, which is not what people expect of the
+setting. The window stays open until the second that is set as its end is over, as in kured.
 
 Local time decides. If the clock goes through an hour twice, the window is open both times. If the clock skips an hour,
 the window is never open in that hour.
@@ -42,8 +42,8 @@ def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> 
 def change_after(
     window: Window, at: datetime, named: NamedWindow | None = None, *, within: timedelta | None = None
 ) -> datetime | None:
-    """Return when the maintenance window next opens or closes, to the second. Return None if it never does, or not
-    within the time `within`."""
+    """Return when the maintenance window next opens or closes, to the second. Return None if the window never opens or
+    closes again, or not within the duration `within`."""
     if not window.days:
         return None
     now = is_open(window, at, named)
@@ -56,9 +56,9 @@ def change_after(
 
 
 def _instants_of_change(window: Window, at: datetime, excluded: tuple[Dates, ...]) -> Iterator[datetime]:
-    """Yield every instant at which the maintenance window may open or close, in order: for two weeks from `at`, and for
-    two weeks from the first day of each range of excluded dates and from the day after it. Between these times the
-    pattern repeats."""
+    """Yield every instant at which the maintenance window may open or close, in order. The instants cover two weeks
+    from `at`, and two weeks from each first excluded day and from each first day that is not excluded any more. At all
+    other times the window opens and closes in the same weekly pattern."""
     today = at.astimezone(window.zone).date() - _DAY
     breaks = {day for dates in excluded for day in (dates.first, dates.after) if day > today}
     begins = [today, *sorted(breaks)]

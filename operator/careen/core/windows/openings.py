@@ -13,11 +13,11 @@ _LONGEST_LOOK = timedelta(days=8)  # the search through windows that overlap goe
 
 
 def windows_of(policy: Policy, labels: Mapping[str, str]) -> tuple[NamedWindow, ...]:
-    """Return the maintenance windows of a node with these labels. Return none if the node has no window.
+    """Return the maintenance windows of a node with these labels. Return an empty tuple if the node has no window.
 
     Without --windows, all nodes have the window of kured's flags. With --windows, a node has the windows of the entries
-    that select it. If no entry selects it, the node has the window of kured's flags, or no window if these flags have
-    their defaults.
+    whose selectors match the node. If no entry matches, the node has the window of kured's flags, or no window if these
+    flags have their defaults.
     """
     default = NamedWindow(name="", opens=policy.window)
     if not policy.windows:
@@ -32,7 +32,7 @@ def is_open(windows: Sequence[NamedWindow], now: datetime) -> bool:
 
 
 def change_after(windows: Sequence[NamedWindow], at: datetime) -> datetime | None:
-    """Return when `is_open` next changes: a closed window opens, or the last open window closes.
+    """Return when `is_open` next changes: a window opens while no window is open, or the last open window closes.
 
     Return None if no window ever opens, or if windows stay open for eight days.
     """

@@ -1,4 +1,4 @@
-"""The types of maintenance windows. `daily.py` and `cron.py` compute when they are open."""
+"""The types of maintenance windows. `daily.py` and `cron.py` compute when windows are open."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class Dates(Value, kw_only=True):
 
 
 class NamedWindow(Value, kw_only=True):
-    """One maintenance window of --windows: when the window opens, for which nodes, and on which dates it stays closed.
+    """One maintenance window of --windows: when the window opens, for which nodes, and on which dates the window stays
+    closed.
 
     On an excluded date the window is closed from midnight to midnight. A window that crosses midnight belongs to the
     day on which it begins. So if that day is excluded, the window stays closed after midnight too.
