@@ -176,7 +176,7 @@ def _is_cordon_kureds(entry: Entry | None) -> bool:
 
 
 def _labels(signed: SignedNode, record: Progress, extent: Extent) -> dict[str, str | None]:
-    """Return the labels of the Node that the cleanup changes, with their new values. None as a value removes the label."""
+    """Return the labels of the Node that the cleanup changes, with their new values. The value None removes a label."""
     now = signed.node.labels
     wanted: dict[str, str | None] = {}
     for key in now:

@@ -176,7 +176,8 @@ class Claiming(Value, kw_only=True):
 
 
 class HolderCheck(Value, kw_only=True):
-    """What this process knows about the nodes with claims in the lock, and when the process checks these nodes again."""
+    """What this process knows about the nodes with claims in the lock, and when the process checks those nodes
+    again."""
 
     at: float = 0.0  # the uptime of the next look at the holders
     ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node

@@ -65,7 +65,8 @@ def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
 
 
 def foreseen(by: Foreseen) -> tuple[Gate, ...]:
-    """Return the gates that `careen plan` can evaluate if it knows the facts that `by` names, in the order of the list."""
+    """Return the gates that `careen plan` can evaluate if it knows the facts that `by` names. Their order is that of
+    the list."""
     return tuple(gate for gate in GATES if gate.foresight is by)
 
 

@@ -1,5 +1,4 @@
-"""Decides the order of the waiting nodes, which of them may take a claim now, and how long the agents of the others
-pause.
+"""Decides the order of the waiting nodes, which of them may take a claim now, and how long the other agents pause.
 
 In the default order the node that has needed a reboot for longest comes first. Among nodes whose need began in the same
 hour, the node with the fewest pods comes first; in each zone after the first zone, the node with the fewest pods that
@@ -75,9 +74,8 @@ def moves(node: NodeView) -> int:
 
 
 def moves_in_zone(node: NodeView) -> int:
-    """Return how many of the pods that a drain of the node would evict must stay in the node's zone, according to an
-    annotation of the Node. Return 0 without a readable number, and the huge number if `moves` returns the huge number.
-    """
+    """Return how many of the pods that a drain of the node would evict must stay in the node's zone, by an annotation
+    of the Node. Return 0 without a readable number, and the huge number if `moves` returns it."""
     pods = moves(node)
     return pods if pods == _MORE_THAN_ANY else min(pods, _number(node, keys.MOVES_IN_ZONE, otherwise=0))
 
@@ -119,9 +117,9 @@ def next_nodes(
 
     A node that the line already names keeps its place if the order allows that. Nodes whose groups may have one more
     node down come first. `zone` is the zone in which nodes hold claims: its nodes come first, except with
-    --order=fewest-moves. If there is no `zone`, no claim and no named node, a roll-out begins, with the zone in which
-    the first drain costs least. --order=fewest-moves counts the pods with `moves_of`; the other orders use the counts
-    that each node wrote when it became ready.
+    --order=fewest-moves. If there is no `zone`, claim or named node, a roll-out begins, in the zone in which the first
+    drain costs least. --order=fewest-moves counts the pods with `moves_of`; other orders use the counts that each node
+    wrote when it became ready.
     """
     not_in_line = {*content.holders, leave_out}
     still_waiting = [node for node in waiters if node.name not in not_in_line]
@@ -163,9 +161,9 @@ def _by_need(
 def _by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
-    """Return the sort key of --order=zone. The nodes of the zone that is being rebooted come first, even before nodes
-    that the line already names. Otherwise a node of that zone that becomes ready late would wait until all other zones
-    are done."""
+    """Return the sort key of --order=zone. The nodes of the zone that is rebooting come first, even before nodes that
+    the line names already. Otherwise a node of that zone that becomes ready late would wait until all other zones are
+    done."""
     working_zone, by_zone_and_need = _zone_by_zone(waiters, content, None if content.entries else zone, candidates)
     return lambda node: (
         _may_not_come(node, content),
@@ -179,9 +177,8 @@ def _by_zone(
 def _zone_by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> tuple[str | None, _Key]:
-    """Return the zone whose nodes come first (`zone` if it is not None), and the sort key of nodes that are equal in
-    everything else. This key orders the zones, and within a zone the nodes by when they needed a reboot and by their
-    pods."""
+    """Return the zone whose nodes come first (`zone` unless it is None), and the sort key of nodes that are equal in
+    all else: zone by zone, and within a zone by the age of their need and by their pods."""
     alike = {node.name: among_alike(node) for node in waiters}
     rank = _ranks(waiters, alike)
     working_zone = _zone_at_work(content, candidates, alike) if zone is None else zone
@@ -193,9 +190,8 @@ def _zone_by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """Return the sort key of --order=fewest-moves, which compares how many pods a drain of each node moves. Nodes that
-    the line names stay in the line, because their agents may pause for long before they read the line. The order of
-    these nodes may change, because pods come and go."""
+    """Return the sort key of --order=fewest-moves: how many pods a drain of each node moves. Named nodes stay in the
+    line, because their agents may pause long before they read it, but change their order, because pods come and go."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -215,8 +211,8 @@ def _place(node: NodeView, content: LockContent) -> int:
 
 
 def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, Alike]) -> dict[str, _Rank]:
-    """Return the rank of each zone. The rank of a zone is the rank of its first waiting node, whether that node is
-    ready or not."""
+    """Return the rank of each zone, which is the rank of the zone's first waiting node, even if that node is
+    not ready."""
     ranks: dict[str, _Rank] = {}
     for node in waiters:
         hour, in_zone, pods, *_ = in_later_zone(alike[node.name])
@@ -239,8 +235,8 @@ def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Map
     """Return the zone in which a roll-out begins: the zone of the node whose drain costs least. Only nodes that can
     begin now count. Return None if there are no candidates.
 
-    The cost is the number of the node's pods, because all pods of the first drained node move twice. The zone's pods
-    that would move twice also if the zone came later (those of its first node that must stay in the zone) are
+    The cost is the number of the node's pods, because all pods of the first drained node move twice. If the zone came
+    later, the pods that must stay in the zone would also move twice for the zone's first node, so their number is
     subtracted.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
@@ -331,8 +327,8 @@ class Clearance(Value, kw_only=True):
 
 
 def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Clearance:
-    """Return whether the node `name` may take a claim. This depends on the names in the lock, and on how long this
-    process has seen a free slot."""
+    """Return whether the node `name` may take a claim, by the names in the lock and by how long this process has seen a
+    free slot."""
     free = free_slots(content, policy.concurrency)
     if free == 0:
         return Clearance(is_allowed=False, asks_waiters=False, places=0, memory=unwatched(memory))
