@@ -1,9 +1,10 @@
 """Turns what a step has decided into a `Decision` with its writes: one merge patch of the Node holds label, record,
-sentence and refusals, so they always agree.
+sentence and refusals, so that these always agree.
 
 A step is the function that decides for a node in its phase. Nearly every step ends with one of these functions: `want`
 (read more facts first), `stay` (in the phase), `move` (to another phase), `undo` (the drain), `go_home` (to the phase
-Idle)."""
+Idle).
+"""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ _QUIET = frozenset(
 
 
 class Status(Value):
-    """What people see of a decision, in annotations and the label on the Node and in an Event."""
+    """What people see of a decision: in annotations and in the label on the Node, and in an Event."""
 
     code: Code
     sentence: str
@@ -83,7 +84,7 @@ class Stay(Value, kw_only=True):
 
 
 class NodeChange(Value, kw_only=True):
-    """What a patch changes on the Node besides careen's record. A field that keeps its default changes nothing."""
+    """What a patch changes on the Node besides careen's record. A field with its default value changes nothing."""
 
     labels: Mapping[str, str | None] = field(default_factory=dict)
     annotations: Mapping[str, str | None] = field(default_factory=dict)
@@ -97,7 +98,7 @@ NO_CHANGE = NodeChange()
 
 class Transition(Value):
     """A change to another phase, or a new record for the same phase: the record to write on the Node, and the actions
-    before and after that write."""
+    before and after that write of the Node."""
 
     phase: Phase
     progress: Progress
@@ -108,8 +109,8 @@ class Transition(Value):
 
 
 def want(situation: Situation, *evidence: Evidence) -> Decision:
-    """Return a provisional decision that names kinds of facts which the agent has not read yet. The agent reads them
-    and decides again."""
+    """Return a provisional decision that names the kinds of facts which the agent has not read yet. The agent reads
+    these facts and decides again."""
     return Decision(
         phase=situation.phase,
         reason=Reason(code=Code.TAKING_CLAIM, sentence="the agent must read more facts before it decides"),
@@ -184,9 +185,9 @@ def _patch(situation: Situation, status: Status, to: Transition) -> PatchNode:
 
 
 def _kept_settings(situation: Situation, progress: Progress) -> dict[str, str | None]:
-    """Return the annotation with the settings under which the node took its claim. The patch that writes the record
-    also writes this annotation. Return the removal of the annotation if the record has no claim, and nothing if the
-    Node needs no change."""
+    """Return the annotation that keeps the settings under which the node took its claim, for the patch that writes the
+    record. If the record has no claim, return the removal of this annotation. Return nothing if the Node needs no
+    change."""
     stands = situation.node.annotations.get(keys.SETTINGS)
     wanted = (situation.policy.kept_settings or None) if progress.claim else None
     return {} if stands == wanted else {keys.SETTINGS: wanted}
@@ -204,7 +205,8 @@ def _warning(situation: Situation) -> dict[str, str | None]:
 
 def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
     """Return the keys of the annotations that a Node has only while the node needs a reboot. The agent removes these
-    annotations when the node moves to the phase Idle. On an idle node they were left by an earlier agent process."""
+    annotations when the node moves to the phase Idle. If an idle node has one, an earlier agent process left it behind.
+    """
     kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
     return (*keys.OF_A_NEED, keys.RETRY, *kured)
 
@@ -217,9 +219,9 @@ def go_home(
     then: tuple[Action, ...] = (),
     annotations: Mapping[str, str | None] | None = None,
 ) -> Decision:
-    """Return the decision to move the node to the phase Idle: the patch removes careen's label, soft taint and record
-    from the Node, and all other annotations of its need of a reboot. `first` and `then` are actions before and after
-    that patch."""
+    """Return the decision to move the node to the phase Idle. The patch removes careen's label, soft taint and record
+    from the Node, and all other annotations about the need of a reboot. `first` has the actions before that patch, and
+    `then` has the actions after it."""
     assert is_allowed(situation.phase, Phase.IDLE)
     ours = annotations_of_a_need(situation.policy)
     patch = PatchNode(
@@ -289,7 +291,8 @@ def removal(situation: Situation) -> tuple[WriteLock, ...]:
 
 
 def write_lock(situation: Situation, purpose: str, content: LockContent) -> WriteLock:
-    """Return the action that replaces the lock, as the agent read it in this round of its loop, by this content."""
+    """Return the action that replaces the lock by this content, provided that the lock has not changed since the agent
+    read it in this round of its loop."""
     reading = situation.reading
     return WriteLock(
         purpose=purpose,
@@ -300,8 +303,8 @@ def write_lock(situation: Situation, purpose: str, content: LockContent) -> Writ
 
 
 def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChange:
-    """Return the change that restores the cordon, labels and autoscalers' annotations that the Node had before careen's
-    drain. The result also contains the changes in `besides`, except a change of the cordon."""
+    """Return the change that restores the cordon, the labels and the autoscalers' annotations that the Node had before
+    careen's drain. The result also contains the changes in `besides`, except a change of the cordon."""
     return replace(
         besides,
         labels={**prior_labels(situation), **besides.labels},
@@ -330,8 +333,8 @@ def prior_labels(situation: Situation) -> dict[str, str | None]:
 
 
 def without_our_taint(situation: Situation) -> tuple[Taint, ...] | None:
-    """Return the Node's taints without the soft taints that careen set. Return None (leave the list alone) if careen
-    set none."""
+    """Return the Node's list of taints without the soft taints that careen set. Return None (leave the list unchanged)
+    if careen set no soft taint."""
     return own_taint.without(
         situation.node, own_taint.keys_of_ours(situation.node, situation.progress, situation.policy)
     )
@@ -356,8 +359,8 @@ def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]
 
 def forecast_annotation(situation: Situation) -> dict[str, str | None]:
     """Return the annotation that summarises the forecast: counts of pods by outcome, and the nodes on which the evicted
-    pods may be placed. The annotation is for people. After the drain, it is compared with the nodes on which the new
-    pods run."""
+    pods may be placed. The annotation is for people. After the drain, careen compares it with the nodes on which the
+    new pods run."""
     forecast = situation.seen.forecast
     if not isinstance(forecast, Forecast):
         return {}
@@ -374,8 +377,9 @@ def forecast_annotation(situation: Situation) -> dict[str, str | None]:
 
 
 def _shown(pod: PodForecast) -> list[str]:
-    """Return the names of the nodes that the pod may get according to the forecast. If the list is incomplete, it ends
-    with `AND_OTHERS`, so that another node does not count as an error of the forecast."""
+    """Return the names of the nodes on which the pod may be placed according to the forecast. If the list is
+    incomplete, it ends with `AND_OTHERS`, so that a placement on another node does not count as an error of the
+    forecast."""
     is_whole = len(pod.landing) <= _SHOWN_NODES and not pod.is_cut
     return [*pod.landing[:_SHOWN_NODES], *(() if is_whole else (keys.AND_OTHERS,))]
 
@@ -473,7 +477,7 @@ def _telling(situation: Situation, status: Status) -> PatchNode | None:
 
 def _ready_since(situation: Situation, label: str | None) -> dict[str, str | None]:
     """Return the annotation that records the present instant, if this patch changes careen's label on the Node to
-    `ready`. Return nothing otherwise."""
+    `ready`. Return nothing if the label was `ready` before or gets another value."""
     is_news = label == order.READY and situation.node.labels.get(keys.REBOOT_LABEL) != order.READY
     return {keys.READY_SINCE: rfc3339(situation.seen.now)} if is_news else {}
 

@@ -1,8 +1,8 @@
 """Handles an entry (claim) of this node in the lock that careen's record on the Node does not name. The agent either
-adopts the entry (writes it into the record and continues) or releases it.
+adopts the entry (writes it into the record and continues) or releases the claim.
 
 Such an entry appears when the record was wiped, the Node was recreated, a write to the lock reached the API server
-late, or kured left its lock behind. Every agent checks for such an entry at its start and while its node waits.
+late, or kured left its lock behind. Every agent checks for such an entry when it starts and while its node waits.
 """
 
 from __future__ import annotations

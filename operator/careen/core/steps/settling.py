@@ -1,5 +1,5 @@
-"""Decides for a node in the phase Settling: the agent waits until the displaced workloads (those whose pods the drain
-evicted) are as healthy as before. Then the agent releases the claim and names the next nodes in the lock."""
+"""Decides for a node in the phase Settling: the agent waits until the displaced workloads (the workloads whose pods the
+drain evicted) are as healthy as before. Then the agent releases the claim and names the next nodes in the lock."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _UNPROVEN_BOOT = "the workloads are healthy; the node keeps its claim a little l
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to wait for the workloads, for --lock-release-delay and until the boot is old enough to count
-    as stable, and then to release the claim."""
+    """Return the decision to release the claim, or to wait: until the workloads are healthy, until --lock-release-delay
+    is over, and until the boot is old enough to count as stable."""
     if working.is_released(situation):
         return _finish(situation)
     if (found := working.put_back(situation)) is not None:
@@ -78,15 +78,15 @@ def decide(situation: Situation) -> Decision:
 
 
 def _settle_on(situation: Situation, sentence: str, *, look: float) -> Decision:
-    """Return the decision to stay in the phase Settling. The agent also writes into the lock when it expects to release
-    the claim, so that the next node in line can prepare."""
+    """Return the decision to stay in the phase Settling. The agent also records in the lock the instant at which it
+    expects to release the claim, so that the next node in line can prepare its drain."""
     return stay(situation, Status(Code.SETTLING, sentence), Stay(look=look, actions=_marked_due(situation)))
 
 
 def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write that records in the lock when the agent expects to release this node's claim. The agent writes
-    the instant once, and again if it moves by much, because another boot restarted the wait. Return nothing
-    otherwise."""
+    """Return the write that records in the lock the instant at which the agent expects to release this node's claim.
+    The agent writes the instant once, and again if the instant moves by much because another boot restarted the wait.
+    Return nothing if no write is needed."""
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None:
         return ()
@@ -105,8 +105,8 @@ def _unproven_seconds(situation: Situation) -> float:
 
 
 def what_ails(situation: Situation) -> str:
-    """Return a sentence with the workloads that are less healthy than before the drain, which evicted some of their
-    pods. Return an empty text if there are none.
+    """Return a sentence that names the workloads that have fewer ready pods than before the drain, which evicted some
+    of their pods. Return an empty text if there are no such workloads.
 
     Only workloads that have not been changed since the drain (same UID, generation and replicas) can be compared.
     """
@@ -151,8 +151,8 @@ def _release(situation: Situation) -> Decision:
 
 
 def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]:
-    """Return the message to people that the roll-out is done, if this was its last reboot. The figures of the roll-out
-    are added when the message is sent."""
+    """Return the message to people that the roll-out is done; nothing if other nodes have yet to reboot. The figures of
+    the roll-out are added when the message is sent."""
     is_done = (
         bool(situation.progress.verify_started)
         and situation.seen.need.answer is NeedAnswer.NO
@@ -179,7 +179,8 @@ def _without_own_claim(situation: Situation, content: LockContent) -> LockConten
 
 def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tuple[Notify, ...] = ()) -> Decision:
     """Return the decision to remove the claim from the Node. If the host no longer needs a reboot, the agent also
-    removes careen's label, taint and record. `first` removes the claim from the lock, if the lock still has it."""
+    removes careen's label, taint and record. `first` has the write that removes the claim from the lock; it is empty if
+    the lock no longer has the claim."""
     measured = reboot_report.with_settle_seconds(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
         situation = situation.with_memory(_with_later_read(situation))
@@ -216,7 +217,8 @@ def _what_it_was(situation: Situation) -> str:
 
 def _with_later_read(situation: Situation) -> Memory:
     """Return the memory with a later instant for the next read of the lock, if the agent has just listed the waiting
-    nodes and no other node holds a claim. An earlier read by the idle node would show nothing new."""
+    nodes and no other node holds a claim: an earlier read would show the idle node nothing new. Otherwise return the
+    memory unchanged."""
     memory, content = situation.memory, situation.lock
     is_counted = isinstance(situation.seen.waiters, tuple)
     if (

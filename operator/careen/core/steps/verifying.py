@@ -30,8 +30,8 @@ _LOOK_SHARE = 0.25  # of the time so far
 
 
 def begin(situation: Situation) -> Decision:
-    """Return the decision to move to the phase Verifying and to count the reboot, because the host has rebooted since
-    the node took its claim."""
+    """Return the decision to move to the phase Verifying, because the host has rebooted since the node took its claim.
+    The record then counts one more reboot."""
     progress = replace(
         situation.progress,
         verify_started=situation.mark(),
@@ -62,8 +62,8 @@ def again(situation: Situation) -> Decision:
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to put the node back into service, to wait, or after the deadline to fail and keep the claim,
-    so that no other node begins its drain."""
+    """Return the decision to put the node back into service, or to wait. After the deadline, return the decision to
+    fail and keep the claim, so that no other node begins its drain."""
     if (found := working.put_back(situation)) is not None:
         return found
     waited = situation.elapsed(situation.progress.verify_started) or 0.0
@@ -85,7 +85,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def what_ails(situation: Situation) -> str:
-    """Return why the node does not yet count as back from its reboot; empty if it does."""
+    """Return why the node does not yet count as back from its reboot. Return an empty text if the node counts
+    as back."""
     node, pods = situation.node, situation.seen.pods
     if node.boot_id != boot_id_of(situation.boot):
         return "the kubelet has not reported the new boot"
@@ -100,8 +101,8 @@ def what_ails(situation: Situation) -> str:
 
 def _new_pods_not_ready(situation: Situation) -> str:
     """Return a text with the DaemonSet pods on the node that are not ready and whose state before the drain is unknown,
-    because they were created or changed after the cordon, for example. The node waits for them until the deadline and
-    then goes on without them."""
+    for example because they were created or changed after the cordon. The node waits for these pods until the deadline
+    and then goes on without them."""
     pods = situation.seen.pods
     return _not_ready(situation, pods, were_ready=None) if isinstance(pods, tuple) else ""
 

@@ -1,5 +1,5 @@
-"""Decides for a node in the phase Waiting: the agent asks the gates (conditions for a reboot) in order. When none of
-them refuses and the node is next in line, the agent writes a claim id on the Node."""
+"""Decides for a node in the phase Waiting: the agent evaluates the gates (conditions for a reboot) in order. When no
+gate refuses and the node is next in line, the agent writes a claim id on the Node."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _halted(situation: Situation, refused: Refusal) -> Decision:
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
     """Return the decision if cheap gates refuse: write all their refusals on the Node, keep the refusals of costly
-    gates that are stored there, and leave the line of waiting nodes."""
+    gates that are stored on the Node, and leave the line of waiting nodes."""
     memory = order.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),
@@ -106,8 +106,9 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
 
 
 def _refused_pause(situation: Situation, refused: tuple[Refusal, ...]) -> float:
-    """Return the usual pause of a node that a gate refuses, or a shorter one if a maintenance window opens before that.
-    The shorter pause ends soon after the opening, so that this node is in line when the first node takes a claim."""
+    """Return the usual pause in seconds of a node that a gate refuses, or a shorter pause if a maintenance window opens
+    earlier. The shorter pause ends soon after the opening, so that this node is in line when the first node takes a
+    claim."""
     usual, jitter = line.refused_pause(situation), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual
@@ -119,9 +120,9 @@ def _refused_pause(situation: Situation, refused: tuple[Refusal, ...]) -> float:
 
 
 def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Return the decision to move to the phase Idle: remove careen's marks of the wait from the Node, then leave the
-    line of waiting nodes in the lock. The agent reads the lock once more later, because the write may fail or the lock
-    may be unreadable now."""
+    """Return the decision to move to the phase Idle: remove from the Node what careen wrote on it for the wait, then
+    leave the line of waiting nodes in the lock. The agent reads the lock once more later, because the write may fail or
+    the lock may be unreadable now."""
     memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
     is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
     situation = situation.with_memory(memory if is_due else replace(memory, lock_due=soon))
@@ -129,9 +130,9 @@ def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write of the lock by which this node gives up its place in the line of waiting nodes, because the
-    other nodes would wait a minute for it. Return nothing if the line does not name the node, or if the lock is
-    paused."""
+    """Return the write of the lock by which this node gives up its place in the line of waiting nodes, because
+    otherwise the other nodes would wait a minute for this node. Return nothing if the line does not name the node, or
+    if the lock is paused."""
     content, name = situation.lock, situation.node.name
     if not isinstance(content, LockContent) or content.is_paused or name not in content.line.names:
         return ()

@@ -1,10 +1,10 @@
-"""Counts how many pods a drain of this node would evict, and how many of these must stay in the node's zone. Both
-numbers are written on the Node, because the order in which waiting nodes begin their drains depends on them.
+"""Counts how many pods a drain of this node would evict, and how many of these must stay in the node's zone. The agent
+writes both numbers on the Node, because the order in which waiting nodes begin their drains depends on the numbers.
 
-A node counts its own pods when it becomes ready, with one list request for which the API server has an index. No agent
-lists another node's pods for this. The numbers are in the patch that sets the label `ready` on the Node. With
---order=fewest-moves the node counts again from time to time, because pods come and go with each drain. The node counts
-more often while the line of waiting nodes in the lock names it.
+A node's agent counts the pods of its own node when the node becomes ready, with one list request for which the API
+server has an index. No agent lists another node's pods for this. The patch that sets the label `ready` on the Node
+contains the numbers. With --order=fewest-moves the agent counts again from time to time, because pods come and go with
+each drain, and more often while the line of waiting nodes in the lock names the node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OTHERS_SECONDS = 1800.0  # 5,000 nodes: three lists a second
 
 
 def is_due(situation: Situation, content: LockContent) -> bool:
-    """Whether the node has to count the pods that a drain would evict in this round of its agent's loop."""
+    """Whether the agent has to count, in this round of its loop, the pods that a drain of the node would evict."""
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
         return True
     if situation.policy.order is not Order.FEWEST_MOVES and keys.MOVES in situation.node.annotations:
@@ -34,9 +34,9 @@ def is_due(situation: Situation, content: LockContent) -> bool:
 
 
 def number(situation: Situation) -> dict[str, str | None]:
-    """Return the annotations with the number of pods that a drain would evict, and with the number of those that must
-    stay in the zone, if there are any. Return nothing if the pods could not be listed. Leave out annotations that the
-    Node already has."""
+    """Return two annotations: how many pods a drain would evict, and how many of these pods must stay in the zone
+    (removed if none). Return nothing if the pods could not be listed. Leave out an annotation that the Node already
+    has."""
     pods = situation.seen.pods
     if not isinstance(pods, tuple):
         return {}

@@ -1,10 +1,10 @@
 """Lets a waiting node of a large fleet count the waiting nodes while no other node counts them.
 
 Usually a node that releases or takes a claim counts the waiting nodes. While gates refuse all nodes, or the lock is
-paused, no node does so. Then each waiting node must assume that every node with an agent waits, so it pauses for long
-between two reads of the lock. One short list shows whether only a few nodes wait. If so, they may read the lock as
-often as in a small fleet. The list ends at a hundred Nodes, and all waiting nodes together request it at most once a
-second.
+paused, no node takes or releases a claim. Then each waiting node must assume that every node with an agent waits, so
+its agent pauses for long between two reads of the lock. One short list shows whether only a few nodes wait. If so,
+their agents may read the lock as often as in a small fleet. The list ends at a hundred Nodes, and all waiting nodes
+together request it at most once a second.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ FEW = int(order.OTHERS_LOOK_SECONDS * order.LOOKS_PER_SECOND)
 
 
 def look(situation: Situation) -> Decision | Situation:
-    """Return the situation, with a recent count of the waiting nodes if one is due, or a decision that first requests
-    the count."""
+    """Return the decision to request a count of the waiting nodes if a count is due and not yet read. Otherwise return
+    the situation, whose memory then has the count that was read."""
     if not _is_due(situation):
         return situation
     seen, memory = situation.seen.crowd, situation.memory
@@ -40,20 +40,21 @@ def look(situation: Situation) -> Decision | Situation:
 
 
 def how_many_wait(situation: Situation) -> int:
-    """Return how many nodes may be waiting for their reboots, by the lock and by this node's own count."""
+    """Return how many nodes may be waiting for their reboots: the smaller of the number in the lock and this node's own
+    recent count."""
     told, number = _by_the_lock(situation), counted(situation)
     return told if number is None else min(told, number)
 
 
 def counted(situation: Situation) -> int | None:
-    """Return this node's own recent count of the waiting nodes. Return None without a recent count, or if there were
-    too many nodes to count."""
+    """Return this node's own recent count of the waiting nodes. Return None if the node has no recent count, or if
+    there were too many nodes to count."""
     return situation.memory.crowd.count if situation.seen.uptime < situation.memory.crowd.until else None
 
 
 def _is_due(situation: Situation) -> bool:
-    """Whether this node has to count the waiting nodes now. It does not count in the first minutes after it began to
-    need a reboot, because all nodes may have begun to need one in the same minute, and would all count at once."""
+    """Whether this node has to count the waiting nodes now. The node does not count in the first minutes of its need of
+    a reboot: the need of all nodes may have begun in the same minute, and all nodes would count at once."""
     since = from_rfc3339(situation.progress.need_since)
     is_old = since is not None and (situation.seen.now - since).total_seconds() >= order.COUNT_SECONDS
     return is_old and situation.seen.uptime >= situation.memory.crowd.until and _by_the_lock(situation) > FEW

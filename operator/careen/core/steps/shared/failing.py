@@ -1,5 +1,6 @@
-"""The two ways in which a step (the function that decides for a node in its phase) fails. Either the agent undoes
-everything on the node and releases the claim, or the agent keeps the claim, so that no other node begins its drain."""
+"""The two ways in which a step (the function that decides for a node in its phase) lets a node fail. Either the agent
+undoes everything on the node and releases the claim, or the agent keeps the claim, so that no other node begins its
+drain."""
 
 from __future__ import annotations
 
@@ -39,9 +40,9 @@ def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None
 def halted(
     situation: Situation, code: Code, sentence: str, *, progress: Progress, change: NodeChange = NO_CHANGE
 ) -> Decision:
-    """Return the decision to move to the phase Failed, keep the claim and mark it as failed in the lock, so that no
-    other node begins its drain. If the write of the mark fails, the agent tries it again in the next round of its
-    loop."""
+    """Return the decision to move to the phase Failed, keep the claim and mark the claim as failed in the lock, so that
+    no other node begins its drain. If the write of the mark fails, the agent tries again in the next round of its loop.
+    """
     record = replace(progress, failed=code.value, failed_at=situation.mark(), failures=progress.failures + 1)
     then: tuple[Action, ...] = (*mark(situation, code.value), *_message(situation, Occasion.HALTED, sentence))
     return move(

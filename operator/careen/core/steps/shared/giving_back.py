@@ -1,8 +1,9 @@
 """Releases a node's claim after everything on the node was undone: removes the claim's entry from the lock, then the
 claim id from the Node.
 
-This is not a phase but a part of the phases Waiting and Failed. The claim id stays on the Node until the end, so that
-no other node's agent takes the entry for a ghost (a claim without a holder)."""
+Releasing is not a phase but a part of the phases Waiting and Failed. The claim id stays on the Node until the end, so
+that no other node's agent takes the entry for a ghost (a claim without a holder).
+"""
 
 from __future__ import annotations
 
@@ -58,8 +59,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def without_claim(progress: Progress) -> Progress:
-    """Return the record without the claim. The new record keeps since when the node needs a reboot, careen's taint and
-    the failures."""
+    """Return a new record without the claim. The new record keeps only the start of the node's need of a reboot,
+    careen's taint and the failures."""
     return replace(
         Progress(),
         phase=progress.phase,

@@ -1,9 +1,9 @@
-"""Checks the holders, the nodes with claims in the lock: whether each still has its claim on its Node and makes
-progress.
+"""Checks the holders, the nodes with claims in the lock: whether each of them still has the claim id on its Node and
+makes progress.
 
-A waiting node's agent reads the holders' Nodes, removes from the lock the claims that are proven ghosts (without a
-holder), and marks the holders that take longer than usual, so that every other waiting node can report them. The first
-node in line checks most often. Nothing here depends on how long an agent's process lives.
+A waiting node's agent reads the holders' Nodes and removes from the lock the claims that are proven ghosts (claims
+without a holder). The agent also marks the holders that take longer than usual, so that every other waiting node can
+report them. The first node in line checks most often. Nothing here depends on how long an agent's process lives.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ OTHERS_LOOK_SECONDS = 3600.0  # for a node outside of the line: all nodes in the
 
 
 def look(situation: Situation) -> Decision | Situation:
-    """Check the nodes with claims if a check is due. Return the situation for the rest of this round of the agent's
-    loop, or a decision if the agent first has to read or write something."""
+    """Check the nodes with claims if a check is due. Return a decision if the agent first has to read or write
+    something. Otherwise return the situation with which this round of the agent's loop continues."""
     content = situation.lock
     if not isinstance(content, LockContent) or content.is_paused or not _is_due(situation, content):
         return situation
@@ -52,17 +52,17 @@ def _with_check(situation: Situation, check: HolderCheck) -> Situation:
 
 
 def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
-    """Return the pause in seconds between two checks of the nodes with claims by this node. If the line of waiting
-    nodes names no node, all `lookers` nodes may check. The pause is then so long that together they check about once a
-    second. `lookers` is None if their number is unknown."""
+    """Return the pause in seconds between two checks of the nodes with claims by this node. If the line in the lock
+    names no node, all `lookers` waiting nodes may check: the pause is then so long that all of them together check
+    about once a second. `lookers` is None if the number is unknown."""
     if not content.line.names:
         return max(LOOK_SECONDS, lookers or 0)
     return LOOK_SECONDS * (1 + content.line.names.index(name)) if name in content.line.names else OTHERS_LOOK_SECONDS
 
 
 def _lookers(situation: Situation) -> int | None:
-    """Return how many nodes may check the nodes with claims if the line of waiting nodes names no node: the waiting
-    nodes by this node's count, or all nodes with an agent."""
+    """Return how many nodes may check the nodes with claims if the line in the lock names no node: the number of
+    waiting nodes by this node's count, otherwise the number of nodes with an agent."""
     counted = crowd.counted(situation)
     return situation.memory.agents if counted is None else counted
 
@@ -105,8 +105,9 @@ def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...])
 
 
 def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decision | Situation:
-    """Return the decision to update the marks of overdue claims in the lock, by the API server's clock, or the
-    situation if no mark changes. A new mark is reported as a warning. The removal of a mark is not reported."""
+    """Return the decision to update the marks of overdue claims in the lock. Return the situation if no mark changes,
+    or if the API server's time is unknown. A new mark is reported as a warning; the removal of a mark is not reported.
+    """
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return situation
     marked = overdue.marked(content, holders, situation.policy, now=situation.server_now)
@@ -131,8 +132,8 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
 
 
 def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> tuple[Notify, ...]:
-    """Return the message to people that no node with a claim makes progress any more, if all of them are overdue. Only
-    the agent that writes the last mark sends the message."""
+    """Return the message to people that the roll-out stands still, if this write marks the last claim that was not
+    overdue. Only the agent that writes this mark sends the message."""
     late = overdue.holders_overdue(marked)
     if not new or len(late) < lock.limit(marked, situation.policy.concurrency):
         return ()

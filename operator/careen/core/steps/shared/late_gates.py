@@ -1,9 +1,9 @@
-"""Asks the gates (conditions for a reboot) again once the node is drained, and reacts to refusals.
+"""Evaluates the gates (conditions for a reboot) again once the node is drained, and reacts to refusals.
 
 A hold on the node (an annotation by which a person keeps the node from rebooting) or a pause of the lock undoes the
-drain. An unknown fact makes the agent wait, and undo the drain only after a while, because moving every pod again costs
-more than waiting for one missing fact. --late-policy decides about all other refusals. With --late-policy=reboot,
-unknown facts about the world outside of the host do not stop the reboot either.
+drain. If a fact is unknown, the agent waits, and undoes the drain only after a while, because moving every pod again
+costs more than waiting for one missing fact. --late-policy decides about all other refusals. With --late-policy=reboot,
+an unknown fact does not stop the reboot either, unless the fact is about the host or the lock.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ def undone(situation: Situation, refused: Refusal, code: Code) -> Decision:
 
 
 def undoes(gate: Gate, policy: Policy) -> bool:
-    """Whether a refusal of this gate undoes the drain of a node that is ready to reboot."""
+    """Whether a refusal of this gate undoes the drain when the node is drained and ready to reboot."""
     return gate is hold.GATE or policy.late_policy is LatePolicy.UNDO
 
 
 def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
-    """Return the decision to wait until the fact is known whose absence made a gate refuse, or to undo the drain after
-    --unknown-patience."""
+    """Return the decision to wait, because a gate refuses for lack of a fact. If the fact has been unknown for longer
+    than --unknown-patience, return the decision to undo the drain."""
     refused = replace(refused, since=patience.waits_since(situation))
     if situation.seen.uptime - patience.began(situation) > situation.policy.unknown_patience_seconds:
         return undo(

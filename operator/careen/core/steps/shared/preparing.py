@@ -1,10 +1,10 @@
 """Prepares the drain of the next node in line while another node (the holder) still holds its claim until its workloads
 are healthy: makes a forecast, and a dry-run eviction of each pod that a drain would evict.
 
-So neither of these takes time between the release of a claim and the next drain. The preparation decides nothing:
-before the node takes a claim, its agent reads the lock and the Nodes and asks the gates again. The agent uses the
-prepared forecast and dry runs only if they are a few seconds old, and if Nodes, holders, pods and budgets have not
-changed. Otherwise the agent discards the preparation and writes the reason on the Node.
+So the forecast and the dry runs take no time between the release of a claim and the next drain. The preparation decides
+nothing: before the node takes a claim, its agent reads the lock and the Nodes and evaluates the gates again. The agent
+uses the prepared forecast and dry runs only if they are a few seconds old, and if Nodes, holders, pods and budgets have
+not changed. Otherwise the agent discards the preparation and writes the reason on the Node.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
 
 
 def is_near(situation: Situation, content: LockContent) -> bool:
-    """Whether this node may soon begin its drain. Only then is it worth the memory to start the process that computes
-    forecasts in advance."""
+    """Whether this node may soon begin its drain. Only then is it worth the memory to start in advance the process that
+    computes forecasts."""
     if situation.policy.forecast is ForecastPolicy.OFF or not _is_next(situation, content):
         return False
     return any(_is_young(situation, entry) or _is_leaving(situation, entry) for entry in content.entries)
@@ -72,21 +72,22 @@ def _is_young(situation: Situation, entry: Entry) -> bool:
 
 
 def _is_leaving(situation: Situation, entry: Entry) -> bool:
-    """Whether the node with this claim is about to release it: the expected release that the claim shows is at most
-    some seconds away, in the past or the future. A node that is later than that may keep its claim for an hour."""
+    """Whether the node with this claim is about to release it: the release that the claim announces lies less than
+    `AROUND_DUE_SECONDS` in the future or in the past. A node that is later than this may keep its claim for an hour."""
     due = from_rfc3339(entry.due)
     return due is not None and abs((due - situation.server_now).total_seconds()) < AROUND_DUE_SECONDS
 
 
 def lacking(situation: Situation) -> tuple[Evidence, ...]:
-    """Return the kinds of facts that the agent must read in this round of its loop before it may use the preparation.
-    Return nothing without a valid preparation."""
+    """Return the kinds of facts that the agent must still read in this round of its loop before it may use the
+    preparation. Return nothing if there is no valid preparation."""
     return _lacking(situation, _RESTS_ON) if why_not(situation) == "" else ()
 
 
 def used(situation: Situation) -> Situation:
-    """Return the situation with the prepared forecast and dry runs, if the preparation is valid and the agent has made
-    none in this round of its loop. The caller must first read everything that `lacking` returns."""
+    """Return the situation with the prepared forecast and dry runs, if the preparation is valid. A forecast or dry run
+    that the agent made in this round of its loop is not replaced. The caller must first read everything that `lacking`
+    returns."""
     prepared, seen = situation.memory.prepared, situation.seen
     if prepared is None or why_not(situation):
         return situation
@@ -111,7 +112,7 @@ def annotation(situation: Situation) -> dict[str, str | None]:
 
 def why_not(situation: Situation) -> str | None:
     """Return why the prepared forecast and dry runs are not valid, as far as the facts show that the agent has read in
-    this round of its loop. Return an empty text if they are valid, None if nothing was prepared."""
+    this round of its loop. Return an empty text if they are valid, and None if there is no preparation."""
     prepared, content = situation.memory.prepared, situation.lock
     if prepared is None:
         return None
@@ -127,8 +128,8 @@ def why_not(situation: Situation) -> str | None:
 
 
 def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
-    """Return the names of the nodes that are about to release their claims. Return none if this node may not take a
-    claim after that."""
+    """Return the names of the nodes that are about to release their claims. Return no names if this node is not the one
+    that may take a claim next."""
     if not _is_next(situation, content):
         return frozenset()
     return frozenset(
@@ -140,7 +141,7 @@ def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
 
 
 def _is_next(situation: Situation, content: LockContent) -> bool:
-    """Whether this node may take a claim after the next release of one."""
+    """Whether this node may take the next claim that another node releases."""
     is_first = content.line.names[:1] == (situation.node.name,)
     is_full = free_slots(content, situation.policy.concurrency) == 0
     return is_first and is_full and not (content.is_paused or content.failed)
@@ -182,8 +183,8 @@ def _prepared(situation: Situation, content: LockContent, leaving: frozenset[str
 
 
 def _refused(situation: Situation) -> str:
-    """Return why this node could not begin its drain now: a fact is unknown, or a gate refuses. A preparation with such
-    a reason is never valid. Return an empty text without a reason."""
+    """Return why this node could not begin its drain now: a fact is unknown, or a gate refuses. Return an empty text if
+    nothing speaks against the drain. A preparation with a reason against the drain is never valid."""
     unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
     if unknown:
         return f"the {unknown[0]} could not be read"
@@ -228,8 +229,8 @@ def _why_budgets(situation: Situation, prepared: Prepared) -> str:
 
 
 def _change(before: Mapping[str, object], now: Mapping[str, object], what: str) -> str:
-    """Return a phrase about the first item, by name, that was added, removed or changed between the two mappings.
-    Return an empty text if there is none."""
+    """Return a phrase about the first difference between the two mappings, by name, such as `the Node n2 has changed`.
+    Return an empty text if the mappings are equal. `what` is the kind of item, such as `the Node`."""
     changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
     if not changed:
         return ""
@@ -242,8 +243,8 @@ def _marks(nodes: Collection[NodeView]) -> dict[str, str]:
 
 
 def _mark(node: NodeView) -> str:
-    """Return a digest of the facts about a Node that decide whether pods may move there. The digest leaves out the
-    label that careen itself changes on nodes that wait for their reboots or are down for them."""
+    """Return a digest of the facts about a Node that decide whether pods may move to the node. The digest leaves out
+    the label that careen itself changes on nodes that wait for their reboots or are being rebooted."""
     labels = sorted((key, value) for key, value in node.labels.items() if key != keys.REBOOT_LABEL)
     taints = [(each.key, each.effect, each.value) for each in node.taints if each.key != _FOLLOWS_THE_CORDON]
     looked_at = (node.uid, node.ready, node.unschedulable, labels, taints)
@@ -251,8 +252,8 @@ def _mark(node: NodeView) -> str:
 
 
 def _of_these(allowed: Mapping[str, int], pods: Collection[PodView]) -> dict[str, int]:
-    """Return how many evictions each disruption budget in the pods' namespaces allows, because only the API server
-    decides which budget covers which pod."""
+    """Return how many evictions each disruption budget in the pods' namespaces allows, by `namespace/name`. All budgets
+    of these namespaces count, because only the API server decides which budget covers which pod."""
     namespaces = {pod.namespace for pod in pods}
     return {name: count for name, count in allowed.items() if name.partition("/")[0] in namespaces}
 

@@ -1,5 +1,5 @@
 """Writes the annotation with the node's report of its last reboot (`careen.dev/last-reboot`), with the duration of each
-part."""
+part of the reboot."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _LARGEST = 10**9
 
 def drain_seconds(progress: Progress) -> int | None:
     """Return the duration of the drain in seconds. Return None if the record does not have the start and the end of the
-    drain on the same boot. Without --reboot-delay, the end is when the agent announced the reboot (recorded that it
-    follows), because it does so right after the drain."""
+    drain on the same boot. Without --reboot-delay the record has no end of the drain. Then the announcement of the
+    reboot counts, which the agent writes right after the drain."""
     return _seconds_between(progress.drain_started, progress.drained or progress.announced)
 
 
 def with_settle_seconds(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation with the report of the last reboot, with the seconds added for which the agent has waited
-    until now for the workloads to become healthy. Return nothing if the node has no report of this boot."""
+    """Return the annotation with the report of the last reboot, extended by the seconds for which the agent has waited
+    for the workloads to become healthy. Return nothing if the node has no report of this boot."""
     report = object_of(situation.node.annotations.get(keys.LAST_REBOOT))
     waited = situation.elapsed(situation.progress.settle_started)
     if waited is None or waited < 0 or report.get("boot") != situation.boot:

@@ -1,8 +1,8 @@
-"""Spreads the soft taints of a large fleet over a minute. Otherwise, if all hosts need a reboot in the same second, all
-agents would send their patches to the API server at once.
+"""Spreads the soft taints (effect PreferNoSchedule) of a large fleet over a minute. Otherwise, if all hosts need a
+reboot in the same second, all agents would send their patches to the API server at once.
 
-An agent cannot see whether other agents are about to write. But it knows without a request how many could: the
-DaemonSet, which every agent reads for the lock, says how many nodes should run an agent.
+An agent cannot see whether other agents are about to write. But the agent knows how many agents there are, without a
+further request: it reads the DaemonSet for the lock, and the DaemonSet says how many nodes should run an agent.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ MOMENT_SECONDS = 5.0  # a twelfth of 5,000 agents writes in one such moment: few
 
 
 def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
-    """Return how many seconds after `at` this node's agent waits before it sets the soft taint. Return 0 in a fleet of
-    unknown size or with at most MANY_AGENTS agents.
+    """Return how many seconds after the instant `at` this node's agent waits before it sets the soft taint. Return 0 if
+    the size of the fleet is unknown or at most MANY_AGENTS.
 
     Each node has its own moment in every minute of the clock, so a restarted process does not begin the wait anew. The
     moment lasts as long as the pause between two checks of whether the host needs a reboot, so a process that restarts
@@ -31,12 +31,12 @@ def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
 
 
 def longest_seconds(agents: int | None) -> float:
-    """Return the most seconds that an agent waits before it sets the soft taint, in a fleet with this number of
-    agents."""
+    """Return the longest time in seconds that an agent waits before it sets the soft taint, in a fleet with this number
+    of agents."""
     return 0.0 if agents is None or agents <= MANY_AGENTS else SPREAD_SECONDS
 
 
 def _share(node: str) -> float:
-    """Return a number for this node that is at least 0 and less than 1. The number depends only on the node's name, and
-    the numbers are evenly distributed for any naming scheme."""
+    """Return a number for this node that is at least 0 and less than 1. The number depends only on the node's name.
+    Over all nodes the numbers are evenly distributed, however the nodes are named."""
     return int.from_bytes(hashlib.sha256(node.encode()).digest()[:7], "big") / 2**56

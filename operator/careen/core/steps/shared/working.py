@@ -1,6 +1,6 @@
-"""The duties of an agent while careen works on its node. The agent puts the node's claim back into the lock if the
-claim is missing there, because the node *is* down. At the end the agent restores the state of the Node from before the
-drain."""
+"""What an agent does in every phase in which careen works on its node. The agent puts the node's claim back into the
+lock if the claim is missing there, because the node *is* down. At the end the agent restores what the Node had before
+the drain."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from careen.core.writing import (
 
 def back_in_service(situation: Situation, besides: NodeChange, *, keeps_taint: bool) -> tuple[Progress, NodeChange]:
     """Return two parts of the patch that puts the node back into service and moves it to the phase Settling: the new
-    record, and the changes besides the record.
+    record, and the other changes of the Node.
 
-    `besides` holds further changes for the patch. With `keeps_taint` the soft taint stays, because the node still needs
-    a reboot.
+    `besides` has further changes for the patch. With `keeps_taint` the soft taint stays, because the node still needs a
+    reboot.
     """
     taints, owned = with_our_taint(situation) if keeps_taint else (without_our_taint(situation), "")
     record = replace(
@@ -48,9 +48,9 @@ def back_in_service(situation: Situation, besides: NodeChange, *, keeps_taint: b
 
 
 def put_back(situation: Situation) -> Decision | None:
-    """Return the decision to put this node's missing claim back into the lock. If the claim is now in another lock
-    object than the record says, return the decision to record that. Return None if the claim is in its place or the
-    lock cannot be understood."""
+    """Return the decision to put this node's missing claim back into the lock. If the claim is in another lock object
+    than the record says, return the decision to correct the record. Return None if neither is needed, or if the lock
+    cannot be understood."""
     content = situation.lock
     if not isinstance(content, LockContent):
         return None
