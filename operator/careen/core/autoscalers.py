@@ -25,9 +25,9 @@ _KEEPS_PODS_OUT = frozenset({"NoSchedule", "NoExecute"})
 
 
 def protected(node: NodeView) -> dict[str, str | None]:
-    """Return the annotations that keep autoscalers from removing the Node, and one annotation that stores the values
-    which these had before. The agent sets them when the node takes its claim. Return nothing if the Node has all of
-    them already."""
+    """Return the annotations that keep autoscalers from removing the Node, and one annotation that stores the earlier
+    values of these annotations. The agent sets all of them when the node takes its claim. Return nothing if the Node
+    has them already."""
     before = {key: node.annotations.get(key) for key, value in PROTECTION.items() if node.annotations.get(key) != value}
     if not before:
         return {}

@@ -167,7 +167,7 @@ def _is_reconciled(memory: Memory, uptime: float) -> bool:
 
 def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
     """Return the memory for this Node. If the Node was recreated (another UID), the memory keeps only three things:
-    what became of the last reboot that this process prepared, the claim, and the number of agents."""
+    this process's last attempt to reboot the host, the last claim, and the number of agents."""
     memory = seen.memory
     if memory.node_uid != node.uid:
         memory = Memory(node_uid=node.uid, reboot=memory.reboot, held=memory.held, agents=memory.agents)
@@ -210,8 +210,8 @@ def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: s
 
 
 def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:
-    """Return a decision without changes, because the Node or its record cannot be read. The decision reports the reason
-    once."""
+    """Return a decision that changes nothing, because the Node or its record cannot be read. An Event reports the
+    reason, but only once."""
     shown = observation.node.annotations.get(keys.PHASE, "") if isinstance(observation.node, NodeView) else ""
     is_news = isinstance(observation.node, NodeView) and observation.memory.reported.code != code.value
     return Decision(

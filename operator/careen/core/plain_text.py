@@ -2,8 +2,8 @@
 
 Names, annotations, messages of servers and output of commands may contain dangerous characters. These are escape
 sequences for a terminal, line breaks that make one log line look like two, and characters that reorder or hide their
-neighbours. Decisions read such text unchanged. All code that shows it, or writes it for other readers, passes it
-through one of these functions.
+neighbours. Decisions read such text unchanged. All code that shows such text, or writes it for other readers, first
+passes the text through one of these functions.
 """
 
 from __future__ import annotations

@@ -81,14 +81,15 @@ def says_no_more(node: Any) -> dict[str, Any] | None:
 
 
 def with_fault(sentence: str, fault: str) -> str:
-    """Return the sentence with the agent's fault at its end, once, within the length limit of careen's annotations."""
+    """Return the sentence with the agent's fault appended as its last clause, within the length limit of careen's
+    annotations. The fault replaces an older fault at the end of the sentence."""
     told = f"{_SAYS}: {_as_one_clause(fault)}"
     rest = one_line(without_fault(sentence), LONGEST_LINE - len(told) - len("; "))
     return f"{rest}; {told}" if rest else told
 
 
 def without_fault(sentence: str) -> str:
-    """Return the sentence without the agent's fault, which `with_fault` may have added at the end."""
+    """Return the sentence without the last clause in which `with_fault` may have appended the agent's fault."""
     return _SUFFIX.sub("", sentence)
 
 

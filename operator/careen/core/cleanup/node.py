@@ -1,7 +1,8 @@
-"""Finds the marks that careen left on one Node, and builds the patch that removes those that are provably careen's.
+"""Finds the marks that careen left on one Node, and builds the patch that removes the marks that are provably careen's.
 
 The proof is careen's record on the Node, the name of the mark's key, or the author of a field in
-`metadata.managedFields`. Marks without a proof stay and are reported."""
+`metadata.managedFields`. Marks without a proof stay and are reported.
+"""
 
 from __future__ import annotations
 
@@ -237,9 +238,9 @@ def _annotations(signed: SignedNode, extent: Extent) -> Iterator[CleanupMark]:
 
 
 def _may_take_kureds(signed: SignedNode, key: str, extent: Extent) -> bool:
-    """Whether the cleanup may remove an annotation with a key of kured's, because a person asked for that or because
-    careen wrote the annotation. The managed fields show who wrote it. Without managed fields the agents' settings
-    decide."""
+    """Whether the cleanup may remove an annotation whose key is one of kured's: a person asked to remove kured's
+    annotations, or careen wrote this annotation. The managed fields show who wrote the annotation. Without managed
+    fields the agents' settings decide."""
     authors = signed.annotations_by.get(key)
     is_configured = extent.policy is not None and extent.policy.annotate_nodes
     return extent.with_kureds or _is_alone(authors) or (authors is None and is_configured)

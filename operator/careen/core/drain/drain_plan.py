@@ -108,8 +108,9 @@ def plan(
     """Return what the drain does with each pod. Pods to evict come in the order that a forecast assumes: pods of
     StatefulSets last, lower priorities first, then by name.
 
-    A StatefulSet creates the replacement only when the old pod is gone, at an instant that no forecast can know. If its
-    pods are evicted last, their replacements come after all others."""
+    A StatefulSet creates a replacement only when the old pod is gone, at an instant that no forecast can know. If the
+    pods of StatefulSets are evicted last, their replacements come after all other replacements.
+    """
     staying: list[PodView] = []
     ending: list[PodView] = []
     given_up: list[PodView] = []

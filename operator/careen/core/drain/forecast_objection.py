@@ -10,7 +10,7 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 def objection_to(forecast: Forecast, policy: Policy) -> str:
     """Return the objections to a drain with this forecast, as a sentence: pods that can never be evicted, or more
-    pending or unknown pods than the policy allows. Return an empty text if there are none."""
+    pending or unknown pods than the policy allows. Return an empty text if there are no objections."""
     parts: list[str] = []
     is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
     if forecast.never and not is_forced:

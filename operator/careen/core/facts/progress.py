@@ -32,13 +32,14 @@ SOFT_REBOOTS = "+soft-reboots="
 
 
 def boot_id_of(boot: str) -> str:
-    """Return the boot id that the kernel and the kubelet report, without the count of soft reboots."""
+    """Return the boot id as the kernel and the kubelet report it, without the count of soft reboots (`+soft-reboots=2`)
+    that careen may have appended."""
     return boot.partition(SOFT_REBOOTS)[0]
 
 
 def is_same_boot(one: str, other: str) -> bool:
-    """Whether both texts name the same boot of the host. If only one of them counts soft reboots, the count is ignored:
-    a person may have changed the setting during the claim, and that does not prove a reboot."""
+    """Whether both texts name the same boot of the host. If only one of the texts counts soft reboots, the count is
+    ignored: a person may have changed the setting during the claim, and that does not prove a reboot."""
     if boot_id_of(one) != boot_id_of(other):
         return False
     return one == other or not (SOFT_REBOOTS in one and SOFT_REBOOTS in other)

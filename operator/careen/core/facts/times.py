@@ -32,7 +32,7 @@ def from_rfc3339(text: object) -> datetime | None:
 
 def span(seconds: float) -> str:
     """Return a duration in the notation of settings: 10m, 1h30m, 1m30s, 0.5s. A duration below one second is rounded to
-    three digits, any other to whole seconds."""
+    three digits, a longer duration to whole seconds."""
     if seconds < 1:
         return f"{seconds:.3g}s"
     minutes, second = divmod(round(seconds), 60)
@@ -41,8 +41,8 @@ def span(seconds: float) -> str:
 
 
 def bounded(at: datetime) -> datetime | None:
-    """Return the instant in UTC. Return None outside of the years 1970 to 2200. An instant without a zone counts as
-    UTC."""
+    """Return the instant in UTC. Return None for an instant outside of the years 1970 to 2200. An instant without a
+    zone counts as UTC."""
     known = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     try:
         return known.astimezone(UTC) if EARLIEST <= known <= LATEST else None

@@ -1,5 +1,5 @@
-"""This gate refuses to let the node go down if one more node down would exceed the limit of the cluster or of a group,
-would take down nodes of a second zone (--order=zone), or would break the quorum of the control plane.
+"""This gate refuses to let the node go down if that would exceed the limit of nodes that may be down in the cluster or
+in a group, would take down nodes of two zones at once (--order=zone), or would break the quorum of the control plane.
 
 Nodes that are down for other reasons (not ready, or cordoned by another client) count like nodes that careen took down.
 With --count-cordoned=false, nodes that are ready and only cordoned do not count. The node itself never counts, even if

@@ -1,5 +1,5 @@
-"""This gate refuses to let the node begin its drain while the node has a cordon that careen did not set, if
---reboot-cordoned=false.
+"""With --reboot-cordoned=false, this gate refuses to let the node begin its drain while the node has a cordon that
+careen did not set.
 
 By default careen drains and reboots such a node too, and leaves it cordoned. kured does the same.
 """

@@ -2,8 +2,8 @@
 Node. If the annotation is on careen's DaemonSet, the gate refuses for every node.
 
 Other programs set the annotation before work that a reboot would interrupt (a backup, a migration, a failover) and
-remove it afterwards. Its value is the reason. Each annotation has its own name, so several programs can set one at the
-same time, while a node can have only one hold (the annotation by which a person keeps the node from rebooting).
+remove it afterwards. Its value is the reason. Each program uses another NAME, so several gate annotations can be on a
+Node at the same time. A node can have only one hold (the annotation by which a person keeps the node from rebooting).
 """
 
 from __future__ import annotations

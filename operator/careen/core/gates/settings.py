@@ -1,5 +1,6 @@
 """This gate refuses to let the node begin its drain or its reboot while the agent cannot use its present settings and
-runs on older ones. With the older settings the agent finishes the claim that the node has, but takes no new claim."""
+runs on older settings. With the older settings the agent finishes the claim that the node has, but takes no new claim.
+"""
 
 from __future__ import annotations
 

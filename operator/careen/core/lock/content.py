@@ -1,8 +1,8 @@
 """Parses, renders and changes the content of the lock: claims, pause, the line of waiting nodes.
 
 The lock is JSON in an annotation of the DaemonSet. `parse` reads both of kured's forms: a single owner at the top
-level, or `maxOwners` and `locks` (pkg/daemonsetlock/daemonsetlock.go at kured 1.17 to 1.23). `render` writes both at
-once, so that a kured that reads either form sees the lock as held. No claim ever expires. `ghosts.py` proves that a
+level, or `maxOwners` and `locks` (pkg/daemonsetlock/daemonsetlock.go at kured 1.17 to 1.23). `render` writes both forms
+at once, so that a kured that reads either form sees the lock as held. No claim ever expires. `ghosts.py` proves that a
 claim has no holder (a node that still works under the claim).
 
 Anyone may have written the lock. An entry that cannot be read in full is still a claim. Such an entry counts towards

@@ -161,9 +161,9 @@ def _by_need(
 def _by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
-    """Return the sort key of --order=zone. The nodes of the zone that is rebooting come first, even before nodes that
-    the line names already. Otherwise a node of that zone that becomes ready late would wait until all other zones are
-    done."""
+    """Return the sort key of --order=zone. The nodes of the zone in which nodes reboot now come first, even before
+    nodes that the line names already. Otherwise a node of that zone that becomes ready late would wait until all other
+    zones are done."""
     working_zone, by_zone_and_need = _zone_by_zone(waiters, content, None if content.entries else zone, candidates)
     return lambda node: (
         _may_not_come(node, content),
@@ -191,7 +191,7 @@ def _zone_by_zone(
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
     """Return the sort key of --order=fewest-moves: how many pods a drain of each node moves. Named nodes stay in the
-    line, because their agents may pause long before they read it, but change their order, because pods come and go."""
+    line, because their agents may read it rarely, but their order may change, because pods come and go."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -372,9 +372,9 @@ def hand_over_key(content: LockContent) -> str:
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """Return how many nodes of the line may take a claim at first, and how many may take one after `minutes` minutes in
-    which the named nodes have taken none. With --order=zone, no node of another zone may take a claim while a node
-    holds one, however long that takes."""
+    """Return how many nodes of the line may take a claim at first, and how many may take a claim after `minutes`
+    minutes in which no named node took a claim. With --order=zone, while a node holds a claim, no node of another zone
+    may take a claim, however long that takes."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -412,8 +412,8 @@ def look_again_seconds(
     waiting: int | None = None,
     now: datetime | None = None,
 ) -> float:
-    """Return how long a node that passes its gates may sleep before it reads the lock again. `waiting` is the result of
-    `how_many_wait`, or None for the number in the lock. `now` is None if the caller does not know the time.
+    """Return how many seconds a node that passes its gates waits before it reads the lock again. `waiting` is the
+    result of `how_many_wait`, or None for the number in the lock. `now` is None if the caller does not know the time.
 
     Nodes that may take a claim after the next release read the lock every few seconds. The other nodes read the lock
     less often, the farther back in the line they are. Otherwise a roll-out would spend more requests on reading the

@@ -1,5 +1,5 @@
 """Decides for a node in the phase Draining: the agent evicts pods until the node is empty. The agent undoes the drain
-if a person or a gate forbids it, or if the host no longer asks for a reboot."""
+if a person or a gate forbids the drain, or if the host no longer asks for a reboot."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def _called_off(situation: Situation) -> Decision | None:
-    """Return the decision to undo the drain at once, if a person or a gate forbids it, an autoscaler removes the node,
-    or the host no longer asks for a reboot. Return None otherwise."""
+    """Return the decision to undo the drain at once, if a person or a gate forbids the drain, an autoscaler removes the
+    node, or the host no longer asks for a reboot. Return None otherwise."""
     if (found := late_gates.called_off(situation)) is not None:
         return found
     refused = hold.ask(situation, When.BEFORE_REBOOT)

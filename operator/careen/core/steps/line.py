@@ -344,8 +344,8 @@ def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str,
 
 
 def _waits(situation: Situation) -> str:
-    """Return the sentence about a waiting node: it waits in line, or for overdue nodes if these hold all claims. The
-    sentence changes only when a node with a claim becomes overdue or is no longer overdue."""
+    """Return the sentence for people about a waiting node: the node waits in line, or waits for overdue nodes that hold
+    all claims. The sentence changes only when a node with a claim becomes overdue or is no longer overdue."""
     content, late = situation.lock, _overdue_holders(situation)
     # Compare with the limit, not with free slots: those change with each claim, and every Node would get a patch.
     if not isinstance(content, LockContent) or len(late) < lock.limit(content, situation.policy.concurrency):

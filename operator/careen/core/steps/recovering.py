@@ -295,8 +295,8 @@ def _is_kept(situation: Situation, entry: Entry) -> bool:
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
     """Return the decision to adopt a claim (write it into the record on the Node) whose record was wiped. The agent
-    then restores what can be restored, and releases the claim. If a person keeps the node down, the cordon stays,
-    because that person may be at work on the machine."""
+    then restores what can be restored, and releases the claim. If a person asked to keep the node down, the cordon
+    stays, because that person may be at work on the machine."""
     is_yes = situation.seen.need.answer is NeedAnswer.YES
     progress = replace(
         _with_own_taint(situation),

@@ -50,7 +50,7 @@ def begin(situation: Situation) -> Decision:
 
 
 def again(situation: Situation) -> Decision:
-    """Return the decision to verify the same boot again, because a person asked for a retry."""
+    """Return the decision to verify the present boot once more, because a person asked for a retry."""
     progress = replace(
         situation.progress, verify_started=situation.mark(), settle_started=None, failed="", failed_at=None
     )

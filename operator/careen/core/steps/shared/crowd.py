@@ -62,7 +62,7 @@ def _is_due(situation: Situation) -> bool:
 
 def _by_the_lock(situation: Situation) -> int:
     """Return how many nodes may be waiting for their reboots, according to the lock. If the lock does not say, return
-    the number of agents."""
+    the number of nodes with an agent."""
     content = situation.lock
     known = content if isinstance(content, LockContent) else None
     return order.how_many_wait(known, situation.memory.agents, situation.seen.now)
