@@ -144,7 +144,7 @@ class Notify(Value, kw_only=True):
     claim: str = ""
     reason: str = ""  # why the node reboots, or what failed
     seconds: float | None = None  # duration so far; None if unknown
-    forecast: str = ""  # one line: where the pods would land
+    forecast: str = ""  # one line: on which nodes the pods would run
 
     def __post_init__(self) -> None:
         for name in ("sentence", "reason", "forecast"):

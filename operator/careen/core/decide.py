@@ -71,7 +71,7 @@ def decide(observation: Observation, policy: Policy) -> Decision:
     if isinstance(progress, UnreadableProgress):
         return _unreadable(observation, policy, node, progress.why)
     observation = asked.heard(observation, node, progress)
-    # By the phase that the Node shows, not by the phase that a decision leads to: the patch may not land.
+    # By the phase that the Node shows, not by the phase that a decision leads to: the patch may fail.
     memory = in_phase(_memory(observation, node, progress), phase_of(progress))
     situation = Situation(seen=observation, policy=policy, node=node, progress=progress, memory=memory)
     return patience.after(situation, _decide(patience.of_this_turn(situation)))
@@ -210,8 +210,8 @@ def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: s
 
 
 def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:
-    """Return a decision that changes nothing, because the Node or its record cannot be read. An Event reports the
-    reason, but only once."""
+    """Return a decision that changes nothing, because the Node or its record cannot be read. If only the record cannot
+    be read, an Event reports the reason, but only once."""
     shown = observation.node.annotations.get(keys.PHASE, "") if isinstance(observation.node, NodeView) else ""
     is_news = isinstance(observation.node, NodeView) and observation.memory.reported.code != code.value
     return Decision(

@@ -78,7 +78,7 @@ class Status(Value):
 class Stay(Value, kw_only=True):
     """What the agent does while the node stays in its phase."""
 
-    look: float  # seconds until the next look
+    look: float  # seconds until the next round of the agent's loop
     actions: tuple[Action, ...] = ()  # before the Node's own patch
     annotations: Mapping[str, str | None] = field(default_factory=dict)  # added to the Node's patch, if there is one
 
@@ -205,8 +205,8 @@ def _warning(situation: Situation) -> dict[str, str | None]:
 
 def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
     """Return the keys of the annotations that a Node has only while the node needs a reboot. The agent removes these
-    annotations when the node moves to the phase Idle. If an idle node has one, an earlier agent process left it behind.
-    """
+    annotations when the node moves to the phase Idle. If an idle node has such an annotation, an earlier agent process
+    left it behind."""
     kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
     return (*keys.OF_A_NEED, keys.RETRY, *kured)
 

@@ -13,9 +13,9 @@ from careen.core.decision import Decision
 from careen.core.facts.memory import ENDS_EVICTION, Memory
 from careen.core.facts.observation import PodView
 
-LOOK_SECONDS = 2.0  # three reads a look; a pod's grace is 30 s by default
+LOOK_SECONDS = 2.0  # three reads in each round; a pod's grace period is 30 s by default
 AFTER_EVICTION_SECONDS = 1.0  # a kubelet takes about a second to remove even a pod whose containers end at once
-UNTRIED_SECONDS = 0.5  # a turn that ran out of time for its evictions goes on with the others soon
+UNTRIED_SECONDS = 0.5  # a round that ran out of time for its evictions goes on soon with the remaining evictions
 _ENDING_SECONDS = 0.5
 _ENDING_SHARE = 0.25  # of the pod's time so far
 _SAME_ROUND_SECONDS = 0.5

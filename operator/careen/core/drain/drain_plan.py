@@ -184,8 +184,8 @@ def owners_of_new_pods(plan: DrainPlan) -> frozenset[str]:
 
 
 def _not_before(pod: PodView, memory: Memory, *, is_new: bool) -> float:
-    """Return the host's uptime from which the agent may request the pod's eviction again. Return 0 if the pod has no
-    back-off."""
+    """Return the host's uptime in seconds from which the agent may request the pod's eviction again. Return 0 if the
+    agent may request it at any time."""
     asked, coming = memory.drain.evictions.get(pod.uid), memory.drain.new_pods.get(owner_of(pod)) if is_new else None
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
@@ -195,7 +195,7 @@ _CLOCK_SECONDS = 2.0  # the instant of the cordon comes from our clock, correcte
 
 
 def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
-    """Return the evictions that the plan requests now."""
+    """Return the eviction requests that the agent sends now, one for each pod in `plan.now`."""
     return tuple(
         EvictPod(
             namespace=pod.namespace,

@@ -18,7 +18,7 @@ SETTINGS = (
     "careen.dev/settings"  # versioned JSON, with a claim: an agent that cannot read its settings continues with these
 )
 WARNING = "careen.dev/warning"  # one sentence: the self-test's warning of what the reboot would lose; for reading
-FORECAST = "careen.dev/forecast"  # short JSON: counts, landing nodes, at
+FORECAST = "careen.dev/forecast"  # short JSON: counts, the nodes on which pods may run, at
 PREPARED = "careen.dev/prepared"  # one sentence: whether the node could use what it had prepared; for reading
 AND_OTHERS = "…"  # in the forecast, after a pod's nodes: others are possible
 MOVES = "careen.dev/moves"  # how many pods a drain would evict, by the last count

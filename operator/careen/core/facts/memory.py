@@ -132,7 +132,7 @@ class Prepared(Value, kw_only=True):
     times: int  # how often in a row, for the same holders
     found: tuple[str, ...]  # the other nodes that held claims
     holders: tuple[str, ...]  # those of them that keep their claims
-    nodes: Mapping[str, str]  # by name: a digest of the facts that decide where pods may land
+    nodes: Mapping[str, str]  # by name: a digest of the facts that decide whether pods may move there
     disruptions: Mapping[str, int]  # by namespace/name: evictions that the budgets of the pods' namespaces allowed
     forecast: Forecast | None  # None: the policy wants none
     rehearsed: frozenset[str]  # UIDs of the pods to evict; a dry run allowed each
@@ -179,10 +179,10 @@ class HolderCheck(Value, kw_only=True):
     """What this process knows about the nodes with claims in the lock, and when the process checks those nodes
     again."""
 
-    at: float = 0.0  # the uptime of the next look at the holders
+    at: float = 0.0  # the uptime of the next check of the holders
     ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node
     overdue: tuple[tuple[str, str], ...] = ()  # overdue holders and since when (RFC 3339), by the lock
-    holders_not_before: float = 0.0  # the uptime of the next look at an own entry without a record
+    holders_not_before: float = 0.0  # the uptime of the next check of an entry of this node without a record
 
 
 class Crowd(Value, kw_only=True):
@@ -199,7 +199,7 @@ class Patience(Value, kw_only=True):
 
     since: float | None = None
     gates: frozenset[str] = frozenset()  # the gates that lacked a fact
-    claim: str = ""  # the claim under which this process has ended a turn
+    claim: str = ""  # the claim under which this process has ended a round of its loop
 
 
 class Reported(Value, kw_only=True):

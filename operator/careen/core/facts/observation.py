@@ -245,7 +245,7 @@ class PodView(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The pod's namespace/name, for sentences."""
+        """The pod as `namespace/name`, for sentences."""
         return f"{self.namespace}/{self.name}"
 
 

@@ -52,7 +52,7 @@ class Evidence(StrEnum):
     QUERIES = "queries"  # the answers to the health queries
     READYZ = "readyz"  # the API server's own checks, etcd among them: one GET, for a control-plane node only
     FOREIGN = "foreign"  # another reboot coordinator's DaemonSets and live locks
-    FORECAST = "forecast"  # where each pod would land: a child process and whole-cluster lists
+    FORECAST = "forecast"  # on which node each pod would run: a child process and whole-cluster lists
     EVICTABILITY = "evictability"  # a dry-run eviction for each pod of the drain plan
     OWNERS = "owners"  # health of the controllers of this node's pods, or of those in the progress
 

@@ -107,7 +107,7 @@ class Matcher(Value, kw_only=True):
     is_negated: bool = False
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels fulfil the condition."""
+        """Whether these labels of a sample fulfil the condition."""
         found = labels.get(self.label, "")
         matches = found == self.value if self.pattern is None else self.pattern.fullmatch(found) is not None
         return matches is not self.is_negated
@@ -124,7 +124,7 @@ _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
 
 
 class HealthQuery(Value, kw_only=True):
-    """A query to Prometheus. Every sample of the result must be fresh and fulfil the condition."""
+    """A query to Prometheus. Every sample of the result must be fresh and fulfil the query's condition."""
 
     name: str
     query: str
@@ -135,7 +135,7 @@ class HealthQuery(Value, kw_only=True):
     is_of_node: bool = False  # the query is about this node alone: another node may get another answer
 
     def holds(self, value: float) -> bool:
-        """Whether a sample's value fulfils the condition. NaN never does."""
+        """Whether a sample's value fulfils the query's condition. NaN never fulfils it."""
         return not math.isnan(value) and _COMPARED[self.comparison](value, self.bound)
 
     @property
@@ -185,7 +185,7 @@ class AlertPolicy(Value, kw_only=True):
 
 
 class DrainPolicy(Value, kw_only=True):
-    """The settings of a drain. Times are in seconds; a timeout of 0 means no limit."""
+    """The settings of a drain. Times are in seconds. A timeout of 0 means that there is no limit."""
 
     delay_seconds: float = 0.0  # --drain-delay: between claim and cordon, gates are asked after it
     timeout_seconds: float = 0.0  # --drain-timeout

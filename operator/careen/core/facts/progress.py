@@ -63,7 +63,7 @@ class Announcement(Mark, kw_only=True, rename={"is_asked": "asked"}):
 
 class OwnerHealth(Value, kw_only=True):
     """The health of a controller that owns pods which the drain evicts, or of a DaemonSet with a pod on the node: how
-    many replicas it wants and how many are ready. A controller that no longer exists is left out."""
+    many replicas the controller wants and how many are ready. A controller that no longer exists is left out."""
 
     kind: str
     namespace: str
@@ -76,7 +76,7 @@ class OwnerHealth(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The controller's `Kind namespace/name`, for sentences."""
+        """The controller as `Kind namespace/name`, for sentences."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
 

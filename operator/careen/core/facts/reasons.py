@@ -446,5 +446,5 @@ assert set(REASONS) == set(Code)
 
 
 def event_reason(code: Code) -> str:
-    """Return the code as an Event's reason: drain-timeout → DrainTimeout."""
+    """Return the code in the form of an Event's reason: `drain-timeout` becomes `DrainTimeout`."""
     return "".join(part.capitalize() for part in code.value.split("-"))

@@ -29,7 +29,7 @@ class SelectorError(ValueError):
 
 
 class LabelRequirement(Value):
-    """One condition on one label key."""
+    """One condition on the value of one label, such as `tier in (a,b)`."""
 
     key: str
     operator: Operator

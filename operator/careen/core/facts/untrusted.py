@@ -80,13 +80,13 @@ _declared = functools.cache(msgspec.structs.fields)
 
 
 def whole(value: object, most: int, least: int = 0) -> int | None:
-    """Return the value if it is a whole number within the bounds, else None. `True` does not count as a number."""
+    """Return the value if it is a whole number within the bounds, otherwise None. `True` does not count as a number."""
     return value if type(value) is int and least <= value <= most else None
 
 
 def number(value: object, most: float, least: float = 0.0) -> float | None:
-    """Return the value as a float if it is a number within the bounds, else None. The bounds exclude infinities and
-    huge integers."""
+    """Return the value as a float if it is a number within the bounds, otherwise None. The bounds exclude infinities
+    and huge integers."""
     return float(value) if type(value) in (int, float) and least <= value <= most else None  # type: ignore[operator, arg-type]
 
 
@@ -96,8 +96,8 @@ def short(text: str, longest: int = LONGEST_SENTENCE) -> str:
 
 
 def shown(value: object) -> str:
-    """Return the value as text for a sentence about an unreadable value. For a list, an object or a huge number the
-    text says only what kind of value it is."""
+    """Return the value as text for a sentence that reports a value which careen cannot use. For a list, an object or a
+    huge number the text only names the kind of the value."""
     if value is None or isinstance(value, bool | str | float):
         return short(repr(value), _LONGEST_SHOWN)
     if isinstance(value, int):

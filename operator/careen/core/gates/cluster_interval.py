@@ -1,8 +1,8 @@
 """This gate refuses to let the node begin its drain until some time has passed since the last node of the cluster came
 back from its reboot (--cluster-minimum-interval).
 
-The lock holds the instant at which that node released its claim, because every waiting node reads the lock anyway.
-While another node holds a claim, the reboot of that node is not over. So with this setting nodes reboot one after
+The lock holds the instant at which that last node released its claim, because every waiting node reads the lock anyway.
+While another node holds a claim, the reboot of that other node is not over. So with this setting nodes reboot one after
 another.
 """
 
@@ -43,7 +43,8 @@ def ask(situation: Situation, when: When) -> Refusal | None:
 
 
 def ends(content: LockContent, policy: Policy, now: datetime) -> datetime | None:
-    """Return when the interval after the cluster's last reboot ends; None without an interval or without a reboot."""
+    """Return when the interval after the cluster's last reboot ends. Return None if no interval is set, or if the lock
+    records no reboot."""
     last = from_rfc3339(content.released_at)
     if not policy.cluster_interval_seconds or last is None or last > now + _CLOCKS_DIFFER:
         return None

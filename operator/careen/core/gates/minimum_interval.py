@@ -30,13 +30,15 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def ends(node: NodeView, policy: Policy) -> datetime | None:
-    """Return when the interval after this node's last reboot ends; None without an interval or without a reboot."""
+    """Return when the interval after this node's last reboot ends. Return None if no interval is set, or if the Node
+    reports no reboot."""
     interval, last = policy.minimum_interval_seconds, last_reboot(node)
     return last + timedelta(seconds=interval) if interval and last is not None else None
 
 
 def last_reboot(node: NodeView) -> datetime | None:
-    """Return when the node last rebooted, by its annotation; None if the annotation does not say."""
+    """Return when the node last rebooted, according to an annotation of the Node; None if the annotation does
+    not say."""
     return from_rfc3339(object_of(node.annotations.get(keys.LAST_REBOOT)).get("at"))
 
 

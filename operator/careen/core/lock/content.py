@@ -269,7 +269,7 @@ def remove(content: LockContent, node: str, claim: str) -> LockContent:
 
 
 def remove_all(content: LockContent, ghosts: Collection[Entry]) -> LockContent:
-    """Return the content without these entries."""
+    """Return the content without the given entries, which are claims without a holder."""
     return _with(content, tuple(each for each in content.entries if each not in ghosts))
 
 

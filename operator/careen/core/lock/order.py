@@ -41,11 +41,11 @@ NAMED_ROUND_SECONDS = 5.0  # for each place to go; shorter than a round, for the
 PASSED_OVER_SECONDS = 60.0  # a named node that has not started by then loses its place
 OTHERS_LOOK_SECONDS = 30.0
 LONGEST_LOOK_SECONDS = 1200.0  # the longest pause with any number of nodes: agents notice a person's request by then
-LOOKS_PER_SECOND = 6  # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
+LOOKS_PER_SECOND = 6  # over all waiting nodes; at two requests for each read, 5,000 nodes stay under 20 requests/s
 COUNT_SECONDS = 120.0  # how long the count of a hand-over is valid; a moving roll-out counts at each hand-over
 SPARE_NAMES = 12  # names beyond the free slots: a node must see its name before it may start, even after a long pause
-SPARE_LOOKERS = 1  # nodes that look nearly as often as those that the next release can start
-GATHER_LOOKS_PER_SECOND = 100  # over all nodes that gather; 300 of them look as often as those next in line
+SPARE_LOOKERS = 1  # nodes that read the lock nearly as often as the nodes that may take the next claim
+GATHER_LOOKS_PER_SECOND = 100  # over all nodes that gather; 300 such nodes read as often as the next in line
 GATHER_SECONDS = 3.0  # agents check their hosts every 2 s; taint, count and label take one more second
 
 READY = "ready"

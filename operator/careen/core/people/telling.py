@@ -87,7 +87,7 @@ def _places(nodes: tuple[str, ...]) -> str:
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:
-    """Return the seconds since the instant; None if the instant is unknown or in the future."""
+    """Return the seconds from the instant `since` to `now`. Return None if `since` is unknown or in the future."""
     seconds = (now - since).total_seconds() if since is not None else -1.0
     return seconds if seconds >= 0 else None
 

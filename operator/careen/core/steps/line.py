@@ -69,7 +69,7 @@ def ready(situation: Situation, content: LockContent) -> Decision:
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
         return _say_waiting(
             situation, look=0.0, annotations=number
-        )  # the label comes first: the node that names the next ones, and the list below, look at it
+        )  # the label comes first: the node that names the next nodes, and the list below, depend on it
     return _write_number(situation, number) if number else _in_line(situation, content)
 
 

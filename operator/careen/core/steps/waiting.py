@@ -35,7 +35,7 @@ from careen.core.writing import (
     write_lock,
 )
 
-LEFT_LINE_SECONDS = 5.0  # after the end of a need: by then the last turn's writes have landed or failed
+LEFT_LINE_SECONDS = 5.0  # after the end of a need: by then the writes of the last round have succeeded or failed
 OPENING_SECONDS = 2.0  # by then every node has noticed the open window; the first claim waits longer than this
 
 

@@ -19,7 +19,8 @@ _LONGEST_LOOK = timedelta(days=8)  # the search for the end of an open window go
 
 
 def refusal(expression: str) -> str:
-    """Return why a maintenance window cannot be defined by this cron expression. Return an empty text if it can."""
+    """Return why this cron expression cannot define a maintenance window. Return an empty text if the
+    expression can."""
     if len(expression) > 200 or not expression.isascii():
         return "it is longer than 200 characters, or has characters that no cron expression has"
     if len(expression.split()) != 5:
@@ -55,7 +56,8 @@ def change_after(window: Cron, at: datetime, named: NamedWindow) -> datetime | N
 
 
 def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bool) -> datetime | None:
-    """Return the next instant at which the maintenance window may open or close; None if there is none."""
+    """Return the next instant after `at` at which the maintenance window may open or close. Return None if it never
+    does."""
     days = [dates.first if is_open else dates.after for dates in named.excluded]
     midnights = (datetime.combine(day, time(), window.zone).astimezone(UTC) for day in days)
     edge = _ends(window, at, named) if is_open else _next_start(window, at, named)

@@ -57,8 +57,8 @@ def change_after(
 
 def _instants_of_change(window: Window, at: datetime, excluded: tuple[Dates, ...]) -> Iterator[datetime]:
     """Yield every instant at which the maintenance window may open or close, in order. The instants cover two weeks
-    from `at`, and two weeks from each first excluded day and from each first day that is not excluded any more. At all
-    other times the window opens and closes in the same weekly pattern."""
+    from `at`. For each range of excluded dates they also cover two weeks from its first day and two weeks from the day
+    after its last day. At all other times the window opens and closes in the same weekly pattern."""
     today = at.astimezone(window.zone).date() - _DAY
     breaks = {day for dates in excluded for day in (dates.first, dates.after) if day > today}
     begins = [today, *sorted(breaks)]

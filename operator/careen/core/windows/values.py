@@ -24,7 +24,7 @@ class Window(Value, kw_only=True):
 
 class Cron(Value, kw_only=True):
     """A maintenance window that opens at each instant that a cron expression of five fields matches, and stays open for
-    `seconds`."""
+    `seconds` seconds."""
 
     expression: str
     seconds: float

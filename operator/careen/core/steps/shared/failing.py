@@ -52,7 +52,7 @@ def halted(
 
 def mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
     """Return the write that marks this node's claim in the lock as failed. Return nothing if the claim already has the
-    mark, or is not in the lock."""
+    mark, or if the lock does not contain the claim."""
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None or entry.failed == failed:
         return ()
