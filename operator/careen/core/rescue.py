@@ -181,8 +181,8 @@ def _is_newer(record: Mapping[str, Any]) -> bool:
 
 
 def _prior_labels(node: Any, record: Mapping[str, Any], ours: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the values that labels of the Node had before the drain, by careen's record. Labels that another client
-    has changed since are left out, and so are values that the API server would reject."""
+    """Return the values that labels of the Node had before the drain, according to careen's record. Labels that another
+    client has changed since are left out, and so are values that the API server would reject."""
     now = _dict(_dict(_dict(node).get("metadata")).get("labels"))
     return {
         key: value
@@ -202,8 +202,8 @@ def _is_cordoned(node: Any) -> bool:
 
 
 def _is_cordon_ours(node: Any, record: Mapping[str, Any]) -> bool:
-    """Whether careen set the node's cordon, by careen's record on the Node. If the record cannot be read, careen must
-    be the only field manager of the cordon."""
+    """Whether careen set the node's cordon, according to careen's record on the Node. If the record cannot be read,
+    careen must be the only field manager of the cordon."""
     word = record.get("is_cordoned_by_us")
     if isinstance(word, bool):
         return word

@@ -97,8 +97,8 @@ NO_CHANGE = NodeChange()
 
 
 class Transition(Value):
-    """A change to another phase, or a new record for the same phase: the record to write on the Node, and the actions
-    before and after that write of the Node."""
+    """A change to another phase, or a new record for the same phase: the record to write on the Node, the actions
+    before that write (`first`), and the actions after that write (`then`)."""
 
     phase: Phase
     progress: Progress
@@ -291,7 +291,7 @@ def removal(situation: Situation) -> tuple[WriteLock, ...]:
 
 
 def write_lock(situation: Situation, purpose: str, content: LockContent) -> WriteLock:
-    """Return the action that replaces the lock by this content, provided that the lock has not changed since the agent
+    """Return the action that writes this content into the lock, provided that the lock has not changed since the agent
     read it in this round of its loop."""
     reading = situation.reading
     return WriteLock(

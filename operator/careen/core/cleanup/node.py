@@ -136,8 +136,8 @@ def _is_ours_by_name(taint: Taint, extent: Extent) -> bool:
 
 
 def _proven_taint(node: NodeView, extent: Extent) -> str | None:
-    """Return the key of the soft taint that careen provably set, because careen's taint patch was the last change of
-    the list of taints. Return None without this proof."""
+    """Return the key of the soft taint that careen provably set: careen's taint patch was the last change of the list
+    of taints. Return None if the managed fields do not prove this."""
     if node.tainted_by != (keys.TAINT_MANAGER,):
         return None
     if extent.policy is not None:

@@ -25,14 +25,14 @@ _NOT_COMPARED = frozenset({"Job", "DaemonSet"})
 
 
 def services(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
-    """Return the rows of `owners` for workloads that must be as healthy after the reboot as before it: all rows except
-    those of DaemonSets and Jobs."""
+    """Return the rows of `owners` for workloads that must be as healthy after the reboot as before it. Rows of
+    DaemonSets and Jobs are left out."""
     return tuple(owner for owner in owners if owner.kind not in _NOT_COMPARED)
 
 
 def taken(situation: Situation, leaving: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
-    """Return the baseline rows for the record on the Node, as they are before the cordon: one row for each workload of
-    the pods in `leaving`, and one for each DaemonSet with a pod on this node."""
+    """Return the baseline for the record on the Node, with the health before the cordon: one row for each workload of
+    the pods in `leaving`, and one row for each DaemonSet with a pod on this node."""
     owners, pods, displaced = situation.seen.owners, situation.seen.pods, {pod.owner_uid for pod in leaving}
     workloads = tuple(owner for owner in owners if owner.uid in displaced) if isinstance(owners, tuple) else ()
     return (*workloads, *_daemon_sets(situation, pods if isinstance(pods, tuple) else ()))

@@ -162,9 +162,9 @@ def is_created_after(pod: PodView, cordoned_at: datetime | None) -> bool:
 
 
 def _always_returns(pod: PodView, memory: Memory) -> bool:
-    """Whether a pod that was created after the cordon would come back after each eviction. That is so if the pod
-    tolerates the cordon, if the pod's owner binds it to this node, or if the owner has created new pods here through
-    many rounds of evictions."""
+    """Whether a pod that was created after the cordon would come back after each eviction: the pod tolerates the
+    cordon, the pod's owner binds it to this node, or the owner has created new pods here through many rounds of
+    evictions."""
     coming = memory.drain.new_pods.get(owner_of(pod))
     if not pod.owner_kind or pod.is_terminating:  # the drain waits for a terminating pod; its successor then stays
         return False
@@ -225,8 +225,8 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether further eviction requests cannot help --force-reboot any more. That is so if, for each pod, the API
-    server has accepted or refused as many requests as the setting requires, or seems never to decide a request."""
+    """Whether further eviction requests cannot help --force-reboot any more: for each pod, the API server has accepted
+    or refused as many requests as the setting requires, or seems never to decide a request."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)

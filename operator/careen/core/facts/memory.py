@@ -156,8 +156,8 @@ class LineWatch(Value, kw_only=True):
 
 
 class Costly(Value, kw_only=True):
-    """The last refusal of an expensive gate (a check before the reboot, such as the forecast). Only the agent of the
-    next node in the line of waiting nodes evaluates the expensive gates."""
+    """The last refusal of a costly gate (an expensive check before the reboot, such as the forecast). Only the agent of
+    the next node in the line of waiting nodes evaluates the costly gates."""
 
     not_before: float = 0.0  # the uptime of the next allowed question to costly gates
     refusals: int = 0  # how often in a row
@@ -187,7 +187,8 @@ class HolderCheck(Value, kw_only=True):
 
 class Crowd(Value, kw_only=True):
     """How many nodes may be waiting for their reboots, as this node's agent counted them. The agent counts only while
-    no node takes or releases a claim, because a node that does so counts the waiting nodes itself."""
+    no node takes or releases a claim, because the agent of a node that takes or releases a claim counts for all nodes.
+    """
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then

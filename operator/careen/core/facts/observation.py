@@ -268,7 +268,7 @@ class Sample(Value, kw_only=True):
 
 
 class Evictable(StrEnum):
-    """Whether the API server would evict a pod now, by its response to a dry-run eviction."""
+    """Whether the API server would evict a pod now, according to its response to a dry-run eviction."""
 
     ALLOWED = "allowed"
     BUDGET = "budget"  # 429 from a disruption budget
@@ -324,7 +324,7 @@ class Observation(Value, kw_only=True):
     owners: Asked[tuple[OwnerHealth, ...]] = NOT_ASKED
 
     def lacks(self, evidence: Evidence) -> bool:
-        """Whether the agent has yet to read this kind of fact in this round of its loop."""
+        """Whether the agent has not yet tried to read this kind of fact in this round of its loop."""
         return isinstance(getattr(self, _FIELD[evidence]), NotAsked)
 
     def knows(self, evidence: Evidence) -> bool:

@@ -166,12 +166,12 @@ class BlockingPods(Value, kw_only=True):
     longest_seconds: float = 0.0  # an alert fires if such a pod blocks for longer; 0: never
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether the entry selects a pod with these labels."""
+        """Whether this entry selects a pod in this namespace with these labels."""
         return (not self.namespaces or namespace in self.namespaces) and self.selector.matches(labels)
 
     def blocks(self, namespace: str, labels: Mapping[str, str], *, phase: str) -> bool:
-        """Whether the entry selects a pod with these labels, and the pod may be running according to its
-        `status.phase`."""
+        """Whether this entry selects a pod in this namespace with these labels, and the pod may be running according to
+        its `status.phase`."""
         return phase not in _AT_REST and self.matches(namespace, labels)
 
 

@@ -65,8 +65,8 @@ def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
 
 
 def foreseen(by: Foreseen) -> tuple[Gate, ...]:
-    """Return the gates that `careen plan` can evaluate if it knows the facts that `by` names. Their order is that of
-    the list."""
+    """Return the gates that `careen plan` can evaluate if it knows the facts that `by` names, in the order of
+    `GATES`."""
     return tuple(gate for gate in GATES if gate.foresight is by)
 
 

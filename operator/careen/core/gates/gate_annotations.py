@@ -23,7 +23,8 @@ _MOST_REASONS = 6
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal if there are gate annotations. The refusal names all of them, first those of the Node."""
+    """Return a refusal if there are gate annotations. The refusal names all of them, the annotations of the
+    Node first."""
     reading = situation.seen.lock
     return refusal_of(situation.node, reading.gates if isinstance(reading, LockReading) else {})
 

@@ -279,8 +279,7 @@ def release_by_hand(content: LockContent, node: str) -> LockContent:
 
 
 def released(content: LockContent, at: str) -> LockContent:
-    """Return the content that records the instant `at` (RFC 3339) as the last time that a node released its claim after
-    a reboot."""
+    """Return the content that records the instant `at` (RFC 3339) as the last release of a claim after a reboot."""
     return replace(content, released_at=at)
 
 
@@ -312,8 +311,8 @@ def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
 
 
 class _Head(Value, kw_only=True, rename="camel"):
-    """The fields of the lock's JSON that concern the lock as a whole and are not optional. If one of them has another
-    type than here, the lock is `Garbage`."""
+    """The fields of the lock's JSON that concern the lock as a whole and are not optional. If a value has another type
+    than the type here, the lock is `Garbage`."""
 
     locks: tuple[Any, ...] = ()  # Go writes an empty list as null
     node: str = field(default="", name="nodeID")
@@ -327,8 +326,8 @@ class _Head(Value, kw_only=True, rename="camel"):
 
 
 class _Claim(Value, kw_only=True):
-    """The fields of an entry of the lock without which its claim cannot be understood. If one of them has another type
-    than here, the entry is unreadable."""
+    """The fields of an entry of the lock without which its claim cannot be understood. If a value has another type than
+    the type here, the entry is unreadable."""
 
     node: _NodeName = field(default="", name="nodeID")
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -344,7 +343,8 @@ class _Claim(Value, kw_only=True):
 
 
 class _Notes(Value, kw_only=True, rename="camel"):
-    """The optional fields of the lock's JSON. A field with a value of another type than here counts as absent."""
+    """The optional fields of the lock's JSON. A field whose value has another type than the type here counts as
+    absent."""
 
     due: _Instant = ""
     overdue: Overdue | None = None

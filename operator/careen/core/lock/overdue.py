@@ -85,7 +85,8 @@ def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:
 
 
 def holders_overdue(content: LockContent, *, besides: str = "") -> tuple[Entry, ...]:
-    """Return the claims that are marked as overdue, except those of the node `besides`, in the order of the lock."""
+    """Return the claims that are marked as overdue, in the order of the lock. Claims of the node `besides` are left
+    out."""
     return tuple(entry for entry in content.entries if entry.overdue is not None and entry.node != besides)
 
 

@@ -100,7 +100,7 @@ def _is_asked_in(phase: str, request: PersonRequest) -> bool:
 
 
 def sentence(request: PersonRequest) -> str:
-    """Describe the request, as in `a person asked for maintenance: disk swap`."""
+    """Return a sentence about the request, such as `a person asked for maintenance: disk swap`."""
     what = {Wish.REBOOT: "a reboot", Wish.DRAIN: "a drain", Wish.MAINTENANCE: "maintenance"}[request.wish]
     return f"a person asked for {what}{f': {request.reason}' if request.reason else ''}"
 

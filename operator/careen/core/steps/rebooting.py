@@ -101,7 +101,8 @@ def _message(situation: Situation) -> tuple[Notify, ...]:
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision for a node whose record says that a reboot follows and whose host still runs the old boot."""
+    """Return the decision for a node whose record says that a reboot follows, while the host still runs the old
+    boot."""
     own, announced = _own(situation), situation.progress.announced
     is_asked = announced is not None and announced.is_asked
     if own is not None and own.outcome is RebootOutcome.FAILED and not is_asked:

@@ -146,7 +146,7 @@ def _release(situation: Situation, content: LockContent, entry: Entry, sentence:
 
 def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
     """Whether the host certainly does not reboot under this entry of the lock, although the entry belongs to an earlier
-    Node of the same name. That is so if the Node was recreated on the same boot before any process asked the host.
+    Node of the same name: the Node was recreated on the same boot before any process asked the host to reboot.
 
     An agent asks the host to reboot only after it announced the reboot, that is, recorded on the Node that a reboot
     follows. This process knows one of two facts: the record of the former Node, when last read, had no announcement; or
@@ -176,15 +176,15 @@ def _is_known(annotations: object, entry: Entry) -> bool:
 
 
 def looks_like_ours(situation: Situation) -> bool:
-    """Whether a Node without careen's record still shows that careen has cordoned the node for a reboot, by careen's
-    label or by the managed fields of the cordon."""
+    """Whether a Node without careen's record still shows that careen has cordoned the node for a reboot. The proof is
+    careen's label or the managed fields of the cordon."""
     return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(situation.node)
 
 
 def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
-    """Whether careen set the cordon, by the API server's managed fields. If the API server reports no managed fields,
-    careen's label and the node's entry in the lock decide: the entry says whether the node was cordoned before the
-    claim."""
+    """Whether careen set the cordon, according to the API server's managed fields. If the API server reports no managed
+    fields, careen's label and the node's entry in the lock decide: the entry says whether the node was cordoned before
+    the claim."""
     node = situation.node
     if node.cordoned_by:
         return is_cordon_proven(node)

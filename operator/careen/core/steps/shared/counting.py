@@ -1,10 +1,10 @@
 """Counts how many pods a drain of this node would evict, and how many of these must stay in the node's zone. The agent
 writes both numbers on the Node, because the order in which waiting nodes begin their drains depends on the numbers.
 
-A node's agent counts the pods of its own node when the node becomes ready, with one list request for which the API
-server has an index. No agent lists another node's pods for this. The patch that sets the label `ready` on the Node
-contains the numbers. With --order=fewest-moves the agent counts again from time to time, because pods come and go with
-each drain, and more often while the line of waiting nodes in the lock names the node.
+An agent counts only the pods of its own node, when the node becomes ready, with one list request for which the API
+server has an index. The patch that sets the label `ready` on the Node contains the numbers. With --order=fewest-moves
+the agent counts again from time to time, because pods come and go with each drain, and more often while the line of
+waiting nodes in the lock names the node.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Usually a node that releases or takes a claim counts the waiting nodes. While gates refuse all nodes, or the lock is
 paused, no node takes or releases a claim. Then each waiting node must assume that every node with an agent waits, so
-its agent pauses for long between two reads of the lock. One short list shows whether only a few nodes wait. If so,
-their agents may read the lock as often as in a small fleet. The list ends at a hundred Nodes, and all waiting nodes
-together request it at most once a second.
+its agent pauses for long between two reads of the lock. One short list shows whether only a few nodes wait. If only a
+few wait, their agents may read the lock as often as in a small fleet. The list ends at a hundred Nodes, and all waiting
+nodes together request it at most once a second.
 """
 
 from __future__ import annotations

@@ -52,25 +52,25 @@ def _with_check(situation: Situation, check: HolderCheck) -> Situation:
 
 
 def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
-    """Return the pause in seconds between two checks of the nodes with claims by this node. If the line in the lock
-    names no node, all `lookers` waiting nodes may check: the pause is then so long that all of them together check
-    about once a second. `lookers` is None if the number is unknown."""
+    """Return the seconds after which this node checks the nodes with claims again. If the line in the lock names no
+    node, all `lookers` waiting nodes may check: the pause is then so long that all of them together check about once a
+    second. `lookers` is None if the number is unknown."""
     if not content.line.names:
         return max(LOOK_SECONDS, lookers or 0)
     return LOOK_SECONDS * (1 + content.line.names.index(name)) if name in content.line.names else OTHERS_LOOK_SECONDS
 
 
 def _lookers(situation: Situation) -> int | None:
-    """Return how many nodes may check the nodes with claims if the line in the lock names no node: the number of
-    waiting nodes by this node's count, otherwise the number of nodes with an agent."""
+    """Return how many nodes may check the nodes with claims if the line in the lock names no node. This is the number
+    of waiting nodes if this node has counted them, otherwise the number of nodes with an agent."""
     counted = crowd.counted(situation)
     return situation.memory.agents if counted is None else counted
 
 
 def _is_due(situation: Situation, content: LockContent) -> bool:
     """Whether this node has to check the nodes with claims now. No check is due before a claim is as old as the pause
-    between two checks, because most claims are released by then. The lock has the age of each claim, so a process that
-    has just started knows the age too."""
+    between two checks, because most claims are released before that age. The lock has the age of each claim, so a
+    process that has just started knows the age too."""
     name, left = situation.node.name, situation.memory.holder_check.at - situation.seen.uptime
     pause = pause_seconds(name, content, _lookers(situation))
     is_outdated = not content.line.names and left > pause  # set for all agents, before a count found only a few waiting
