@@ -126,8 +126,9 @@ def _disown_cordon(situation: Situation) -> Decision | None:
 
 
 def _reconcile(situation: Situation) -> Decision | None:
-    """Compare the lock with the Node, in every round of the agent's loop that reads the lock. An idle node reads the
-    lock for this comparison after its agent's start, some time after it released a claim, and from time to time.
+    """Compare the lock with the Node, in every round of the agent's loop that reads the lock. The agent of an idle node
+    reads the lock for this comparison after the agent's start, some time after the node released a claim, and from time
+    to time.
 
     If the host asks for a reboot, the agent of an idle node first sets the soft taint and compares later. The exception
     is a Node whose record was wiped: the patch with the taint would remove the last traces of the lost record, so the

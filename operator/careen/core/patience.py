@@ -61,9 +61,9 @@ def of_this_turn(situation: Situation) -> Situation:
 
 
 def after(situation: Situation, decision: Decision) -> Decision:
-    """Return the decision with a memory that lists the gates whose facts are still unknown, and keeps since when. A
-    gate stays in the list until a round of the agent's loop has read its facts. When the list is empty, the measurement
-    ends."""
+    """Return the decision with a memory that lists the gates whose facts are still unknown, and the uptime since when.
+    A gate stays in the list until a round of the agent's loop has read its facts. When the list is empty, the
+    measurement ends."""
     if decision.wants:
         return decision
     still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}
@@ -81,7 +81,7 @@ def _is_known(situation: Situation, gate: str) -> bool:
 
 
 def _earlier_wait_seconds(situation: Situation) -> float:
-    """Return for how many seconds earlier processes of this node's agent have already waited for a missing fact,
+    """Return how long, in seconds, earlier processes of this node's agent have already waited for a missing fact,
     according to the Node."""
     if situation.phase is Phase.CLAIMING:
         return _long_claimed_seconds(situation)
@@ -92,8 +92,8 @@ def _earlier_wait_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """Return for how many seconds a claim without a cordon has existed beyond --drain-delay; 0 if this is not more than
-    --unknown-patience. Used as an estimate, because the Node shows only the age of the claim, and not for how long the
-    agent lacked a fact."""
+    """Return how long, in seconds, a claim without a cordon has existed beyond --drain-delay; 0 if this is not longer
+    than --unknown-patience. This is an estimate, because the Node shows only the age of the claim, and not how long a
+    fact was unknown to the agent."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0

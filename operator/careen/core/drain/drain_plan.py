@@ -64,8 +64,8 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
 
 
 def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """Return the pods to evict of which the agent does not know that a scheduler placed them. A controller may have
-    bound such a pod to this very node itself, and may do the same with the pod's replacement."""
+    """Return the pods to evict, except pods that a scheduler is known to have placed. A controller may have bound such
+    a pod to this very node itself, and may do the same with the pod's replacement."""
     return tuple(pod for pod in to_evict(pods, policy) if pod.owner_kind and pod.came_bound is not False)
 
 

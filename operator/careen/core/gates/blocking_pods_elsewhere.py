@@ -69,8 +69,8 @@ def _by_name(pod: PlacedPod) -> tuple[str, str]:
 
 
 def _members(rule: BlockingPods, situation: Situation) -> frozenset[str] | Refusal:
-    """Return the names of the nodes in this node's group, or a refusal if they are unknown. A node without the group's
-    label is alone in its group."""
+    """Return the names of the nodes in this node's group, or a refusal if the names are unknown. A node without the
+    group's label is alone in its group."""
     own, fleet = situation.node, situation.seen.fleet
     value = own.labels.get(rule.group)
     if value is None:

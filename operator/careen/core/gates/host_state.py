@@ -12,7 +12,7 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal for the first fact about the host that forbids a reboot. An unknown fact forbids a reboot
+    """Return a refusal for the first fact about the host that forbids a reboot. A fact that is unknown forbids a reboot
     too."""
     seen = situation.seen
     if seen.need.answer is NeedAnswer.UNKNOWN:

@@ -161,7 +161,7 @@ def _by_need(
 def _by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
-    """Return the sort key of --order=zone. The nodes of the zone in which nodes reboot now come first, even before
+    """Return the sort key of --order=zone. First come the nodes of the zone in which nodes reboot now, even before
     nodes that the line names already. Otherwise a node of that zone that becomes ready late would wait until all other
     zones are done."""
     working_zone, by_zone_and_need = _zone_by_zone(waiters, content, None if content.entries else zone, candidates)

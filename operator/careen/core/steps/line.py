@@ -114,9 +114,9 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _gathers_for(situation: Situation, start: Clearance) -> float:
-    """Return for how many seconds this node still waits before it takes the first claim of a roll-out, so that other
-    nodes can become ready and be compared with it. The wait is counted from when this process first saw the free lock,
-    and from when the node became ready according to its annotation. The shorter remaining wait applies."""
+    """Return how many seconds this node still waits before it takes the first claim of a roll-out, so that other nodes
+    can become ready and be compared with it. There are two measurements: since this process first saw the free lock,
+    and since the node became ready according to its annotation. The shorter remaining wait applies."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if start.gathers_for <= 0 or shown < 0:

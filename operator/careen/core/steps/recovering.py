@@ -149,10 +149,10 @@ def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
     Node of the same name: the Node was recreated on the same boot before any process asked the host to reboot.
 
     An agent asks the host to reboot only after it announced the reboot, that is, recorded on the Node that a reboot
-    follows. This process knows one of two facts: the record of the former Node, when last read, had no announcement; or
-    this process made the first announcement itself and did not ask the host. A write of this process that is still
-    under way names the former Node's resourceVersion, so the API server will not apply the write to the new Node. So no
-    process can act on the claim any more.
+    follows. This process knows one of two facts. Either the record of the former Node, when last read, had no
+    announcement. Or this process made the first announcement itself, and did not ask the host or could not start the
+    reboot. A write of this process that is still under way names the former Node's resourceVersion, so the API server
+    will not apply the write to the new Node. So no process can act on the claim any more.
 
     A process that was started later cannot know this. Such a process waits, as for any Node that is gone, because the
     host may be going down.

@@ -105,10 +105,11 @@ def _unproven_seconds(situation: Situation) -> float:
 
 
 def what_ails(situation: Situation) -> str:
-    """Return a sentence that names the workloads that have fewer ready pods than before the drain, which evicted some
-    of their pods. Return an empty text if there are no such workloads.
+    """Return a sentence that names the workloads that have fewer ready pods than before the drain. Return an empty text
+    if there are no such workloads.
 
-    Only workloads that have not been changed since the drain (same UID, generation and replicas) can be compared.
+    Only workloads whose pods the drain evicted, and that have not been changed since the drain (same UID, generation
+    and replicas), are compared.
     """
     owners, recorded = situation.seen.owners, baseline.services(situation.progress.owners)
     if not recorded:

@@ -1,9 +1,9 @@
 """Computes when a maintenance window is open that is defined by weekdays and times of day.
 
 A window that crosses midnight belongs to the day on which it begins: "fri 22:00–04:00" is open on Saturday until 04:00.
-kured instead tests the weekday of the present instant (pkg/timewindow/timewindow.go). So kured's window with the same
-settings is open on Friday 00:00–04:00 and closed on Saturday 00:00–04:00, which is not what people expect of the
-setting. The window stays open until the second that is set as its end is over, as in kured.
+kured instead tests the weekday of the present instant (pkg/timewindow/timewindow.go). So with the same setting kured's
+window is open on Friday 00:00–04:00 and closed on Saturday 00:00–04:00, which is not what the setting means. A window
+that ends at 04:00 is open until 04:00:01, as in kured.
 
 Local time decides. If the clock goes through an hour twice, the window is open both times. If the clock skips an hour,
 the window is never open in that hour.

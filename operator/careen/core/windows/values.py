@@ -9,7 +9,8 @@ from scheduler_core.values import Value
 
 
 class Window(Value, kw_only=True):
-    """kured's maintenance window: weekdays (Monday is 0), start and end of day, in one time zone."""
+    """kured's maintenance window: the weekdays (Monday is 0), the time of day at which the window begins, the time of
+    day at which it ends, and the time zone."""
 
     days: frozenset[int] = frozenset(range(7))
     start: time = time(0, 0)
