@@ -106,7 +106,7 @@ def _is_new_boot(situation: Situation) -> bool:
 def _disown_cordon(situation: Situation) -> Decision | None:
     """Return the decision to record that another client removed careen's cordon while the node was in the phase
     Verifying or Failed; None if no client did. Without this record the agent would take a later cordon by another
-    client for careen's."""
+    client for its own."""
     progress = situation.progress
     if (
         not progress.is_cordoned_by_us

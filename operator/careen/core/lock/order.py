@@ -327,8 +327,8 @@ class Clearance(Value, kw_only=True):
 
 
 def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Clearance:
-    """Return whether the node `name` may take a claim, by the names in the lock and by how long this process has seen a
-    free slot."""
+    """Return whether the node `name` may take a claim. The names in the lock, and how long this process has seen a free
+    slot, decide this."""
     free = free_slots(content, policy.concurrency)
     if free == 0:
         return Clearance(is_allowed=False, asks_waiters=False, places=0, memory=unwatched(memory))
@@ -366,8 +366,8 @@ def gather_pause_seconds(agents: int | None) -> float:
 
 
 def hand_over_key(content: LockContent) -> str:
-    """Return a text that changes when the line or the holders change. A waiting node then measures anew how long a slot
-    has been free."""
+    """Return a text that changes when the line or the nodes with claims change. A waiting node then measures anew how
+    long a slot has been free."""
     return f"{content.line.at} {' '.join(content.line.names)} {' '.join(content.holders)}"
 
 

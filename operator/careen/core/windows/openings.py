@@ -1,4 +1,4 @@
-"""Combines the maintenance windows of one node: the node may reboot while any of them is open."""
+"""Combines the maintenance windows of one node: the node may reboot while at least one of its windows is open."""
 
 from __future__ import annotations
 

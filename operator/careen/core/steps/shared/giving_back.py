@@ -59,8 +59,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def without_claim(progress: Progress) -> Progress:
-    """Return a new record without the claim. The new record keeps only the start of the node's need of a reboot,
-    careen's taint and the failures."""
+    """Return a new record without the claim. The new record keeps the facts about the need of a reboot (since when, how
+    many reboots and tries), careen's taint and the failures."""
     return replace(
         Progress(),
         phase=progress.phase,
