@@ -60,9 +60,9 @@ EVENT_PAUSES_SECONDS = (2.0, 5.0, 15.0, 40.0)
 
 
 class Stop(Value):
-    """Why the agent ended a round of its loop (observe, decide, apply) early. With `is_refusal` an immediate retry is
-    useless, because a person must act. With `is_stale` another client changed the object first, so the agent only has
-    to observe the cluster again."""
+    """Why the agent ended a round of its loop (observe, decide, apply) early. If `is_refusal` is true, a person must
+    act, so an immediate retry is useless. If `is_stale` is true, another client changed the object first, so the agent
+    only has to observe the cluster again."""
 
     why: str
     is_refusal: bool = False
@@ -70,8 +70,8 @@ class Stop(Value):
 
 
 class Applied(Value, kw_only=True):
-    """The result of applying a decision's actions: the memory that records their outcomes, the Node and lock as last
-    written, and why the remaining actions were skipped."""
+    """The result of applying a decision's actions: the agent's memory with the outcomes of the actions, the Node and
+    the lock after the last write, and why the agent skipped the remaining actions."""
 
     memory: Memory
     is_node_written: bool = False
@@ -91,8 +91,8 @@ class Applied(Value, kw_only=True):
 
 
 class UnsentReports(Value, kw_only=True):
-    """The Events and messages that report a patch of the Node. The API server's response to the patch was lost, so the
-    agent sends the Events and messages only if it later finds the patch on the Node."""
+    """The Events and messages to people that report a patch of the Node, if the API server's response to the patch was
+    lost. The agent sends them only if it later finds the patch on the Node."""
 
     patch: PatchNode
     reports: tuple[PostEvent | Notify, ...]
@@ -117,12 +117,13 @@ class Hands(Value, kw_only=True):
 
 
 class Applier:
-    """Applies one decision. Each round of the agent's loop (observe, decide, apply) uses a new Applier, because a
-    confirmation that the node holds its claim is valid only within one round."""
+    """Applies the actions of one decision. Each round of the agent's loop (observe, decide, apply) uses a new Applier.
+    An Applier remembers that the node's claim in the cluster's lock was confirmed, and this confirmation is valid only
+    within one round."""
 
     def __init__(self, hands: Hands, memory: Memory, *, node_uid: str, remember: Callable[[Memory], None]) -> None:
-        """The Applier calls `remember` to store the memory at once, after each action that must not be forgotten even
-        if the round of the agent's loop is cancelled."""
+        """`remember` is a function that stores the agent's memory. The Applier calls it right after each action whose
+        outcome must not be forgotten, even if the round of the agent's loop is cancelled."""
         self._hands = hands
         self._memory = memory
         self._node_uid = node_uid
@@ -151,8 +152,9 @@ class Applier:
         )
 
     def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
-        """Returns the result after an action failed. If an earlier action has written something, sends the remaining
-        Events and messages now. The next round of the agent's loop finds that write done and would not report it."""
+        """Returns the result after an action failed. If an earlier action has written something, sends the Events and
+        messages of the remaining actions now, because the next round of the agent's loop finds that write done and
+        would not report it."""
         if self._is_anything_written:
             self.tell(rest)
         unsent = (
@@ -169,7 +171,7 @@ class Applier:
         )
 
     def tell(self, reports: tuple[PostEvent | Notify, ...]) -> None:
-        """Sends these Events and messages in the background."""
+        """Sends these Events and messages to people in the background."""
         for each in reports:
             if isinstance(each, PostEvent):
                 self._post_event(each)
@@ -329,8 +331,8 @@ class Applier:
 
 
 def reports_of(actions: tuple[Action, ...]) -> tuple[PostEvent | Notify, ...]:
-    """Returns the Events and messages among these actions. Leaves out the messages if the actions also request a
-    reboot, because the reboot is not confirmed yet."""
+    """Returns the Events and messages to people among these actions. If the actions also request a reboot, leaves out
+    the messages, because the reboot is not confirmed yet."""
     is_asked = any(isinstance(each, ConfirmClaim | AskReboot) for each in actions)
     return tuple(each for each in actions if isinstance(each, PostEvent) or (isinstance(each, Notify) and not is_asked))
 

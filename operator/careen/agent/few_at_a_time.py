@@ -1,5 +1,5 @@
-"""Runs concurrent requests of one round of the agent's loop: either all finish, or the first error cancels the
-others."""
+"""Runs concurrent requests of one round of the agent's loop. Either all requests finish, or the first error cancels all
+requests that are still running."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 
 async def all_or_none(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Waits for all coroutines. If one raises an error or the caller is cancelled, cancels the others, so that none of
-    them outlives the call."""
+    """Waits for all coroutines. If a coroutine raises an error or the caller is cancelled, cancels the other
+    coroutines, so that none of them outlives the call."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         await asyncio.gather(*tasks)

@@ -1,4 +1,4 @@
-"""Follows the settings' ConfigMap with kopf. No other module imports kopf.
+"""Watches the ConfigMap with the agent's settings, with kopf. No other module imports kopf.
 
 kopf runs in its own thread and event loop, because it may end at any time, for example after its rights are revoked.
 When kopf ends, it cancels tasks of its event loop, and that must not cancel a round of the agent's own loop during a
@@ -35,7 +35,8 @@ _LONGEST_PAUSE_SECONDS = 60.0
 
 
 class Forever:
-    """An endless sequence of pauses between retries. kopf's own sequence ends after 54 s, and then kopf ends."""
+    """An endless sequence of pauses between retries, in seconds. kopf's own sequence of pauses ends after 54 s, and
+    then kopf ends."""
 
     def __iter__(self) -> Iterator[float]:
         """Yields 1, 2, 4, … 30, 30, …"""
@@ -46,8 +47,8 @@ class Forever:
 
 
 class FewRetries(logging.Filter):
-    """Logs only the fifth failed attempt in a row and every hundredth, as a warning. kopf itself would log each attempt
-    as an error."""
+    """A log filter for kopf's failed attempts. It logs only the fifth failed attempt in a row and every hundredth, as a
+    warning. kopf itself would log each attempt as an error."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Returns whether to log the line."""
@@ -133,8 +134,8 @@ async def _follow(
 
 
 def _is_named(body: Mapping[str, Any], name: str) -> bool:
-    """Whether this is the ConfigMap with this name, and complete: an object without uid or resourceVersion did not come
-    from an API server."""
+    """Whether this object is the ConfigMap with this name, and is complete. An object without uid or resourceVersion is
+    not complete, because it did not come from an API server."""
     metadata = body.get("metadata") or {}
     return metadata.get("name") == name and bool(metadata.get("uid")) and bool(metadata.get("resourceVersion"))
 

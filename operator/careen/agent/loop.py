@@ -116,8 +116,8 @@ class Loop:
             return self._broken()
 
     def _starts_the_rest(self) -> bool:
-        """Starts the parts of the agent that must wait for the end of the loop's first round. Returns whether that
-        succeeded. If it failed, the loop tries again after the next round."""
+        """Starts the parts of the agent that must wait for the end of the loop's first round. Returns whether they all
+        started. If one failed to start, the loop tries again after the next round."""
         try:
             self._after_first_turn()
         except Exception:
@@ -129,7 +129,8 @@ class Loop:
 
     async def _rescue(self, error: Exception) -> None:
         """Reports the error of a round of the loop on the Node. After several rounds with errors, puts the node back
-        into service. If this fails too, the loop tries again after the next round with an error."""
+        into service. If the report or the return to service fails too, the loop tries again after the next round with
+        an error."""
         try:
             await self._mind.broke(error)
         except Exception:

@@ -1,5 +1,5 @@
-"""Sends messages to people on seven occasions, three of which are kured's. The settings contain the texts. The agent
-logs each message and sends it in the background.
+"""Sends messages to people, for example to Slack, on seven kinds of occasions. Three of these kinds are the same as in
+kured. The settings contain the texts. The agent logs each message and sends it in the background.
 
 A message that cannot be sent is logged and counted. The agent's loop does not wait for messages.
 """
@@ -42,7 +42,8 @@ class Messenger:
         send: Callable[..., Awaitable[Sequence[Delivery]]] = send,
         figures: Callable[[], Awaitable[Figures | None]] | None = None,
     ) -> None:
-        """`figures` reads the figures of a roll-out. It is called only for the message about the end of a roll-out."""
+        """`figures` is a function that reads the figures of a roll-out, such as its duration. The Messenger calls it
+        only for the message about the end of a roll-out."""
         self._node = node
         self._settings = settings
         self._metrics = metrics
@@ -57,8 +58,8 @@ class Messenger:
         metrics.show_receivers(self._services())
 
     def tell(self, message: Notify) -> None:
-        """Logs the message and sends it to the receivers in the settings, if the settings include the message's
-        occasion. Returns at once."""
+        """If the settings include the message's occasion, logs the message and sends it to the receivers in the
+        settings. Returns at once and sends in the background."""
         if message.occasion not in self._settings().notify_on or self._is_told(message):
             return
         targets = self._receivers()
@@ -83,7 +84,7 @@ class Messenger:
         return occasion in settings.notify_on and bool(is_anybody_told)
 
     def _worded(self, message: Notify, found: Figures | None = None) -> str:
-        """Returns the text of the message, and logs it."""
+        """Returns the text of the message, and logs this text."""
         text = wording(message, self._settings(), self._node, found)
         _LOG.info("message to people: %s", text, extra={"occasion": message.occasion.value})
         return text
@@ -104,8 +105,8 @@ class Messenger:
         return {target.service for target in targets} | ({"file"} if settings.notify_url_file else set())
 
     def _is_told(self, message: Notify) -> bool:
-        """Whether the agent has already sent a message for this claim and occasion. Remembers this message, and forgets
-        the messages about other claims."""
+        """Whether the agent has already sent a message of this occasion for the same claim in the cluster's lock.
+        Remembers the given message as sent, and forgets the messages about other claims."""
         event = (message.occasion, message.claim)
         if not message.claim or event in self._told:
             return bool(message.claim)
@@ -138,8 +139,8 @@ class Messenger:
 
 
 def receivers(settings: Settings, in_files: tuple[Target, ...] = ()) -> tuple[Target, ...]:
-    """Returns the receivers in the settings, each once. As in kured, the deprecated --slack-hook-url counts only if the
-    other flags are not set."""
+    """Returns the receivers in the settings, each once. The deprecated --slack-hook-url counts only if the other flags
+    for receivers are not set, as in kured."""
     if settings.notify_url or settings.notify_url_file:
         found: list[Target] = []
         for target in (*settings.notify_url, *in_files):
@@ -160,8 +161,8 @@ _TEMPLATES = {
 
 
 def wording(message: Notify, settings: Settings, node: str, figures: Figures | None = None) -> str:
-    """Returns the text of the message. If the settings have a template for its occasion, fills the template; otherwise
-    returns the message's own sentence."""
+    """Returns the text of the message: the settings' template for the message's occasion, filled in, or the message's
+    own sentence if the settings have no template for this occasion."""
     template = getattr(settings, _TEMPLATES[message.occasion]) if message.occasion in _TEMPLATES else ""
     values = _values(message, settings, node, figures)
     return lines(filled(template, values) or _own_words(message, values, figures))

@@ -1,7 +1,8 @@
 """Checks whether the host needs a reboot. It reads files in each round of the agent's loop, and runs commands once per
 --period.
 
-A slow check blocks nothing: its last result counts until the check ends, at the latest at its deadline.
+A slow check does not block the agent's loop. Until the check ends, at the latest at its deadline, the result of the
+previous check counts.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class NeedWatch:
     def __init__(
         self, files: Look | None, clock: Clock, *, commands: Look | None = None, period_seconds: Callable[[], float]
     ) -> None:
-        """`files` reads the sources that are files: it is cheap and called each time. `commands` runs the sources that
-        are commands, once per period. One of the two may be missing."""
+        """`files` is a function that reads the sources that are files. It is cheap, so each `read` calls it. `commands`
+        is a function that runs the sources that are commands; it is called once per period. One of the two functions
+        may be None."""
         always = [_Watched(files, clock, good_for=lambda _: 0.0)] if files else []
         seldom = (
             [_Watched(commands, clock, good_for=lambda last: _good_for(last, period_seconds()))] if commands else []
@@ -44,8 +46,8 @@ class NeedWatch:
         self._told: Need | None = None
 
     async def read(self) -> Need:
-        """Returns whether the host needs a reboot, combined from the last answer of each source. Asks a source again if
-        its last answer is too old."""
+        """Returns whether the host needs a reboot, combined from the last answer of each source (files or commands). If
+        a source's last answer is too old, asks that source again."""
         said = [await each.read() for each in self._watched]
         self._told = together(said) if len(said) > 1 else said[0]
         return self._told
@@ -63,8 +65,8 @@ def _good_for(last: Need | None, period_seconds: float) -> float:
 
 
 class _Watched:
-    """One source that says whether the host needs a reboot (the files or the commands), with its last answer and the
-    time at which it was asked."""
+    """One source that says whether the host needs a reboot (all files, or all commands). Keeps the source's last
+    answer, and the time at which the source was asked for that answer."""
 
     def __init__(self, look: Look, clock: Clock, *, good_for: Callable[[Need | None], float]) -> None:
         self._ask = look

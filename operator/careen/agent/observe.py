@@ -82,8 +82,8 @@ class Forecaster(Protocol):
 
 
 class Senses(Value, kw_only=True):
-    """Everything that an `Observer` needs. It calls `alerts` and `metrics` for each read, because the settings with
-    their URLs can change while the agent runs."""
+    """The clients, functions and values that an `Observer` needs. The Observer calls `alerts` and `metrics` anew for
+    each read, because the settings with the URLs of these servers can change while the agent runs."""
 
     node_name: str
     daemonset_namespace: str
@@ -139,8 +139,8 @@ class Observer:
 
     async def begin(self, memory: Memory, phase: Phase, policy: Policy) -> Observation:
         """Returns the facts with which each round of the agent's loop begins: the agent's own Node, the boot id,
-        whether the host needs a reboot, and the kinds of evidence that `core/facts/phases.py` lists for the phase in
-        the Node's record.
+        whether the host needs a reboot, and further kinds of evidence. `core/facts/phases.py` lists these kinds for
+        each phase; the phase is in the Node's progress annotation.
 
         `phase` is the node's phase after the last round. It determines how old the agent's copy of the Node may be.
         """
@@ -167,7 +167,7 @@ class Observer:
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
         """Returns the observation with these kinds of evidence read again. Reads them in the order of the enumeration
-        `Evidence`, so that the lock is read before the Nodes that hold its claims."""
+        `Evidence`, so that the agent reads the lock before the Nodes that have claims in the lock."""
         kinds = set(wanted)
         # One list of all Nodes includes the holders; like a read of the holders, it follows the read of the lock.
         reads_all = {Evidence.PEERS, Evidence.FLEET} <= kinds
@@ -194,13 +194,13 @@ class Observer:
         self._known_lock, self._is_answer = (reading, written_at), self._node is not None
 
     def moves_on(self) -> None:
-        """Notes that this round of the agent's loop wrote something. The next round follows within milliseconds, so it
-        need not read the lock again."""
+        """Notes that this round of the agent's loop wrote something. The next round follows within milliseconds, so the
+        next round need not read the lock again."""
         self._passes_lock_on = True
 
     def _lock_passed_on(self) -> LockReading | None:
-        """Returns the lock as the last round of the agent's loop read or wrote it. Returns None if that was too long
-        ago. Before a cordon or a reboot the lock is always read again."""
+        """Returns the lock as the last round of the agent's loop read or wrote it. Returns None if the last round was
+        too long ago. Before a cordon or a reboot the agent always reads the lock again."""
         passes, self._passes_lock_on = self._passes_lock_on, False
         if self._known_lock is None or not passes:
             return None
@@ -252,8 +252,8 @@ class Observer:
         return {"crowd": await _known(counted)}
 
     async def _holders(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Reads the Nodes whose claims the lock contains. They are always read after the lock, because an earlier read
-        would not prove that the holder of a claim is gone."""
+        """Reads the Nodes that have claims in the lock. The agent always reads these Nodes after the lock, because an
+        earlier read would not prove that a Node with a claim no longer exists."""
         if isinstance(seen.lock, NotAsked):
             seen = replace(seen, **await self._lock(seen, policy))
         content = seen.lock.content if isinstance(seen.lock, LockReading) else None
@@ -354,9 +354,9 @@ class Observer:
         return {"pods": seen.pods, "evictability": answers}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Reads the health of the controllers that matter now. Before the node takes its claim, these are the
-        controllers that may bind a pod to this node. Between claim and drain, they are the controllers of the pods to
-        evict. From the drain on, they are the controllers in the Node's record."""
+        """Reads the health of the controllers that matter now. Before the node takes its claim in the lock, these are
+        the controllers that may bind a pod to this node. Between claim and drain, they are the controllers of the pods
+        to evict. From the drain on, they are the controllers in the Node's progress annotation."""
         record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
@@ -389,8 +389,8 @@ def _peers_among(fleet: Asked[Fleet]) -> Asked[tuple[NodeView, ...]]:
 
 
 def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
-    """Returns the phase in the Node's record, or Idle if the record cannot be read. In Idle no further evidence is
-    collected, and `careen.core` reports the unreadable record."""
+    """Returns the phase in the Node's progress annotation, or Idle if that annotation cannot be read. In the phase Idle
+    the agent collects no further evidence, and `careen.core` reports the unreadable annotation."""
     record = node.written if isinstance(node, NodeView) else None
     try:
         return Phase(record.phase) if isinstance(record, Progress) and record.phase else Phase.IDLE
@@ -399,7 +399,7 @@ def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
 
 
 async def _known(question: Awaitable[T]) -> T | Unknown:
-    """Returns the result of the request; `Unknown` with the reason if the request failed."""
+    """Returns the result of the request. If the request failed, returns `Unknown` with the reason."""
     try:
         return await question
     except ClusterError as error:

@@ -1,8 +1,8 @@
-"""Handles rounds of the agent's loop that raise an error: reports them on the Node, in a metric and in an Event. Puts a
-node in the phase Claiming or Draining back into service.
+"""Handles rounds of the agent's loop that raise an error: reports the error on the Node, in a metric and in an Event.
+Puts a node in the phase Claiming or Draining back into service.
 
-The rescue uses only the transport and the clock; `core/rescue.py` composes the patches. Everything else is optional and
-may fail.
+The rescue needs only the transport and the clock to write patches, which `core/rescue.py` composes. Everything else
+that it uses, such as metrics, is optional and may fail.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Rescue:
         self._is_event_posted = False
 
     async def worked(self, node: NodeView | Gone | Unknown) -> bool:
-        """After a round of the agent's loop without an error, removes the report of earlier errors from `node`. Returns
-        whether the Node was written."""
+        """Called after a round of the agent's loop without an error. Removes the report of earlier errors from `node`.
+        Returns whether the Node was written."""
         self._count, self._told_at, self._is_event_posted = 0, None, False
         self._show()
         reason = node.annotations.get(keys.REASON, "") if isinstance(node, NodeView) else ""
@@ -59,8 +59,8 @@ class Rescue:
         return patch is not None and await self._lands(patch)
 
     async def broke(self, error: Exception, policy: Policy | None) -> bool:
-        """Reports a round of the agent's loop that raised an error. After several such rounds, undoes the claim or
-        drain. Returns whether the node is back in service."""
+        """Called after a round of the agent's loop that raised an error. Reports the error on the Node. After several
+        such rounds, undoes the node's claim or drain. Returns whether the node is back in service."""
         self._count_one_more()
         fault, sent = fault_of(error), ""
         for _ in range(_ATTEMPTS):
@@ -92,8 +92,9 @@ class Rescue:
     # ---- when to undo ----
 
     async def _why_undo(self, node: dict[str, Any], fault: str) -> str:
-        """Returns the reason to undo a claim or a drain now; empty if there is none. If a person set a hold (no reboot
-        of this node) or a pause (no reboot of any node), one round of the agent's loop with an error is enough."""
+        """Returns the reason to undo a claim or a drain now, or an empty text if there is no reason. Normally several
+        rounds of the agent's loop must have raised an error. One round is enough if a person set a hold (no reboot of
+        this node) or a pause (no reboot of any node)."""
         if not rescue.is_under_way(node):
             return ""
         held = rescue.hold_of(node)
@@ -174,8 +175,8 @@ class Rescue:
         return node if rescue.is_node(node, self._hands.node_name) else None
 
     async def _lands(self, patch: dict[str, Any]) -> bool:
-        """Sends the patch, and returns whether the patch is certainly on the Node. A patch that arrives late gets a
-        conflict, because it has a resourceVersion."""
+        """Sends the patch. Returns whether the Node now certainly contains the patch. The patch has a resourceVersion,
+        so if it arrives late, the API server answers with a conflict."""
         response = await self._send(
             Request(
                 method="PATCH",
@@ -207,8 +208,8 @@ class Rescue:
 
 
 def fault_of(error: BaseException) -> str:
-    """Returns the error's class and place in the code. Leaves out its message, which may contain a secret or be
-    long."""
+    """Returns the error's class and where in the code it was raised. Leaves out the error's message, which may contain
+    a secret or be long."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     frames = [(frame.f_globals.get("__name__", "?"), line) for frame, line in traceback.walk_tb(error.__traceback__)]
@@ -222,7 +223,7 @@ def _is_over(hold: str, now: datetime) -> bool:
 
 
 def _hint(ask: Callable[[], T], otherwise: T) -> T:
-    """Returns the result of a function, or `otherwise` if the function raises an error."""
+    """Calls the function and returns its result, or `otherwise` if the function raises an error."""
     try:
         return ask()
     except Exception as error:

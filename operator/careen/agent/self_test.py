@@ -1,5 +1,5 @@
-"""Runs the self-test of the reboot method. A waiting node repeats it only every few minutes, because the result is
-kept."""
+"""Runs the self-test of the reboot method. A waiting node runs the self-test only every few minutes, because the agent
+keeps the last result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class SelfTests:
         """The result of the last self-test; None before the first self-test."""
 
     async def read(self) -> SelfTest:
-        """Returns the last result while it is fresh enough, otherwise a new one."""
+        """Returns the last result of the self-test if it is recent enough. Otherwise runs the self-test and returns the
+        new result."""
         async with self._one_at_a_time:
             if self.last is None or self._clock.monotonic() >= self._due:
                 self._take(await self._host.test_reboot())

@@ -43,8 +43,8 @@ class Turned(Value, kw_only=True):
 
 
 class _UnsentDecision(Value, kw_only=True):
-    """The Events and messages that report a patch of the Node after the API server's response was lost, the decision
-    from which the patch came, and the Node's UID."""
+    """The Events and messages about a patch of the Node whose response from the API server was lost, the decision that
+    requested the patch, and the Node's UID."""
 
     unsent: UnsentReports
     decision: Decision
@@ -52,12 +52,13 @@ class _UnsentDecision(Value, kw_only=True):
 
 
 class NeverDecided(Exception):
-    """The decision asked for more evidence each time it was made, which is a bug. No action was applied."""
+    """The error of a round in which every decision asked for more evidence, which is a bug. The agent applied no
+    action."""
 
 
 class Mind:
-    """The agent's state between two rounds of its loop: the memory and the phase. The state ends with the process, so
-    nothing that must be correct depends on it."""
+    """The agent's state between two rounds of its loop: the memory and the node's phase. The state is lost when the
+    process ends, so nothing that must be correct depends on it."""
 
     def __init__(self, observer: Observer, hands: Hands) -> None:
         self._observer = observer
@@ -115,8 +116,8 @@ class Mind:
         raise NeverDecided(f"after {_MOST_ROUNDS} rounds the decision still requests more facts: {wants}")
 
     def _remember_reports(self, decision: Decision, applied: Applied, uid: str) -> None:
-        """Remembers which Events and messages were sent. If the response to the Node's patch was lost, also remembers
-        which Events and messages to send later."""
+        """Remembers which Events and messages to people were sent. If the response to the Node's patch was lost, also
+        remembers which Events and messages to send later."""
         is_node_patched = applied.is_node_written or applied.stop is None
         if applied.is_reported:
             self.memory = after_report(self.memory, decision.memory, is_node_patched=is_node_patched)
@@ -129,8 +130,9 @@ class Mind:
             )
 
     def _send_unsent(self, node: NodeView | Gone | Unknown) -> None:
-        """Sends the Events and messages of an earlier patch whose response was lost, if the Node contains the patch. If
-        not, this round of the agent's loop makes a new decision anyway."""
+        """If the Node contains an earlier patch whose response was lost, sends the Events and messages about that
+        patch. If the Node does not contain the patch, sends nothing, because this round of the agent's loop decides
+        anew anyway."""
         if not isinstance(node, NodeView):
             return
         landed = [each for each in self._unsent if node.uid == each.node_uid and stands(each.unsent.patch, node)]

@@ -1,9 +1,9 @@
-"""Starts the process that will compute the next forecast before the agent requests the forecast. Loading Python and
-numpy takes longer than the forecast of a small cluster, and every node that waits for its reboot would also wait for
-that.
+"""Starts the process that will compute the next forecast before the agent requests the forecast. The process takes
+longer to load Python and numpy than to forecast the drain in a small cluster. Without this early start, every node that
+waits for its reboot would also wait for that loading.
 
-There is at most one such process, and only on a node that may take its claim in the lock within seconds
-(`Decision.starts_soon`). If the process fails, the forecast starts another.
+There is at most one such process, and only on a node that may take its claim in the cluster's lock within seconds
+(`Decision.starts_soon`). If the process fails, the forecast starts another process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ AGAIN_SECONDS = 60.0  # after a process that ended without a request: the node h
 
 
 class Ahead:
-    """Keeps at most one process ready that waits for the request to compute a forecast."""
+    """Keeps at most one child process ready, which waits for the request to compute a forecast."""
 
     def __init__(self, start: Callable[[], Awaitable[Process | None]], clock: Clock) -> None:
         """`start` is a function that starts a forecast process and returns it, or returns None if the process cannot

@@ -1,8 +1,8 @@
 """Checks after a drain whether the replacement pods run where the forecast said, and counts hits and misses in a
 metric.
 
-The agent writes the forecast on the Node together with the cordon. It checks the forecast when it releases the claim,
-because the replacement pods run by then.
+The agent writes the forecast on the Node together with the cordon. It checks the forecast when it releases the node's
+claim in the cluster's lock, because the replacement pods run by then.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Landings = Mapping[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Counts of evicted pods by whether their forecast was right. A pod is a hit if its replacement runs on one of the
-    forecast nodes, and a miss if the replacement runs on another node.
+    """Counts of evicted pods by whether their forecast was right. A pod is a hit if its replacement runs on a node that
+    the pod's forecast names, and a miss if the replacement runs on another node.
 
     A superseded pod is neither a hit nor a miss. Either its controller has not replaced it (scaled down, deleted, or a
     Job that waits), or the replacement runs on a node that may be missing from the forecast's shortened list.
 
-    `firsts` counts the pods whose replacement runs on the first node of their forecast.
+    `firsts` counts the pods whose replacement runs on the first node that their forecast names.
     """
 
     hits: int
@@ -47,8 +47,8 @@ class Score(NamedTuple):
 
 
 class EndedDrain(NamedTuple):
-    """A finished drain: its forecast, the owners of the moved pods, and when the drain began. For the `sampled` pods
-    kube-scheduler examined only some of the nodes."""
+    """A finished drain. `landings` is the forecast, `owners` are the controllers of the moved pods, and `since` is when
+    the drain began. `sampled` names the pods for which kube-scheduler examined only some of the nodes."""
 
     landings: Landings
     owners: tuple[OwnerHealth, ...]
@@ -57,8 +57,8 @@ class EndedDrain(NamedTuple):
 
 
 def finished_drain(turned: Turned) -> EndedDrain | None:
-    """If this round of the agent's loop (`turned`) released the node's claim after a drain, returns that drain. Returns
-    None otherwise, and if the Node has no forecast."""
+    """Returns the drain that this round of the agent's loop (`turned`) finished by releasing the node's claim in the
+    cluster's lock. Returns None if the round finished no drain, or if the Node has no forecast."""
     node = turned.observation.node
     if (
         turned.stop is not None
@@ -93,8 +93,8 @@ async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str)
 
 
 async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
-    """Returns the score of the pods for which kube-scheduler examined only some of the nodes (key True), and that of
-    the other pods (key False). Lists the pods of each namespace once."""
+    """Returns two scores: under the key True the score of the pods for which kube-scheduler examined only some of the
+    nodes, and under the key False the score of all other pods. Lists the pods of each namespace once."""
     by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)
     for owner in drain.owners:
         by_namespace[owner.namespace].append(owner)
@@ -112,8 +112,9 @@ async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
 
 
 def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Score:
-    """Returns the score of one owner's pods. `places` has the node of each replacement pod, and an empty text for a pod
-    without a node."""
+    """Returns the score of the pods of one controller. `said` contains, for each evicted pod, the nodes that its
+    forecast names. `places` contains the node of each replacement pod, or an empty text if the replacement has no node
+    yet."""
     whole = [nodes for nodes in said if keys.AND_OTHERS not in nodes]
     hits = most_matches(said, places)
     not_replaced = max(0, len(said) - len(places))
@@ -123,8 +124,9 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """Returns how many replacement pods run where a forecast said. Each forecast counts for one replacement only. The
-    replacements of one owner are interchangeable, so the pairs are chosen such that the number is as large as possible.
+    """Returns how many replacement pods (`places`) run on a node that a forecast (`said`) names. Each forecast counts
+    for one replacement only. The replacements of one owner are interchangeable, so the function pairs forecasts and
+    replacements such that the number is as large as possible.
 
     The algorithm is augmenting paths in a bipartite graph. It is fast enough, because each side has at most the pods of
     one node.
@@ -152,8 +154,8 @@ def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> boo
 
 
 def _landings(text: str | None) -> Landings:
-    """Returns the forecast nodes of each pod, by the pod's `namespace/name`, from the Node's annotation. Returns
-    nothing if the annotation is unreadable."""
+    """Parses the Node's forecast annotation. Returns the nodes that the forecast names for each pod, with the pod's
+    `namespace/name` as the key. Returns an empty dictionary if the annotation is unreadable."""
     pods = object_of(text).get("pods")
     found = (
         {title: _nodes(said) for title, said in pods.items()}

@@ -82,8 +82,8 @@ def _get_ready(memory_bytes: int) -> None:
 
 
 def _is_want_of_memory(error: BaseException | None) -> bool:
-    """Whether the process ran out of memory. If that happens while a library loads, the error is an ImportError with
-    the loader's message."""
+    """Whether this error means that the process ran out of memory. If memory runs out while a library loads, the error
+    is an ImportError with the loader's message."""
     if error is None:
         return False
     return (
@@ -106,8 +106,8 @@ def _go_first() -> None:
 
 
 def _die_with_parent() -> None:
-    """Makes the kernel end this process when the agent ends, because then nothing waits for the forecast. This works on
-    Linux only; elsewhere the deadline ends the process."""
+    """Makes the kernel end this process when the agent ends, because no process waits for the forecast then. This works
+    on Linux only. On other systems the process ends at its deadline."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -173,8 +173,8 @@ def _rule_of(selector: str) -> StaysBecause:
 def _learnt_searches(
     learnt: object, snapshot: Snapshot, configuration: Configuration | None, version: str
 ) -> tuple[Likely, ...] | None:
-    """Returns the orders in which kube-scheduler may next search the nodes. `careen shadow` learns them and stores them
-    in its dumps. Returns None for a dump without them."""
+    """Returns the orders in which kube-scheduler may search the nodes for its next pod. `careen shadow` learns these
+    orders and stores them in its dumps of the cluster. Returns None if the dump contains no such orders."""
     if learnt is None:
         return None
     from scheduler_core.cycle import Scheduler
@@ -193,7 +193,8 @@ def _from_dump(path: str) -> tuple[Snapshot, str, str, object]:
 
 
 def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
-    """Returns the cluster as its API server lists it, the server's release, and the instant of the first request."""
+    """Returns the cluster as its API server lists it, the server's Kubernetes release, and the time at which the first
+    list request was sent."""
     import asyncio  # only needed to read a cluster, not a dump
 
     load_lean_client()
@@ -219,8 +220,8 @@ def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
 
 
 def supported(version: str) -> tuple[str, str]:
-    """Returns the Kubernetes release whose scheduler is simulated. If the cluster runs another release, also returns a
-    note about that."""
+    """Returns the Kubernetes release whose scheduler is simulated, and a note. The note is empty unless the cluster
+    runs another release."""
     from scheduler_core.config.kube_version import NEWEST, KubeVersion, UnsupportedKubeVersionError
 
     try:
@@ -234,8 +235,8 @@ def supported(version: str) -> tuple[str, str]:
 
 
 class _NoConfigurationError(Exception):
-    """The text is not a valid KubeSchedulerConfiguration. The agent finds most errors when it reads its settings, but
-    it does not check a very long text there."""
+    """The text in the request is not a valid KubeSchedulerConfiguration. The agent finds most such errors when it reads
+    its settings, but does not check a very long text there."""
 
 
 def _configuration(order: ForecastRequest) -> Configuration:

@@ -24,8 +24,9 @@ class NoTemplateError(ValueError):
 def nodes_asked(
     order: ForecastRequest, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
 ) -> dict[str, Any]:
-    """Returns what to add to the forecast: under `moreNodes` the effect of the nodes that the request names, or under
-    `notes` a sentence about nodes that would help. Raises NoTemplateError."""
+    """Returns the fields to add to the forecast's JSON. If the request names additional nodes, the field `moreNodes`
+    contains their effect. Otherwise the field `notes` contains a sentence about nodes that would help, if any would.
+    Raises NoTemplateError."""
     import msgspec
 
     scheduler = Scheduler(configuration, version)

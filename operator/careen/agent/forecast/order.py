@@ -14,7 +14,8 @@ limit of this process in bytes."""
 
 
 class NodesToAdd(Value):
-    """`count` additional nodes. Each is like the named Node, or as described in the manifest."""
+    """`count` additional nodes to simulate. All of them are copies of the Node called `name`, or of the Node in
+    `manifest`."""
 
     count: int
     name: str = ""

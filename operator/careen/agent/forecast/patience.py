@@ -30,8 +30,9 @@ class ForecastPatience:
     def look(
         self, refusals: tuple[Refusal, ...], now: datetime, phase: Phase | None = Phase.WAITING
     ) -> tuple[bool, str]:
-        """Returns whether the forecast gate has refused the reboot for longer than `--forecast-patience`, and the
-        sentence to report now. The sentence is empty if there is nothing to report, or if it was reported before."""
+        """Returns two values. The first is whether the forecast gate has refused the reboot for longer than
+        `--forecast-patience`. The second is the sentence to report now; it is empty if there is nothing to report or if
+        the sentence was reported before."""
         standing = next((each for each in refusals if each.code in _OF_THE_FORECAST and each.since is not None), None)
         if self._is_over(phase, now):
             self._since = self._seen_at = None
@@ -46,7 +47,7 @@ class ForecastPatience:
 
     @property
     def since(self) -> datetime | None:
-        """The start of the refusal that `look` reported last. None before the first report."""
+        """When the refusal began that `look` reported last. None before the first report."""
         return self._told_since
 
     def _is_over(self, phase: Phase | None, now: datetime) -> bool:

@@ -1,2 +1,2 @@
-"""The start of an agent: finds the lock's DaemonSet, the settings and a recorded claim, and builds the agent's
-parts."""
+"""The start of an agent: finds the DaemonSet that carries the lock, the settings, and the claim that the Node's
+progress annotation may contain, and builds the agent's parts."""

@@ -1,9 +1,9 @@
-"""Checks whether the admission policies allow the keys in the settings. The agent checks this when it reads the
-settings. Otherwise only a denied write during a roll-out would show the problem.
+"""Checks whether the admission policies allow the taint, label and annotation keys in the settings. The agent checks
+this when it reads the settings. Without this check, only a denied write during a roll-out would show the problem.
 
-The policies read the allowed keys from annotations of the DaemonSet (manifests/admission/parameters.yaml). An agent may
-not read policies. If the DaemonSet has no such annotations, the agent assumes that there are no policies. It loads this
-module only if a setting names a key that is not careen's own.
+The policies read the allowed keys from annotations of the DaemonSet (manifests/admission/parameters.yaml). An agent has
+no right to read policies. If the DaemonSet has no such annotations, the agent assumes that there are no policies. The
+agent loads this module only if a setting names a key that is not careen's own.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _AGAIN_SECONDS = 60.0
 
 
 def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
-    """Returns the keys that the agent will write and that the admission policies do not allow by default. Groups them
-    by pairs: the name of the policies' list that must contain the keys, and the name of the setting that names them."""
+    """Returns the keys that the agent will write and that the admission policies do not allow by default. The result is
+    grouped by the policies' list that must contain the keys and by the setting that names the keys, for example
+    `{("taints", "prefer_no_schedule_taint"): ["example.com/reboot"]}`."""
     found = {
         ("taints", "prefer_no_schedule_taint"): [settings.prefer_no_schedule_taint],
         ("labels", "pre_reboot_node_labels"): [key for key, _ in settings.pre_reboot_node_labels],
@@ -43,8 +44,8 @@ def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
 
 
 def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[str, str], daemonset: str) -> str:
-    """Returns a sentence with the keys that the policies would refuse, and the remedy. Returns an empty text if the
-    policies refuse none."""
+    """Returns a sentence with the keys that the policies would refuse and with the remedy. Returns an empty text if the
+    policies refuse no key."""
     if not any(key.startswith(PREFIX) for key in annotations):
         return ""
     problems = []
@@ -63,7 +64,8 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
 
 
 class AllowedKeys:
-    """Reads the DaemonSet's lists of allowed keys and reports missing keys, once for each set of keys."""
+    """Reads the lists of allowed keys from the DaemonSet's annotations. Reports the keys that are missing there, once
+    for each set of missing keys."""
 
     def __init__(self, api: ClusterApi, basics: Settings) -> None:
         self._api = api
@@ -72,8 +74,8 @@ class AllowedKeys:
         self._wanted: dict[tuple[str, str], list[str]] = {}
 
     async def check(self, settings: Settings) -> None:
-        """Checks the settings. Retries until the API server answers or newer settings arrive. Reports nothing if the
-        agent may not read the DaemonSet."""
+        """Checks the keys in the settings. Retries until the API server answers or newer settings arrive. Reports
+        nothing if the agent may not read the DaemonSet."""
         wanted = needed(settings)
         if wanted == self._wanted:
             return
@@ -99,8 +101,8 @@ class AllowedKeys:
         return await self._api.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}", objects.LockObject)
 
     async def _tell(self, sentence: str, uid: str) -> None:
-        """Reports the sentence in the log, and in an Event of the DaemonSet. All agents together post only one such
-        Event."""
+        """Reports the sentence in the log, and in an Event of the DaemonSet. All agents of the fleet together post only
+        one Event with this sentence."""
         if not sentence:
             return
         _LOG.warning("%s", one_line(sentence))

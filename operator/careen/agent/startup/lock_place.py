@@ -30,15 +30,15 @@ class LockPlace(Value):
 
 
 class OwnPod(Value):
-    """The pod that this process runs in, according to the pod's files and environment."""
+    """The pod that this process runs in, as its service account's files and its environment name the pod."""
 
     namespace: str
     name: str
 
 
 class Judged(Value):
-    """The result of the check. With a `refusal` the agent does not start; a `remark` is logged. Both are empty if the
-    DaemonSet is the agents' own."""
+    """The result of the check. If there is a `refusal`, the agent does not start. If there is a `remark`, the agent
+    logs it and starts. Both are empty if the DaemonSet is the agents' own."""
 
     refusal: str = ""
     remark: str = ""

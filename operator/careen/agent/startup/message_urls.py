@@ -1,4 +1,4 @@
-"""Checks the receivers of messages in the settings, as far as possible without sending."""
+"""Checks the receivers of messages in the settings, as far as this is possible without sending a message."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def judge(resolved: Resolved) -> None:
 
 
 async def tell(resolved: Resolved) -> None:
-    """Checks the receivers of messages in settings that the agent already uses. Only logs the problems."""
+    """Checks the receivers of messages in new settings that the agent already uses. Only logs the problems."""
     try:
         await judge(resolved)
     except BadSettings as error:

@@ -1,5 +1,5 @@
-"""Reads the claim from the record on the agent's Node. The agent needs this claim if it starts and cannot read its
-settings or the lock. A node with a claim must first come back into service."""
+"""Reads the node's claim in the lock from the Node's progress annotation. The agent needs this claim if it starts and
+cannot read its settings or the lock, because a node with a claim must first come back into service."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from scheduler_core.values import Value
 
 
 class RecordedClaim(Value, kw_only=True):
-    """A claim in the Node's record.
+    """A claim in the lock, as the Node's progress annotation records it.
 
-    `settings` is the text that `last_good.py` wrote. `lock_annotation` is the key of the annotation that holds the
-    claim's lock.
+    `settings` is the text that `last_good.py` wrote. `lock_annotation` is the key of the DaemonSet's annotation that is
+    the lock.
     """
 
     id: str
@@ -25,8 +25,8 @@ class RecordedClaim(Value, kw_only=True):
 
 
 def claim_of(node: NodeView) -> RecordedClaim | None:
-    """Returns the claim in the Node's record. Returns None if there is none, or if the record is unreadable, because
-    the agent must not act on an unreadable record."""
+    """Returns the claim in the Node's progress annotation. Returns None if that annotation contains no claim. Also
+    returns None if the annotation is unreadable, because then the agent must not act on it."""
     record = node.written
     if not isinstance(record, Progress) or not record.claim:
         return None
@@ -39,6 +39,6 @@ def claim_of(node: NodeView) -> RecordedClaim | None:
 
 
 async def own_node(api: ClusterApi, name: str) -> NodeView | None:
-    """Reads the Node; None if it does not exist. Raises `ClusterError`."""
+    """Reads the agent's own Node. Returns None if the Node does not exist. Raises `ClusterError`."""
     found = await read_node(api, name)
     return found if isinstance(found, NodeView) else None

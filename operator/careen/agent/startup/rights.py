@@ -1,4 +1,5 @@
-"""Reviews the agent's rights when it starts, before a missing right causes a failure. Reports each missing right once.
+"""Reviews the agent's RBAC rights when it starts, before a missing right causes a failure. Reports each missing right
+once.
 
 kured works with fewer rights. So with kured's own roles the agent switches off the features whose rights are missing:
 it does not send the requests that the server would deny, and uses a fallback.
@@ -48,14 +49,16 @@ _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRigh
 
 
 def asked_for_by(origins: Mapping[str, Supplied]) -> frozenset[OptionalRight]:
-    """Returns the optional features that the settings request, whatever the source of a setting."""
+    """Returns the optional features that the settings request. It does not matter whether a flag, a variable or the
+    ConfigMap contains the setting."""
     return frozenset(
         part for name, part in _BY_SETTING.items() if name in origins and origins[name].source is not Source.DEFAULT
     )
 
 
 class Rights:
-    """The result of the review of the agent's rights, and the features that the agent therefore switches off."""
+    """The result of the review of the agent's rights, and the features that the agent switches off because their rights
+    are missing."""
 
     def __init__(
         self,
@@ -105,8 +108,8 @@ class Rights:
         self._switch_off()
 
     def tell(self, *, besides: Collection[OptionalRight] = ()) -> None:
-        """Logs each missing right once and sets the metric. Leaves out the features in `besides`, because the settings
-        do not use them or a later call reports them."""
+        """Logs each missing right once, and sets the metric of missing rights. Leaves out the rights of the features in
+        `besides`, because the settings do not use these features or a later call reports their rights."""
         missing = [right for right in self._missing or () if right.part not in besides]
         self._metrics.missing_rights.labels(self._node).set(len(missing))
         self._log([right for right in missing if right not in self._told])
@@ -173,8 +176,8 @@ def _needed_after_all(right: Right, patch: Right) -> Right:
 
 
 def rules(rights: Iterable[Right]) -> str:
-    """Returns RBAC rules that grant the rights, for a person to copy. Each group of rules begins with the kind of
-    role."""
+    """Returns RBAC rules that grant the rights, for a person to copy into a role. Each group of rules begins with the
+    role that should contain them, such as `to a ClusterRole:` or `to a Role in careen:`."""
     verbs: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
     for right in rights:
         resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource

@@ -1,5 +1,5 @@
-"""Builds the clients of the servers that provide alerts, answer health queries and store silences (Prometheus and
-Alertmanager)."""
+"""Builds the clients of Prometheus and Alertmanager, from which the agent gets alerts and health metrics and in which
+it stores silences."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _alertmanager_access(settings: Settings) -> Access:
 
 
 def metric_source(settings: Settings) -> Prometheus | None:
-    """Returns the configured Prometheus; None if there is none."""
+    """Returns a client of the configured Prometheus. Returns None if no Prometheus is configured."""
     if not settings.prometheus_url:
         return None
     from careen.services.asking import Access

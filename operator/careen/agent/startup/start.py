@@ -1,8 +1,8 @@
 """Starts an agent: finds its lock, then its settings.
 
-If the lock or the settings cannot be read, an agent without a claim ends or waits. A node with a claim is cordoned, and
-the other nodes wait for it. So its agent finishes the claim with the settings that it stored with the claim, and takes
-no new claim.
+If the lock or the settings cannot be read, an agent whose node has no claim in the lock ends or waits. A node with a
+claim is cordoned, and the other nodes wait until its claim is released. So the agent of that node completes the reboot
+with the settings that it stored with the claim, and takes no new claim.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 @dataclass(kw_only=True)
 class Start:
-    """Reads the lock first and then the settings, and keeps the problems that it finds."""
+    """Finds the lock first and reads the settings then. Keeps the problems that it finds."""
 
     given: Invocation
     basics: Settings
@@ -93,7 +93,7 @@ class Start:
 
     @property
     def config_map(self) -> str:
-        """The ConfigMap as `namespace/name`."""
+        """The ConfigMap with the settings, as `namespace/name`."""
         return f"{self.basics.ds_namespace}/{self.basics.config_map}"
 
     async def make_sure_of_the_lock(self) -> None:
@@ -147,7 +147,8 @@ class Start:
         self._tell_of_standing_in(claim, self.lock_problem)
 
     async def judge_lock_again(self, live: LiveSettings, then: Callable[[], None]) -> None:
-        """Waits until the lock is known to be the agents' own. Then calls `then`, and the agent works normally."""
+        """Repeats the check of the lock until the check shows that the lock is the agents' own. Then calls `then`, and
+        the agent works normally."""
         while self.lock_problem:
             await self.clock.sleep(_LOCK_AGAIN_SECONDS)
             try:
@@ -162,8 +163,8 @@ class Start:
                 then()
 
     async def first_settings(self) -> LiveSettings:
-        """Waits until the ConfigMap is read, because the windows and gates that it configures must apply from the first
-        round of the agent's loop on. Returns the settings."""
+        """Waits until the ConfigMap is read, and returns the settings. The agent waits, because the maintenance windows
+        and gates in the ConfigMap must apply from the first round of the agent's loop on."""
         name, began, tries = self.config_map, self.clock.monotonic(), 0
         while True:
             self.heartbeat.expect_within(120.0, f"reading ConfigMap {name}")
@@ -185,22 +186,23 @@ class Start:
             return live
 
     async def review_rights(self) -> None:
-        """Reviews the rights before the agent needs the first of them. Reports missing rights of the forecast later,
-        when the settings show whether the forecast is used."""
+        """Reviews the agent's rights before the agent uses the first of them. Missing rights of the forecast are
+        reported later, when the settings show whether the agent uses the forecast."""
         self.heartbeat.expect_within(120.0, "asking which rights the agent has")
         await self.rights.review()
         self.rights.tell(besides=(OptionalRight.FORECAST,))
 
     async def _review_rights_after(self, error: ClusterError) -> None:
-        """Reviews the rights again after a denied request, because a person may have bound a role since."""
+        """Reviews the rights again after the API server denied a request, because a person may have bound a role since
+        the last review."""
         if isinstance(error, Forbidden):
             await self.review_rights()
 
     async def _settings_or_last_good(self) -> LiveSettings:
-        """Reads the settings. On a node with a claim, unusable settings are replaced by the settings that were stored
-        with the claim.
+        """Reads the settings. If the settings are unusable and the node has a claim in the lock, returns the settings
+        that were stored with the claim.
 
-        Raises `ClusterError`, and `BadSettings` on a node without a claim.
+        Raises `ClusterError`. Raises `BadSettings` if the settings are unusable and the node has no claim.
         """
         seen, name = await self._read_config_map(), self.config_map
         if seen is None and self.basics.config_map:
@@ -218,8 +220,8 @@ class Start:
         return live
 
     async def _judge_messages(self, live: LiveSettings) -> None:
-        """Checks the receivers of messages. On a node with a claim it only logs bad URLs, because no decision depends
-        on messages."""
+        """Checks the receivers of messages. If the node has a claim in the lock, only logs bad URLs, because no
+        decision depends on messages."""
         try:
             await message_urls.judge(live.resolved)
         except BadSettings as error:
@@ -229,7 +231,7 @@ class Start:
                 _LOG.error("messages cannot be sent to a configured receiver: %s", problem)
 
     def _stand_in(self, claim: RecordedClaim, seen: SeenConfigMap | None, why: str) -> LiveSettings:
-        """Returns the settings that were stored with the claim, with which the agent finishes the claim."""
+        """Returns the settings that were stored with the claim. The agent uses them until it has released the claim."""
         instead = last_good.restore(
             claim.settings,
             f"{why[:_LONGEST_PROBLEM]}: the node finishes its claim with older settings and takes no new one",
@@ -263,15 +265,15 @@ class Start:
         )
 
     async def _claim(self) -> RecordedClaim | None:
-        """Reads the claim in the record of the agent's Node. Raises `ClusterError`."""
+        """Reads the claim in the progress annotation of the agent's Node. Raises `ClusterError`."""
         asked_at = self.clock.monotonic()
         node = await own_node(self.api, self.basics.node_id)
         self.node_read = (node, asked_at) if node else None
         return claim_of(node) if node else None
 
     async def _claim_after_patience(self, began: float) -> RecordedClaim | None:
-        """Once the agent has waited for its lock or settings for PATIENCE_SECONDS since `began`, returns the claim in
-        the record of its Node. Returns None before that, or if the Node cannot be read."""
+        """Returns the claim in the progress annotation of the agent's Node, if the agent has waited for its lock or
+        settings for PATIENCE_SECONDS since `began`. Returns None before that time, or if the Node cannot be read."""
         if self.clock.monotonic() - began < PATIENCE_SECONDS:
             return None
         try:
@@ -282,9 +284,9 @@ class Start:
     def policy_of(self, live: LiveSettings) -> Policy:
         """Returns the policy for decisions.
 
-        While the lock may be the wrong one, the node takes no new claim, and does not reboot after a drain that it has
-        begun. If the rights for a forecast are missing and no setting requests the forecast, the policy has no
-        forecast.
+        While the lock may be the wrong one, the policy forbids a new claim, and also forbids the reboot after a drain
+        that has already begun. If the rights for a forecast are missing and no setting requests the forecast, the
+        policy switches the forecast off.
         """
         policy = live.policy
         if OptionalRight.FORECAST in self.rights.without - asked_for_by(live.resolved.origins):
@@ -295,16 +297,18 @@ class Start:
         return replace(policy, settings_problem="; ".join(problems), are_settings_whole=False)
 
     def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
-        """Sets the metric and the readiness of the agent: whether it uses its settings and its lock.
+        """Sets the metric and the readiness probe's result by whether the agent uses its current settings and its own
+        lock.
 
-        An agent without its lock or with older settings is not ready, so that a roll-out of the DaemonSet stops.
+        An agent without its own lock or with older settings is not ready, so that a roll-out of the DaemonSet stops.
         """
         missing = self.lock_problem or live.stands_in
         self.metrics.show_config(ok=not problems and not missing)
         self.heartbeat.hold_readiness(missing)
 
     def check_keys(self, live: LiveSettings) -> None:
-        """Warns in advance of keys that the admission policies would refuse. careen's own keys are always allowed."""
+        """Warns in advance of taint, label and annotation keys that the admission policies would refuse. careen's own
+        keys are always allowed."""
         if self.allowed_keys is None:
             if all(getattr(live.settings, name) == DEFAULTS[name] for name in SETTINGS_WITH_KEYS):
                 return

@@ -1,12 +1,12 @@
-"""Builds every part of an agent and passes each part its dependencies. No other module does that.
+"""Builds every part of an agent and passes each part its dependencies. No other module builds these parts.
 
-An agent starts in this order. It reads node name and API server from flags and environment. It finds the lock's
-DaemonSet, reviews its rights, and waits until it has read the ConfigMap's settings. It takes the file lock on the host
-that permits one agent only, and runs its loop (observe, decide, apply). kopf starts after the first round of the loop,
-so that a node that has just rebooted comes back into service first.
+An agent starts in this order. It reads node name and API server from flags and environment. It finds the DaemonSet that
+carries the lock, reviews its rights, and waits until it has read the ConfigMap's settings. It takes the file lock on
+the host that permits one agent only, and runs its loop (observe, decide, apply). kopf starts after the first round of
+the loop, so that a node that has just rebooted comes back into service first.
 
-If lock or settings cannot be read, the agent of a node with a claim begins nothing new. It goes on with the settings
-that were stored with the claim until it has released the claim.
+If lock or settings cannot be read, the agent of a node with a claim in the lock takes no new claim. It continues with
+the settings that were stored with the claim until it has released the claim.
 """
 
 from __future__ import annotations
@@ -215,8 +215,8 @@ class Agent:
         return server
 
     async def _become_only_agent(self, settings: Settings) -> single_agent.Held | None:
-        """Waits for another agent of this host to end. If the host offers no file lock for agents, only the API's
-        resource versions protect against a second agent."""
+        """Waits until any other agent on this host has ended. If the host offers no file lock for agents, only the
+        resourceVersions in the agents' writes protect against a second agent."""
         has_told = False
         while settings.host_lock_dir:
             self._heartbeat.expect_within(60.0, "waiting for another agent of this node to end")
@@ -282,7 +282,7 @@ class Agent:
             self._stopping.set()
 
     async def _test_host(self, host: Host, need: NeedWatch, tests: SelfTests) -> None:
-        """Reports problems of the host when the agent starts, because otherwise they would first appear at the
+        """Reports problems of the host when the agent starts. Otherwise these problems would first appear at the
         reboot."""
         asked, boot = await need.read(), host.read_boot_id()
         problems = [asked.detail] if asked.answer is NeedAnswer.UNKNOWN else []
@@ -300,9 +300,9 @@ class Agent:
         self._rights.tell(besides=() if live.settings.forecast != "off" else (OptionalRight.FORECAST,))
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
-        """Reviews the agent's rights again and again while some are missing and no reboot of the node is under way. If
-        the agent now has more rights, its process ends, because only a new process uses them from the first round of
-        its loop on."""
+        """Repeats the review of the agent's rights while some rights are missing and no reboot of the node is under
+        way. If the agent now has more rights, its process ends, because only a new process uses them from the first
+        round of its loop on."""
         while not self._rights.is_whole:
             await self._clock.sleep(AGAIN_SECONDS if self._rights.is_known else UNKNOWN_SECONDS)
             if mind.phase not in (None, Phase.IDLE, Phase.WAITING):
@@ -376,8 +376,8 @@ class Agent:
         return await figures_of_rollout(self._api)
 
     def _look_further(self, live: LiveSettings, messages: Messenger, turned: Turned) -> None:
-        """Reports a node whose reboot gates have refused for long, and silences the alerts of a node that reboots. The
-        two modules for that are loaded only when they are needed."""
+        """Reports a node if the gates (the checks before a reboot) have refused its reboot for long. Silences the
+        alerts of a node that reboots. The two modules for these tasks are loaded only when they are needed."""
         if turned.decision.refusals and messages.is_wanted(Occasion.BLOCKED):
             if self._teller is None:
                 from careen.agent.telling.teller import Teller
@@ -441,8 +441,8 @@ class Agent:
             self._in_background(self._quietly(forecast_check.check(self._api, drain, self._metrics, self._node)))
 
     def _tell_self_test(self, tests: SelfTests, node: NodeView) -> None:
-        """Reports the self-test's findings as Events of the Node and in the metrics, even before the host needs a
-        reboot."""
+        """Reports the self-test's findings as Events of the Node and in the metrics, even if the host does not need a
+        reboot yet."""
         if tests.last is None:
             return
         self._metrics.show_self_test(tests.last)
@@ -465,7 +465,7 @@ class Agent:
                 )
 
     async def _quietly(self, work: Coroutine[Any, Any, object]) -> None:
-        """Runs optional work. If a server does not answer, only logs that, at the level debug."""
+        """Awaits optional work. If a server does not answer, only logs the failure, at the level debug."""
         try:
             await work
         except ClusterError as error:

@@ -1,7 +1,7 @@
 """Serves /metrics, /healthz and /readyz on one port, in a thread of its own.
 
-An open port does not prove that the agent is healthy. So the agent's loop announces when its next heartbeat is due, and
-a probe fails if the heartbeat is late.
+An open port does not prove that the agent is healthy. So the agent's loop announces when its next heartbeat is due. A
+probe of /healthz or /readyz fails if the heartbeat is late.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from careen.core.plain_text import one_line
 
 
 class Heartbeat:
-    """The heartbeat of the agent's loop. Other threads may read it."""
+    """The heartbeat of the agent's loop, and the agent's readiness. Other threads may read both."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -46,7 +46,7 @@ class Heartbeat:
         self._held = why
 
     def health(self) -> tuple[bool, str]:
-        """Returns whether the loop makes progress, and what the agent is doing."""
+        """Returns whether the heartbeat is in time, and what the agent is doing."""
         late = self._monotonic() - self._due
         return (
             late <= 0,
@@ -54,8 +54,8 @@ class Heartbeat:
         )
 
     def readiness(self) -> tuple[bool, str]:
-        """Returns whether the agent is ready: it has completed a round of its loop and still makes progress. If it is
-        not, also returns why."""
+        """Returns whether the agent is ready, and if not, why. The agent is ready if it has completed a round of its
+        loop, still makes progress and works without restrictions."""
         alive, doing = self.health()
         return alive and self._is_ready and not self._held, self._held or doing
 
@@ -108,8 +108,8 @@ class _Server(ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serves a new connection. If there are too many, closes the oldest one, so that open connections cannot block
-        a probe."""
+        """Serves a new connection. If there are too many connections, closes the oldest one, so that connections that
+        stay open cannot block a probe."""
         with self._guard:
             self._open[request] = None
             oldest = next(iter(self._open)) if len(self._open) > _MOST_CONNECTIONS else None
@@ -130,7 +130,8 @@ class _Server(ThreadingHTTPServer):
 
 
 def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
-    """Listens on the first address of `host` that this machine supports. An address in use is an error."""
+    """Returns a server that listens on the first address of `host` that this machine supports. An address that is
+    already in use is an error."""
     refused: OSError | None = None
     for family, address in _addresses(host, port):
         try:

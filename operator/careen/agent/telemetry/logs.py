@@ -22,7 +22,8 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 class LogContext(logging.Filter):
-    """Adds the node's phase and the reason for it to every log line; the agent's loop keeps both up to date."""
+    """Adds the node's phase, and the reason for the phase, to every log line. The agent's loop keeps phase and reason
+    up to date."""
 
     def __init__(self, node: str) -> None:
         super().__init__()

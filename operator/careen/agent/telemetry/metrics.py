@@ -1,4 +1,4 @@
-"""The metrics of one agent: counters and gauges, named after phases and reasons.
+"""The metrics of one agent: counters and gauges, with the node's phases and reason codes as labels.
 
 Each agent exports only its own node. `kured_reboot_required` keeps kured's name, because alerts and dashboards use it.
 `http_server.py` serves the metrics.
@@ -212,22 +212,23 @@ class Metrics:
                 self.messages.labels(self._node, service, result)
 
     def show_need(self, need: Need) -> None:
-        """Shows whether the host needs a reboot. If that is unknown, kured's gauge keeps its value, because it has no
-        third value."""
+        """Shows whether the host needs a reboot. If that is unknown, the gauge `kured_reboot_required` keeps its value,
+        because the gauge has only the values yes and no."""
         if need.answer is not NeedAnswer.UNKNOWN:
             self._required.labels(self._node).set(need.answer is NeedAnswer.YES)
         self._need_unknown.labels(self._node).set(need.answer is NeedAnswer.UNKNOWN)
 
     def show_need_since(self, since: float | None) -> None:
-        """Shows since when the host has asked for a reboot, according to the Node. Removes the series if the host does
-        not ask for one."""
+        """Shows since when the host has needed a reboot, according to the Node's progress annotation. Removes the
+        series if the host needs none."""
         self._need_since.clear()
         if since is not None:
             self._need_since.labels(self._node).set(since)
 
     def show_phase(self, phase: Phase, *, at: float, recorded: float | None = None) -> None:
-        """Shows the node's phase and when it began. The Node's record gives that time as `recorded`, so it survives a
-        restart of the process. Without `recorded`, the phase counts from `at` of the first call with this phase."""
+        """Shows the node's phase and when the phase began. `recorded` is that time according to the Node's progress
+        annotation, so the time survives a restart of the agent. Without `recorded`, the metric shows `at` of the first
+        call with this phase. Both times are in seconds since 1970."""
         if phase is not self._shown_phase:
             for each in Phase:
                 self._phase.labels(self._node, each.value).set(each is phase)
@@ -237,7 +238,8 @@ class Metrics:
             self._phase_since.labels(self._node).set(recorded)
 
     def show_refusals(self, refusals: Iterable[Refusal]) -> None:
-        """Shows the gates that refuse now. Removes the series of all other gates."""
+        """Shows the gates (the checks before a reboot) that refuse the reboot now. Removes the series of all other
+        gates."""
         self._refused.clear()
         self._refused_since.clear()
         self._refused_longest.clear()
@@ -250,27 +252,27 @@ class Metrics:
             self._refused.labels(*labels).set(1)
 
     def show_overdue(self, holders: Iterable[tuple[str, str]]) -> None:
-        """Shows the overdue holders of a claim, each with the time (RFC 3339) since which it is overdue. Removes the
-        series of all other holders."""
+        """Shows the nodes that have held a claim in the lock for too long. Each item of `holders` is a node's name and
+        the time (RFC 3339) since which its claim is overdue. Removes the series of all other nodes."""
         self._overdue.clear()
         for holder, since in holders:
             if (at := from_rfc3339(since)) is not None:
                 self._overdue.labels(self._node, holder).set(at.timestamp())
 
     def show_config(self, *, ok: bool) -> None:
-        """Shows whether the ConfigMap's settings are in force."""
+        """Shows whether the agent uses the ConfigMap's current settings."""
         self._config_ok.labels(self._node).set(ok)
 
     def show_self_test(self, test: SelfTest, *, besides: int | None = None) -> None:
-        """Shows the number of problems that would prevent a reboot: those of the self-test, and `besides`, the number
-        that the agent found at its start. Without `besides` the last number is used."""
+        """Shows the number of problems that would prevent a reboot: the self-test's problems plus `besides`, the number
+        of problems that the agent found at its start. If `besides` is None, the number of the last call counts."""
         self._problems_besides = self._problems_besides if besides is None else besides
         self._self_test_problems.labels(self._node).set(self._problems_besides + bool(test.obstacle))
         self._shutdown_unheard.labels(self._node).set(bool(test.warning))
 
     def show_only_agent(self, value: int) -> None:
-        """Shows whether this process is the only agent of the host: 1 is yes and 0 is no. -1 is unknown: the host
-        offers no file lock for agents."""
+        """Shows whether this process is the only agent of the host: 1 means yes, 0 means no, and -1 means unknown,
+        because the host offers no file lock for agents."""
         self._single.labels(self._node).set(value)
 
     def exposition(self) -> bytes:

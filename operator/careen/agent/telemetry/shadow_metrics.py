@@ -1,5 +1,6 @@
-"""The metrics of `careen shadow`, which compares kube-scheduler's bindings with scheduler_core's. Each scrape reads the
-counts at that moment, so the metrics agree with the report."""
+"""The metrics of `careen shadow`, which compares the nodes that kube-scheduler binds pods to with the nodes that
+scheduler_core would choose. Each scrape reads the counts at that moment, so the metrics agree with the command's
+report."""
 
 from __future__ import annotations
 

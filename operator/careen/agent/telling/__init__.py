@@ -1,1 +1,2 @@
-"""Messages to people that need more than one decision, and the silence of alerts while the node reboots."""
+"""Messages to people that one decision alone cannot trigger, and the Alertmanager silence for the node's alerts while
+the node reboots."""

@@ -1,7 +1,7 @@
 """Decides when to report a node whose reboot the gates (the checks before a reboot) have refused for too long.
 
-The reports are due at fixed times after the start of the refusal, so a restarted process sends none twice. Before a
-report an agent posts an Event, so that two processes or agents do not send the same report.
+The reports are due at fixed times after the gates began to refuse, so a restarted process sends no report twice. Before
+a report an agent posts an Event, so that two processes or agents do not send the same report.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class HeldBack(Value, kw_only=True):
 def due(
     node: str, refusals: Iterable[Refusal], phase: Phase | None, now: datetime, *, after_seconds: float
 ) -> HeldBack | None:
-    """Returns the report that is due now; None if none is due. With `after_seconds` 0 no report is ever due."""
+    """Returns the report about the node's refused reboot that is due now. Returns None if no report is due. With
+    `after_seconds` 0 no report is ever due."""
     oldest = _oldest(refusals)
     if oldest is None or not after_seconds or phase not in (Phase.WAITING, Phase.CLAIMING):
         return None
@@ -73,10 +74,10 @@ def due(
 
 def is_reported_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
     """Whether the agent of another waiting node has sent this report within the last week. That is so if the same gate
-    began much earlier to refuse that node's reboot for the same cluster-wide reason.
+    refuses that node's reboot for the same cluster-wide reason, and began to refuse it much earlier.
 
-    The report's Event prevents a second report for an hour only. Other nodes may begin to wait later than that. A node
-    that is not ready does not count, because its agent may be dead and its refusals may be old.
+    The report's Event prevents a second report for an hour only, and other nodes may begin to wait after that hour. A
+    node that is not ready does not count, because its agent may be dead and its recorded refusals may be old.
     """
     ours = found.refusal
     return any(

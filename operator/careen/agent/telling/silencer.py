@@ -1,7 +1,7 @@
-"""Requests, extends and ends the silence of the node's own alerts while it reboots.
+"""Requests, extends and ends the Alertmanager silence for the node's own alerts while the node reboots.
 
-If the request for a silence fails, the agent reports that, and the reboot goes on. A silence ends by itself even if
-this process dies. The next process finds the silence by its comment.
+If the request for a silence fails, the agent reports the failure, and the reboot continues. A silence ends by itself
+even if this process dies. The next process finds the silence by its comment.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Silencer:
         self._subject: Subject | None = None
 
     async def begin(self) -> None:
-        """Requests or extends the silence. Returns after a few seconds at most, even if the request failed."""
+        """Requests or extends the silence. Returns after a few seconds at most, even if the request fails."""
         settings, clock = self._settings(), self._api.clock
         if not settings.alertmanager_silence:
             return
@@ -78,8 +78,8 @@ class Silencer:
             self._start(self._end())
 
     def _is_due(self) -> bool:
-        """Whether to extend the silence. It is due after two thirds of the silence's time, and at once in a process
-        that has not requested the silence."""
+        """Whether to extend the silence now: two thirds of its duration are over, or this process has not requested the
+        silence itself. False if the settings request no silence."""
         seconds = self._settings().alertmanager_silence
         age = None if self._asked_at is None else self._api.clock.monotonic() - self._asked_at
         return bool(seconds) and (age is None or age > seconds * 2 / 3)
@@ -112,7 +112,8 @@ class Silencer:
         self._in_background(alone())
 
     def _tell(self, sentence: str) -> None:
-        """Posts an Event of the Node about a failed silence. Posts no further Event until a silence has succeeded."""
+        """Posts an Event of the Node about a silence that failed. Posts no second Event until a request for a silence
+        has succeeded."""
         if self._is_told or self._subject is None:
             return
         self._is_told = True

@@ -1,5 +1,5 @@
-"""Reports a node whose reboot the gates refuse for too long, and reads the figures of a roll-out for the message about
-its end. If many agents have the same report, only one sends it."""
+"""Reports a node whose reboot the gates (the checks before a reboot) refuse for too long, and reads the figures of a
+roll-out for the message about its end. If many agents have the same report, only one agent sends it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _LOG = logging.getLogger("careen.messages")
 
 
 async def figures_of_rollout(api: ClusterApi) -> Figures | None:
-    """Returns the figures of the last roll-out from a list of the Nodes. Returns None if the list request fails."""
+    """Lists the Nodes and returns the figures of the last roll-out, such as its duration. Returns None if the list
+    request fails."""
     from careen.core.people.rollout import figures  # once in a roll-out
 
     try:
@@ -36,8 +37,8 @@ async def figures_of_rollout(api: ClusterApi) -> Figures | None:
 
 
 class Teller:
-    """Reports a node whose reboot the gates refuse for too long. The refusals come from each round of the agent's
-    loop."""
+    """Reports a node whose reboot the gates refuse for too long. Each round of the agent's loop passes it the current
+    refusals."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class Teller:
         self._told = ""
 
     def look(self, turned: Turned) -> None:
-        """Called after each round of the agent's loop. Sends a report if one is due, and no request otherwise."""
+        """Called after each round of the agent's loop. Sends a report if one is due. Otherwise sends no request."""
         settings, seen = self._settings(), turned.observation
         node = seen.node
         if not isinstance(node, NodeView) or not self._messages.is_wanted(Occasion.BLOCKED):
