@@ -1,7 +1,7 @@
 """`careen`: the list of commands, in the order of `careen --help`.
 
 Each command has its own file, which is loaded only when the command is called. The agent runs on every node and must
-not load what the commands for people need (rich, numpy, the demo's server).
+not load the libraries that only commands for people need (such as rich, numpy and the demo's server).
 """
 
 from __future__ import annotations

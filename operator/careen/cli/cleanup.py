@@ -1,6 +1,8 @@
-"""`careen cleanup`: removes careen's marks from Nodes and from the lock.
+"""`careen cleanup`: removes careen's marks: taints, labels, annotations and cordons from Nodes, and claims from the
+lock.
 
-It cleans the Nodes before the lock, so that the lock keeps the claim of a node that could not be cleaned."""
+The command cleans the Nodes before the lock, so that the lock keeps the claim of a node that could not be cleaned.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,8 @@ async def cleanup(
 
 
 class CleanupInput(Value, kw_only=True):
-    """The Nodes and the lock that the command has read, and the marks that the caller wants to remove."""
+    """The Nodes and the lock that the command has read. `extent` says which marks (such as taints, labels, annotations
+    and claims) the cleanup removes."""
 
     nodes: tuple[SignedNode, ...]
     reading: LockReading | None
@@ -100,7 +103,7 @@ class CleanupInput(Value, kw_only=True):
         return self.reading.content if self.reading else LockContent()
 
     def entry_of(self, name: str) -> Entry | None:
-        """Returns the claim of the Node in the lock; None if it has none."""
+        """Returns the Node's claim in the lock. Returns None if the Node has no claim there."""
         return next(iter(self.lock.entries_of(name)), None) if isinstance(self.lock, LockContent) else None
 
 
@@ -171,9 +174,10 @@ def _may_still_run(agents: int, title: str) -> str:
 
 
 def _still_running(scene: CleanupInput) -> str:
-    """Returns why the cleanup must not start while agents may run. Returns an empty text if no agent may run.
+    """Returns a sentence that says why the cleanup must not start: careen's agents may still run. Returns an empty text
+    if no agent can run.
 
-    An agent could write a cordon or a claim between two writes of the cleanup, and nothing would remove it.
+    An agent could write a cordon or a claim between two writes of the cleanup, and no later write would remove it.
     """
     agents = scene.extent.agents
     if not agents:
@@ -210,8 +214,8 @@ async def _apply(cluster: Cluster, scene: CleanupInput, found: Cleanup, *, even_
 
 
 async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode, *, even_rebooting: bool) -> Cleaned:
-    """Removes careen's marks from one Node. The write names the Node's resourceVersion. After a conflict, reads the
-    Node and finds its marks again."""
+    """Removes careen's marks (taints, labels, annotations, cordon) from one Node. The write carries the Node's
+    resourceVersion. After a conflict, reads the Node and its marks again."""
     name, seen = signed.node.name, _leftovers(scene, signed)
     for _ in range(TRIES):
         cleaned = _of_node(seen)
@@ -235,9 +239,10 @@ async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode,
 
 
 async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[str]) -> Cleaned:
-    """Removes careen's marks from the lock. After a conflict, reads the lock again.
+    """Removes careen's marks, such as claims, from the lock. After a conflict, reads the lock again.
 
-    Keeps a claim that a node took after the first read, because careen works on that node now.
+    Keeps a claim that a node took after the command's first read of the lock, because careen is now working on that
+    node.
     """
     known = _claims(scene.lock)
     for _ in range(TRIES):

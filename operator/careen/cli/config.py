@@ -1,4 +1,5 @@
-"""`careen config`: shows the value of each setting, and which source sets it."""
+"""`careen config`: shows the value of each setting, and whether a flag, a variable, the ConfigMap or the default sets
+it."""
 
 from __future__ import annotations
 
@@ -83,8 +84,8 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
 
 
 async def _found(api: ClusterApi, given: Resolved) -> Settings:
-    """Returns the settings with the name of the agents' DaemonSet: the DaemonSet that the caller named, or the default
-    of the other commands."""
+    """Returns the settings with namespace and name of the agents' DaemonSet filled in. If the caller named no
+    DaemonSet, searches for the DaemonSet with the lock, as the other commands do."""
     settings = given.settings
     named = {
         name: None if given.origins[name].source is Source.DEFAULT else getattr(settings, name)
@@ -97,7 +98,8 @@ async def _found(api: ClusterApi, given: Resolved) -> Settings:
 
 
 def _api(basics: Settings, *, here: bool) -> ClusterApi | None:
-    """Returns a client of the cluster. Returns None with --here and without --kubeconfig.
+    """Returns a client of the cluster. With --here but without --kubeconfig, the command reads no cluster, so returns
+    None.
 
     Ends the command if the kubeconfig cannot be read.
     """

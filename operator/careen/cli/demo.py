@@ -57,8 +57,8 @@ def _rule(_context: click.Context, _parameter: click.Parameter, value: str | Non
 
 
 class _NoVerdict(click.ClickException):
-    """The demo ended without a verdict. Exit code 4 means unknown, as for `careen forecast`. A broken rule has exit
-    code 1."""
+    """The demo ended without a verdict, so its exit code is 4, which also means unknown for `careen forecast`. (A
+    broken rule has exit code 1.)"""
 
     exit_code = 4
 
@@ -191,8 +191,8 @@ def _default_patience(nodes: int, broken_rule: str) -> float:
 
 
 async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_kept: bool) -> int:
-    """Runs the roll-out or serves the cluster. Ctrl-C and SIGTERM stop both: everything is cleaned up, and the exit
-    code is 130."""
+    """Runs the roll-out, or serves the cluster. Ctrl-C and SIGTERM end either of them: the demo cleans up and ends with
+    exit code 130."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
@@ -254,8 +254,8 @@ def _shown(*, plain: bool) -> Iterator[Callable[[RolloutProgress], None]]:
 
 
 def _keep_evidence(rollout: Rollout, folder: Path) -> str:
-    """Writes the requests and the journal to files. If that fails, returns an error message, so that the command can
-    still print the verdict."""
+    """Writes the requests to the embedded API server, and the changes of its objects, to two files in `folder`. If that
+    fails, returns an error message, so that the command can still print the verdict."""
     from drydock.server.audit import journal_line
 
     try:

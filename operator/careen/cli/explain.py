@@ -91,7 +91,7 @@ def _say(note: str) -> None:
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod:
-    """Returns the pod. A name without a namespace means the namespace `default`, as in kubectl."""
+    """Returns the pod with this name. A name without a namespace means the namespace `default`, as in kubectl."""
     wanted = key if "/" in key else f"default/{key}"
     try:
         return snapshot.pod(wanted)
@@ -100,7 +100,8 @@ def _find(snapshot: Snapshot, key: str) -> Pod:
 
 
 def _meant(snapshot: Snapshot, wanted: str) -> str:
-    """Suggests pods with the same name in other namespaces. If there are none, suggests pods with a similar name."""
+    """Returns a suggestion for a pod that was not found: pods with the same name in other namespaces, or pods with a
+    similar name."""
     keys = [pod.key for pod in (*snapshot.placed_pods, *snapshot.pending)]
     same = sorted(each for each in keys if each.rpartition("/")[2] == wanted.rpartition("/")[2])
     if same:

@@ -41,7 +41,7 @@ Answer = tuple[Forecast, ...] | Unknown | Mistake
 
 
 class _Result(Value, kw_only=True):
-    """The result of the forecasts, the time at which they were made, and the agents' policy."""
+    """The result of the forecasts, when they were made, and the agents' policy."""
 
     answer: Answer
     now: datetime
@@ -63,8 +63,8 @@ _ENDINGS = (".yaml", ".yml", ".json")
 
 
 class NodesWanted(click.ParamType[NodesToAdd]):
-    """The type of an option value `TEMPLATE=N`. A value without a template, or with an invalid number, ends the command
-    with exit code 2."""
+    """The type of an option with a value `TEMPLATE=N`, such as `node-07=2` or `node.yaml=2`: N more nodes like that
+    Node or that manifest. An invalid value ends the command with exit code 2."""
 
     name = "nodes"
 

@@ -1,4 +1,4 @@
-"""`careen hold NODE` and `careen unhold NODE`: keep one node from rebooting, and allow it to reboot again."""
+"""`careen hold NODE` and `careen unhold NODE`: forbid a node to reboot, and allow the node to reboot again."""
 
 from __future__ import annotations
 

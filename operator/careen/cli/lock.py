@@ -1,6 +1,7 @@
 """`careen lock show|pause|resume|release`: shows the lock, or changes it by hand.
 
-Each command that writes prints what its write replaces. Each write names the resourceVersion that the command has read.
+Each command that writes first prints the content of the lock that its write replaces. The write carries the
+resourceVersion that the command has read.
 """
 
 from __future__ import annotations
@@ -128,8 +129,8 @@ def _entries_of(cluster: Cluster, node: str, content: LockContent) -> tuple[Entr
 
 
 def _paused_already(before: str, given: str) -> str:
-    """Returns a message for a lock that is already paused. A second person must not overwrite the first person's
-    reason."""
+    """Returns a message for a lock that is already paused. The lock keeps its reason, because a second person must not
+    overwrite the first person's reason."""
     if not before:
         return "The lock is already paused, without a reason; nothing was changed."
     kept = f"The lock is already paused: {before}. That reason stays, and nothing was changed"
@@ -137,8 +138,8 @@ def _paused_already(before: str, given: str) -> str:
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:
-    """Writes the content of the lock that `change` returns for the current content. Returns False if `change` returns
-    None; it has then printed why."""
+    """Calls `change` with the lock's content and writes the content that `change` returns. If `change` returns None, it
+    has already printed why; then nothing is written, and the result is False."""
     for _ in range(TRIES):
         reading = await read_lock(cluster)
         wanted = change(_understood(cluster, reading))

@@ -63,7 +63,8 @@ NOT_CLEAN = 3
 
 
 class _Duration(click.ParamType[float]):
-    """An option with a duration in Go's notation, like all durations of the agents."""
+    """The type of an option whose value is a duration in Go's notation, such as `1h30m`. The agents' durations have the
+    same notation."""
 
     name = "duration"
 
@@ -85,7 +86,7 @@ class _Instant(click.ParamType[datetime]):
 
 
 class _Request(Value, kw_only=True):
-    """The arguments of the command. The options below describe them."""
+    """The arguments of the command. The click options below describe each of them."""
 
     nodes: tuple[str, ...]
     waiting: bool
@@ -105,7 +106,8 @@ class _Request(Value, kw_only=True):
 
 
 class _Rollout(Value, kw_only=True):
-    """The values that all simulations of one plan share. Only the order of the nodes and the random seed differ."""
+    """The values that all simulations of one plan share. The simulations differ only in the order of the nodes and in
+    the random seed."""
 
     world: World
     policy: Policy
@@ -119,7 +121,7 @@ class _Rollout(Value, kw_only=True):
 
     @property
     def begins(self) -> datetime:
-        """The earliest time at which the first node may start."""
+        """The earliest time at which the first node may start its drain."""
         return self.request.begins or self.world.taken_at
 
     def simulate(self, order: Order, seed: int = 0) -> Timeline:
@@ -296,8 +298,8 @@ def _made(request: _Request, connection: Connection) -> Plan:
 
 
 def _write_report(path: Path, made: Plan) -> str:
-    """Writes the page. If that fails, returns an error message, so that the command can still print the plan, which
-    took long to compute."""
+    """Writes the report, an HTML page. If that fails, returns an error message, so that the command can still print the
+    plan, which took long to compute."""
     try:
         path.write_text(plan_html(made), encoding="utf-8")
     except OSError as error:
@@ -324,8 +326,8 @@ def _chosen(world: World, request: _Request) -> tuple[str, ...]:
 
 
 def _is_wanted_down(view: NodeView, now: datetime) -> bool:
-    """Whether the node is in maintenance, or a person has requested a drain or maintenance. The agent reboots no such
-    node."""
+    """Whether the node is in maintenance, or a person has requested its drain or maintenance. The agent does not reboot
+    such a node."""
     if phase_of(view) == Phase.MAINTENANCE:
         return True
     request = request_of(view)
@@ -372,7 +374,8 @@ def _durations(world: World, policy: Policy, request: _Request) -> tuple[Duratio
 
 
 def _not_foreseen(policy: Policy) -> list[str]:
-    """Returns a note on the gates that the plan cannot simulate. The plan assumes that these gates never refuse."""
+    """Returns a note on the gates (the checks before a reboot) that the plan cannot simulate. The plan assumes that
+    these gates never refuse."""
     found = unforeseen(policy)
     return [f"the plan does not foresee {', '.join(found)}"] if found else []
 

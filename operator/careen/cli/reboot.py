@@ -1,5 +1,5 @@
-"""`careen reboot NODE`: requests a reboot from the node's agent, and waits for the reboot. The gates, the lock and the
-record are the same as for every other reboot."""
+"""`careen reboot NODE`: requests a reboot from the node's agent, and waits until the node has rebooted. The gates (the
+checks before a reboot), the lock and the Node's progress annotation are the same as for every other reboot."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def _tell(after: NodeView, before: NodeView) -> None:
 
 
 def _refuse_too_late(node: NodeView) -> None:
-    """Refuses to withdraw a request after the reboot was announced, because the host may already be going down."""
+    """Raises BadInput if a person withdraws a request although the reboot has already begun, because the host may be
+    going down."""
     if phase_of(node) == Phase.REBOOTING and keys.REQUEST in node.annotations:
         raise BadInput(
             f"it is too late: the reboot of {node.name} was announced, and the host may already be going down; "

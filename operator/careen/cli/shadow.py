@@ -1,4 +1,5 @@
-"""`careen shadow`: compares where the scheduler binds each pod with where scheduler_core would bind it."""
+"""`careen shadow`: compares the node that the cluster's scheduler binds each pod to with the node that scheduler_core
+would choose."""
 
 from __future__ import annotations
 
@@ -136,8 +137,8 @@ def shadow(
 
 
 async def _run(cluster: Cluster, options: Options) -> int:
-    """Builds the shadow, follows the cluster until the command ends, and closes the connections. Returns the exit
-    code."""
+    """Follows the cluster and compares its bindings until the command ends, and then closes the connections. Returns
+    the exit code."""
     release = await server_version(cluster.api)
     version, note = supported(release)
     configuration, agents_note = await _configuration(cluster, options.configuration)
@@ -151,8 +152,9 @@ async def _run(cluster: Cluster, options: Options) -> int:
 
 
 async def _configuration(cluster: Cluster, given: Configuration | None) -> tuple[Configuration, str]:
-    """Returns the given scheduler configuration, or that of the agents if none was given. Also returns a note, which
-    says why the agents' configuration could not be read."""
+    """Returns the scheduler configuration that the caller gave. If the caller gave none, returns the agents'
+    configuration, or the default one if the agents' is unknown. The second value is a note that says why the agents'
+    configuration could not be read."""
     if given is not None:
         return given, ""
     agents = await agents_of(cluster)
@@ -236,7 +238,8 @@ class _Run:
     # ---- for people ----
 
     def _on_step(self) -> None:
-        """Prints progress and new disagreements. `Following` calls it between two comparisons."""
+        """Called by `Following` between two comparisons. Prints the progress and the new disagreements between
+        kube-scheduler and scheduler_core."""
         self._heartbeat.expect_within(_LOOP_SECONDS, "following the cluster")
         troubled = ", ".join(sorted(self._feed.troubles))
         self._heartbeat.hold_readiness(f"cannot follow {troubled}" if troubled else "")

@@ -1,4 +1,4 @@
-"""`careen snapshot`: saves the part of the cluster that a forecast reads to a file, for example for a bug report."""
+"""`careen snapshot`: writes the part of the cluster that a forecast reads to a file, for example for a bug report."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
 async def write_snapshot(
     cluster: Cluster, release: str, target: Path | None, learnt: Callable[[], Mapping[str, Any] | None] = lambda: None
 ) -> tuple[int, int]:
-    """Writes the dump to the target, or to standard output if there is none. Returns the number of list pages and of
-    bytes.
+    """Writes the dump to the file `target`, or to standard output if `target` is None. Returns the number of list pages
+    and the number of bytes.
 
-    `learnt` is called after the last list. The dump ends with its result: what the shadow has learned. If the cluster
-    cannot be read to the end, no partial file is left behind.
+    `learnt` is called after the last list. Its result, what `careen shadow` has learned about the scheduler's search,
+    ends the dump. If the cluster cannot be read completely, no partial file is left behind.
     """
     header = Header(kube_version=release, taken_at=rfc3339(cluster.clock.now()))
     return await again_if_expired(lambda: _read_and_hand_on(cluster, header, target, learnt))

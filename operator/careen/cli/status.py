@@ -1,5 +1,5 @@
-"""`careen status`: shows every node's phase, since when, its place in line and the reason. Also shows which nodes hold
-the lock, and which node is next."""
+"""`careen status`: shows every node's phase, since when the node has been in that phase, the reason, and the node's
+place in the line of nodes that wait for the lock. Also shows which nodes hold the lock, and which node is next."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
 
 
 async def _policy(cluster: Cluster) -> Policy | None:
-    """Returns the agents' policy. Imports the settings only here, because few calls of the command need them."""
+    """Returns the agents' policy. The settings modules are imported only here, because few calls of the command need
+    them."""
     from careen.cli.support.agents_settings import agents_of
 
     return (await agents_of(cluster)).policy

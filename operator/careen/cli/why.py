@@ -1,4 +1,5 @@
-"""`careen why NODE`: shows every gate's answer for a node, since when, and what would change it."""
+"""`careen why NODE`: shows the answer of every gate (check before a reboot) for a node, since when the gate has given
+this answer, and what would change the answer."""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ def _others_holding(lock: LockState, node: str) -> list[str]:
 
 
 async def _agents(cluster: Cluster, node: str) -> Sequence[PodView] | Unknown:
-    """Lists careen's own pods on the node. If the person may not list pods, returns unknown, so that the report shows
-    its other parts."""
+    """Lists the pods of careen's agent on the node. If the person may not list pods, returns unknown, so that the
+    report still shows its other parts."""
     try:
         pods = await list_pods_on(cluster.api, node)
     except ClusterError as error:

@@ -1,4 +1,4 @@
-"""The settings with which `careen plan` plans: those of the agents, changed by --set."""
+"""The settings that `careen plan` uses: the agents' settings, with the changes of --set."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def changed_settings(assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def followed_settings(settings: Settings) -> dict[str, str]:
-    """Returns the settings that a plan takes into account: the names of their flags and their values."""
+    """Returns the settings that affect a plan, by the names of their flags, such as `{"concurrency": "2"}`."""
     return {flag(name): SETTINGS[name].kind.shown(getattr(settings, name)) for name in _FOLLOWED}
 
 
@@ -78,7 +78,7 @@ def _what_changes_a_plan() -> str:
 
 
 def without_effect(changed: Mapping[str, Any]) -> list[str]:
-    """Returns a note on the settings of --set that do not change a plan; no note if every setting does."""
+    """Returns a note on the settings of --set that do not change a plan. Returns no note if all of them change it."""
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []

@@ -1,4 +1,5 @@
-"""The cluster that `careen plan` plans, from the API server or from a dump, and notes on its state now."""
+"""Reads the cluster whose roll-out `careen plan` simulates, from the API server or from a dump, and writes notes on its
+present state."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ async def from_cluster(cluster: Cluster) -> World:
 
 
 def from_dump(path: Path) -> World:
-    """Reads the cluster from a dump, which has neither annotations nor the agents' settings."""
+    """Reads the cluster from a dump. A dump contains neither annotations nor the agents' settings."""
     dump = dump_of(path)
     version, note = supported(dump.header.kube_version)
     notes = [
@@ -100,8 +101,8 @@ def _unread(snapshot: Snapshot) -> list[str]:
 
 
 def _view(node: Node) -> NodeView:
-    """Returns a Node of a dump in the form that the gates read. The taints of the node-lifecycle controller show
-    whether the Node was ready."""
+    """Returns a Node of a dump in the form that the gates (the checks before a reboot) read. The taints of the
+    node-lifecycle controller show whether the Node was ready."""
     return NodeView(
         name=node.name,
         uid=node.uid,
@@ -114,7 +115,8 @@ def _view(node: Node) -> NodeView:
 
 
 def kept_down(world: World) -> list[str]:
-    """Returns a note on the nodes in maintenance, because the plan does not simulate their claims."""
+    """Returns a note on the nodes in maintenance: the plan does not simulate the claims in the lock that these nodes
+    hold."""
     kept = [view for view in world.views if phase_of(view) == Phase.MAINTENANCE]
     if not kept:
         return []
@@ -133,9 +135,11 @@ def left_alone(world: World) -> list[str]:
 
 
 def nobody_at_work(world: World, chosen: Sequence[str]) -> tuple[World, list[str]]:
-    """Returns the cluster without the cordons of nodes that are rebooting or in maintenance, and a note.
+    """Returns the cluster without the cordons of nodes that are rebooting or in maintenance, and a note about the
+    rebooting nodes.
 
-    The plan assumes that a rebooting node has not begun, and that a node in maintenance is back in service.
+    The plan assumes that a node that is now rebooting has not begun its reboot, and that a node in maintenance is back
+    in service.
     """
     kept = {view.name for view in world.views if phase_of(view) == Phase.MAINTENANCE}
     begun = {view.name for view in world.views if works(view) and view.name in chosen} - kept

@@ -1,7 +1,7 @@
 """Turns every setting of the agent into an option of a command.
 
-The options only collect text, and the parsers of the settings check it. So a bad flag, a bad variable and a bad
-ConfigMap give the same message.
+The options only collect text, and the parsers of the settings check it. So an invalid value causes the same message in
+a flag, in a variable and in the ConfigMap.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def agent_options(function: F) -> F:
 
 
 def given_flags(values: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Returns the text of the options that are on the command line, without the defaults that click adds."""
+    """Returns the text of the options that the caller wrote on the command line. Leaves out the defaults that click
+    adds."""
     return {
         name: value if isinstance(value, tuple) else (value,)
         for name, value in values.items()

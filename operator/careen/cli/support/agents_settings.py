@@ -1,5 +1,5 @@
-"""Reads the settings and the policy of the cluster's agents from outside the agents: first from the DaemonSet's flags
-and environment, then from the ConfigMap."""
+"""Finds out from outside which settings and which policy the cluster's agents use. Reads the flags and environment
+variables in their DaemonSet first, then their ConfigMap."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANY_NODE = "each-nodes-own"
 
 
 class Launch(Value, kw_only=True):
-    """How agents are started: their command line and environment, and where both were read."""
+    """How the DaemonSet starts the agents: their flags and their environment. `where` names this DaemonSet."""
 
     flags: Mapping[str, Sequence[str]]
     environment: Mapping[str, str]
@@ -50,7 +50,7 @@ class _Variable(msgspec.Struct, frozen=True, rename="camel"):
     value_from: _Origin | None = None
 
     def in_pods_of(self, namespace: str) -> str:
-        """Returns the variable's value in the pods of a DaemonSet in this namespace."""
+        """Returns the value that the environment variable has in the pods of a DaemonSet in this namespace."""
         if (
             self.value_from
             and self.value_from.field_ref
@@ -85,8 +85,8 @@ class _DaemonSet(msgspec.Struct, frozen=True):
 async def settings_of_agents(api: ClusterApi, *, namespace: str, name: str) -> tuple[Resolved, Mapping[str, str]]:
     """Returns the settings of the agents of this DaemonSet, and the data of their ConfigMap.
 
-    Raises `ClusterError` if they cannot be read. Raises `BadSettings` or one of click's errors if no agent could start
-    with them.
+    Raises `ClusterError` if the DaemonSet or the ConfigMap cannot be read. Raises `BadSettings` or one of click's
+    errors if no agent could start with these settings.
     """
     where = {"ds_namespace": (namespace,), "ds_name": (name,), "node_id": (ANY_NODE,)}
     launch = await launch_of_agents(api, resolve(flags=where, environment={}, is_whole=False).settings)
@@ -96,9 +96,11 @@ async def settings_of_agents(api: ClusterApi, *, namespace: str, name: str) -> t
 
 
 async def launch_of_agents(api: ClusterApi, basics: Settings) -> Launch:
-    """Returns the command line and environment with which the DaemonSet of `basics` starts its agents.
+    """Returns the command line and environment with which the DaemonSet starts its agents. The settings `basics` name
+    the DaemonSet.
 
-    Raises `ClusterError` if the DaemonSet cannot be read. Ends the command if the DaemonSet starts no agent."""
+    Raises `ClusterError` if the DaemonSet cannot be read. Ends the command if the DaemonSet starts no agent.
+    """
     title = f"DaemonSet {basics.ds_namespace}/{basics.ds_name}"
     found = await api.get(f"/apis/apps/v1/namespaces/{basics.ds_namespace}/daemonsets/{basics.ds_name}", _DaemonSet)
     for container in found.spec.template.spec.containers:
@@ -126,7 +128,8 @@ _SECRETS = {
 
 
 async def config_map_data(api: ClusterApi, basics: Settings) -> Mapping[str, str]:
-    """Returns the data of the ConfigMap that `basics` names; empty if there is none. Raises `ClusterError`."""
+    """Returns the data of the ConfigMap that the settings `basics` name. Returns an empty mapping if the ConfigMap does
+    not exist. Raises `ClusterError`."""
     if not basics.config_map:
         return {}
     try:
@@ -158,8 +161,8 @@ def title_of(basics: Settings) -> str:
 
 
 class Agents(Value, kw_only=True):
-    """What the command knows about the agents. If the settings could not be read, `settings` is None and the note says
-    why."""
+    """The settings of the agents, as far as the command knows them. If the settings could not be read, `settings` is
+    None and the note says why."""
 
     settings: Settings | None = None
     scheduler_config: str = ""
@@ -167,12 +170,12 @@ class Agents(Value, kw_only=True):
 
     @property
     def policy(self) -> Policy | None:
-        """The agents' policy; None if their settings are not known."""
+        """The agents' policy. None if the agents' settings are not known."""
         return policy_of(self.settings) if self.settings else None
 
 
 async def agents_of(cluster: Cluster) -> Agents:
-    """Returns the agents' settings. If they cannot be read, returns a note for the report, not an error."""
+    """Returns the agents' settings. If they cannot be read, returns a note for the report and raises no error."""
     try:
         resolved, data = await settings_of_agents(cluster.api, namespace=cluster.namespace, name=cluster.name)
     except (ClusterError, BadSettings, click.ClickException) as error:

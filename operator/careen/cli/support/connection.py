@@ -1,6 +1,8 @@
-"""Connects a command to the cluster, and explains why the cluster cannot be reached. The options are in `options.py`.
+"""Connects a command to the cluster, and explains why the cluster cannot be reached. The options of the connection are
+in `options.py`.
 
-A command ends with exit code 2 if the caller made a mistake. It ends with 1 if the cluster refused or did not answer.
+A command ends with exit code 2 if the caller made a mistake, and with exit code 1 if the cluster refused the request or
+did not answer.
 """
 
 from __future__ import annotations
@@ -90,7 +92,8 @@ def ask(
 ) -> T:
     """Calls `question` with a client of the cluster and returns its result.
 
-    Without namespace and name, searches for the DaemonSet that has the lock."""
+    Without `namespace` and `name`, the client uses the DaemonSet that it finds with the lock.
+    """
     file = _kubeconfig(kubeconfig)
     transport = transport_to(file, context)
     clock = SystemClock()
@@ -143,8 +146,8 @@ def watching_transport(kubeconfig: str, context: str) -> ClientTransport:
 
 
 def _asks_for_oauth(kubeconfig: Path | None) -> bool:
-    """Whether the kubeconfig may need OAuth, which the lean client leaves out. Only users with an auth-provider need
-    OAuth."""
+    """Whether the kubeconfig may need OAuth, whose code the lean client does not load. Only a user with an
+    `auth-provider` needs OAuth."""
     for name in str(kubeconfig or "").split(os.pathsep):
         with suppress(OSError, ValueError):
             if b"auth-provider" in Path(name).read_bytes():
@@ -176,8 +179,8 @@ def _kubeconfig(given: str | None) -> Path | None:
 
 
 async def _answered(question: Awaitable[T]) -> T:
-    """Returns the result of `question`. Turns an error into one sentence for people: what failed, where, and what to
-    do."""
+    """Awaits `question` and returns its result. If an error is raised, ends the command with one sentence for people:
+    what failed, where, and what to do."""
     try:
         return await question
     except NotSent as error:
@@ -215,7 +218,7 @@ async def read_lock(cluster: Cluster) -> LockReading:
 
 class SeenLock(Value, kw_only=True):
     """The lock for a report: its content, the raw annotation, and the number of agents. If the lock could not be read,
-    its content is unknown."""
+    `state` is unknown."""
 
     state: LockState
     raw: str | None = None
@@ -248,7 +251,8 @@ async def annotate_node(
 ) -> NodeView:
     """Sets annotations of a Node, and removes those whose value is None. Returns the Node after the write.
 
-    `change` gets the Node that was read and returns the annotations. It is called again after a conflict.
+    `change` is a function that gets the current Node and returns the annotations to set. After a conflict it is called
+    again, with the Node as it is then.
     """
     for _ in range(TRIES):
         seen = await read_node_or_fail(cluster, name)

@@ -1,7 +1,7 @@
-"""Checks files that options name, before the work begins. If a file cannot be read or written, the command ends with
-exit code 2 and a message with the option and the file.
+"""Checks files that options name before the command begins its work. If a file cannot be read or written, the command
+ends with exit code 2 and a message with the option and the file.
 
-Each check tries to read or write. No other check detects missing rights, read-only file systems and missing folders
+Each check tries to read or write the file. Only this detects missing rights, read-only file systems and missing folders
 alike.
 """
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class Written(click.ParamType[Path]):
-    """A file that the command writes at the end of its work. The check at the start creates no file and changes
-    none."""
+    """The type of an option that names a file. The command writes the file at the end of its work. The check at the
+    start creates no file and changes none."""
 
     name = "file"
 

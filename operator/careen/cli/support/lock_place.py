@@ -1,5 +1,5 @@
-"""Finds the DaemonSet with the lock if the caller does not name it. Tries the DaemonSet of manifests/ first, then
-kured's."""
+"""Finds the DaemonSet that carries the lock if the caller does not name it. Tries the DaemonSet of manifests/ first,
+then kured's."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ settings loads slowly; a test compares the two."""
 
 
 async def find(api: ClusterApi, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:
-    """Returns the namespace and the name of the DaemonSet with the lock. A given namespace or name is kept.
+    """Returns the namespace and the name of the DaemonSet that carries the lock. A namespace or name that the caller
+    gives is not changed.
 
-    If none of the candidates exists or may be read, returns the first one. Raises `ClusterError` if the server does not
-    answer.
+    Tries careen's default DaemonSet, then kured's. If neither exists or may be read, returns careen's. Raises
+    `ClusterError` if the server does not answer.
     """
     places = dict.fromkeys((namespace or space, name or own) for space, own in (OURS, KUREDS))
     first = next(iter(places))

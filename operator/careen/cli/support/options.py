@@ -63,7 +63,7 @@ def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
 def connection_options(function: Callable[..., T]) -> Callable[..., T]:
     """Adds the connection options to a command, and passes them as a `Connection` in the command's first argument.
 
-    For commands that can also run without a cluster.
+    Unlike `cluster_command`, this is for commands that can also run without a cluster.
     """
 
     @click.option(
@@ -150,22 +150,22 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def dump_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `--from FILE`; the command gets it as the argument `dump`."""
+    """Adds `--from FILE`. The command gets the file's path as the argument `dump`."""
     return click.option(
         "--from", "dump", type=_FILE, metavar="FILE", help="A dump of `careen snapshot` instead of a cluster."
     )(command)
 
 
 def scheduler_config_option(*, otherwise: str = "kube-scheduler's default profile") -> Callable[..., Any]:
-    """Adds `--scheduler-config FILE`. `otherwise` is the part of the help text that says what the command uses without
-    it."""
+    """Adds `--scheduler-config FILE`. `otherwise` is the end of the option's help text: the configuration that the
+    command uses without this option."""
     about = f"The KubeSchedulerConfiguration of the cluster's scheduler; without it, the command uses {otherwise}."
     return click.option("--scheduler-config", type=_FILE, metavar="FILE", help=about)
 
 
 def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
-    """Prints the result as table, JSON or YAML. `text` returns the table for the terminal's width, which is None if the
-    output is not a terminal."""
+    """Prints the result as table, JSON or YAML. `text` is a function that returns the table for a terminal of this
+    width in columns; the width is None if the output is not a terminal."""
     say_lines(_for_programs(output, value()) if output in ("json", "yaml") else text(_terminal_width()))
 
 

@@ -1,5 +1,5 @@
-"""Shows the progress of a long command on standard error: a bar on a terminal, occasional lines elsewhere. Standard
-output has only the result."""
+"""Shows the progress of a long command on standard error: a bar if standard error is a terminal, otherwise a line from
+time to time. Standard output contains only the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS_PER_LINE = 10.0
 
 @contextmanager
 def progress(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Callable[[int], None]]:
-    """Yields a function that shows the number of finished nodes. The caller may call it as often as it likes."""
+    """Yields a function that shows the number of finished nodes. The caller may call this function at any rate."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -31,7 +31,7 @@ def progress(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[
 
 
 class Lines:
-    """Prints at most one line of progress every `SECONDS_PER_LINE`. The first line appears after that time."""
+    """Prints at most one line of progress every `SECONDS_PER_LINE`, the first line after `SECONDS_PER_LINE`."""
 
     def __init__(self, what: str, total: int, monotonic: Callable[[], float], say: Callable[[str], None]) -> None:
         self._what = what

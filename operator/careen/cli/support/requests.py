@@ -1,4 +1,5 @@
-"""Sends a person's request to one node, and waits for the outcome. `core/people/asked.py` defines the requests."""
+"""Writes a person's request to one node's agent (reboot, drain or maintenance) on the Node, and waits for the outcome.
+`core/people/asked.py` defines the requests."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
 
 
 async def withdraw(cluster: Cluster, name: str, wish: Wish) -> bool:
-    """Removes the request. Returns False if there is none. Ends the command with exit code 2 if the Node has a request
-    of another kind."""
+    """Removes the person's request from the Node. Returns False if there is no request. Ends the command with exit code
+    2 if the Node has a request of another kind."""
     before = await read_node_or_fail(cluster, name)
     if keys.REQUEST not in before.annotations:
         return False

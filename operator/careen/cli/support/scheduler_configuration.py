@@ -14,8 +14,8 @@ from scheduler_core.config.fields import ConfigurationError
 
 
 def given_configuration(path: Path | None) -> Configuration | None:
-    """Parses the scheduler configuration of the file; None if no file was given. Raises `BadInput` if it cannot be read
-    or used."""
+    """Parses the scheduler configuration in the file. Returns None if no file was given. Raises `BadInput` if the file
+    cannot be read or its configuration cannot be used."""
     if path is None:
         return None
     where = "--scheduler-config"
@@ -23,7 +23,8 @@ def given_configuration(path: Path | None) -> Configuration | None:
 
 
 def agents_configuration(agents: Agents) -> Configuration | None:
-    """Parses the agents' scheduler configuration; None if it is not known. Raises `BadInput` if it cannot be used."""
+    """Parses the scheduler configuration in the agents' settings. Returns None if it is not known. Raises `BadInput` if
+    it cannot be used."""
     where = "the scheduler configuration of the agents (give another with --scheduler-config)"
     # It comes from the ConfigMap, so it must not name files of this computer.
     return _configuration(agents.scheduler_config, where, may_name_files=False)

@@ -1,7 +1,7 @@
-"""Prints text for people. No other module writes to a terminal, because this module removes control characters from
-names, annotations and answers.
+"""Prints text for people. This is the only module that writes to a terminal, because it removes control characters from
+names, annotations and servers' responses.
 
-A test finds every other call that prints.
+A test finds calls in other modules that print.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def say(sentence: str, *, err: bool = False) -> None:
 
 
 def say_lines(text: str) -> None:
-    """Prints a report with careen's own line breaks. The parts of the report must not contain other line breaks."""
+    """Prints a report whose lines are already separated by careen's own line breaks. The values in the report must not
+    contain further line breaks."""
     click.echo(lines(text))
 
 
@@ -43,7 +44,8 @@ def did_you_mean(name: str, names: Iterable[str], *, otherwise: str = "") -> str
 
 
 def no_such_node(name: str, names: Sequence[str], *, where: str = "this cluster") -> BadInput:
-    """Returns the error for a name that no Node has, with similar names. `where` says which list was searched."""
+    """Returns the error for a name that no Node has, with a suggestion of similar names. `where` is the place that was
+    searched, such as `this cluster`."""
     if similar := did_you_mean(name, names):
         return BadInput(f"there is no Node {name!r}{similar}")
     number = f"{len(names):,} Node{'' if len(names) == 1 else 's'}"
@@ -73,7 +75,7 @@ class SeveralProblems(click.UsageError):
 
 @contextmanager
 def errors_fit_to_show() -> Iterator[None]:
-    """Cleans the text of click's errors before click prints them."""
+    """A context that removes control characters from the text of click's errors before click prints them."""
     try:
         yield
     except SeveralProblems:
