@@ -1,7 +1,7 @@
 """`careen lock show|pause|resume|release`: shows the lock, or changes it by hand.
 
-Each command that writes first prints the content of the lock that its write replaces. The write carries the
-resourceVersion that the command has read.
+Each command that writes prints what its write changes in the lock. The write carries the resourceVersion that the
+command has read.
 """
 
 from __future__ import annotations

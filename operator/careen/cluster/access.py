@@ -1,9 +1,11 @@
-"""Lists the rights that an agent needs, each with the call that needs it, and finds out which of them are missing.
+"""Lists the RBAC rights that an agent needs, each with the call that needs it, and finds out which of these rights are
+missing.
 
 The list is the source of `manifests/rbac.yaml`. The agent checks its rights when it starts, because otherwise a missing
 right would be noticed only during a drain. It first reads its rules as a whole (SelfSubjectRulesReview, two requests).
 Then it asks for each right that the rules do not grant (SelfSubjectAccessReview), because the rules may be incomplete
-if RBAC is not the only authorizer."""
+if RBAC is not the only authorizer.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class OptionalRight(StrEnum):
-    """The rights that an agent can work without. kured does not need them, so kured's roles do not grant them."""
+    """The features without whose rights an agent can still work. kured does not need these rights, so kured's roles do
+    not grant them."""
 
     SETTINGS = "settings"  # the ConfigMap
     FOLLOWING = "following"  # its changes
@@ -35,10 +38,11 @@ class OptionalRight(StrEnum):
 
 
 class Right(Value, kw_only=True):
-    """The right to use one verb on one resource. An empty `namespace` means all namespaces, an empty `name` every
-    object.
+    """The right to use one verb on one resource. An empty `namespace` means all namespaces, and an empty `name` means
+    every object.
 
-    `part` is the feature that is off without the right. If it is None, the agent does not start without the right.
+    `part` is the feature that the agent switches off if the right is missing. If `part` is None, the agent does not
+    start without the right.
     """
 
     verb: str
@@ -51,7 +55,7 @@ class Right(Value, kw_only=True):
     part: OptionalRight | None = None
 
     def is_asked_by(self, request: Request) -> bool:
-        """Whether the API server allows this request only with this right."""
+        """Whether the API server requires this right for the request."""
         asked = asked_for(request.path)
         verb = ("get" if asked.name else "list") if request.method == "GET" else _VERBS[request.method]
         return (
@@ -214,7 +218,7 @@ class _Rule(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     resource_names: list[str] = []
 
     def gives(self, right: Right) -> bool:
-        """Whether the rule grants the right, by the logic of RBAC's authorizer
+        """Whether this RBAC rule grants the right, by the logic of RBAC's authorizer
         (pkg/apis/rbac/v1/evaluation_helpers.go)."""
         resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
         return (
@@ -257,8 +261,8 @@ async def missing_rights(api: ClusterApi, rights: tuple[Right, ...]) -> tuple[Ri
 
 
 def _is_given(right: Right, rules: dict[str, list[_Rule]]) -> bool:
-    """Whether the rules grant the right. A right for all namespaces must be granted in each of them, because a grant in
-    one namespace may come from a Role."""
+    """Whether the rules grant the right. `rules` contains this account's rules by namespace. A right for all namespaces
+    must be granted in each of these namespaces, because a grant in only one namespace may come from a Role."""
     where = [right.namespace] if right.namespace else list(rules)
     return all(any(rule.gives(right) for rule in rules[namespace]) for namespace in where)
 
@@ -268,7 +272,7 @@ def _has(listed: list[str], wanted: str) -> bool:
 
 
 async def _rules(api: ClusterApi, namespace: str) -> list[_Rule]:
-    """Reads this account's rules in the namespace. Returns none if the server refuses the review."""
+    """Reads this account's RBAC rules in the namespace. Returns an empty list if the server refuses the review."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}
     try:
         return (await api.review(RULES, body, _RulesReview)).status.resource_rules or []

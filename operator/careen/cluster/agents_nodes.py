@@ -1,6 +1,8 @@
-"""Finds the Nodes that agents run on. It is for an agent that may get but not list Nodes, as with kured's roles.
+"""Finds the Nodes on which careen's agents run, for an agent that has the right to get Nodes but not to list them, as
+with kured's roles.
 
-The agents' pods in the DaemonSet's namespace name the Nodes. A node without an agent is not found.
+The agent reads the names of these Nodes from the agents' pods in the DaemonSet's namespace. A node without an agent is
+not found.
 """
 
 from __future__ import annotations

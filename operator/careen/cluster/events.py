@@ -1,5 +1,5 @@
-"""Posts Kubernetes Events about the agent's Node, ConfigMap and DaemonSet. `careen.core` writes the texts. A failed
-post delays nothing."""
+"""Posts Kubernetes Events about the agent's Node, ConfigMap and DaemonSet. `careen.core` writes the texts. The agent's
+work does not wait for a post that fails."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ async def post_event(
     once: str = "",
     pauses: Sequence[float] = (),
 ) -> str:
-    """Posts one Event. Returns an empty text, or why the Event could not be posted.
+    """Posts one Event. Returns an empty text, or a sentence that says why the Event could not be posted.
 
-    If `once` is given, the Event's name depends on it, so the server keeps only the first Event with this subject and
-    `once`. If `pauses` are given and the server does not answer, the Event is posted again after each pause; its name
-    prevents duplicates.
+    If `once` is given, the Event's name is computed from `subject`, `reason` and `once`, so the server keeps only the
+    first Event with the same three values. If `pauses` (in seconds) are given and the server does not answer, the Event
+    is posted again after each pause; its name prevents duplicates.
     """
     at = api.clock.now()
     once = once or (f"{host}/{at.isoformat()}/{sentence}" if pauses else "")
@@ -75,8 +75,8 @@ async def post_event(
 
 async def is_first(api: ClusterApi, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:
     """Posts this warning and returns whether it is the first Event with its name, so that only one of many agents sends
-    the message to people. If the server does not answer, the warning counts as the first, because two messages are
-    better than none."""
+    the message about it to people. If the server does not answer, returns True, because two messages are better than
+    none."""
     at = rfc3339(api.clock.now())
     body = event(subject, reason=reason, sentence=sentence, is_warning=True, host=host, at=at, once=once)
     try:
@@ -122,8 +122,8 @@ def event(
 
 
 def _name(subject: Subject, reason: str, once: str) -> dict[str, str]:
-    """Returns the Event's metadata with its name. All agents compute the same name from the same `once`. Without `once`
-    the server generates a name."""
+    """Returns the Event's metadata with its name. All agents compute the same name from the same `once`. If `once` is
+    empty, the server generates a name."""
     if not once:
         return {"generateName": f"{subject.name}."}
     return {"name": f"{subject.name}.{hashlib.sha256(f'{subject.uid}/{reason}/{once}'.encode()).hexdigest()[:16]}"}

@@ -1,5 +1,5 @@
-"""Requests an eviction (policy/v1) and returns its outcome, one of a fixed set. Also reads how many evictions the
-disruption budgets allow.
+"""Requests an eviction (policy/v1) and returns one of a fixed set of outcomes. Also reads how many evictions the
+PodDisruptionBudgets allow.
 
 The request carries the pod's UID, so that it cannot evict a new pod with the same name. With `dry_run` the server
 consults budgets and webhooks but evicts nothing.
@@ -50,8 +50,8 @@ _BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 
 
 class Evicted(Value, kw_only=True):
-    """The outcome for one pod. `detail` is the server's message; `retry_after_seconds` is the wait that the server
-    requests."""
+    """The outcome of one pod's eviction request. `detail` is the server's message. `retry_after_seconds` is how long
+    the server asks the client to wait before it retries."""
 
     answer: EvictAnswer
     detail: str = ""
@@ -59,7 +59,7 @@ class Evicted(Value, kw_only=True):
 
 
 async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evicted:
-    """Sends one eviction request. Every response of the server is an outcome, and so is a lost response, so this
+    """Sends one eviction request and returns its outcome. A refusal and a lost response are outcomes too, so this
     function raises no `ClusterError`."""
     path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     query = {"dryRun": "All"} if dry_run else {}
@@ -80,7 +80,8 @@ async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evi
 
 
 async def allowed_disruptions(api: ClusterApi) -> dict[str, int]:
-    """Returns how many evictions each disruption budget currently allows, by namespace/name. Raises `ClusterError`."""
+    """Returns how many evictions each PodDisruptionBudget currently allows, by the budget's namespace/name. Raises
+    `ClusterError`."""
     found = await api.items(_BUDGETS, objects.DisruptionBudget)
     return {f"{each.metadata.namespace}/{each.metadata.name}": each.status.disruptions_allowed for each in found}
 

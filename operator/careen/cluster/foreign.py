@@ -1,9 +1,9 @@
-"""Finds other reboot coordinators in the cluster: one with running pods, or the lock of a kured that was removed while
-a node held the lock.
+"""Finds other reboot coordinators in the cluster: a coordinator with running pods, or the lock of a kured that was
+removed while a node held the lock.
 
-Any tenant who may create a DaemonSet can give it kured's image name or annotation. So such an object counts only while
-it has pods. `kube-system/kured` is different, because only administrators can create it. Its pods count before they
-have started. A claim in its lock counts even without pods, because a node may be down under that claim.
+Any tenant who may create a DaemonSet can give it kured's image name or annotation. So such a DaemonSet counts only
+while it has pods. `kube-system/kured` is different, because only administrators can create it. Its pods count before
+they have started. A claim in its lock counts even without pods, because a node may be down under that claim.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _SHOWN_HOLDERS = 3
 
 
 async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[str, ...]:
-    """Returns a sentence for each other coordinator. `namespace` and `name` are those of the agents' own DaemonSet,
-    which does not count.
+    """Returns one sentence for each other reboot coordinator in the cluster. `namespace` and `name` are those of the
+    agents' own DaemonSet, which does not count.
 
     Finds DaemonSets with pods whose image is named kured, and DaemonSets whose lock annotation contains a claim or a
     pause.
@@ -63,14 +63,15 @@ async def _daemonsets(api: ClusterApi) -> list[objects.DaemonSet]:
 
 
 class Pods(Value, kw_only=True):
-    """The number of nodes on which a DaemonSet has pods, and whether the pods are kured's."""
+    """On how many nodes a DaemonSet has pods, and whether these pods run kured's image."""
 
     number: int
     are_kureds: bool
 
 
 async def pods_of(api: ClusterApi, *, namespace: str, name: str) -> Pods:
-    """Reads on how many nodes this DaemonSet has pods. Raises `NotFound` if it does not exist."""
+    """Reads on how many nodes this DaemonSet has pods, and whether the pods are kured's. Raises `NotFound` if the
+    DaemonSet does not exist."""
     path = f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets/{quote(name, safe='')}"
     daemonset = await api.get(path, objects.DaemonSet)
     return Pods(number=_pods(daemonset), are_kureds=_has_kureds_image(daemonset))
@@ -83,8 +84,8 @@ def _pods(daemonset: objects.DaemonSet) -> int:
 
 
 def _held(annotation: str | None) -> str:
-    """Returns the lock's state in words, or an empty text if the lock has no holder. kured may leave an empty list of
-    claims."""
+    """Returns a clause about the lock's state: its holders, a pause, or an unreadable content. Returns an empty text if
+    the lock has no holder and is not paused. kured may leave an empty list of claims."""
     content = parse(annotation)
     if isinstance(content, Garbage):
         return "careen cannot read the lock's content"

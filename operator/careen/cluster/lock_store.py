@@ -1,7 +1,8 @@
-"""Reads the lock annotation on the agents' DaemonSet consistently, and writes it by compare-and-swap on the
-resourceVersion.
+"""Reads the lock, which is an annotation on the agents' DaemonSet, with a consistent read. Writes the lock by
+compare-and-swap on the DaemonSet's resourceVersion.
 
-`core/lock/content.py` parses and composes the annotation."""
+`core/lock/content.py` parses and composes the annotation.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from careen.core.facts.observation import LockReading
 
 
 class LockStore:
-    """Reads and writes one annotation of one DaemonSet."""
+    """Reads and writes the lock: one annotation of one DaemonSet."""
 
     def __init__(self, api: ClusterApi, *, namespace: str, name: str, annotation: str) -> None:
         self._api = api
@@ -26,12 +27,12 @@ class LockStore:
         self._annotation = annotation
 
     async def read(self) -> LockReading:
-        """Reads the lock. Raises `ClusterError`. A missing DaemonSet raises `NotFound` and does not count as a free
-        lock."""
+        """Reads the lock. Raises `ClusterError`. If the DaemonSet does not exist, raises `NotFound`, because a missing
+        DaemonSet does not mean that the lock is free."""
         return self._reading(await self._api.get(self._path, objects.LockObject))
 
     async def write(self, wanted: WriteLock) -> Written[LockReading]:
-        """Replaces the annotation with `wanted.content`, if the DaemonSet still has the expected version. If
+        """Replaces the annotation with `wanted.content`, if the DaemonSet still has the expected resourceVersion. If
         `wanted.content` is None, removes the annotation."""
 
         async def write(version: str) -> LockReading:
@@ -52,9 +53,9 @@ class LockStore:
         return await write_guarded(version=wanted.expected_resource_version, write=write, read=read, stands=stands)
 
     async def _replace(self, version: str, wanted: WriteLock) -> objects.LockObject:
-        """Writes the whole DaemonSet as kured does, whose Role has `update` but not `patch`. All other fields are sent
-        as they were read. The write names the resourceVersion that the decision saw, so that it overwrites no change of
-        another client."""
+        """Writes the whole DaemonSet, as kured does, because kured's Role has `update` but not `patch`. All other
+        fields are sent as they were read. The write carries the resourceVersion on which the decision was based, so
+        that it overwrites no change of another client."""
         whole: dict[str, Any] = await self._api.get(self._path, dict)
         annotations = {**(whole["metadata"].get("annotations") or {}), self._annotation: wanted.content}
         whole["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value is not None}

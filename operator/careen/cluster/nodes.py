@@ -1,4 +1,5 @@
-"""Reads one Node, lists many Nodes, and patches the agent's own Node with its resourceVersion as a guard."""
+"""Reads one Node, lists many Nodes, and patches the agent's own Node. The patch carries the Node's resourceVersion, so
+it does not overwrite a change of another client."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _NO_NAMES = ("", ".", "..")  # paths of other resources: an answer from there is
 
 
 async def read_node(api: ClusterApi, name: str) -> NodeView | Gone:
-    """Reads the Node. Returns `Gone` if a consistent read shows that it does not exist."""
+    """Reads the Node. Returns `Gone` if a consistent read shows that the Node does not exist."""
     if name in _NO_NAMES:
         return Gone()
     try:
@@ -45,13 +46,14 @@ async def list_nodes(api: ClusterApi, *, reboot_label: Sequence[str] = ()) -> tu
 
 
 async def list_signed_nodes(api: ClusterApi) -> tuple[SignedNode, ...]:
-    """Lists every Node with all of its annotations and the managers of its fields. The list is consistent."""
+    """Lists every Node with all of its annotations, and with the field managers of its labels and annotations. The list
+    is consistent."""
     return tuple(objects.signed_node(node) for node in await api.items(NODES, objects.ManagedNode))
 
 
 async def read_signed_node(api: ClusterApi, name: str) -> SignedNode | Gone:
-    """Reads the Node with the managers of its fields. Returns `Gone` if a consistent read shows that it does not
-    exist."""
+    """Reads the Node with the field managers of its labels and annotations. Returns `Gone` if a consistent read shows
+    that the Node does not exist."""
     try:
         return objects.signed_node(await api.get(_path(name), objects.ManagedNode))
     except NotFound:
@@ -59,8 +61,8 @@ async def read_signed_node(api: ClusterApi, name: str) -> SignedNode | Gone:
 
 
 async def count_nodes(api: ClusterApi, *, reboot_label: Sequence[str], most: int) -> int | None:
-    """Returns how many Nodes have one of these reboot labels; None if more than `most` have. Requests only one page of
-    the list."""
+    """Returns how many Nodes have one of these values of the reboot label. Returns None if more than `most` Nodes have
+    them. Requests only one page of the list."""
     query, what = {"labelSelector": _labelled(reboot_label)}, f"GET {NODES}"
     async with aclosing(api.pages(NODES, query=query, page_size=most)) as pages:
         page = await anext(pages)
@@ -72,7 +74,8 @@ def _labelled(values: Sequence[str]) -> str:
 
 
 async def patch_node(api: ClusterApi, name: str, patch: PatchNode) -> Written[NodeView]:
-    """Sends the patch, guarded by its resourceVersion. The server applies either the whole patch or nothing."""
+    """Sends the patch with the resourceVersion on which it is based. The server applies either the whole patch or
+    nothing."""
 
     async def write(version: str) -> NodeView:
         return objects.node_view(
@@ -103,14 +106,15 @@ def stands(patch: PatchNode, node: NodeView) -> bool:
 
 
 def _of_others_than_controllers(taints: Iterable[Taint]) -> set[Taint]:
-    """Returns the taints without those of `node.kubernetes.io/`, which controllers set and remove for cordons and
-    conditions, often right after a patch."""
+    """Returns the taints, but without taints whose key begins with `node.kubernetes.io/`. Controllers set and remove
+    these for cordons and conditions, often right after a patch."""
     return {taint for taint in taints if not taint.key.startswith("node.kubernetes.io/")}
 
 
 def _manager(patch: PatchNode) -> dict[str, str]:
-    """Returns the name of a separate field manager for a patch that cordons or taints the Node, so that careen can
-    recognise its change later. For other patches the server uses the user agent's name."""
+    """Returns the query parameter `fieldManager` for a patch that cordons or taints the Node. careen recognises its own
+    change later by this separate field manager. For other patches returns no parameter, and the server uses the user
+    agent's name."""
     if patch.adds_taint:
         return {"fieldManager": TAINT_MANAGER}
     return {"fieldManager": FIELD_MANAGER} if patch.unschedulable is not None else {}

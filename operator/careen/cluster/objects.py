@@ -85,8 +85,8 @@ class Node(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedFields(msgspec.Struct, gc=False, frozen=True, rename={"fields": "fieldsV1"}):
-    """One manager of an object's fields, as the server records it. The fields have paths such as `f:spec` →
-    `f:unschedulable`."""
+    """One entry of an object's `managedFields`: a field manager and the fields that it owns. The fields have paths such
+    as `f:spec` → `f:unschedulable`."""
 
     manager: str = ""
     subresource: str = ""
@@ -98,8 +98,8 @@ class ManagedMeta(Meta, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedNode(Node, gc=False, frozen=True, rename="camel"):
-    """A Node with its managed fields. Only single Nodes are read this way, because managed fields double the size of a
-    Node."""
+    """A Node with its `managedFields`. careen reads them for single Nodes, and for lists of Nodes only in `careen
+    cleanup` and `careen history`, because they double the size of a Node."""
 
     metadata: ManagedMeta
 
@@ -167,8 +167,8 @@ class BoundTemplate(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedPod(Pod, gc=False, frozen=True, rename="camel"):
-    """A Pod with its managed fields. Only the pods of one node are read this way, because managed fields double the
-    size of a Pod."""
+    """A Pod with its `managedFields`. careen reads them only for the pods of one node, because they double the size of
+    a Pod."""
 
     metadata: ManagedMeta
 
@@ -237,16 +237,16 @@ class ConfigMap(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class LockObject(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """The DaemonSet that carries the lock: its metadata, and how many nodes should run an agent."""
+    """The DaemonSet that carries the lock: its metadata, and the number of nodes that should run an agent."""
 
     metadata: Meta
     status: DaemonSetStatus
 
 
 def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
-    """Returns the Node as the value that `careen.core` decides on. Without `all_annotations`, for lists of many Nodes,
-    the value has only careen's and kured's annotations and no history of reboots. No decision needs the other
-    annotations, and for thousands of Nodes they take megabytes."""
+    """Returns the Node as the value on which `careen.core` decides. Without `all_annotations`, as in most lists of
+    Nodes, the value has only careen's and kured's annotations and no history of reboots. No decision needs the other
+    annotations, and for thousands of Nodes they would take megabytes."""
     annotations = node.metadata.annotations or _NOTHING
     if not all_annotations:
         annotations = {
@@ -273,8 +273,8 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
 
 
 def _set_by(node: Node, field: str) -> tuple[str, ...]:
-    """Returns the names of the field managers that own this field of the Node's spec; empty if the server does not
-    record them."""
+    """Returns the names of the field managers that own this field of the Node's spec. Returns no names if the server
+    does not record field managers."""
     if not isinstance(node, ManagedNode):
         return ()
     return tuple(
@@ -285,7 +285,8 @@ def _set_by(node: Node, field: str) -> tuple[str, ...]:
 
 
 def signed_node(node: ManagedNode) -> SignedNode:
-    """Returns the Node with the managers of each of its labels and annotations, as far as the server records them."""
+    """Returns the Node with the names of the field managers that own each label and each annotation, as far as the
+    server records them."""
     labels: dict[str, set[str]] = {}
     annotations: dict[str, set[str]] = {}
     for each in node.metadata.managed_fields or ():
@@ -315,7 +316,7 @@ def _sets(managed: ManagedFields, field: str) -> bool:
 
 
 def pod_view(pod: Pod) -> PodView:
-    """Returns the Pod as the value that `careen.core` decides on."""
+    """Returns the Pod as the value on which `careen.core` decides."""
     meta = pod.metadata
     owner = controller_of(meta)
     return PodView(
@@ -341,8 +342,9 @@ def pod_view(pod: Pod) -> PodView:
 
 
 def _end(at: datetime | None) -> datetime | None:
-    """Returns when a terminating pod should be gone; None for any other pod. For a terminating pod the result is never
-    None, even if the grace period lasts for centuries."""
+    """Returns when a terminating pod should be gone. `at` is its deletionTimestamp. Returns None if `at` is None, so
+    only for a pod that is not terminating. A time that is centuries away becomes the latest time that careen can
+    represent."""
     return None if at is None else bounded(at) or LATEST
 
 
@@ -354,8 +356,9 @@ _LONGEST_GRACE_SECONDS = 100 * 365 * 86_400.0  # the pod's creator chooses it, u
 
 
 def _came_bound(pod: Pod) -> bool | None:
-    """Whether the pod was created with `spec.nodeName` set; None if unknown. A scheduler sets it later through
-    `pods/binding`, which records no manager (pkg/registry/core/pod/storage/storage.go)."""
+    """Whether the pod was created with `spec.nodeName` already set. None if unknown. A scheduler sets `spec.nodeName`
+    later through `pods/binding`, for which the server records no field manager
+    (pkg/registry/core/pod/storage/storage.go)."""
     if not isinstance(pod, ManagedPod) or not pod.metadata.managed_fields:
         return None
     return any(not each.subresource and _sets(each, "f:nodeName") for each in pod.metadata.managed_fields)
@@ -380,13 +383,14 @@ _NO_OWNER = OwnerReference(kind="", name="", uid="")
 
 
 def controller_of(meta: Meta) -> OwnerReference:
-    """Returns the owner reference that is marked as the controller; an empty reference if there is none."""
+    """Returns the owner reference that is marked as the controller. Returns an empty reference if the object has no
+    controller."""
     return next((each for each in meta.owner_references or () if each.controller), _NO_OWNER)
 
 
 def owner_health(kind: str, workload: Workload) -> OwnerHealth:
-    """Returns how many replicas the controller wants and how many are ready. If its `replicas` or a Job's `parallelism`
-    is not set, it wants 1, the API's default."""
+    """Returns how many replicas the controller should have and how many of them are ready. If `replicas`, or a Job's
+    `parallelism`, is not set, the number is 1, the API's default."""
     wanted = workload.spec.parallelism if kind == "Job" else workload.spec.replicas
     ready = workload.status.ready if kind == "Job" else workload.status.ready_replicas
     return OwnerHealth(

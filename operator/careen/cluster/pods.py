@@ -1,5 +1,5 @@
-"""Reads the pods of one node, the pods that forbid a reboot of other nodes too (--blocking-pods), and the health of the
-controllers that own pods."""
+"""Reads three things: the pods of one node, the pods of --blocking-pods that forbid a reboot of other nodes too, and
+the health of the controllers that own pods."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ async def list_pods_on(api: ClusterApi, node: str) -> tuple[PodView, ...]:
 
 
 async def list_blocking_pods(api: ClusterApi, rules: Iterable[BlockingPods]) -> tuple[PlacedPod, ...]:
-    """Lists the pods that forbid the reboot of other nodes than the one they run on. It sends one request for each such
-    entry of --blocking-pods, or for each namespace that the entry names. The server selects the pods by their labels.
-    Raises `ClusterError`."""
+    """Lists the pods that forbid the reboot of other nodes too, not only of the node on which they run. Sends one
+    request for each entry of --blocking-pods that selects such pods, or one for each namespace that the entry names.
+    The server selects the pods by their labels. Raises `ClusterError`."""
     found: list[PlacedPod] = []
     for rule in rules:
         if rule.scope is not BlockingScope.NODE:
@@ -88,15 +88,16 @@ async def read_controller(api: ClusterApi, namespace: str, name: str) -> Owner |
 
 
 def owners_of(pods: Iterable[PodView]) -> frozenset[Owner]:
-    """Returns the controllers of these pods. Leaves out kinds of controllers whose health cannot be compared."""
+    """Returns the controllers of these pods. Leaves out controllers of kinds for which careen cannot compare ready and
+    wanted replicas."""
     return frozenset(
         Owner(pod.owner_kind, pod.namespace, pod.owner_name) for pod in pods if pod.owner_kind in WORKLOAD_KINDS
     )
 
 
 async def read_owners(api: ClusterApi, owners: Iterable[Owner]) -> tuple[OwnerHealth, ...]:
-    """Reads each owner's current health. Leaves out owners that are gone or being deleted, owners of a kind without
-    replicas, and owners that careen may not read."""
+    """Reads the current health of each controller in `owners`. Leaves out controllers that are gone or being deleted,
+    controllers of a kind without replicas, and controllers that careen may not read."""
     wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
     for owner in owners:
         if owner.kind in WORKLOAD_KINDS:
@@ -114,10 +115,10 @@ async def read_owners(api: ClusterApi, owners: Iterable[Owner]) -> tuple[OwnerHe
 async def places_of(
     api: ClusterApi, namespace: str, owner_uids: Collection[str], *, since: datetime
 ) -> dict[str, list[str]]:
-    """Returns the nodes of each owner's pods that were created at or after `since`. The list of an owner without such
-    pods is empty.
+    """Returns, for each controller's UID, the nodes of its pods that were created at or after `since`. A pod without a
+    node counts with an empty text. The list of a controller without such pods is empty.
 
-    Reads page by page, because a namespace may be large.
+    Reads page by page, because a namespace may have many pods.
     """
     places: dict[str, list[str]] = {uid: [] for uid in owner_uids}
     async for page in api.pages(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"):

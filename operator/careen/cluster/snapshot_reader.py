@@ -1,8 +1,8 @@
 """Reads everything that kube-scheduler considers, as raw pages of lists. scheduler_core builds a `Snapshot` from the
 pages.
 
-Pages are passed on one by one and not kept. Kinds that no pod refers to are not listed, so a cluster without volumes or
-devices costs nine requests.
+Each page is passed to the caller and not kept. Kinds of objects that no pod refers to are not listed, so a cluster
+without volumes or devices costs nine requests.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _ON_REFERENCE = (
 
 
 async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
-    """Returns the result of `read`, which reads all of `pages`.
+    """Calls `read`, a function that reads all pages of the snapshot's lists, and returns its result.
 
-    If a list expires between two of its pages (410), reads everything once more from the start, because pages of two
-    reads cannot be combined.
+    If a list expires between two of its pages (410), calls `read` once more, because pages of the first and of the
+    second read cannot be combined.
     """
     try:
         return await read()
@@ -85,13 +85,14 @@ async def pages(api: ClusterApi) -> AsyncIterator[bytes]:
 
 
 def _referred_to(page: bytes) -> set[str]:
-    """Returns the paths of the lists that the pods of this page refer to."""
+    """Returns the API paths of the lists (such as PersistentVolumeClaims) whose objects the pods of this page may refer
+    to."""
     return {path for marks, paths in _ON_REFERENCE if any(mark in page for mark in marks) for path in paths}
 
 
 async def _served_pages(api: ClusterApi, path: str) -> AsyncIterator[bytes]:
-    """Yields the pages of the list. If the API has several versions, takes the first version that the server serves. If
-    the server serves none of them, yields nothing."""
+    """Yields the pages of the list at this API path. If the path contains `{version}`, uses the first API version that
+    the server serves. If the server serves no version, yields nothing."""
     if "{version}" not in path:
         async for page in api.pages(path):
             yield page

@@ -1,5 +1,5 @@
-"""Reads a snapshot of the whole cluster page by page. While one page is parsed, the next is requested; parsed pages are
-dropped.
+"""Reads a snapshot of the whole cluster page by page. While one page is parsed, the next page is requested. A parsed
+page is not kept.
 
 This file loads numpy, so it is separate from snapshot_reader.py, which the agent's own process may import.
 """
@@ -16,8 +16,8 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 
 async def read_cluster(api: ClusterApi) -> Snapshot:
-    """Returns the cluster as its lists show it. Raises `ClusterError` if any list fails: a partial cluster would give a
-    wrong answer."""
+    """Returns the cluster's snapshot, as the lists of the API server show it. Raises `ClusterError` if any list fails,
+    because a partial cluster would give a wrong forecast."""
     return await again_if_expired(lambda: _read(api))
 
 
@@ -29,7 +29,7 @@ async def _read(api: ClusterApi) -> Snapshot:
 
 
 async def _one_ahead(source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yields the same pages. While the caller decodes a page, the next page is already requested."""
+    """Yields the given pages. While the caller decodes a page, the next page is already requested."""
     following = asyncio.ensure_future(_next(source))
     try:
         while (page := await following) is not None:

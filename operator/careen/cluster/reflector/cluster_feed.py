@@ -1,5 +1,5 @@
-"""Fills one cache with objects of all kinds. Each kind has a reflector, which updates the cache in the order of the
-events."""
+"""Fills one cache with objects of all kinds that are watched. Each kind has a reflector, which applies the watch events
+to the cache in their order."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from scheduler_core.cache.events import Sync
 
 
 class Audience(Protocol):
-    """Is called right before and right after a watch event changes the cache, and before a list replaces the objects of
-    a kind."""
+    """An object that is told of changes of the cache: right before and right after a watch event changes the cache, and
+    before a list replaces all objects of a kind."""
 
     def before(self, kind: str, line: bytes) -> None:
         """Called before an event of a watch changes the cache."""
@@ -28,12 +28,13 @@ class Audience(Protocol):
         ...
 
     def before_list(self, kind: str) -> None:
-        """Called before a list replaces all objects of a kind. The events since the last watch are then not known."""
+        """Called before a list replaces all objects of a kind. In this case it is unknown which events have happened
+        since the last watch."""
         ...
 
 
 class ClusterFeed:
-    """Keeps `cache` up to date with the API server."""
+    """Keeps `cache` up to date with lists and watches of the API server."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class ClusterFeed:
         self._reflectors = [Reflector(source, api, streams, self, chance=chance) for source in sources]
 
     async def run(self) -> None:
-        """Follows every kind of object until the task is cancelled."""
+        """Watches every kind of object until the task is cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
@@ -71,11 +72,11 @@ class ClusterFeed:
         return frozenset(self._missing)
 
     async def complete(self) -> None:
-        """Returns as soon as every kind of object has been listed."""
+        """Waits until every kind of object has been listed."""
         await self._is_complete.wait()
 
     async def news(self) -> None:
-        """Returns after the next watch event, list or error of any kind of object."""
+        """Waits for the next watch event, list or error of any kind of object."""
         self._has_news.clear()
         await self._has_news.wait()
 
@@ -103,18 +104,20 @@ class ClusterFeed:
         self.bytes += len(line)
 
     def heard(self, kind: str) -> None:
-        """Implements `Sink.heard`: notes that the reflector follows the kind without an error."""
+        """Implements `Sink.heard`: notes that the reflector receives this kind of object without an error."""
         self.troubles.pop(kind, None)
         self._has_news.set()
 
     def troubled(self, kind: str, error: ClusterError) -> None:
-        """Implements `Sink.troubled`: remembers why the reflector cannot follow the kind."""
+        """Implements `Sink.troubled`: remembers the error because of which the reflector cannot watch this kind of
+        object."""
         self.troubles[kind] = error
         self._has_news.set()
 
 
 def _from(pages: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """Yields the pages to a thread, which parses them while the event loop reads the next page."""
+    """Yields the pages of an asynchronous list to the thread that parses them. The event loop reads the next page
+    meanwhile."""
     while (page := asyncio.run_coroutine_threadsafe(_next(pages), loop).result()) is not None:
         yield page
 

@@ -1,10 +1,11 @@
-"""Follows one kind of object: one list, then watches that start at the list's version. Passes all objects and events to
-its sink.
+"""Keeps up to date with one kind of object: one list, then watches that start at the list's resourceVersion. Passes all
+objects and events to its sink.
 
-After any failure the sink still gets the state that a fresh list would show. A broken watch continues at its last
-version, because the server repeats the missed events. The reflector lists again if the server no longer has these
-events (410), or if several watches in a row brought nothing useful. After each failure in a row, the pause before the
-next request doubles, up to half a minute. Pauses have random jitter, so that clients do not return at the same moment.
+After any failure the sink still gets the state that a fresh list would show. After a broken watch, the next watch
+starts at the last resourceVersion, because the server repeats the missed events. The reflector lists again if the
+server no longer has these events (410), or if several watches in a row brought nothing useful. After each failure in a
+row, the pause before the next request doubles, up to half a minute. Pauses have random jitter, so that clients do not
+return at the same moment.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ MOST_USELESS_WATCHES: Final = 3
 
 
 class WatchedKind(Value, kw_only=True):
-    """A kind of object and its paths. The reflector uses the first path that the server serves."""
+    """A kind of object and the API paths of its lists, for example for several versions. The reflector uses the first
+    path that the server serves."""
 
     kind: str
     paths: tuple[str, ...]
@@ -68,7 +70,7 @@ class Sink(Protocol):
 
 
 class Reflector:
-    """Follows one kind of object for ever."""
+    """Lists and watches one kind of object for ever."""
 
     def __init__(
         self, source: WatchedKind, api: ClusterApi, streams: Streams, sink: Sink, *, chance: Callable[[], float]
@@ -96,7 +98,8 @@ class Reflector:
     # ---- the list ----
 
     async def _list(self) -> tuple[str, str]:
-        """Lists the kind. Returns the path that the server serves, and the version of the list."""
+        """Lists the objects of this kind. Returns the API path that the server serves, and the resourceVersion of the
+        list."""
         for path in self._source.paths:
             pages = _Pages(self._api.pages(path))
             try:
@@ -114,7 +117,7 @@ class Reflector:
     # ---- watches ----
 
     async def _follow(self, path: str, position: str) -> None:
-        """Watches the kind. Returns when the kind has to be listed again."""
+        """Watches this kind of object. Returns when the kind has to be listed again."""
         useless = 0
         while useless < MOST_USELESS_WATCHES:
             watch = _Watch(path, position, self)
@@ -144,8 +147,8 @@ class Reflector:
         await self._api.clock.sleep(asked + longest * (0.5 + 0.5 * self._chance()))
 
     def request(self, path: str, position: str) -> Request:
-        """Returns the request of a watch. Its timeout is random, so that watches that began together end at different
-        times."""
+        """Returns the HTTP request that starts a watch. Its timeout is random, so that watches that began together end
+        at different times."""
         return Request(
             method="GET",
             path=path,
@@ -159,8 +162,8 @@ class Reflector:
         )
 
     async def take(self, request: Request, position: str) -> AsyncGenerator[str, None]:
-        """Passes each change of one watch to the sink. After each line, yields the version at which the next watch
-        would continue."""
+        """Reads the lines of one watch and passes each change to the sink. After each line, yields the resourceVersion
+        at which the next watch would continue."""
         what = f"GET {request.path}?watch"
         asked = asked_for(request.path)
         async for line in lines_of(self._streams.chunks(request), what):
@@ -198,7 +201,7 @@ class _Watch:
 
 
 class _NotServedError(Exception):
-    """The server serves none of the paths of this kind."""
+    """The server serves none of the API paths of this kind of object."""
 
 
 def _gone(what: str, why: str) -> Expired:
@@ -219,7 +222,7 @@ class _ListHead(msgspec.Struct, gc=False):
 
 
 class _Pages:
-    """The pages of one list. `begin` requests the first page, so that an error appears before the sink gets any
+    """The pages of one list. `begin` requests the first page, so that an error is raised before the sink gets any
     page."""
 
     def __init__(self, pages: AsyncGenerator[bytes, None]) -> None:
@@ -233,7 +236,7 @@ class _Pages:
         self.version = msgspec.json.decode(self._first, type=_ListHead).metadata.resource_version
 
     async def all(self) -> AsyncGenerator[bytes, None]:
-        """Yields all pages in order. All have the version of the first page."""
+        """Yields all pages in order. All pages show the cluster at the resourceVersion of the first page."""
         first, self._first = self._first, b""
         yield first
         del first

@@ -24,8 +24,8 @@ class Streams(Protocol):
 
     def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Yields the chunks of the response's body as they arrive, until the server ends the response. Raises a
-        `ClusterError` if the server refuses, if the connection breaks, or after a silence longer than the request's
-        `timeout_seconds`."""
+        `ClusterError` if the server refuses the request, if the connection breaks, or if no byte arrives for longer
+        than the request's `timeout_seconds`."""
         ...
 
 
@@ -48,7 +48,7 @@ class ClientStreams:
 
 
 class _Reading(threading.Thread):
-    """Reads the response to one watch in a thread. Pauses while too many bytes wait for the caller."""
+    """A thread that reads the response to one watch. It pauses while too many bytes wait for the caller."""
 
     def __init__(self, transport: ClientTransport, request: Request, now: Callable[[], datetime]) -> None:
         super().__init__(name=f"watch {request.path}", daemon=True)

@@ -1,4 +1,4 @@
-"""Splits the response to a watch into lines, and finds the meaning of each line."""
+"""Splits the response to a watch into lines, and finds out what each line means."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Said(StrEnum):
 
 
 class WatchLine(Value, kw_only=True):
-    """One line of a watch. `version` is where the next watch continues; None if the line has no version."""
+    """One line of a watch. `version` is the resourceVersion at which the next watch would continue. It is None if the
+    line has no resourceVersion."""
 
     said: Said
     version: str | None = None
@@ -56,8 +57,8 @@ _GONE: Final = 410
 
 
 async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[bytes, None]:
-    """Yields the complete lines. An incomplete line at the end is dropped, because the next watch brings it again.
-    Raises UnreadableAnswer for a line that no API server sends."""
+    """Yields the complete lines. Drops an incomplete line at the end, because the next watch repeats its event. Raises
+    UnreadableAnswer for a line that no API server sends."""
     rest: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -74,7 +75,8 @@ async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[by
 
 
 def read_line(line: bytes, kind: str, api_version: str, what: str) -> WatchLine:
-    """Parses the event in a line of a watch of this kind. Raises UnreadableAnswer for a line without such an event."""
+    """Parses one line of a watch of this kind of object. Raises UnreadableAnswer if the line contains no usable event,
+    or an event about another kind."""
     try:
         event = _EVENT.decode(line)
     except (ValueError, RecursionError) as error:
@@ -98,8 +100,8 @@ def _error(status: _Object) -> WatchLine:
 
 
 def is_further(version: str, than: str) -> bool:
-    """Whether `version` is at least as new as `than`. A version that is not a number cannot be compared and counts as
-    newer."""
+    """Whether the resourceVersion `version` is at least as new as `than`. If one of them is not a number, they cannot
+    be compared, and `version` counts as newer."""
     if not (version.isascii() and version.isdecimal() and than.isascii() and than.isdecimal()):
         return True
     return (len(version), version) >= (len(than), than)

@@ -50,7 +50,7 @@ page."""
 
 
 class RequestedObject(Value):
-    """The object or list at a path. `namespace` and `name` are empty if the path does not contain them."""
+    """The object or list that an API path names. `namespace` and `name` are empty if the path does not contain them."""
 
     api_version: str
     kind: str
@@ -59,7 +59,8 @@ class RequestedObject(Value):
 
 
 def asked_for(path: str) -> RequestedObject:
-    """Returns the object or list at the path. Raises KeyError for a resource that `KINDS` does not contain."""
+    """Returns the object or list that the API path names. Raises KeyError for a resource that `KINDS` does not
+    contain."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     version, rest = (parts[1], parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
     namespace = ""
@@ -113,7 +114,8 @@ class _Success(msgspec.Struct, gc=False, frozen=True):
 
 
 def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
-    """Decodes the object at `path`. If `path` is that of a list, decodes the object that was just created in it."""
+    """Decodes the response `body` that contains the object at `path`. If `path` is that of a list, the body must
+    contain the object that was just created in the list. Raises `UnreadableAnswer` for another object."""
     asked, head = asked_for(path), decoded(body, _Object, what)
     _same_kind(head, asked.kind, asked, what)
     _same_object(head.metadata, asked, what)
@@ -143,8 +145,9 @@ def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
 
 
 def is_evicted(body: bytes, what: str) -> None:
-    """Accepts the server's response to an eviction that it has carried out: a Status, as after the creation of an
-    object (registry/core/pod/storage/eviction.go). Raises `UnreadableAnswer` for any other response."""
+    """Accepts the server's response to an eviction that the server has carried out. This response is a Status, as after
+    the creation of an object (registry/core/pod/storage/eviction.go). Raises `UnreadableAnswer` for any other
+    response."""
     said = decoded(body, _Success, what)
     if said.kind != "Status" or said.status != "Success" or said.code not in (None, 0, 201):
         raise UnreadableAnswer(
@@ -153,8 +156,8 @@ def is_evicted(body: bytes, what: str) -> None:
 
 
 def decoded(body: bytes, kind: type[T], what: str) -> T:
-    """Returns `body` as a `kind`. Raises `UnreadableAnswer` for a proxy's page, and for a response with a missing field
-    or a field of the wrong type."""
+    """Decodes `body` as the struct `kind`. Raises `UnreadableAnswer` for a proxy's page, and for a response with a
+    missing field or a field of the wrong type."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (ValueError, OverflowError, RecursionError) as error:
@@ -172,8 +175,8 @@ _LISTS: dict[type[Any], type[Any]] = {}
 
 
 def refuse_others(others: Iterable[str], what: str) -> None:
-    """Raises UnreadableAnswer if the response contains items that the request's selector excludes. A proxy may have
-    dropped the selector."""
+    """Raises UnreadableAnswer if the response contains items that the request's selector excludes, because a proxy may
+    have removed the selector from the request."""
     if other := next(iter(others), None):
         raise UnreadableAnswer(f"{what}: the answer has {other}, which the request does not select")
 

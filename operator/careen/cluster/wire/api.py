@@ -1,8 +1,8 @@
-"""Sends requests to the API server, with JSON bodies, and retries them if that is safe.
+"""Sends requests to the API server, with JSON bodies, and retries them if a retry is safe.
 
 A read is retried after every error that may be temporary, including a response with another object than the requested
 one (`answers.py`). A write is retried only if it certainly had no effect. After a write whose outcome is unknown, the
-caller decides (`nodes.py`, `lock_store.py`), because it knows the content.
+caller (`nodes.py`, `lock_store.py`) decides what to do, because it knows the content of the write.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class ClusterApi:
     def __init__(
         self, transport: Transport, clock: Clock, *, chance: Callable[[], float], observer: Observer | None = None
     ) -> None:
-        """`chance` returns 0 ≤ x < 1 for jitter. `observer` is called with each request and its response, or with None
-        if the response was lost."""
+        """`chance` is a function that returns a random number 0 ≤ x < 1, used for jitter. `observer` is called with
+        each request and its response, or with None if the response was lost."""
         self.transport = transport
         self.clock = clock
         self.clock_skew_seconds: float | None = None
@@ -75,8 +75,9 @@ class ClusterApi:
         return await self._read(Request(method="GET", path=path), lambda body: decoded(body, kind, f"GET {path}"))
 
     async def ask(self, request: Request) -> Response:
-        """Reads a path that is not an object, and returns the response whatever its status. Sends the request once,
-        because the caller also uses a response with an error status. Raises `NotSent` or `Unclear`."""
+        """Reads an API path that is not an object, and returns the response whatever its status. Sends the request only
+        once and never retries it, because the caller can also use a response with an error status. Raises `NotSent` or
+        `Unclear`."""
         try:
             response = await self.transport.send(request)
         except ClusterError:
@@ -93,11 +94,11 @@ class ClusterApi:
         timeout_seconds: float = 30.0,
         page_size: int = PAGE_SIZE,
     ) -> AsyncGenerator[bytes, None]:
-        """Yields the raw bodies of a list, page after page. The list is consistent: no resourceVersion is sent, so the
-        first page is a quorum read and the following pages continue at its version.
+        """Yields the raw bodies of a list, page after page. The list is consistent: the request has no resourceVersion,
+        so the first page is a quorum read, and the following pages show the same resourceVersion.
 
-        Raises `Expired` if the pages took so long that the server no longer has that version. The caller then starts
-        again.
+        Raises `Expired` if the caller read the pages so slowly that the server no longer has that resourceVersion. The
+        caller then lists again.
         """
         wanted, token = {**(query or {}), "limit": str(page_size)}, ""
 
@@ -113,15 +114,15 @@ class ClusterApi:
             wanted = {**wanted, "continue": token}
 
     async def items(self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None) -> list[T]:
-        """Returns all items of a list, each decoded as `kind`. If the list expires between two pages, starts it again,
-        once."""
+        """Returns all items of a list, each decoded as `kind`. If the list expires between two pages, requests the
+        whole list again, but only once."""
         return await self.views(path, kind, lambda item: item, query=query)
 
     async def views(
         self, path: str, kind: type[T], view: Callable[[T], V], *, query: Mapping[str, str] | None = None
     ) -> list[V]:
-        """Lists as `items` does and applies `view` to each object. Works page by page, so that a long list does not
-        block the event loop."""
+        """Lists as `items` does, and applies the function `view` to each object. Works page by page, so that a long
+        list does not block the event loop."""
         for last in (False, True):
             try:
                 found: list[V] = []
@@ -145,11 +146,11 @@ class ClusterApi:
         timeout_seconds: float = 15.0,
         wait_when_busy: bool = True,
     ) -> Response:
-        """Sends one write. Sends it again only after `NotSent` and, with `wait_when_busy`, after 429. The write is
-        never sent again after a lost response.
+        """Sends one write. Sends it again only after `NotSent` and, if `wait_when_busy` is true, after 429. If the
+        response was lost, the write is never sent again.
 
-        Raises `Refused` (nothing changed), or `Unclear` or `ServerFailed` (the server may have applied the write: read
-        again).
+        Raises `Refused` if nothing changed. Raises `Unclear` or `ServerFailed` if the server may have applied the
+        write; the caller must then read the object again.
         """
         request = Request(
             method=method,
@@ -173,16 +174,16 @@ class ClusterApi:
         return the_object(response.body, path, kind, f"PATCH {path}")
 
     async def replace(self, path: str, body: object, kind: type[T]) -> T:
-        """Replaces the whole object. Returns the object after the write. `body` carries the resourceVersion that was
-        read."""
+        """Replaces the whole object by `body`, which carries the resourceVersion that was read. Returns the object
+        after the write."""
         return the_object((await self.write("PUT", path, body)).body, path, kind, f"PUT {path}")
 
     async def post(self, path: str, body: object, kind: type[T], *, query: Mapping[str, str] | None = None) -> T:
-        """Creates an object, and returns it as the server made it."""
+        """Creates an object, and returns the object as the server has stored it."""
         return the_object((await self.write("POST", path, body, query=query)).body, path, kind, f"POST {path}")
 
     async def review(self, path: str, body: object, kind: type[T]) -> T:
-        """Posts a review. It changes nothing, so it is retried like a read."""
+        """Posts a review, such as a SelfSubjectAccessReview. A review changes nothing, so it is retried like a read."""
         request = Request(method="POST", path=path, body=msgspec.json.encode(body), content_type=JSON)
         return await self._read(request, lambda answer: the_review(answer, path, kind, f"POST {path}"))
 
@@ -206,8 +207,8 @@ class ClusterApi:
         return await retrying(attempt)
 
     def _pause(self, state: RetryCallState) -> float:
-        """Returns the pause before a retry. It doubles from a quarter of a second, with jitter, and is never shorter
-        than the server requests."""
+        """Returns the pause before a retry, in seconds. It doubles from a quarter of a second with each retry, has
+        jitter, and is never shorter than the server requests."""
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after_seconds or 0.0 if isinstance(error, Refused) else 0.0
         longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** (state.attempt_number - 1))

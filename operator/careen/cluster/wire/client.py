@@ -45,13 +45,13 @@ CONNECTIONS = 16
 
 
 class CannotReachCluster(Exception):
-    """There are no usable credentials: neither the in-cluster files nor the kubeconfig could be read. A person must
+    """No usable credentials were found: neither the in-cluster files nor the kubeconfig could be read. A person must
     correct them."""
 
 
 class NoSuchContext(CannotReachCluster):
-    """The kubeconfig has no context of this name. If the name is empty, the kubeconfig has no current context. `names`
-    are the contexts that it has."""
+    """The kubeconfig has no context of this name. An empty name means that the kubeconfig has no current context.
+    `names` are the contexts that the kubeconfig has."""
 
     def __init__(self, kubeconfig: Path, name: str, names: Sequence[str]) -> None:
         super().__init__(
@@ -151,8 +151,8 @@ def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
 
 
 class Turnstile:
-    """Decides between the thread that is about to send a request and the caller that gives up waiting for a thread:
-    only the first of the two that calls `pass_once` continues. Thread-safe."""
+    """Settles a race between the thread that is about to send a request and the caller that no longer waits for a free
+    thread: only the first of them that calls `pass_once` may continue. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -163,7 +163,8 @@ class Turnstile:
 
 
 class ClientTransport:
-    """Sends requests through urllib3 in threads of its own, each with a connect, a read and a total deadline."""
+    """Sends requests with urllib3, in the transport's own threads. Each request has a connect, a read and a total
+    deadline."""
 
     def __init__(self, load: Callable[[], Configuration], *, agent: str, threads: int = 8) -> None:
         self._load = load
@@ -214,8 +215,8 @@ class ClientTransport:
         self._rest.close()
 
     async def _send_once(self, request: Request) -> Response:
-        """Sends the request once. The deadline starts when a thread begins to send it. A request for which no thread is
-        free is never sent."""
+        """Sends the request once. The deadline of the response starts when a thread begins to send the request. If no
+        thread becomes free in time, the request is never sent."""
         what = f"{request.method} {request.path}"
         turn, begun = Turnstile(), asyncio.Event()
         loop, rest = asyncio.get_running_loop(), self._rest
@@ -280,7 +281,7 @@ class ClientTransport:
         return headers
 
     def _reload(self) -> bool:
-        """Reads the credentials again after a 401. Returns False if they were just read or cannot be read."""
+        """Reads the credentials again after a 401. Returns False if they were read a moment ago or cannot be read."""
         if time.monotonic() - self._loaded_at < RELOAD_SECONDS:
             return False
         self._loaded_at = time.monotonic()
@@ -323,8 +324,8 @@ class OpenAnswer:
 def connect(
     kubeconfig: Path | None, *, part: str, context: str | None = None, connections: int = CONNECTIONS
 ) -> ClientTransport:
-    """Returns a transport to the cluster of `kubeconfig`, or of the pod that this process runs in. It keeps up to
-    `connections` connections open. Raises `CannotReachCluster`."""
+    """Returns a transport to the cluster of `kubeconfig`, or to the cluster of the pod in which this process runs. The
+    transport keeps up to `connections` connections open. Raises `CannotReachCluster`."""
 
     def load() -> Configuration:
         configuration = load_configuration(kubeconfig, context=context)

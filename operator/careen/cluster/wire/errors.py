@@ -1,8 +1,8 @@
-"""Errors of requests to the API server. Their names tell the caller what to do next.
+"""Errors of requests to the API server. The name of an error tells the caller what to do next.
 
 This file and `client.py` translate HTTP statuses and the errors of the client library and of the network. No other
-package sees the originals. The main distinction is between *certain* failures (the server refused, or the request was
-never sent: nothing changed) and *unclear* ones (the server may have applied the write, or may still apply it).
+package sees the original errors. The main distinction is between *certain* failures (the server refused, or the request
+was never sent: nothing changed) and *unclear* ones (the server may have applied the write, or may still apply it).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Forbidden(Refused):
 
 
 class Withheld(Forbidden):
-    """The request was not sent, because the review of the account's rights showed that the response would be 403. The
+    """The request was not sent, because the review of the account's rights showed that the server would answer 403. The
     caller continues without the response."""
 
     def __init__(self, what: str, why: str) -> None:
@@ -82,7 +82,8 @@ class NotFound(Refused):
 
 
 class NotServed(Refused):
-    """A 404 without a `Status`: the API is not served, or a proxy answered. It proves nothing about the object."""
+    """A 404 without a `Status`: the server does not serve this API, or a proxy answered. The error does not prove that
+    the object does not exist."""
 
     may_have_landed = True
 

@@ -3,7 +3,7 @@ bench/agent/tricks.md how much memory each of these tricks saves. `make bench-ag
 used.
 
 The agent, its forecast child and the commands for people apply the tricks before they import `cluster/wire/client.py`
-or kopf. A command loads the whole client if its kubeconfig may need the OAuth flows.
+or kopf. A command loads the whole Kubernetes client if its kubeconfig may need the OAuth flows.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ switched_off: set[str] = set()
 
 @contextmanager
 def lean_start() -> Iterator[None]:
-    """Until this context ends, the garbage collector is off. From now on, modules that the agent rarely uses load only
-    when something uses them. The process opens this context before it imports the agent's command."""
+    """A context without cyclic garbage collection, opened before the process imports the agent's command. Also makes
+    modules that the agent rarely uses load only on first use; this effect remains after the context ends."""
     _load_on_use()
     with without_collections():
         yield
@@ -160,7 +160,8 @@ def _load_on_use() -> None:
 
 
 class _OnUse:
-    """Finds the modules with these names, but runs the code of each only when one of the module's names is first used.
+    """An import finder for the modules with these names. It runs a module's code only when one of the module's names is
+    first used.
 
     `importlib.util.LazyLoader` would run the code as soon as a second module imports the module.
     """
@@ -176,7 +177,7 @@ class _OnUse:
 
 
 class _Later:
-    """The loader of a module whose code runs on first use."""
+    """The loader of a module whose code runs only when the module is first used."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -208,7 +209,7 @@ class _NotYetLoaded(ModuleType):
 
 
 class _StandIn(ModuleType):
-    """A module with any attribute. Other modules can import its attributes, but cannot use them."""
+    """An empty substitute for a module. Other modules can import any name from it, but cannot use what they import."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -229,8 +230,8 @@ def _refuse(self: object, *_: object, **__: object) -> NoReturn:
 
 @contextmanager
 def _standing_in(*names: str) -> Iterator[None]:
-    """Returns a context in which stand-ins are imported in place of these modules, unless they are loaded already.
-    Later imports get the real modules."""
+    """Returns a context in which imports of these modules get empty substitutes, unless the modules are already loaded.
+    Imports after the context get the real modules."""
     with _bound({name: _StandIn(name) for name in names}):
         yield
 
@@ -256,8 +257,8 @@ def _no_web_server(aiohttp: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def _no_system_certificates() -> Iterator[None]:
-    """Returns a context in which this thread's default TLS context trusts no certificate. A connection with it would
-    therefore fail; it would not be made without a check."""
+    """Returns a context in which a default TLS context that this thread creates trusts no certificate. A connection
+    with such a TLS context fails; it is not made without a check of the server's certificate."""
     ours, real = threading.get_ident(), ssl.create_default_context
 
     def create(*arguments: Any, **named: Any) -> ssl.SSLContext:

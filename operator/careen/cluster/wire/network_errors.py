@@ -39,8 +39,8 @@ def description(error: BaseException, server: str) -> str:
 
 
 def is_network_error(error: BaseException) -> bool:
-    """Whether the connection raised the error: an OSError (those of requests are OSErrors, too) or an error of
-    urllib3."""
+    """Whether the connection raised the error: an OSError (the errors of the library `requests` are OSErrors too) or an
+    error of urllib3."""
     return isinstance(error, OSError | exceptions.HTTPError)
 
 
@@ -56,8 +56,8 @@ def was_surely_not_sent(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    """Returns a sentence about the cause of this error. Prefers the errors of the system and of TLS to those of the
-    library."""
+    """Returns a sentence about the cause of this error. Prefers the errors of the operating system and of TLS to those
+    of the client library."""
     chain = _chain(error)
     if words := _of_a_file(chain):
         return words
@@ -66,8 +66,8 @@ def _cause(error: BaseException) -> str:
 
 
 def _of_a_file(chain: list[BaseException]) -> str:
-    """Returns a sentence if a certificate file cannot be read, otherwise an empty text. A failed connection raises the
-    same OSErrors, but as a NewConnectionError."""
+    """Returns a sentence if a certificate file cannot be read, otherwise an empty text. A failed connection causes
+    OSErrors with the same numbers, but within a NewConnectionError."""
     if any(isinstance(each, exceptions.NewConnectionError) for each in chain):
         return ""
     numbers = [each.errno for each in chain if isinstance(each, OSError) and not isinstance(each, ssl.SSLError)]
@@ -76,8 +76,8 @@ def _of_a_file(chain: list[BaseException]) -> str:
 
 
 def _of_the_proxy(chain: list[BaseException]) -> str:
-    """Returns the status with which the proxy refused to open a tunnel. http.client reports it only in the text of an
-    OSError."""
+    """Returns a clause with the status with which the proxy refused to open a tunnel, otherwise an empty text.
+    http.client reports the status only in the text of an OSError."""
     statuses = (re.search(r"Tunnel connection failed: (.+)", str(each)) for each in chain if type(each) is OSError)
     return next((f"refused to connect: {found[1]}" for found in statuses if found), "")
 
@@ -128,7 +128,7 @@ def _of_tls(error: ssl.SSLError) -> str:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Returns the error and its causes, the deepest cause first."""
+    """Returns the error and the errors that caused it, with the innermost cause first."""
     found: list[BaseException] = []
     waiting: list[BaseException] = [error]
     while waiting:

@@ -59,7 +59,8 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Returns seconds that never go backwards. Only differences between them have a meaning."""
+        """Returns the seconds of a clock that never goes backwards. Only the difference between two results has a
+        meaning."""
         ...
 
     async def sleep(self, seconds: float) -> None:

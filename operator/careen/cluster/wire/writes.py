@@ -1,10 +1,10 @@
-"""Makes one guarded write and returns its outcome: landed (the change is in the object), stale after a conflict,
+"""Makes one guarded write and returns its outcome: landed (the object contains the change), stale after a conflict,
 rejected, or still unclear.
 
 A guarded write carries the resourceVersion that was read. If its response is lost, the server may still apply the
-write, so the object is read again. If the change is not in the object, the write is sent once more *with the version
-just read*. The second write changes the object too, so whichever of the two lands first turns the other into a
-conflict.
+write, so the object is read again. If the object does not contain the change, the write is sent once more *with the
+resourceVersion just read*. The second write changes the object too, so whichever of the two writes the server applies
+first, the other gets a conflict.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _ATTEMPTS = 3
 
 
 class Landed(Value, Generic[T]):
-    """The change is in the object. `seen` is the object from the server's response or from a later consistent read."""
+    """The object contains the change. `seen` is the object from the server's response or from a later consistent
+    read."""
 
     seen: T
 
@@ -40,8 +41,8 @@ class Rejected(Value):
 
 
 class StillUnclear(Value):
-    """The outcome is unknown, or the write was certainly not sent. In both cases the caller must read again before its
-    next step."""
+    """It is unknown whether the server applied the write, or the write was certainly not sent. In both cases the caller
+    must read the object again before its next step."""
 
     why: str
 
@@ -56,11 +57,12 @@ async def write_guarded(
     read: Callable[[], Awaitable[tuple[str, T]]],
     stands: Callable[[T], bool],
 ) -> Written[T]:
-    """Writes with `version`. After a lost response it reads the object until the outcome is known, a few times at most.
+    """Writes with the resourceVersion `version`. After a lost response it reads the object until the outcome is known,
+    a few times at most.
 
-    `write(version)` sends the change, `read()` returns the current version and object, and `stands(object)` returns
-    whether the change is in the object. A conflict after a lost response may be caused by the first write itself, so in
-    that case the object shows the outcome.
+    `write(version)` sends the change, `read()` returns the current resourceVersion and object, and `stands(object)`
+    returns whether the object contains the change. After a lost response, a conflict may be caused by the first write
+    itself, so in that case the object shows the outcome.
     """
     lost_before = False
     for _ in range(_ATTEMPTS):
@@ -91,7 +93,8 @@ async def write_guarded(
 
 
 def _ended(error: ClusterError, *, lost_before: bool) -> Stale | Rejected | StillUnclear | None:
-    """Returns the outcome of a failed write. Returns None if only a read of the object can show the outcome."""
+    """Returns the outcome of a write that raised this error. Returns None if only a read of the object can show the
+    outcome."""
     if error.may_have_landed:
         return None
     if isinstance(error, Conflict | NotFound):
