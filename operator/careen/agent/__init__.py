@@ -1,1 +1,2 @@
-"""The agent's shell: it reads the clock, does I/O and runs kopf. `core/` makes the decisions."""
+"""The agent's outer layer: it reads the clock, does I/O and runs kopf. The package `careen.core` makes the
+decisions."""

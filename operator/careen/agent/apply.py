@@ -171,7 +171,7 @@ class Applier:
         )
 
     def tell(self, reports: tuple[PostEvent | Notify, ...]) -> None:
-        """Sends these Events and messages to people in the background."""
+        """Starts to send these Events and messages. Does not wait until they are sent."""
         for each in reports:
             if isinstance(each, PostEvent):
                 self._post_event(each)

@@ -1,4 +1,4 @@
-"""Watches the ConfigMap with the agent's settings, with kopf. No other module imports kopf.
+"""Uses kopf to watch the ConfigMap that contains the agent's settings. No other module imports kopf.
 
 kopf runs in its own thread and event loop, because it may end at any time, for example after its rights are revoked.
 When kopf ends, it cancels tasks of its event loop, and that must not cancel a round of the agent's own loop during a

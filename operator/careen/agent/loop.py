@@ -47,8 +47,8 @@ class Loop:
         other_deadlines_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """`other_deadlines_seconds` is how long a turn (a round of the loop) may wait for anything other than the API
-        server. `after_first_turn` is called once, when the first turn has ended in any way. `after_turn` is called
-        after each turn that did not raise an error."""
+        server. `after_first_turn` is called once, after the first turn, whether or not that turn raised an error.
+        `after_turn` is called after each turn that did not raise an error."""
         self._mind = mind
         self._policy = policy
         self._need = need
@@ -91,7 +91,7 @@ class Loop:
         return REQUESTS_SECONDS + self._other_deadlines_seconds()
 
     async def _one_turn(self) -> float:
-        """Makes one turn (observe, decide, apply). Returns how long to wait before the next turn."""
+        """Makes one turn (observe, decide, apply). Returns the pause before the next turn, in seconds."""
         self._heartbeat.expect_within(self._longest_turn_seconds(), "a turn")
         self.is_turning = True
         started = self._clock.monotonic()

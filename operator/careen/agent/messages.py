@@ -77,8 +77,8 @@ class Messenger:
         self._in_background(self._deliver(message, "" if is_looked_up else self._worded(message), targets))
 
     def is_wanted(self, occasion: Occasion) -> bool:
-        """Whether the settings name this occasion and anything to send to: a receiver, a file of receivers or kured's
-        old hook."""
+        """Whether the settings name this occasion and also something to send to: a receiver, a file of receivers, or
+        kured's deprecated --slack-hook-url."""
         settings = self._settings()
         is_anybody_told = settings.notify_url or settings.notify_url_file or settings.slack_hook_url
         return occasion in settings.notify_on and bool(is_anybody_told)
@@ -90,8 +90,8 @@ class Messenger:
         return text
 
     def _receivers(self) -> tuple[Target, ...]:
-        """Returns the receivers that the settings and the file of receivers name now. A problem with the file counts as
-        a failed message."""
+        """Reads the receivers from the settings and from the file of receivers that the settings name. A problem with
+        the file counts as a failed message."""
         settings = self._settings()
         found = notification_files.read(settings.notify_url_file)
         self._count([Delivery(service="file", why=why) for why in (*found.unread, *found.refused)])

@@ -77,7 +77,7 @@ class Forecaster(Protocol):
     """Simulates the drain of a node."""
 
     async def forecast(self, node: str) -> Forecast | Unknown:
-        """Forecasts where each pod of the node would land, or says why that is unknown."""
+        """Forecasts on which node each pod of the drained node would be placed, or says why that is unknown."""
         ...
 
 
@@ -100,8 +100,8 @@ class Senses(Value, kw_only=True):
 
 
 class Observer:
-    """Makes observations. Keeps the agent's own Node as it last read it, because an idle agent need not read its Node
-    in each round of its loop."""
+    """Collects the facts for a decision (an `Observation`). Keeps the agent's own Node as it last read it, because an
+    idle agent need not read its Node in each round of its loop."""
 
     def __init__(self, senses: Senses) -> None:
         self._senses = senses

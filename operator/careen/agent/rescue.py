@@ -38,7 +38,8 @@ _ATTEMPTS = 3  # one concurrent write is common, three in a row are not
 
 
 class Rescue:
-    """Counts consecutive rounds of the agent's loop that raised an error, and repairs the Node outside the loop."""
+    """Counts the consecutive rounds of the agent's loop that raised an error. Puts the node back into service if the
+    loop itself cannot do that."""
 
     def __init__(self, hands: Hands) -> None:
         self._hands = hands

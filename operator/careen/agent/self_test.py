@@ -18,7 +18,8 @@ _LONGEST_PAUSE_SECONDS = 600.0  # a repaired host is noticed within ten minutes
 
 
 class SelfTests:
-    """The last result of the self-test, and when the next test is due. Logs findings when they change."""
+    """Keeps the last result of the self-test, and when the next self-test is due. Logs the findings when they
+    change."""
 
     def __init__(self, host: Host, clock: Clock) -> None:
         self._host = host

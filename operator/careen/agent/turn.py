@@ -43,8 +43,8 @@ class Turned(Value, kw_only=True):
 
 
 class _UnsentDecision(Value, kw_only=True):
-    """The Events and messages about a patch of the Node whose response from the API server was lost, the decision that
-    requested the patch, and the Node's UID."""
+    """The Events and messages about a patch of the Node, the decision that requested the patch, and the Node's UID. The
+    API server's response to this patch was lost."""
 
     unsent: UnsentReports
     decision: Decision

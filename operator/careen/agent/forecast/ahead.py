@@ -1,6 +1,6 @@
-"""Starts the process that will compute the next forecast before the agent requests the forecast. The process takes
-longer to load Python and numpy than to forecast the drain in a small cluster. Without this early start, every node that
-waits for its reboot would also wait for that loading.
+"""Starts the process for the next forecast early, before the agent requests the forecast. The process takes longer to
+load Python and numpy than to forecast the drain in a small cluster. Without this early start, every node that waits for
+its reboot would also wait for that loading.
 
 There is at most one such process, and only on a node that may take its claim in the cluster's lock within seconds
 (`Decision.starts_soon`). If the process fails, the forecast starts another process.

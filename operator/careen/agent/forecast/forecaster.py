@@ -64,7 +64,7 @@ class ChildForecaster:
         self._ahead = Ahead(self._start_ahead, clock)
 
     async def forecast(self, node: str) -> Forecast | Unknown:
-        """Forecasts where each pod of the node would land, or says why that is unknown."""
+        """Forecasts on which node each pod of the drained node would be placed, or says why that is unknown."""
         began = self._clock.monotonic()
         limits = self._limits()
         answer = (
@@ -78,7 +78,8 @@ class ChildForecaster:
         return made
 
     async def get_ready(self, *, is_wanted: bool) -> None:
-        """Starts the process of the next forecast in advance. If no forecast is expected, ends that process."""
+        """If `is_wanted` is true, starts the child process for the next forecast in advance. Otherwise ends a child
+        process that was started in advance."""
         await self._ahead.keep(is_wanted=is_wanted)
 
     async def _start_ahead(self) -> Process | None:
@@ -100,10 +101,11 @@ async def forecast_together(
     dump: str = "",
     process: Process | None = None,
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """Simulates the drain of several nodes at once in a child process. Returns one forecast for each node, in the given
-    order.
+    """Simulates in a child process that these nodes are drained at the same time. Returns one forecast for each node,
+    in the given order.
 
-    `dump` names a file to use instead of the cluster. `process` is a child that was started before the request.
+    `dump` names a file with a dump of the cluster, which is used instead of the API server. `process` is a child
+    process that was started before the request.
     """
     return await _run(
         ForecastRequest(
@@ -126,8 +128,8 @@ async def forecast_together(
 async def _run(
     order: ForecastRequest, seconds: float, ahead: Process | None
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """Runs the forecast's child process. If a child that was started before the request fails, starts another within
-    the same deadline."""
+    """Runs the forecast's child process. If a child process that was started before the request fails, starts another
+    one within the same deadline."""
     until = asyncio.get_running_loop().time() + seconds
     answer = await _answer(ahead, order, until) if ahead is not None else None
     if ahead is None or (answer is not None and answer[0] != 0):
@@ -158,7 +160,7 @@ async def _started(*arguments: str) -> Process:
 
 
 async def _answer(process: Process, order: ForecastRequest, until: float) -> tuple[int | None, bytes, bytes] | None:
-    """Returns the child's exit code, output and errors; None if the deadline has passed."""
+    """Returns the child process's exit code, output and error output. Returns None if the deadline has passed."""
     try:
         async with asyncio.timeout_at(until):
             output, errors = await process.communicate(order.to_json())

@@ -1,5 +1,5 @@
-"""Simulates which pods would find room after a drain if the cluster had more nodes. The result answers a person's
-question, or becomes a note in a forecast."""
+"""Simulates which pods would find room after a drain if the cluster had more nodes. The result is the answer to a
+person's `careen forecast --with-nodes`, or becomes a note in a forecast."""
 
 from __future__ import annotations
 

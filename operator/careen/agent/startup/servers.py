@@ -1,5 +1,5 @@
-"""Builds the clients of Prometheus and Alertmanager, from which the agent gets alerts and health metrics and in which
-it stores silences."""
+"""Builds the clients of Prometheus and Alertmanager: the agent reads alerts and the results of health queries from
+them, and creates silences in Alertmanager."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _SILENCES_TIMEOUT_SECONDS = 2.5
 
 
 def alert_source(settings: Settings) -> AlertSource | None:
-    """Returns the configured source of alerts: Prometheus, Alertmanager, or both. Returns None if neither is
-    configured."""
+    """Returns the client from which the agent reads alerts: of Prometheus, of Alertmanager, or of both. Returns None if
+    neither is configured."""
     prometheus = metric_source(settings)
     sources: list[AlertSource] = []
     if prometheus is not None:
@@ -38,7 +38,7 @@ def alert_source(settings: Settings) -> AlertSource | None:
 
 
 def silences(settings: Settings) -> Silences:
-    """Returns this node's silences in the configured Alertmanager."""
+    """Returns an object that creates and ends the silences of this node's alerts in the configured Alertmanager."""
     from careen.services.silences import Silences  # few agents have one
 
     return Silences(

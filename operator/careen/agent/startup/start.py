@@ -1,8 +1,8 @@
 """Starts an agent: finds its lock, then its settings.
 
 If the lock or the settings cannot be read, an agent whose node has no claim in the lock ends or waits. A node with a
-claim is cordoned, and the other nodes wait until its claim is released. So the agent of that node completes the reboot
-with the settings that it stored with the claim, and takes no new claim.
+claim is cordoned, and the other nodes wait until its claim is released. So the agent of that node continues with the
+settings that it stored with the claim until it has released the claim, and takes no new claim.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 @dataclass(kw_only=True)
 class Start:
-    """Finds the lock first and reads the settings then. Keeps the problems that it finds."""
+    """Finds the lock first and then reads the settings. Keeps the problems that it finds."""
 
     given: Invocation
     basics: Settings
@@ -332,7 +332,7 @@ class Start:
         )
 
     def tell_bad_settings(self, live: LiveSettings, seen: SeenConfigMap | None, sentence: str) -> None:
-        """Posts an Event of the ConfigMap about unusable settings.
+        """Posts an Event about unusable settings. The Event's object is the ConfigMap.
 
         Every agent of the fleet sees the same settings, so all agents together post only one Event.
         """

@@ -75,7 +75,7 @@ class Agent:
     """One agent, from its start to SIGTERM."""
 
     def __init__(self, given: Invocation) -> None:
-        """Raises `BadSettings` and `CannotReachCluster`. Both lead to exit code 2."""
+        """Raises `BadSettings` and `CannotReachCluster`. Both errors end the process with exit code 2."""
         self._given = given
         # Before the ConfigMap is read, only the settings needed to read it are validated.
         resolved = resolve(flags=given.flags, environment=given.environment, is_whole=False)
@@ -131,7 +131,7 @@ class Agent:
 
     async def _end(self, work: asyncio.Task[None]) -> None:
         """Lets the current round of the loop finish if it ends soon; otherwise cancels it. The next process continues
-        from the Node's record and the lock."""
+        from the Node's progress annotation and the lock."""
         if self._loop is not None:
             self._loop.stop()
             if self._loop.is_turning:
@@ -477,7 +477,7 @@ class Agent:
 
 
 def _deadlines_of(settings: Settings) -> float:
-    """Returns how long one round of the agent's loop may wait for anything other than the API server."""
+    """Returns how long (in seconds) one round of the agent's loop may wait for anything other than the API server."""
     return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
 
 

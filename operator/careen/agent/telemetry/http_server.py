@@ -46,7 +46,7 @@ class Heartbeat:
         self._held = why
 
     def health(self) -> tuple[bool, str]:
-        """Returns whether the heartbeat is in time, and what the agent is doing."""
+        """Returns whether the heartbeat is on time, and what the agent is doing."""
         late = self._monotonic() - self._due
         return (
             late <= 0,

@@ -74,8 +74,8 @@ class JsonFormat(logging.Formatter):
 
 
 def set_up(*, form: str, level: str, node: str, stream: TextIO | None = None) -> LogContext:
-    """Makes every logger of the process write to `stream` (stderr by default) in the given form. Returns the context,
-    which the caller keeps up to date."""
+    """Makes every logger of the process write to `stream` (stderr by default) as text or as JSON. Returns the
+    `LogContext`, which the caller keeps up to date."""
     place = LogContext(node)
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormat() if form == "json" else TextFormat())
@@ -96,7 +96,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _ends(text: str) -> str:
-    """Returns the text for a log line. If the text is too long, leaves out its middle."""
+    """Returns the text, shortened for a log line: if it is too long, its middle is left out."""
     half = _LONGEST_ENTRY // 2
     return text if len(text) <= _LONGEST_ENTRY else f"{text[:half]}\n…\n{text[-half:]}"
 

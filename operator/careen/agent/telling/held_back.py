@@ -90,8 +90,8 @@ def is_reported_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool
 
 
 def _oldest(refusals: Iterable[Refusal]) -> Refusal | None:
-    """Returns the refusal that has lasted longest; None if there is none. Refusals that are part of a normal roll-out,
-    such as a closed window, do not count."""
+    """Returns the refusal that has lasted longest, or None if there is none. Refusals that are part of a normal
+    roll-out, such as a closed maintenance window, do not count."""
     standing = [each for each in refusals if each.since is not None and each.code not in _EXPECTED]
     return min(standing, key=lambda each: (_begun(each), each.gate), default=None)
 
