@@ -98,8 +98,8 @@ async def _found(api: ClusterApi, given: Resolved) -> Settings:
 
 
 def _api(basics: Settings, *, here: bool) -> ClusterApi | None:
-    """Returns a client of the cluster. With --here but without --kubeconfig, the command reads no cluster, so returns
-    None.
+    """Returns a client of the cluster. Returns None with --here but without --kubeconfig, because the command then
+    reads no cluster.
 
     Ends the command if the kubeconfig cannot be read.
     """

@@ -57,8 +57,8 @@ def _rule(_context: click.Context, _parameter: click.Parameter, value: str | Non
 
 
 class _NoVerdict(click.ClickException):
-    """The demo ended without a verdict, so its exit code is 4, which also means unknown for `careen forecast`. (A
-    broken rule has exit code 1.)"""
+    """The demo ended without a verdict. Its exit code 4 means unknown, as for `careen forecast`; exit code 1 would mean
+    that a rule was broken."""
 
     exit_code = 4
 

@@ -64,7 +64,7 @@ def _tell(after: NodeView, before: NodeView) -> None:
 
 
 def _refuse_too_late(node: NodeView) -> None:
-    """Raises BadInput if a person withdraws a request although the reboot has already begun, because the host may be
+    """Raises BadInput if a person withdraws the request for a reboot that has already begun, because the host may be
     going down."""
     if phase_of(node) == Phase.REBOOTING and keys.REQUEST in node.annotations:
         raise BadInput(

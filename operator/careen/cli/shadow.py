@@ -1,5 +1,5 @@
-"""`careen shadow`: compares the node that the cluster's scheduler binds each pod to with the node that scheduler_core
-would choose."""
+"""`careen shadow`: compares, for each pod, the node that the cluster's scheduler chose with the node that
+scheduler_core would choose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`careen snapshot`: writes the part of the cluster that a forecast reads to a file, for example for a bug report."""
+"""`careen snapshot`: saves to a file, for example for a bug report, the part of the cluster that a forecast reads."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ async def write_snapshot(
     """Writes the dump to the file `target`, or to standard output if `target` is None. Returns the number of list pages
     and the number of bytes.
 
-    `learnt` is called after the last list. Its result, what `careen shadow` has learned about the scheduler's search,
-    ends the dump. If the cluster cannot be read completely, no partial file is left behind.
+    `learnt` is a function that is called after the last list. It returns what `careen shadow` has learned about the
+    scheduler's search, which becomes the last part of the dump. If the cluster cannot be read completely, no partial
+    file is left behind.
     """
     header = Header(kube_version=release, taken_at=rfc3339(cluster.clock.now()))
     return await again_if_expired(lambda: _read_and_hand_on(cluster, header, target, learnt))

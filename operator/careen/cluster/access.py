@@ -24,7 +24,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class OptionalRight(StrEnum):
-    """The features without whose rights an agent can still work. kured does not need these rights, so kured's roles do
+    """The features that an agent can do without. kured does not need the rights for these features, so kured's roles do
     not grant them."""
 
     SETTINGS = "settings"  # the ConfigMap

@@ -85,7 +85,7 @@ def _pods(daemonset: objects.DaemonSet) -> int:
 
 def _held(annotation: str | None) -> str:
     """Returns a clause about the lock's state: its holders, a pause, or an unreadable content. Returns an empty text if
-    the lock has no holder and is not paused. kured may leave an empty list of claims."""
+    the lock has no holder and is not paused, for example if it is an empty list of claims, which kured may leave."""
     content = parse(annotation)
     if isinstance(content, Garbage):
         return "careen cannot read the lock's content"

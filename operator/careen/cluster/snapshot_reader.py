@@ -59,7 +59,7 @@ _ON_REFERENCE = (
 
 
 async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
-    """Calls `read`, a function that reads all pages of the snapshot's lists, and returns its result.
+    """Returns the result of the function `read`, which reads all pages of the snapshot's lists.
 
     If a list expires between two of its pages (410), calls `read` once more, because pages of the first and of the
     second read cannot be combined.

@@ -1,5 +1,5 @@
-"""Finds out from outside which settings and which policy the cluster's agents use. Reads the flags and environment
-variables in their DaemonSet first, then their ConfigMap."""
+"""Finds out, without an agent's help, which settings and which policy the cluster's agents use. Reads the flags and
+environment variables in their DaemonSet first, then their ConfigMap."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """`kubectl_complete-careen`: kubectl runs this program when a person presses Tab after `kubectl careen`.
 
-Its arguments are the words of the command line; the last one is unfinished. kubectl reads one completion from each
-line, with its help after a tab. The last line is one of cobra's directives (completions.go, ShellCompDirective).
+Its arguments are the words of the command line; the last word is unfinished. Each line of its output is one completion,
+with a tab character and the completion's help text after it. The last line is one of cobra's directives
+(completions.go, ShellCompDirective).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def main() -> None:
 
 
 def completions(words: Sequence[str]) -> str:
-    """Returns the lines for kubectl. The last of `words` is unfinished and may be empty."""
+    """Returns the lines to print for kubectl. The last of `words` is the unfinished word and may be empty."""
     from click.shell_completion import ShellComplete
 
     from careen.cli import cli

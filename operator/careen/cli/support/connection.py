@@ -92,7 +92,7 @@ def ask(
 ) -> T:
     """Calls `question` with a client of the cluster and returns its result.
 
-    Without `namespace` and `name`, the client uses the DaemonSet that it finds with the lock.
+    Without `namespace` and `name`, searches the cluster for the DaemonSet that carries the lock.
     """
     file = _kubeconfig(kubeconfig)
     transport = transport_to(file, context)
@@ -164,8 +164,8 @@ def _no_such_context(error: NoSuchContext) -> str:
 
 
 def _kubeconfig(given: str | None) -> Path | None:
-    """Returns the kubeconfig to use, or None for the service account of this pod. KUBECONFIG may name several files, as
-    for kubectl."""
+    """Returns the kubeconfig to use, or None if the service account of this pod is to be used. The variable KUBECONFIG
+    may name several files, as for kubectl."""
     if given:
         return Path(given)
     own = Path.home() / ".kube" / "config"
@@ -226,7 +226,7 @@ class SeenLock(Value, kw_only=True):
 
 
 async def look_at_lock(cluster: Cluster) -> SeenLock:
-    """Returns the lock as it is now. Its content is unknown if the lock cannot be read."""
+    """Reads the lock for a report. If the lock cannot be read, its content is unknown in the result."""
     try:
         reading = await cluster.lock.read()
     except NotFound:

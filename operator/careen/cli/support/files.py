@@ -1,8 +1,8 @@
-"""Checks files that options name before the command begins its work. If a file cannot be read or written, the command
-ends with exit code 2 and a message with the option and the file.
+"""Checks, before the command begins its work, the files that its options name. If a file cannot be read or written, the
+command ends with exit code 2 and a message with the option and the file.
 
-Each check tries to read or write the file. Only this detects missing rights, read-only file systems and missing folders
-alike.
+Each check tries to read or write the file. Only such a trial detects missing rights, read-only file systems and missing
+folders alike.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _try_to_write(path: Path) -> None:
 
 
 def try_folder(folder: Path) -> None:
-    """Raises OSError if no file can be created in this folder. Leaves no file behind."""
+    """Tries to create a file in this folder. Raises OSError if that fails. Leaves no file behind."""
     with TemporaryFile(dir=folder):
         pass
 

@@ -164,8 +164,8 @@ def scheduler_config_option(*, otherwise: str = "kube-scheduler's default profil
 
 
 def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
-    """Prints the result as table, JSON or YAML. `text` is a function that returns the table for a terminal of this
-    width in columns; the width is None if the output is not a terminal."""
+    """Prints the result as table, JSON or YAML. `text` is a function that takes the terminal's width in columns (None
+    if the output is not a terminal) and returns the table."""
     say_lines(_for_programs(output, value()) if output in ("json", "yaml") else text(_terminal_width()))
 
 

@@ -14,7 +14,8 @@ SECONDS_PER_LINE = 10.0
 
 @contextmanager
 def progress(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Callable[[int], None]]:
-    """Yields a function that shows the number of finished nodes. The caller may call this function at any rate."""
+    """Yields a function that shows the number of finished nodes. The caller may call this function any number of
+    times."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -31,7 +32,8 @@ def progress(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[
 
 
 class Lines:
-    """Prints at most one line of progress every `SECONDS_PER_LINE`, the first line after `SECONDS_PER_LINE`."""
+    """Prints lines of progress that are at least `SECONDS_PER_LINE` apart. The first line also appears only after
+    `SECONDS_PER_LINE`."""
 
     def __init__(self, what: str, total: int, monotonic: Callable[[], float], say: Callable[[str], None]) -> None:
         self._what = what

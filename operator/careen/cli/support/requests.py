@@ -1,5 +1,5 @@
-"""Writes a person's request to one node's agent (reboot, drain or maintenance) on the Node, and waits for the outcome.
-`core/people/asked.py` defines the requests."""
+"""Writes a person's request (reboot, drain or maintenance) on a Node, where the node's agent reads it, and waits for
+the outcome. `core/people/asked.py` defines the requests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Keeps up to date with one kind of object: one list, then watches that start at the list's resourceVersion. Passes all
-objects and events to its sink.
+"""Keeps its sink up to date about one kind of object with one list, and then with watches that start at the list's
+resourceVersion. Passes all objects and events to the sink.
 
 After any failure the sink still gets the state that a fresh list would show. After a broken watch, the next watch
 starts at the last resourceVersion, because the server repeats the missed events. The reflector lists again if the
@@ -61,7 +61,7 @@ class Sink(Protocol):
         ...
 
     def heard(self, kind: str) -> None:
-        """Called when the server has sent all events up to now."""
+        """Called after each complete list and after each usable line of a watch."""
         ...
 
     def troubled(self, kind: str, error: ClusterError) -> None:

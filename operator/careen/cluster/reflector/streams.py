@@ -110,7 +110,7 @@ class _Reading(threading.Thread):
 
     def _hand_over(self, what: bytes | ClusterError | None) -> None:
         """Adds the chunk, the error or the end of the response to the queue as soon as the queue has room. After
-        `give_up` it does not wait for room."""
+        `give_up` the thread does not wait for room."""
         with self._room:
             while not self._is_given_up and self._held > _MOST_BYTES:
                 self._room.wait(_LOOK_SECONDS)

@@ -16,7 +16,8 @@ _LONGEST_LINE: Final = 32 * 2**20
 
 
 class Said(StrEnum):
-    """What a line of a watch means for the copy of the cluster."""
+    """What one line of a watch reports: a change of an object, a bookmark, that the resourceVersion is too old, or
+    another error."""
 
     CHANGE = "change"
     BOOKMARK = "bookmark"
@@ -57,8 +58,8 @@ _GONE: Final = 410
 
 
 async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[bytes, None]:
-    """Yields the complete lines. Drops an incomplete line at the end, because the next watch repeats its event. Raises
-    UnreadableAnswer for a line that no API server sends."""
+    """Yields the complete lines of a watch's response. Drops an incomplete line at the end, because the next watch
+    repeats its event. Raises UnreadableAnswer for a line that no API server sends."""
     rest: list[bytes] = []
     size = 0
     async for chunk in chunks:
