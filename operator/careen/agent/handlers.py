@@ -69,8 +69,8 @@ def follow_config_map(
     credentials: Callable[[], Credentials],
     on_change: Callable[[SeenConfigMap | None], None],
 ) -> None:
-    """Starts a daemon thread that calls `on_change` with the ConfigMap's data at first and after each change. If the
-    ConfigMap is deleted, it calls `on_change` with None.
+    """Starts a daemon thread that calls `on_change` with the ConfigMap's data, first when the thread starts to watch
+    and then after each change. After the ConfigMap is deleted, the thread calls `on_change` with None.
 
     `on_change` runs in that thread.
     """

@@ -166,8 +166,8 @@ class Observer:
         return await self.add(seen, kinds, policy)
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
-        """Returns the observation with these kinds of evidence read again. Reads them in the order of the enumeration
-        `Evidence`, so that the agent reads the lock before the Nodes that have claims in the lock."""
+        """Returns the observation after a new read of these kinds of evidence. Reads them in the order of the
+        enumeration `Evidence`, so that the agent reads the lock before the Nodes that have claims in the lock."""
         kinds = set(wanted)
         # One list of all Nodes includes the holders; like a read of the holders, it follows the read of the lock.
         reads_all = {Evidence.PEERS, Evidence.FLEET} <= kinds

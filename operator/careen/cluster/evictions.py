@@ -119,8 +119,8 @@ def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
 
 
 async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: NotFound | NotServed) -> Evicted:
-    """Finds out what a 404 response to an eviction means. A server or proxy without the eviction API answers 404 too.
-    Only a 404 for the pod itself proves that the pod is gone."""
+    """Finds out what a 404 response to an eviction means. A server or proxy without the eviction API answers 404 too,
+    so this function reads the pod. Only a 404 for the pod itself proves that the pod is gone."""
     try:
         head = await api.get(path, objects.ObjectHead)
     except NotFound:

@@ -107,7 +107,7 @@ def stands(patch: PatchNode, node: NodeView) -> bool:
 
 def _of_others_than_controllers(taints: Iterable[Taint]) -> set[Taint]:
     """Returns the taints, but without taints whose key begins with `node.kubernetes.io/`. Controllers set and remove
-    these for cordons and conditions, often right after a patch."""
+    those taints for cordons and conditions, often right after a patch."""
     return {taint for taint in taints if not taint.key.startswith("node.kubernetes.io/")}
 
 

@@ -354,7 +354,7 @@ class Start:
 
 def _pause_seconds(error: ClusterError, tries: int) -> float:
     """Returns the pause before a retry. It is short if the server does not answer, and long if a right is missing,
-    because a person must grant it."""
+    because a person must grant the right first."""
     if not isinstance(error, Forbidden):
         return _RETRY_SECONDS
     return min(_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), _LONGEST_RETRY_SECONDS)

@@ -81,8 +81,8 @@ def user_agent(part: str) -> str:
 
 
 def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -> Configuration:
-    """Returns the client's configuration, from `kubeconfig` if given, otherwise from the files that Kubernetes puts
-    into a pod.
+    """Returns the client's configuration: from the file `kubeconfig` if it is given, otherwise from the files that
+    Kubernetes mounts into a pod.
 
     Raises `CannotReachCluster` with a sentence for people.
     """
@@ -140,8 +140,8 @@ def _look_for_context(kubeconfig: Path, wanted: str | None) -> None:
 
 
 def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
-    """Returns what is wrong with the kubeconfig, in words. The library's own errors are misleading: it passes Python's
-    errors through, and calls a missing file invalid."""
+    """Returns a description of what is wrong with the kubeconfig. The client library's own errors are misleading: the
+    library passes Python's errors through, and calls a missing file invalid."""
     if isinstance(error, (AttributeError, KeyError, TypeError, RecursionError)):
         return "the file is not a valid kubeconfig"
     # KUBECONFIG may name several files, of which some may be missing.

@@ -32,12 +32,12 @@ class ClusterError(Exception):
 
 
 class NotSent(ClusterError):
-    """The request never reached the server. Nothing changed: try again soon."""
+    """The request never reached the server. Nothing changed. The caller may try again soon."""
 
 
 class Unclear(ClusterError):
-    """The response was lost. The server may have applied a write, or may apply it later. The caller must read again
-    before its next step."""
+    """The response was lost. The server may have applied a write, or may apply it later. The caller must read the
+    object again before its next step."""
 
     may_have_landed = True
 
@@ -89,11 +89,11 @@ class NotServed(Refused):
 
 
 class Conflict(Refused):
-    """409: another writer was faster, or the UID differs. Read again and decide again."""
+    """409: another client changed the object first, or the UID differs. Read the object again and decide again."""
 
 
 class Expired(Refused):
-    """410: the continue token or the watch position is too old. Start the list again."""
+    """410: the continue token or the resourceVersion of the watch is too old. Start the list again."""
 
 
 class TooManyRequests(Refused):
@@ -125,8 +125,8 @@ class _Status(msgspec.Struct, gc=False, frozen=True):
 
 
 def raise_unless_ok(request: Request, response: Response, *, now: datetime) -> None:
-    """Raises the error for the status. Returns for a 2xx status. `now` is needed to turn a date in Retry-After into
-    seconds."""
+    """Raises the error for the response's status. Returns if the status is 2xx. `now` is needed to turn a date in
+    Retry-After into seconds."""
     if 200 <= response.status < 300:
         return
     status = _why(response.body)

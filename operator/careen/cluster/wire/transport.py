@@ -46,8 +46,9 @@ class Transport(Protocol):
     async def send(self, request: Request) -> Response:
         """Sends the request and returns the response, whatever its status.
 
-        Raises `errors.NotSent` if the request certainly did not reach the server, and `errors.Unclear` if it may have.
-        After `Unclear` the caller reads again before its next step."""
+        Raises `errors.NotSent` if the request certainly did not reach the server, and `errors.Unclear` if it may have
+        reached the server. After `Unclear` the caller reads the object again before its next step.
+        """
         ...
 
 

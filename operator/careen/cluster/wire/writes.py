@@ -28,7 +28,8 @@ class Landed(Value, Generic[T]):
 
 
 class Stale(Value):
-    """Another writer changed the object first. Nothing was written. The caller must read again and decide again."""
+    """Another writer changed the object first. Nothing was written. The caller must read the object again and decide
+    again."""
 
     why: str
 
