@@ -1,2 +1,2 @@
-"""A simulated fleet on virtual time: machines, real agents, people who change things, and the rules that must hold in
-every story (a simulated course of events)."""
+"""A simulated fleet on virtual time: machines, agents that run careen's production code, people who change objects, and
+the rules that every simulated roll-out must keep."""

@@ -1,5 +1,5 @@
-"""Runs agent processes on virtual time. The connection of each process to the API server fails where a plan of faults
-says so."""
+"""Runs agent processes on virtual time. A function of type `Plan` decides for each request to the API server whether a
+fault hits the request, for example a lost connection."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LATENCY_SECONDS = (0.005, 0.03)
 
 
 class Fault(StrEnum):
-    """A fault that hits one request, or the process that sends it."""
+    """A fault that hits one request of an agent to the API server, or the agent process that sends this request."""
 
     DIE_BEFORE = "the process dies, the request was not sent"
     DIE_AFTER = "the process dies, the request was carried out"
@@ -145,7 +145,7 @@ def slow_evictions(_node: str, request: Request) -> float:
 
 @dataclass
 class Clock:
-    """A host's clock. Its monotonic time is the loop's time, and its wall clock may be wrong."""
+    """A host's clock. Its monotonic time is the time of the event loop. Its wall clock is wrong by `skew_seconds`."""
 
     loop: asyncio.AbstractEventLoop
     skew_seconds: float = 0.0
@@ -162,7 +162,8 @@ class Clock:
 
 @dataclass
 class ProcessClock:
-    """The host's clock for one process. A process that is frozen during a sleep wakes up late."""
+    """The host's clock as one agent process uses it. If the process is suspended while it sleeps, the sleep ends only
+    when the process continues."""
 
     clock: Clock
     process: Process
@@ -207,12 +208,12 @@ class Process:
         self.tasks.append(asyncio.ensure_future(work))
 
     def freeze(self, seconds: float) -> None:
-        """Suspend the process for `seconds`, as SIGSTOP and SIGCONT would. Its clocks continue meanwhile."""
+        """Suspend the process for `seconds`, as SIGSTOP and SIGCONT would. The clocks of its host continue."""
         self.frozen_until = max(self.frozen_until, asyncio.get_running_loop().time() + seconds)
 
     async def thawed(self) -> None:
-        """Wait until the process is no longer frozen. A process can be frozen only while it waits, because its
-        computations take no virtual time."""
+        """Return when the process is no longer suspended. The code of a process takes no virtual time, so the
+        simulation can suspend a process only where the process waits."""
         while (left := self.frozen_until - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left)
 
@@ -233,7 +234,8 @@ class SentEvent:
 
 
 class Agents:
-    """Runs all agents of the fleet. Starts each killed agent again, as its kubelet would."""
+    """Runs the agents of all nodes. If an agent process is killed, a new process starts on its node, as its kubelet
+    would start it."""
 
     def __init__(self, fleet: Fleet, policy: Callable[[str], Policy], plan: Plan, chance: random.Random) -> None:
         self.fleet = fleet
@@ -266,12 +268,12 @@ class Agents:
         fleet.on_up = self.start
 
     def chance_of(self, node: str) -> random.Random:
-        """Return the stream of random numbers of this node. Each node has its own stream, so that an additional random
-        event on one node does not change the requests of other nodes."""
+        """Return the random number generator of this node. Each node has its own generator, so that an additional
+        random draw for one node does not change what happens to the requests of other nodes."""
         return self._chances.setdefault(node, random.Random(f"{self._seed} {node}"))
 
     def withheld(self, request: Request) -> str:
-        """Return why the roles of the agents forbid this request, or an empty text if they allow it."""
+        """Return why the RBAC roles of the agents do not allow this request, or an empty text if they allow it."""
         return ""
 
     # Processes -----------------------------------------------------------------------------------------------
@@ -330,12 +332,12 @@ class Agents:
         return process
 
     def kill(self, node: str) -> None:
-        """End all processes of the node when its host goes down."""
+        """End all agent processes of the node, because its host goes down."""
         for process in [each for each in self.processes if each.node == node]:
             self._bury(process)
 
     def crash(self, process: Process) -> None:
-        """End this process. If its node has no other process, start a new one within four seconds."""
+        """End this agent process. If its node has no other agent process, start a new one within four seconds."""
         if process.is_dead:
             return
         self._bury(process)
@@ -348,8 +350,8 @@ class Agents:
             )
 
     def replace(self, process: Process) -> None:
-        """Replace the process as a roll-out of the DaemonSet does: ask it to stop, kill it after ten seconds at the
-        latest, and start a new one."""
+        """Replace the agent process as a rolling update of the DaemonSet does: ask the process to stop, kill it after
+        ten seconds at the latest, and start a new process."""
         if process.loop is not None and not process.is_dead:
             self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process is asked to stop")
             process.loop.stop()
@@ -393,7 +395,8 @@ class Agents:
         return answer
 
     def answered_before(self, request: Request) -> Response | None:
-        """Return an earlier response to the same request, as a stale cache would send it, or None if there is none."""
+        """Return the last response to the same read if it is less than three seconds old, as a stale cache would send
+        it, or else None."""
         at, answer = self._answers.get(_question(request), (-STALE_SECONDS, None))
         return answer if self._loop.time() - at < STALE_SECONDS else None
 
@@ -461,7 +464,7 @@ class Wire:
         return self._agents.land(self._process.node, request)
 
     async def _be_cut_off(self, request: Request) -> None:
-        """Raise an error while the agent has no network."""
+        """Raise a network error if the network of this agent is broken now."""
         agents = self._agents
         until, how = agents.cut_off.get(self._process.node, (0.0, CutOff.SILENT))
         if asyncio.get_running_loop().time() >= until:
@@ -510,8 +513,8 @@ class Wire:
         await asyncio.Event().wait()
 
     async def _wait_out(self, fault: Fault) -> None:
-        """Carry out the part of the fault that comes before the request: stop the server, suspend the process or delay
-        the request."""
+        """Carry out what the fault does before the request is sent: stop the API server, suspend the agent process or
+        delay the request."""
         if fault is Fault.OUTAGE:
             self._agents.go_down(60.0)
         if fault in OF_FROZEN:

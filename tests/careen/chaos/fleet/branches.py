@@ -1,5 +1,5 @@
-"""Plays a story (a simulated course of events) once without faults. At each chosen request, a child process continues
-the same story with a fault, so that the part before the fault runs only once."""
+"""Plays a simulated roll-out (a `Story`) with many different faults. The roll-out runs once. At each chosen request, a
+forked child process continues the same roll-out with one fault, so that the part before the fault is not repeated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tests.careen.chaos.fleet.world import World
 
 
 class Branch(NamedTuple):
-    """The variant of a story in which `fault` hits the request with this number."""
+    """A simulated roll-out in which `fault` hits one request. `number` is the position of this request among all
+    requests of the roll-out, counted from 1."""
 
     number: int
     fault: Fault
@@ -30,11 +31,12 @@ Judge = Callable[[World, Branch], str]
 
 
 def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) -> dict[Branch, str]:
-    """Play each branch in a child process. Return the result of `judge` for each branch, which is empty if no rule
-    broke.
+    """Play the simulated roll-out `story` once for each fault in `faults`. `faults` maps the number of a request to the
+    faults that hit this request, each in its own child process. Return for each of these runs the text that `judge`
+    returns: the problem, or an empty text if the run broke no rule.
 
-    The part of the story before the fault, on average half of the story, runs only once. The story must run on virtual
-    time, because a forked child has none of its parent's threads."""
+    A child process is forked at its faulty request, so the part of the roll-out before this request runs only once. The
+    roll-out must run on virtual time, because a forked child has none of its parent's threads."""
     judgements: dict[Branch, str] = {}
     own: list[tuple[Branch, int]] = []
 
@@ -62,7 +64,8 @@ def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) ->
 
 
 def _forked() -> int:
-    """Fork this process. Return the child's process id, or 0 in the child, which continues the same event loop."""
+    """Fork this process. Return the process id of the child, or 0 in the child. The child continues the parent's event
+    loop."""
     loop = asyncio.get_running_loop()
     with warnings.catch_warnings():
         # Python 3.12 and newer warn of threads in the parent: the runner has one, and the child needs none.
@@ -82,8 +85,8 @@ def _read_to_the_end(reader: int, child: int) -> str:
 
 
 def _end_with(writer: int, text: str) -> None:
-    """Write the result of the judge and end the child process. Skip the exit handlers of Python and of the test runner,
-    because they belong to the parent process."""
+    """Send the text of the judge to the parent process and end the child process. Skip the exit handlers of Python and
+    of the test runner, because they belong to the parent process."""
     with os.fdopen(writer, "w") as stream:
         stream.write(text)
     os._exit(0)

@@ -47,7 +47,8 @@ def all_call_sites() -> frozenset[CallSite]:
 
 
 def current_call_site() -> CallSite | str:
-    """Return the call site of the request that is being sent, or a description if no known call site sends it."""
+    """Return the place in careen's source that sends the current request. If this place is not in the list, return a
+    text that describes where the request comes from."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         path = Path(frame.f_code.co_filename)

@@ -1,5 +1,5 @@
-"""The real forecast in a simulated fleet: scheduler_core computes it in this process, from the lists of the simulated
-server."""
+"""Forecasts by production code in a simulated fleet: scheduler_core computes where the pods of a drained node would
+run, from the objects that the simulated API server lists. It runs in this process, not in a child process."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _CHILD_SECONDS = 1.0  # a child process starts and computes
 
 
 class Real:
-    """Makes the real forecasts of one agent. It uses the agent's connection, so that the faults of this connection also
-    hit the requests of a forecast."""
+    """Makes the forecasts of one agent with scheduler_core. The lists for a forecast use the agent's connection, so
+    that the faults of this connection also hit them."""
 
     def __init__(self, api: ClusterApi) -> None:
         self._api = api

@@ -1,5 +1,5 @@
-"""Checks the rules that every story (a simulated roll-out) must keep. The checks use only the server's journal and the
-hosts' log, and none of the agents' code."""
+"""Checks the rules that every simulated roll-out must keep. The checks use the API server's journal of writes, the
+hosts' log and the simulation's records of agent processes, but no code of careen."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def verdict(
     world: World, *, but: Collection[str] = (), taint_seconds: float = 10.0, answer_seconds: float = 0.0
 ) -> list[str]:
-    """Return one sentence for every broken rule. `but` lists the rules that are not checked, because the events of the
-    story themselves break them."""
+    """Return one sentence for every broken rule. `but` contains the names of the rules that are not checked, because
+    faults or people in this roll-out break these rules."""
     evidence = RolloutTrace(
         writes=_writes(world),
         host_log=tuple(world.fleet.log),
@@ -63,7 +63,8 @@ def _writes(world: World) -> tuple[Write, ...]:
 
 
 def _groups(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """Check that careen never takes down more nodes of a group at once than the group's limit allows."""
+    """Check that careen never takes down more nodes of a group (for example a zone) at once than the group's limit
+    allows."""
     down: set[str] = set()
     for event in events(evidence):
         name = event.host if isinstance(event, HostEvent) else event.key[1]
@@ -94,8 +95,8 @@ def _is_rebooting(evidence: RolloutTrace, name: str, at: float) -> bool:
 
 
 def _ends(world: World) -> Iterator[str]:
-    """Check that the lock is empty at the end of the story, and that every Node is as before the story except for
-    changes by people."""
+    """Check that the lock is empty at the end of the roll-out, and that every Node has the same labels, annotations,
+    taints and cordon as at the beginning. Changes by people and the reports of finished reboots are allowed."""
     for name, before in world.initial.items():
         after = world.server.get("nodes", name)
         if after is None:
@@ -151,7 +152,8 @@ the host to reboot."""
 
 
 def _asked_twice(world: World) -> Iterator[str]:
-    """Check that no host is asked to reboot again while the earlier request may still take effect."""
+    """Check that no host gets a second reboot request during the same boot within eight seconds, because the first
+    request may still take effect. A first request that the host ignored does not count."""
     before: dict[str, HostEvent] = {}
     for event in world.fleet.log:
         if event.what == "ignored":
@@ -165,8 +167,8 @@ def _asked_twice(world: World) -> Iterator[str]:
 
 
 def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
-    """Check that no agent removes a node's claim after it has asked the host to reboot and before the host boots. The
-    check skips a node whose Node was deleted or whose claim was removed by a person."""
+    """Check that no agent removes a node's claim from the lock between the reboot request to the node's host and the
+    boot of this host. The check skips a node whose Node was deleted or whose claim was removed by a person."""
     under_way: set[str] = set()
     holders: set[str] = set()
     for event in events(evidence):
@@ -189,8 +191,8 @@ def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
 
 
 def _unreported(world: World) -> Iterator[str]:
-    """Check that an Event reports the end of each requested reboot. The check skips a reboot if its agent was killed
-    after the boot."""
+    """Check that after each requested reboot an Event reports that the node released its claim. The check skips a
+    reboot if the node's agent was killed after the boot."""
     for name in world.shape.names:
         boots = [event.at for event in world.fleet.log if event.host == name and event.what == "booted"]
         asked = [event.at for event in world.fleet.log if event.host == name and event.what == "asked"]
@@ -212,8 +214,8 @@ def _unreported(world: World) -> Iterator[str]:
 
 
 def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """Check that at each reboot request the claim of the node had been in the lock seconds before, and that no hold (an
-    annotation by which a person forbids the reboot) was older than that."""
+    """Check each reboot request: at most 5.5 seconds before the request, the node's claim was in the lock. No hold (an
+    annotation by which a person forbids the reboot) had been on the Node for more than 5.5 seconds."""
     held: dict[str, float] = {}
     holders: set[str] = set()
     holds: dict[str, float] = {}

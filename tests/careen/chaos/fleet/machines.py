@@ -20,8 +20,8 @@ _LONG_SHUTDOWN = (20.0, 70.0)  # systemd waits 90 s for a service that does not 
 
 @dataclass(kw_only=True)
 class Host:
-    """One machine, with the methods by which its agent reads it and reboots it, and the state that the checks of the
-    rules use."""
+    """One simulated machine: the methods through which its agent reads and reboots the host, and fields by which a test
+    sets how the host behaves."""
 
     name: str
     fleet: Fleet
@@ -80,7 +80,8 @@ class Host:
 
 
 class Fleet:
-    """The hosts with their Nodes and pods on one server. The seed determines every random choice."""
+    """All hosts with their Nodes and pods on one simulated API server. The random number generator `chance` determines
+    every random choice."""
 
     def __init__(self, server: SmallServer, loop: asyncio.AbstractEventLoop, chance: random.Random) -> None:
         self.server = server
@@ -120,7 +121,7 @@ class Fleet:
         return self.hosts[name]
 
     def register(self, name: str) -> None:
-        """Register the Node as its kubelet does, and start its DaemonSet pods."""
+        """Create the Node if it is missing, as its kubelet does, and create the missing DaemonSet pods of the node."""
         host = self.hosts[name]
         if self.server.get("nodes", name) is None:
             self.server.put(
@@ -152,7 +153,7 @@ class Fleet:
             self.later(host.chance.uniform(*seconds), lambda: self._go_down(host, boot))
 
     def lose_power(self, name: str) -> None:
-        """Stop the machine as a power failure does."""
+        """Stop the machine at once, as a power failure does. The machine boots again some seconds later."""
         host = self.hosts[name]
         self._go_down(host, host.boot, "down" if host.is_going_down else "lost")
 
@@ -240,8 +241,8 @@ class Fleet:
         return name in self.hosts and self.hosts[name].is_up and not self.hosts[name].is_going_down
 
     def _is_running(self, name: str) -> bool:
-        """Whether the node's kubelet runs, so that it can end and start pods. True for a name without a host, because a
-        pod without a node need not wait for a kubelet."""
+        """Whether the kubelet of this node runs, so that the kubelet can start and end pods. True for a name without a
+        host, because a pod that is not bound to a node need not wait for a kubelet."""
         return name not in self.hosts or self.hosts[name].is_up
 
 

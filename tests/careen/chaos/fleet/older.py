@@ -1,5 +1,6 @@
-"""Runs agents of an older release beside current agents. When an older agent writes the lock, it drops the fields that
-its release does not know. A context variable says for each task which release its agent runs."""
+"""Runs agents of an older release beside agents of the current release. When an older agent reads or writes the lock,
+the fields that its release does not know are dropped. A context variable says for each asyncio task which release its
+agent runs."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ dropped = 0
 
 @contextmanager
 def release(*, is_older: bool) -> Iterator[None]:
-    """Agents that are started in this block run the older release if `is_older` is true, else the current release."""
+    """Let the agents that start inside this `with` block run the older release if `is_older` is true, else the current
+    release."""
     token = _IS_OLDER.set(is_older)
     try:
         yield
@@ -32,8 +34,8 @@ def release(*, is_older: bool) -> Iterator[None]:
 
 @contextmanager
 def side_by_side() -> Iterator[None]:
-    """Patch the code that parses and writes the lock: for older agents it uses only the fields that the older release
-    knows."""
+    """Patch the functions that parse and write the lock until the `with` block ends: for agents of the older release,
+    both functions drop the fields that this release does not know."""
     parse, render = content.parse, content.render
     content.parse = lambda text: parse(_known(text) if _IS_OLDER.get() else text)  # type: ignore[assignment]
     content.render = lambda wanted: _written(render, wanted)  # type: ignore[assignment]
@@ -49,7 +51,7 @@ def _written(render: Callable[[content.LockContent], str | None], wanted: conten
 
 
 def _known(text: str | None) -> str | None:
-    """Return the lock's text with only the fields that the older release knows."""
+    """Return the lock's JSON text without the fields that the older release does not know."""
     global dropped  # noqa: PLW0603 - counted for the report of a run, by nobody else
     try:
         lock: Any = json.loads(text or "")

@@ -1,6 +1,6 @@
-"""Events from networks, machines, workloads and operators: an agent loses its network, a host boots twice, pods end
-late, a budget closes, the ConfigMap changes, or careen's DaemonSet is rolled out. Events from people are in
-`people.py`."""
+"""Disturbances of a simulated roll-out by networks, machines, workloads and operators: an agent loses its network, a
+host boots twice, pods end late, a budget closes, the ConfigMap changes, or careen's DaemonSet is updated. Disturbances
+by people are in `people.py`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def boot_twice(world: World, name: str) -> None:
 
 
 def go_down_slowly(world: World, name: str) -> None:
-    """Make the host shut down slowly after a reboot request."""
+    """Make the host take 20 to 70 seconds to shut down after a reboot request."""
     world.fleet.hosts[name].takes_long_to_go_down = True
 
 
 def end_late(world: World, name: str) -> None:
-    """Make this node's kubelet keep all terminating pods for 20 to 120 seconds, even after the grace period."""
+    """For 20 to 120 seconds, make this node's kubelet keep all terminating pods, even after their grace period."""
     world.fleet.workloads.ends_from[name] = world.now + world.chance.uniform(20.0, 120.0)
 
 
@@ -88,7 +88,8 @@ def offer(world: World, name: str, seen: SeenConfigMap | None) -> None:
 
 
 def edit_config_map(world: World, _name: str) -> None:
-    """Edit, corrupt or delete the ConfigMap. Each agent sees the change up to ten seconds later."""
+    """Write a valid or invalid text into the ConfigMap of careen's settings, or delete this ConfigMap. Each agent sees
+    the change up to ten seconds later."""
     text = world.chance.choice((*_TEXTS, None))
     seen = None if text is None else SeenConfigMap(uid="one", resource_version=str(world.now), data={KEY: text})
     for name in world.shape.names:
@@ -99,12 +100,13 @@ def edit_config_map(world: World, _name: str) -> None:
 
 
 def roll_out(world: World, _name: str) -> None:
-    """Replace all agents one after another by the current release, as the roll-out of a new image does."""
+    """Replace all agents one after another by agents of the current release, as a rolling update of careen's DaemonSet
+    does."""
     _roll(world, "careen:2", older=())
 
 
 def roll_back(world: World, _name: str) -> None:
-    """Replace some or all agents by the previous release, one after another in random order."""
+    """Replace some or all agents by agents of the previous release, one after another in random order."""
     names = world.chance.sample(world.shape.names, world.chance.randint(1, len(world.shape.names)))
     _roll(world, "careen:0", older=tuple(names))
 
@@ -134,8 +136,8 @@ def _replace(world: World, name: str, *, is_older: bool) -> None:
 
 
 def _say_progress(world: World) -> None:
-    """Write the DaemonSet's status, as its controller does for each replaced pod. This changes the resource version of
-    the DaemonSet, whose annotation is the lock."""
+    """Change the DaemonSet's status, as the DaemonSet controller does for each replaced pod. The DaemonSet then has a
+    new resource version, so an agent's write of the lock (an annotation of this DaemonSet) may conflict."""
     world.server.change(
         "daemonsets",
         "careen",

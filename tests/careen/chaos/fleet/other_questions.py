@@ -20,7 +20,7 @@ beside RBAC, so the agent asks for each other right in a separate request."""
 
 
 def other_answer(request: Request) -> tuple[int, bytes] | None:
-    """Return the status and body of the response, or None if the request is for objects."""
+    """Return the HTTP status and the body of the response, or None if the request is for objects such as Nodes."""
     if request.path == "/readyz":
         return 200, b"ok"
     if request.path == "/version":

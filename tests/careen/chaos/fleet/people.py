@@ -1,5 +1,5 @@
-"""What people and machines do to disturb a roll-out. A story (a simulated course of events) lists these acts by name,
-so that a failing story is readable."""
+"""Acts of people and machines that disturb a simulated roll-out. A storm (a random series of such acts) names each act
+by its function, so that the report of a failure is readable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def _with(obj: dict[str, Any], part: str, change: Mapping[str, str | None]) -> d
 
 
 def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | str | None]) -> None:
-    """Edit the lock as `kubectl edit` does: read the whole annotation, change it and write it back."""
+    """Edit the lock annotation as `kubectl edit` does. `edit` gets the parsed JSON object, and returns the new object,
+    a raw text, or None to remove the annotation."""
     found = world.server.get("daemonsets", "careen", "careen")
     if found is None:
         return
@@ -53,7 +54,7 @@ def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | st
 
 
 def cordon(world: World, name: str) -> None:
-    """Cordon the node as a person does. A node that is already cordoned is not changed."""
+    """Cordon the node as a person does. Does nothing if the node is already cordoned."""
     node = world.server.get("nodes", name)
     if node is not None and not node["spec"].get("unschedulable"):
         world.persons.cordons.add(name)
@@ -82,7 +83,8 @@ def retry(world: World, name: str) -> None:
 
 
 def keep_down(world: World, name: str) -> None:
-    """Request a maintenance as `careen maintenance` does, and end it 5 to 200 seconds later."""
+    """Request a maintenance of the node as `careen maintenance` does, and end the maintenance 5 to 200 seconds
+    later."""
     annotate(world, name, REQUEST, "maintenance")
     world.at(world.chance.uniform(5.0, 200.0), lambda: hand_back(world, name))
 
@@ -92,7 +94,8 @@ def hand_back(world: World, name: str) -> None:
 
 
 def touch(world: World, name: str) -> None:
-    """Change the Node as another controller does, so that the resource versions that agents have read are outdated."""
+    """Change an annotation of the Node as another controller does, so that the resource versions that agents have read
+    are outdated."""
     annotate(world, name, "theirs-too", str(world.now))
     world.at(1.0, lambda: annotate(world, name, "theirs-too", None))
 
@@ -126,7 +129,8 @@ def wipe_taint(world: World, name: str) -> None:
 
 
 def delete_node(world: World, name: str) -> None:
-    """Delete the Node and its pods. The kubelet registers the Node again after a while, or at its next boot."""
+    """Delete the Node, and its pods two seconds later. In seven of ten cases the kubelet registers the Node again
+    within 200 seconds, else at the next boot."""
     world.server.remove("nodes", name, actor=_PERSON)
     world.persons.cordons.discard(name)
     world.at(2.0, lambda: world.fleet.collect_pods_of(name))
@@ -169,7 +173,7 @@ def resume(world: World, _name: str) -> None:
 
 
 def release(world: World, name: str) -> None:
-    """Release the claim as `careen lock release NODE` does."""
+    """Remove the node's claim from the lock, as `careen lock release NODE` does."""
     edit_lock(
         world,
         lambda lock: (
@@ -213,7 +217,7 @@ def double_entry(world: World, name: str) -> None:
 
 
 def strip_entries(world: World, _name: str) -> None:
-    """Remove from each claim the fields that kured does not know."""
+    """Remove from each claim in the lock the fields that kured does not know."""
     edit_lock(
         world,
         lambda lock: (
@@ -253,8 +257,8 @@ def freeze_agent(world: World, name: str) -> None:
 
 
 def second_agent(world: World, name: str) -> None:
-    """Run a second agent on the node for 5 to 120 seconds, as after the forced deletion of a pod. No lock on the host
-    stops the second agent."""
+    """Run a second agent on the node for 5 to 120 seconds, as after the forced deletion of a pod. The simulation has no
+    lock file on the host that would stop the second agent."""
     if world.fleet.hosts[name].is_up and any(each.node == name for each in world.agents.processes):
         process = world.agents.start(name)
         world.at(world.chance.uniform(5.0, 120.0), lambda: world.agents.crash(process))
@@ -313,8 +317,8 @@ def slow_evictions(world: World, _name: str) -> None:
 
 
 def change_settings(world: World, **changes: Any) -> None:
-    """Change these settings for all agents, as an edit of the ConfigMap does. Each agent sees the change up to ten
-    seconds later."""
+    """Change these fields of every agent's `Policy`, as an edit of the ConfigMap does. Each agent sees the change up to
+    ten seconds later."""
     for name in world.shape.names:
         world.at(
             world.chance.uniform(0.0, 10.0),
@@ -363,7 +367,8 @@ MACHINES: tuple[Act, ...] = (
 
 
 def calm(world: World) -> None:
-    """Undo what people did, and end the misbehaviour of machines."""
+    """Undo what the acts of this file changed: for example, end the pause of the lock, remove cordons and holds, and
+    make reboot commands work."""
     if world.server.get("daemonsets", "careen", "careen") is None:
         world.put_daemonset()
     mend_lock(world, "")
@@ -382,7 +387,7 @@ def calm(world: World) -> None:
 
 
 def help_the_failed(world: World) -> None:
-    """Run `careen retry NODE` for every node that reports a failure."""
+    """Request a new attempt, as `careen retry NODE` does, for every node whose label says that its reboot failed."""
     for node in world.server.all("nodes"):
         if (node["metadata"].get("labels") or {}).get(f"{_OURS}reboot") == "failed":
             retry(world, node["metadata"]["name"])

@@ -1,5 +1,5 @@
-"""The roll-outs that `test_every_call.py` plays again and again, each time with a fault at another request. In one
-roll-out, the agents go through their whole start. In another, some responses are lost in every run. In a third, rounds
+"""The simulated roll-outs that `test_every_call.py` plays again and again, each time with a fault at another request.
+In one roll-out, the agents go through their whole start. In another, some responses are always lost. In a third, rounds
 of an agent's loop fail."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ lock. The response to the first request of each kind is lost."""
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """One roll-out: its fleet, its agents, and the events that happen in every run."""
+    """One simulated roll-out: its fleet, its agents, and the events that happen each time it is played."""
 
     shape: Shape
     agents: type[Agents] = Agents
@@ -43,8 +43,8 @@ class Story:
 
 
 def played(story: Story, plan: Plan = nothing_goes_wrong) -> World:
-    """Play the story from the start of the agents to the end, with the faults of `plan`. Return the world of the
-    story."""
+    """Play the simulated roll-out from the start of the agents to the end. `plan` returns the fault of each request.
+    Return the simulated cluster after the roll-out."""
     worlds: list[World] = []
     with story.surroundings(worlds):
         return run_virtually(_roll_out(story, plan, worlds))
@@ -90,7 +90,7 @@ def _add_settings_and_workloads(world: World) -> None:
 
 
 def _give_device(world: World, app: str) -> None:
-    """Give one pod of this application a device, so that the agents also read devices for their forecasts."""
+    """Let one pod of this application use a ResourceClaim, so that the agents also list devices for their forecasts."""
     pod = next(pod for pod in world.server.all("pods") if pod["metadata"]["labels"]["app"] == app)
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
     world.server.put({**pod, "spec": {**pod["spec"], "resourceClaims": claims}})
@@ -116,8 +116,8 @@ def _agents_pod(node: str) -> dict[str, Any]:
 
 
 class UnderKuredsRoles(Agents):
-    """Agents that have only the rights in kured's manifests. They read Nodes and DaemonSets one by one and write the
-    lock with `update`."""
+    """Agents that have only the rights in kured's manifests. These do not allow lists of Nodes and DaemonSets, nor
+    patches of DaemonSets, so the agents read each object by itself and write the lock with `update`."""
 
     def withheld(self, request: Request) -> str:
         is_withheld = (request.method, request.path.rpartition("/")[2]) in _WITHHELD or (

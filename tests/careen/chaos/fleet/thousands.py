@@ -1,7 +1,6 @@
-"""Simulates fleets in which thousands of nodes wait, for a different reason in each story, and counts the requests that
-these nodes send. A few real agents run in a fleet whose DaemonSet reports 5,000 agents, so each agent sleeps as long as
-in a fleet of 5,000. The number of requests of all 5,000 agents is estimated from the requests of the few real
-agents."""
+"""Counts the requests of a fleet in which 5,000 nodes wait for their reboot, for example because a person paused the
+lock. Only a few real agents run. Their DaemonSet reports 5,000 agents, so each agent sleeps as long as in a fleet of
+5,000. The requests of all 5,000 agents are estimated from the requests of the few real agents."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ Obstacle = Callable[[World], None]
 
 
 def nothing(world: World) -> None:
-    """Do nothing: the default for a story without a later event."""
+    """Do nothing: the default if a simulation has no later event."""
 
 
 def edit(world: World, change: Callable[[LockContent], LockContent]) -> None:
@@ -78,8 +77,8 @@ def block_by_pods(world: World) -> None:
 
 
 def block_by_pods_elsewhere(world: World) -> None:
-    """Configure two settings for blocking pods. A pod with `app=web` blocks all reboots in its zone. In two namespaces,
-    it blocks all reboots in the cluster."""
+    """Configure two settings for blocking pods. By the first, a pod with `app=web` blocks all reboots in its zone. By
+    the second, such a pod in the namespace `shop` or `other` blocks all reboots in the cluster."""
     selector = Selector.parse("app=web")
     settings(
         world,
@@ -122,7 +121,7 @@ def put_node(world: World, name: str, **metadata: Any) -> None:
 
 
 def others_hold(world: World) -> None:
-    """Add the Node `elsewhere` and a claim of kured for it, which no agent removes."""
+    """Add a Node `elsewhere`, and write a claim of kured for this Node into the lock. No agent removes this claim."""
     put_node(world, "elsewhere")
     people.edit_lock(world, lambda _: {"nodeID": "elsewhere", "created": "2026-03-04T12:00:00Z"})
 
@@ -135,13 +134,15 @@ def another_failed(world: World) -> None:
 
 
 def many_come_late(world: World) -> None:
-    """Add a thousand waiting nodes without agents. A count of waiting nodes includes them."""
+    """Add a thousand Nodes with the label of a waiting node. No agents run on them, but agents that count the waiting
+    nodes also count these Nodes."""
     for number in range(LATE):
         put_node(world, f"late-{number}", labels={"careen.dev/reboot": "required"})
 
 
 def put_a_crowd(world: World) -> None:
-    """Add more waiting nodes than an agent counts. No agents run on the added nodes."""
+    """Add 200 Nodes with the label of a waiting node, which is more than an agent counts. No agents run on these
+    Nodes."""
     for number in range(CROWD):
         put_node(world, f"waits-{number}", labels={"careen.dev/reboot": "required"})
 
@@ -156,15 +157,15 @@ def both(*obstacles: Obstacle) -> Obstacle:
 
 @dataclass(frozen=True)
 class Cost:
-    """The requests per second of each real agent: `named` for the agents of nodes that the lock lists as the next to
-    reboot, `others` for all other agents."""
+    """The measured requests per second of each real agent. `named` contains the agents of nodes that the lock lists as
+    the next to reboot, and `others` contains all other agents."""
 
     named: tuple[float, ...]
     others: tuple[float, ...]
 
     def of(self, nodes: int) -> float:
         """Estimate the requests per second of a fleet with this many nodes: the sum of `named`, plus the average of
-        `others` for each node without a value in `named`."""
+        `others` for each further node."""
         return sum(self.named) + (nodes - len(self.named)) * sum(self.others) / len(self.others)
 
 

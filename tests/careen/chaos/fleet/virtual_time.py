@@ -1,5 +1,5 @@
 """An event loop on virtual time. When every task sleeps, the clock jumps to the next timer, so several simulated hours
-take a second. Every run of the same story is identical."""
+take a second. Two runs of the same simulation are identical."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtually(story: Coroutine[Any, Any, T]) -> T:
-    """Run the story on virtual time, cancel the remaining tasks, and return the story's result."""
+    """Run the coroutine `story` on virtual time, cancel the tasks that still run, and return the coroutine's result."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(story)

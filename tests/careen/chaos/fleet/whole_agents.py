@@ -62,8 +62,8 @@ class WholeAgents(Agents):
             self.crash(process)
 
     def metrics_of(self, node: str) -> Metrics:
-        """Return the metrics of the node. All agent processes of the node share them, so a failure in an earlier
-        process still counts."""
+        """Return the metrics of the node. All agent processes of the node share one set of metrics, so the metrics also
+        count failures of earlier processes."""
         return self._metrics.setdefault(node, Metrics(node))
 
     def clock_of(self, process: Process) -> ProcessClock:
@@ -71,7 +71,7 @@ class WholeAgents(Agents):
 
 
 class WholeAgent(wiring.Agent):
-    """One agent, composed as in production."""
+    """One agent that consists of the same parts as in production, except for the test doubles of this file."""
 
     def __init__(self, agents: WholeAgents, process: Process) -> None:
         self._process = process
@@ -96,8 +96,8 @@ class WholeAgent(wiring.Agent):
 
 
 class ListingForecaster:
-    """A forecaster that sends the same requests as the forecast's process. In its forecasts, pods of ReplicaSets and
-    Jobs can move to any node."""
+    """A test double that sends the same requests as the child process that makes a forecast. In its forecasts, pods of
+    ReplicaSets and Jobs can move to any node."""
 
     def __init__(self, api: ClusterApi) -> None:
         self._api = api
@@ -146,7 +146,8 @@ class _NamespaceFile:
 
 @contextmanager
 def on_virtual_hosts(worlds: list[World]) -> Iterator[None]:
-    """Make the agents use the simulated hosts of the first world in `worlds`, and random numbers from a fixed seed."""
+    """Make the agents use the simulated hosts of the first simulated cluster in `worlds`, and random numbers from a
+    fixed seed."""
     with (
         patch.object(wiring, "host_of", lambda settings: worlds[0].fleet.hosts[settings.node_id]),
         patch.object(wiring, "random", random.Random(0)),

@@ -45,8 +45,8 @@ def plain_apps(replicas: int) -> tuple[App, ...]:
 
 
 def town_apps(nodes: int) -> tuple[App, ...]:
-    """Return a cluster's usual workloads: pods with affinity, pods that are recreated one at a time under their own
-    name, and pods that take a minute to end."""
+    """Return a cluster's usual workloads: a ReplicaSet, a StatefulSet whose pods keep their names, and a ReplicaSet
+    whose pods take up to 80 seconds to end. The first two have a disruption budget."""
     return (
         App(name="web", replicas=2 * nodes, may_be_away=2),
         App(name="db", kind="StatefulSet", replicas=nodes, ready_within=(0.5, 6.0), may_be_away=1),
@@ -84,8 +84,8 @@ class Workloads:
         server.store.listen([_PODS.storage], self._on_pods)
 
     def _chance_of(self, name: str) -> random.Random:
-        """Return the stream of random numbers of this controller. Each controller has its own stream, so that an
-        additional random event does not change the pods of other controllers."""
+        """Return the random number generator of this controller. Each controller has its own generator, so that an
+        additional random draw for one controller does not change the pods of other controllers."""
         return self._chances.setdefault(name, random.Random(f"{self._seed} {name}"))
 
     def _draw(self, name: str, seconds: Seconds) -> float:
@@ -176,8 +176,9 @@ class Workloads:
     # Jobs ----------------------------------------------------------------------------------------------------
 
     def add_job(self, node: str, ends: str) -> None:
-        """Add a Job with a pod on this node. `ends` says what the Job does after the eviction of its pod: it
-        `completes` on another node, `fails`, or completes and is then `cleared`."""
+        """Add a Job with a pod on this node. `ends` says what the Job does after the eviction of its pod: with
+        `completes` it completes on another node, with `fails` it fails, and with `cleared` it completes and is then
+        deleted."""
         self._serial += 1
         name = f"job-{self._serial}"
         self._jobs[name] = ends
@@ -333,8 +334,8 @@ class Workloads:
             self._pod_ready(pod["metadata"]["name"], is_ready=False)
 
     def node_back(self, node: str) -> None:
-        """Make the node's pods ready again, one after another, as the kubelet does. `daemons_ready` makes DaemonSet
-        pods ready in the same way."""
+        """Make the node's pods ready again, one after another, as the kubelet does after a boot. `daemons_ready` does
+        the same for DaemonSet pods."""
         for pod in self._pods_on(node):
             name, uid, owner = pod["metadata"]["name"], pod["metadata"]["uid"], pod["metadata"]["labels"]["app"]
             if owner not in self.daemons and owner != "crash":
@@ -396,8 +397,8 @@ class Workloads:
             self._job_lost_its_pod(owner)
 
     def _count_soon(self) -> None:
-        """Count the ready pods of every workload at the end of this instant. The count runs only once, even if several
-        pods change in the same instant."""
+        """Count the ready pods of every workload at the end of this instant of virtual time. The count runs only once,
+        even if several pods change in the same instant."""
         if not self._is_count_due:
             self._is_count_due = True
             self._later(0.0, self._count)

@@ -1,4 +1,4 @@
-"""A whole fleet on virtual time: machines, real agents and people, and the verdict at the end."""
+"""A simulated cluster on virtual time: its machines, agents and people, and the check of all rules at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ZONE, CONTROL_PLANE = "topology.kubernetes.io/zone", "node-role.kubernetes.io/co
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """The configuration of the fleet."""
+    """The configuration of a simulated fleet."""
 
     nodes: int = 2
     zones: int = 0
@@ -47,8 +47,8 @@ class Shape:
         return zone | ({CONTROL_PLANE: ""} if index < self.control_planes else {})
 
     def groups(self, name: str) -> dict[str, int]:
-        """Return the limit of each group that contains the node: how many of its nodes may be down at once. The code of
-        the agents is not used, because this method serves to check that code."""
+        """Return each group that contains the node, with the number of its nodes that may be down at once, for example
+        `{"everybody": 2, "z0": 1}`. This method uses no code of the agents, because tests check the agents with it."""
         labels = self.labels(name)
         found = {"everybody": self.concurrency}
         if self.zone_limit and ZONE in labels:
@@ -60,8 +60,8 @@ class Shape:
 
 @dataclass
 class Persons:
-    """Records what people changed on Nodes. At the end of a story, the Nodes in `cordons` must be cordoned, and the
-    Nodes in `wiped` may have marks that careen can no longer recognise as its own."""
+    """Records what people changed on Nodes. At the end of a simulated roll-out, the Nodes in `cordons` must be
+    cordoned, and the Nodes in `wiped` may keep labels and taints that careen can no longer recognise as its own."""
 
     cordons: set[str] = field(default_factory=set)
     wiped: set[str] = field(default_factory=set)
@@ -72,7 +72,8 @@ def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
 
 
 class World:
-    """A fleet and everything that happens to it. It must be created inside a running virtual loop."""
+    """A simulated cluster, and everything that happens to it. A test must create it while an event loop on virtual time
+    runs."""
 
     def __init__(
         self,
@@ -84,7 +85,8 @@ class World:
         agents: type[Agents] = Agents,
         prepare: Callable[[World], None] = lambda _: None,
     ) -> None:
-        """Create the fleet. `prepare` runs after machines and workloads exist and before any agent starts."""
+        """Create the fleet and start the agents. `prepare` runs before the first agent starts, when machines and
+        workloads exist."""
         loop = asyncio.get_running_loop()
         self.shape = shape
         self.seed = seed
@@ -140,7 +142,8 @@ class World:
         return self.fleet.now
 
     def policy(self, name: str) -> Policy:
-        """Return the node's policy. Its deadlines are one or two minutes, so that stories are short."""
+        """Return the settings of the node's agent. The deadlines are one or two minutes, so that simulations are
+        short."""
         policy = Policy(
             node_name=name,
             daemonset_namespace="careen",
@@ -183,8 +186,8 @@ class World:
             self.fleet.hosts[name].needs_reboot()
 
     async def until_home(self, longest_seconds: float) -> None:
-        """Wait until every host that needs a reboot has rebooted and no mark of careen is left, but not longer than
-        `longest_seconds`. Then wait 100 seconds for late writes."""
+        """Wait until every host that needs a reboot has rebooted, the lock is empty and no Node has careen's label, but
+        not longer than `longest_seconds`. Then wait 100 seconds for late writes."""
         end = self.now + longest_seconds
         while self.now < end:
             await asyncio.sleep(1.0)
@@ -216,11 +219,12 @@ class World:
         return verdict(self, **leniency)
 
     def note(self, text: str) -> None:
-        """Add a line to the trace, for the reader of a failure."""
+        """Add a line to the trace (the log of the simulation), which a failed test prints."""
         self.agents.trace.append(f"{self.now:8.2f} ---- {text}")
 
     def report(self, broken: list[str]) -> str:
-        """Return the text of a failure: the broken rules and the last lines of the trace."""
+        """Return the message of a failed test: the broken rules and the last lines of the trace (the log of the
+        simulation)."""
         return "\n".join([*broken, *(line[:500] for line in self.agents.trace[-250:])])
 
     def at(self, seconds: float, what: Callable[[], None]) -> None:
