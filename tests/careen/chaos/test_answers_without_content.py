@@ -60,8 +60,8 @@ async def storm(fault: Fault, seed: int) -> World:
 
 
 def unguarded(world: World) -> list[str]:
-    """Return the trace lines of patches with an empty resourceVersion, which the server accepts in any state of the
-    object."""
+    """Return the lines of the trace that show a patch with an empty resourceVersion. The server would carry out such a
+    patch even if the object has changed since the agent read it."""
     return [line for line in world.agents.trace if ": PATCH " in line and '"resourceVersion":""' in line]
 
 

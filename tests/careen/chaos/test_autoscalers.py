@@ -1,5 +1,5 @@
-"""A roll-out beside autoscalers. From the cordon until it is back in service, a node has the annotations that keep
-autoscalers from removing it, even if careen's agent on the node dies."""
+"""A roll-out beside autoscalers. From its cordon until it is back in service, a node has the annotations that keep
+autoscalers from removing the node. This is true even if careen's agent on the node dies."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def annotations(node: dict[str, Any] | None) -> dict[str, str]:
 
 
 def unprotected(world: World) -> list[str]:
-    """Return the nodes that were cordoned at some time without the annotations that keep autoscalers from removing
-    them."""
+    """Return the nodes that were cordoned at some time while they lacked the annotations that keep autoscalers from
+    removing a node."""
     found = []
     for change in world.server.store.journal:
         node = change.after.content if change.after is not None else {}
@@ -52,9 +52,9 @@ def test_a_node_keeps_its_autoscaler_annotations_through_the_reboot_if_its_agent
 
 
 async def with_persons(change: dict[str, dict[str, str | None]], *, wipes: bool = False) -> World:
-    """Play a roll-out in which a person annotates n1: with `before` before the roll-out begins, and with `during` while
-    n1 is cordoned. If `wipes` is true, the person also removes the record (the annotation in which careen stores the
-    progress) of n1."""
+    """Play a roll-out in which a person sets annotations of n1: those in `change["before"]` before the roll-out begins,
+    and those in `change["during"]` while n1 is cordoned. If `wipes` is true, the person also removes the record of n1
+    (the annotation in which careen stores the progress of the reboot)."""
     world = World(Shape(nodes=2))
     for key, value in change.get("before", {}).items():
         people.annotate(world, "n1", key, value)

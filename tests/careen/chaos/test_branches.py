@@ -1,5 +1,5 @@
-"""A branch is a forked process that continues a story (a simulated roll-out) with one fault. The tests show that it
-ends like a whole story with the same fault."""
+"""A branch is a simulated roll-out that a forked process continues with one fault. The tests show that a branch ends
+like a roll-out that runs in one process and has the same fault."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ FAULTS = {20: [Fault.LOST_AFTER], 60: [Fault.LOST_AFTER, Fault.SLOW], 90: [Fault
 
 
 def trace(world: World) -> str:
-    """Return the trace without the ids of claims and processes, because they differ in each run."""
+    """Return the trace (the log of the simulation) without the ids of claims and processes, because these differ in
+    each run."""
     return re.sub(r"\b[0-9a-f]{16}\b", "…", "\n".join(world.agents.trace))
 
 

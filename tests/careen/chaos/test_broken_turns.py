@@ -25,7 +25,7 @@ TOLERATED = ("broken-turns",)
 
 
 class Fault:
-    """Makes each wrapped function raise an error for one node while the fault is switched on."""
+    """Makes each wrapped function of the agent raise an error for one node while the fault is switched on."""
 
     def __init__(self, node: str) -> None:
         self.node = node

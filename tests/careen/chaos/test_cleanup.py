@@ -27,8 +27,8 @@ KNOWN = {*LABELS, *RECORDS, *WORDS, *KUREDS, *TAINTS, *ON_THE_DAEMONSET, *PROTEC
 
 
 def with_marks_of_others(world: World) -> None:
-    """Add foreign marks before the roll-out: cordon n4, annotate n2, taint n1, and give every node a label that a drain
-    changes."""
+    """Change the Nodes before the roll-out as other clients do: cordon n4, annotate n2, taint n1, and give every node a
+    label that a drain changes."""
     people.cordon(world, "n4")
     people.annotate(world, "n2", "example.org/theirs", "x")
     for name in world.shape.names:
@@ -51,7 +51,7 @@ async def interrupted_after(seconds: float) -> World:
 
 
 def touched(node: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of a Node that careen may change."""
+    """Return the parts of a Node that careen may change, such as labels, taints and the cordon."""
     metadata, spec = node["metadata"], node["spec"]
     return {
         "labels": metadata.get("labels") or {},
@@ -87,8 +87,8 @@ def test_cleanup_knows_every_key_that_the_agents_write(world: World) -> None:
 
 
 def test_the_interrupted_roll_outs_write_nearly_all_keys() -> None:
-    """If these roll-outs wrote few keys, test_cleanup_knows_every_key_that_the_agents_write would check little. Only
-    people, forecasts, spread pods and failures cause the missing keys."""
+    """If these roll-outs wrote few keys, test_cleanup_knows_every_key_that_the_agents_write would check little. The
+    keys that these roll-outs do not write need a person, a forecast, spread pods or a failure."""
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
         *WORDS,

@@ -60,8 +60,8 @@ _READS = frozenset({"get", "get_plain", "pages", "items", "ask"})
 
 
 class Asked(NamedTuple):
-    """A request in a story (a simulated roll-out) without faults, with its number and the call in careen's source that
-    sent it."""
+    """One request in a simulated roll-out in which no fault is added: its position among all requests, and the call in
+    careen's source that sent it."""
 
     number: int
     request: Request
@@ -70,8 +70,8 @@ class Asked(NamedTuple):
 
 @functools.cache
 def requests_of(name: str) -> tuple[Asked, ...]:
-    """Play the story without faults and return its requests. A run with a fault sends the same requests up to the
-    fault."""
+    """Play this simulated roll-out without an added fault, and return its requests. With a fault at one request, the
+    roll-out sends the same requests up to the fault."""
     asked: list[Asked] = []
     played(STORIES[name], lambda number, _, request: asked.append(Asked(number, request, current_call_site())))
     return tuple(asked)
@@ -86,9 +86,9 @@ def crash_points(name: str, fault: Fault) -> list[Asked]:
 
 
 def tried(name: str, fault: Fault, every: int) -> list[Asked]:
-    """Return every `every`-th request of the story that the fault can hit. The result has at least one request for the
-    story that `_story_of` chooses for the fault. If `every` is small, add one request of each call site that no earlier
-    story reaches."""
+    """Return the requests of this simulated roll-out that a test hits with the fault: every `every`-th request that the
+    fault can hit. The roll-out that `_story_of` chooses for the fault has at least one such request. If `every` is
+    small, each call site that no earlier roll-out reaches also has one."""
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode())
     wanted = {each.number for each in points[begin % every :: every]}
@@ -104,15 +104,15 @@ def tried(name: str, fault: Fault, every: int) -> list[Asked]:
 
 
 def _story_of(fault: Fault) -> str:
-    """Return the story (a simulated roll-out) that tries this fault even in the smallest sample. Different faults get
-    different stories, so that each sample contains each fault and each story."""
+    """Return the simulated roll-out that has this fault even in the smallest sample. Successive faults get different
+    roll-outs, so that each sample contains each fault and each roll-out."""
     turn = list(Fault).index(fault)
     return next(name for name in [*list(STORIES)[turn % len(STORIES) :], *STORIES] if crash_points(name, fault))
 
 
 def _taint_seconds(fault: Fault) -> float:
-    """Return within how many seconds a node that needs a reboot must get careen's taint. A server that is down for a
-    minute or a frozen agent delays the taint."""
+    """Return how many seconds after a host begins to need a reboot its Node must have careen's taint. A fault that
+    stops the server or suspends the agent delays the taint."""
     return 15.0 + FROZEN_SECONDS.get(fault, 60.0)
 
 

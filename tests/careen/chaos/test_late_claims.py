@@ -22,8 +22,9 @@ def takes_a_claim(request: Request) -> bool:
 
 
 async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) -> World:
-    """Play a story in which the write of a claim takes effect `late_seconds` late. Meanwhile the node no longer needs a
-    reboot, so no agent writes the lock again."""
+    """Play a roll-out in which the server carries out the write of a claim `late_seconds` after the agent sent it.
+    Meanwhile the node no longer needs a reboot, so no agent writes the lock again. If `dies` is true, the agent dies
+    after sending."""
     held: list[tuple[str, Request]] = []
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:
@@ -53,8 +54,8 @@ def test_a_claim_written_late_for_an_idle_node_is_removed(late_seconds: float, d
 
 
 async def late_claim_then_the_need_again(late_seconds: float) -> World:
-    """Play a story in which the write of a claim takes effect late and the agent that sent it dies. Afterwards the host
-    needs a reboot again."""
+    """Play a roll-out in which the server carries out the write of a claim late, and the agent that sent it dies.
+    Afterwards the host needs a reboot again."""
     world = await late_claim(late_seconds, dies=True, goes_on=True)
     world.fleet.hosts["n1"].needs_reboot()
     await world.until_home(300.0)

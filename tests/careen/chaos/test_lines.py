@@ -18,8 +18,9 @@ def names(world: World) -> list[str]:
 
 
 async def named_and_then_not_needed(fault: Fault | None, *, is_deleted: bool = False) -> World:
-    """Let three nodes wait in the line behind the claim of another node. Then n1 and n2 no longer need a reboot. With a
-    `fault`, the agents' writes of the lock fail for eight seconds. If `is_deleted` is true, n3 is deleted as well."""
+    """Let three nodes wait in the lock's line while another node has the claim. Then n1 and n2 no longer need a reboot.
+    With a `fault`, the agents' writes of the lock fail for eight seconds. If `is_deleted` is true, n3 is deleted as
+    well."""
     is_bad = False
 
     def plan(_number: int, _node: str, request: Request) -> Fault | None:

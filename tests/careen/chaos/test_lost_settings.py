@@ -1,5 +1,5 @@
-"""The ConfigMap with careen's settings is deleted or corrupted while nodes wait for the maintenance window in it. The
-window stays closed."""
+"""The ConfigMap with careen's settings is deleted or corrupted while nodes wait for its maintenance window. The agents
+keep the window, which stays closed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A person keeps a node down while agents die, requests are lost and the machine reboots. The node goes down under one
-claim, stays down until the request ends, and returns to service."""
+"""A person keeps a node down while agents die, requests are lost and the machine reboots. The node keeps the same claim
+until the request ends, and then returns to service."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def _without_pause(lock: dict[str, Any]) -> dict[str, Any] | str | None:
 
 @functools.cache
 def requests_of_n1() -> list[tuple[int, Request]]:
-    """Return all writes and some reads of n1's agent in a story without faults, each with its number."""
+    """Return the writes of n1's agent and every seventh of its reads in a simulation without faults. The number of each
+    is its position among the requests of all agents."""
     asked: list[tuple[int, Request]] = []
 
     def plan(number: int, node: str, request: Request) -> None:
@@ -151,7 +152,7 @@ def test_a_fault_at_any_write_does_not_end_the_maintenance_early(fault: Fault) -
 
 async def maintenance_with_a_silent_kubelet(silent_seconds: float) -> tuple[World, list[str]]:
     """End n1's maintenance while its kubelet is silent, and let the kubelet report again `silent_seconds` later. Return
-    the world and the phases of n1 in between."""
+    the simulated cluster, and the phases of n1 while the kubelet was silent."""
     world = World(Shape(nodes=2))
     await asyncio.sleep(6.0)
     people.annotate(world, "n1", people.REQUEST, '{"want":"maintenance","reason":"disk swap"}')

@@ -1,6 +1,6 @@
 """Each roll-out has one fault or event. The tests limit how many seconds the roll-out takes, and check the reports of
-the agents. Storms (roll-outs with many random faults) check only that the fleet recovers in the end, with people's
-help. Here the fleet must recover at once and by itself."""
+the agents. In these roll-outs the fleet must recover at once and by itself. In storms (roll-outs with many random
+faults), it is enough that the fleet recovers in the end, with people's help."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ async def a_roll_out(
     plan: Plan = nothing_goes_wrong,
     policy: dict[str, float] | None = None,
 ) -> World:
-    """Play a roll-out of all nodes, and call `trouble` at its start. The deadlines are so long that none of them
-    expires."""
+    """Play a roll-out of all nodes, and call `trouble` when it begins. The agents' deadlines are so long that none of
+    them expires."""
     world = World(shape, plan=plan)
     for name in shape.names:
         world.settings[name] = {**LONG, **(policy or {})}
@@ -206,8 +206,8 @@ def test_an_agent_that_was_suspended_continues_with_the_current_state_of_the_clu
 
 
 async def doubled_while_draining(world: World) -> None:
-    """Start a second agent on each node while the node drains. Both agents announce the reboot on the Node. The write
-    of the first agent is delayed, so it arrives after the write of the second agent."""
+    """Start a second agent on each node while the node drains. Both agents record on the Node that a reboot follows.
+    The write of the agent that sends first is delayed, so it arrives after the write of the other agent."""
     delayed: set[str] = set()
 
     def latency(node: str, request: Request) -> float:
@@ -236,7 +236,8 @@ def conflicts(world: World, name: str) -> int:
 
 @pytest.mark.parametrize("nodes", [2, 4])
 def test_two_agents_that_announce_the_same_reboot_ask_the_host_once(nodes: int) -> None:
-    """No lock on the host stops the second agent, as after the forced deletion of a pod that still runs."""
+    """The simulation has no lock file on the host that would stop the second agent. A second agent can run after the
+    forced deletion of a pod whose process continues."""
     world = run_virtually(a_roll_out(Shape(nodes=nodes, concurrency=nodes - 1), doubled_while_draining))
     is_quickly_over(world)
     assert all(conflicts(world, name) for name in world.shape.names), "the announcements did not overlap"
@@ -254,7 +255,8 @@ def sent_events(world: World) -> Counter[tuple[str, str]]:
 
 
 def moves_the_record(request: Request) -> str:
-    """Return the phase that a patch of a Node writes, or an empty text for any other request."""
+    """Return the phase that this request writes to a Node, or an empty text if the request does not change the record
+    of the reboot's progress."""
     if request.method != "PATCH" or "/nodes/" not in request.path:
         return ""
     annotations = json.loads(request.body or b"{}")["metadata"].get("annotations") or {}

@@ -1,5 +1,5 @@
-"""The node that reboots next makes its forecast in advance, while the workloads of the holder (the node that has the
-claim) settle. In some stories the cluster changes meanwhile."""
+"""While the workloads of a rebooted node settle, this node still holds the claim, and the next node already makes its
+forecast. In some of these roll-outs the cluster changes meanwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLOW_FORECAST_SECONDS = 4.0
 
 @dataclass
 class Slow:
-    """A forecaster that is as slow as in a large cluster, and records when each forecast began."""
+    """A forecaster that needs as long as in a large cluster, and records when each forecast began."""
 
     world: World
     begun: list[tuple[float, str]] = field(default_factory=list)
@@ -33,8 +33,8 @@ class Slow:
 
 @dataclass
 class Seen:
-    """Records during a roll-out when the holders of claims in the lock change, and what the annotation on each Node
-    says about the preparation of its claim."""
+    """Records during a roll-out which nodes hold a claim at which time, and what the annotation on each Node says about
+    the preparation of its claim."""
 
     world: World
     forecasts: Slow
@@ -52,7 +52,7 @@ class Seen:
                 known.append(sentence)
 
     def gaps(self) -> list[float]:
-        """Return the seconds from each release of a claim to the next claim."""
+        """Return for each release of a claim how many seconds later the next node had a claim."""
         found = []
         for (at, holders), (later, following) in zip(self.holders, self.holders[1:], strict=False):
             if not holders and following and at != self.holders[0][0]:
@@ -64,14 +64,14 @@ class Seen:
 
 
 def memory_of(world: World, name: str) -> Memory:
-    """Return the memory of the node's newest agent process."""
+    """Return the memory (the facts that an agent keeps between its decisions) of the node's newest agent process."""
     process = [each for each in world.agents.processes if each.node == name][-1]
     assert process.loop is not None
     return process.loop._mind.memory
 
 
 def prepared(world: World) -> list[str]:
-    """Return the nodes whose agents have prepared their claim and keep the preparation in memory."""
+    """Return the nodes whose agents have made a forecast in advance for their claim and keep it in memory."""
     alive = {each.node for each in world.agents.processes if not each.is_dead}
     return sorted(name for name in alive if memory_of(world, name).prepared is not None)
 

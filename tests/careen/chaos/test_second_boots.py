@@ -15,8 +15,8 @@ NODES = 3
 
 
 async def boots_twice(after_seconds: float) -> tuple[World, list[str]]:
-    """Let the first rebooted host lose its power `after_seconds` after its boot. Return the world, and the claims and
-    cordons of other nodes while this host is down again."""
+    """Let the first rebooted host lose its power `after_seconds` after its boot. Return the simulated cluster, and the
+    claims and cordons of other nodes that were seen while this host was down again."""
     world, beside = World(Shape(nodes=NODES)), []
     await world.all_need_a_reboot()
     while not (booted := [event.host for event in world.fleet.log if event.what == "booted"]):

@@ -1,6 +1,6 @@
-"""Storms: faults, people, networks and releases disturb a simulated fleet together, drawn from a seed. No rule breaks,
-and every node returns to idle when the storm ends. `make test` plays a few seeds, and the storms that failed in the
-past. `make storms SEEDS=…` plays any number of seeds."""
+"""Storms: a seed determines which faults, acts of people, network failures and changes of careen's release disturb a
+simulated fleet. No rule breaks, and every node returns to idle when the storm ends. `make test` plays a few seeds, and
+the storms that failed in the past. `make storms SEEDS=…` plays any number of seeds."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def test_a_drawn_storm_has_five_to_eight_nodes_and_is_unchanged_by_writing_and_p
 
 
 def test_the_same_storm_runs_identically_each_time() -> None:
-    """If a storm ran differently each time, a failing storm could not be shortened or kept."""
+    """If two runs of a storm differed, a storm that fails could be neither shortened nor kept for later tests."""
     once, again = (play(with_a_broken_law(story_of(9))) for _ in range(2))
     assert once.trace == again.trace != ()
     assert once.tally == again.tally
 
 
 def with_a_broken_law(story: Story) -> Story:
-    """Return the story with an additional event that names an unknown node. The test harness fails at this event, which
-    counts as a broken rule, so the trace of the story is kept."""
+    """Return the storm with an additional event that names an unknown node. The simulation raises an error at this
+    event, which counts as a broken rule, so the trace of the storm is kept."""
     return with_events(story, [*story.events, Event(at=399.0, node="n99", what="need")])
 
 
@@ -82,8 +82,8 @@ def play_of(acts: object) -> Tally:
 
 
 def test_a_storm_that_breaks_a_rule_shrinks_to_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted defect ignores the concurrency. Of the dozens of events of the story, only a few hosts that need a
-    reboot and at most one other event remain."""
+    """The test plants a defect: the agents ignore the concurrency. Of the dozens of events in the storm, only a few
+    hosts that need a reboot and at most one other event remain."""
     monkeypatch.setattr(content, "limit", lambda _content, _concurrency: 9)
     first = play(story_of(0))
     assert (first.laws, first.story.concurrency) == ({"claims"}, 2)

@@ -1,4 +1,4 @@
-"""Stuck holders of a claim: each waiting node names the node that is stuck, another agent removes the claim of a
+"""Nodes that hold a claim and are stuck. Each waiting node names the stuck node, another agent removes the claim of a
 deleted node, and a recreated node releases its own claim."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def series(world: World, name: str) -> list[str]:
 
 
 async def until(world: World, is_so: Callable[[], object], longest_seconds: float) -> float:
-    """Wait until `is_so` returns true, and return the seconds that this took. Fails after `longest_seconds`."""
+    """Wait until `is_so` returns true, and return how many seconds this took. Fails after `longest_seconds`."""
     began = world.now
     while not is_so():
         assert world.now - began < longest_seconds, world.report(
@@ -123,7 +123,7 @@ def test_short_lived_agents_remove_the_claim_of_a_deleted_node() -> None:
 
 
 async def a_recreated_node(in_phase: str, *, is_asked: bool = False) -> World:
-    """Play a roll-out in which the Node that enters this phase is deleted, and registered again a second later. The
+    """Play a roll-out in which a Node is deleted when it enters this phase, and registered again a second later. The
     host of this node and its agent continue to run."""
     world = World(Shape(nodes=3))
     if is_asked:

@@ -1,5 +1,5 @@
-"""Thousands of waiting nodes: how many requests they send to the API server, and how soon a node takes a claim after it
-may reboot."""
+"""Thousands of nodes wait for their reboot. The tests limit how many requests the nodes send to the API server, and how
+many seconds pass until a node takes a claim after the obstacle has ended."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_thousands_of_waiting_nodes_send_fewer_than_twenty_requests_a_second(rea
 
 
 async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle, *, agents: int) -> float:
-    """Let all nodes wait because of `obstacle`, then call `end`. Return the seconds from this call until a node takes a
-    claim."""
+    """Call `obstacle`, which makes all nodes wait, and later `end`, which ends the obstacle. Return the seconds from
+    this call until a node takes a claim."""
     set_number_of_agents(world, agents)
     obstacle(world)
     await world.all_need_a_reboot()

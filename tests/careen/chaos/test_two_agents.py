@@ -1,5 +1,5 @@
-"""Two agents run on every node without a lock on the host, or a person removes records. Each reboot is requested once,
-and no claim leaves the lock between the request and the host's next boot."""
+"""Two agents run on every node without a lock on the host, or a person removes progress records. Each reboot is
+requested once, and no claim leaves the lock between the request and the host's next boot."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ _DEADLY = frozenset({*OF_PROCESSES, Fault.OUTAGE})
 
 
 def asked_twice(world: World) -> Iterator[str]:
-    """Report each host that was asked to reboot more than once during one boot. No process dies in these stories, so no
-    process has a reason to ask again."""
+    """Yield a sentence for each host that was asked to reboot more than once during one boot. No process dies in these
+    simulations, so no new process has a reason to repeat the request."""
     asked = Counter((event.host, event.boot_id) for event in world.fleet.log if event.what == "asked")
     return (f"{host} was asked {count} times to end {boot}" for (host, boot), count in asked.items() if count > 1)
 
 
 def given_back_early(world: World) -> Iterator[str]:
-    """Report each claim that left the lock between the reboot request to the claim's host and the host's next boot."""
+    """Yield a sentence for each claim that left the lock after the node's host was asked to reboot and before the host
+    booted."""
     under_way: set[str] = set()
     happened = sorted(
         [*world.fleet.log, *(write for write in _writes(world) if write.plural == "daemonsets")],

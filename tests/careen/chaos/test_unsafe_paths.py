@@ -1,5 +1,5 @@
-"""careen avoids unsafe behaviour that other reboot coordinators have shown. The tests of this file cover the cases that
-need a whole roll-out. `docs/safety.md` lists all cases."""
+"""Cases in which other reboot coordinators behaved unsafely, and in which careen does not. This file contains the cases
+that need a whole roll-out. `docs/safety.md` lists all cases."""
 
 from __future__ import annotations
 
@@ -141,8 +141,8 @@ def test_a_node_whose_drain_failed_releases_its_claim_without_the_release_delay(
 
 
 async def taints_during_the_release_delay() -> set[bool]:
-    """Watch a rebooted node from its uncordon until it releases its claim. Return whether the node had the soft taint:
-    always ({True}), never ({False}) or at some times (both values)."""
+    """Watch a rebooted node from its uncordon until it releases its claim. Return whether the node had careen's soft
+    taint (PreferNoSchedule): {True} if always, {False} if never, {True, False} if at some times."""
     world = World(Shape(nodes=1))
     settings(world, lock_release_delay_seconds=120.0)
     await world.all_need_a_reboot()

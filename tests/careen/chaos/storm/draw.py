@@ -1,5 +1,6 @@
-"""Draws a storm (a random series of faults and events in a simulated fleet) from a seed. There are several kinds of
-storms, called weather. Each kind has its own events, and lists the rules that these events themselves break."""
+"""Draws a storm (a random series of faults and events in a simulated fleet) from a seed. There are ten kinds of storms
+(`WEATHER`), for example `people at nodes`. Each kind has its own events and lists the rules that these events
+themselves break."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ REQUESTS: Mapping[str, Callable[[Request], bool]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Weather:
-    """One kind of storm. `but` lists the rules that are not checked, because the events of this kind of storm
-    themselves break them."""
+    """One kind of storm. `acts` are the events that such a storm may contain. `but` names the rules that are not
+    checked, because these events themselves break the rules."""
 
     acts: Sequence[Act] = ()
     most_acts: int = 8
@@ -104,8 +105,8 @@ WEATHER: Mapping[str, Weather] = {
 
 
 def story_of(seed: int) -> Story:
-    """Draw the storm of this seed. Successive seeds have the ten kinds of weather (storm) in turn, and one seed in ten
-    uses the real forecast."""
+    """Draw the storm of this seed. Ten successive seeds give the ten kinds of storms. In one of ten storms,
+    scheduler_core computes the forecasts. In all other storms, a test double allows every drain."""
     chance = random.Random(seed)
     name = list(WEATHER)[seed % len(WEATHER)]
     weather = WEATHER[name]
@@ -133,7 +134,7 @@ def story_of(seed: int) -> Story:
 
 
 def _needs(names: list[str], chance: random.Random) -> list[Event]:
-    """Draw the nodes that need a reboot: about 80 percent of the nodes, and at least one."""
+    """Draw which hosts need a reboot (about 80 percent, and at least one) and when each of them begins to need it."""
     asking = [name for name in names if chance.random() < 0.8] or names[:1]
     return [Event(at=_at(chance, 3.0, 60.0), node=name, what="need") for name in asking]
 

@@ -30,8 +30,8 @@ _STORMS_A_PROCESS = 200
 
 
 def main() -> int:
-    """Play the requested storms. Returns 1 if a rule broke, if fewer storms were played than requested, or if hundreds
-    of storms never contained some kind of event."""
+    """Play the storms that the command line requests. Returns exit code 1 if a rule broke, if fewer storms were played
+    than requested, or if some kind of event never occurred in hundreds of storms."""
     asked = _arguments()
     _be_quiet()
     if asked.seed is not None:
@@ -67,8 +67,8 @@ def _one(seed: int) -> int:
 
 
 def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
-    """Play these seeds. Return the sum of the results and the outcomes that broke a rule. Stops early after
-    `_MOST_FAILURES` such outcomes, or on a signal."""
+    """Play the storms of these seeds. Return the sum of their figures, and the outcomes of the storms that broke a
+    rule. Stops early after `_MOST_FAILURES` broken storms, or on SIGINT or SIGTERM."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     total, failed = Tally(), list[Outcome]()
@@ -84,8 +84,8 @@ def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
 
 
 def _with_progress(outcomes: Iterator[Outcome], number: int) -> Iterator[Outcome]:
-    """Yield each outcome unchanged. Print a progress line from time to time, and the first broken rule of each
-    outcome."""
+    """Yield each outcome unchanged. Print the number of finished storms every 30 seconds, and the first broken rule of
+    each storm that broke a rule."""
     printed_at = time.monotonic()
     for done, outcome in enumerate(outcomes, start=1):
         if outcome.broken:
@@ -105,8 +105,8 @@ def _telling_of_dead_processes() -> Iterator[None]:
 
 
 def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
-    """Yield outcomes as they complete. Each batch of storms gets a new pool of processes, because CPython's
-    `max_tasks_per_child` can hang (gh-115634)."""
+    """Yield the outcome of each storm as soon as the storm ends. Each batch of storms gets a new pool of processes,
+    because CPython's `max_tasks_per_child` can hang (gh-115634)."""
     some = jobs * _STORMS_A_PROCESS
     for first in range(0, len(seeds), some):
         pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin)
@@ -129,7 +129,7 @@ def _begin() -> None:
 
 
 def _be_quiet() -> None:
-    """Suppress the agents' logs, because the trace contains the same errors. Turn warnings into errors, as pytest
-    does."""
+    """Suppress the logs of the simulated agents, because the trace of a storm contains the same errors. Turn warnings
+    into errors, as pytest does."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("error")

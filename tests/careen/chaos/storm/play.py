@@ -31,7 +31,8 @@ SLOW_SECONDS = {Fault.SLOW.name: 12.0, **{each.name: seconds for each, seconds i
 
 @dataclass
 class Tally:
-    """The figures of one or more storms. `add` adds the figures of another tally."""
+    """Counts of what happened in one or more storms, such as requests and reboots. `add` adds the counts of another
+    tally."""
 
     storms: int = 0
     virtual_seconds: float = 0.0
@@ -87,8 +88,8 @@ def _repeatable(seed: int) -> Iterator[None]:
 
 
 class _Faults:
-    """The faults of a story. Each fault waits until its time, and then hits the first suitable request of its node's
-    agent."""
+    """The faults of a storm. Each fault waits until its time, and then hits the first suitable request of the agent on
+    its node."""
 
     def __init__(self, story: Story) -> None:
         self.is_calm = False
@@ -160,7 +161,8 @@ def _tally(story: Story, world: World) -> Tally:
 
 
 def _moves(world: World) -> Counter[str]:
-    """Count the phase changes that agents wrote. Changes that the phase table does not contain are left out."""
+    """Count how often agents wrote each phase change, for example `Draining → Rebooting`. Changes that the phase table
+    does not contain are left out."""
     found: Counter[str] = Counter()
     for change in world.server.store.journal:
         if change.storage[1] != "nodes" or change.before is None or change.after is None:

@@ -1,5 +1,5 @@
 """Writes the results of storms (random faults and events in a simulated fleet) as text: totals, kinds of events that
-never happened, and failures as short stories."""
+never happened, and for each failure the few events that cause it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LAST_LINES = 120
 
 
 def totals(tally: Tally) -> str:
-    """Return the totals of a run as text. The text lists the phase changes that never occurred."""
+    """Return the totals of a run as text, and the phase changes of the phase table that never occurred."""
     moves = {f"{before} → {after}" for before, after in MOVES}
     reached = [move for move in tally.moves if move in moves]
     unreached = ", ".join(sorted(moves - set(reached)))
@@ -35,8 +35,8 @@ def totals(tally: Tally) -> str:
 
 
 def never(tally: Tally) -> Iterator[str]:
-    """Yield the name of each kind of event that no storm contained. A run of hundreds of storms should contain every
-    kind."""
+    """Yield the name of each kind of fault or event that occurred in no storm. A run of hundreds of storms should
+    contain every kind."""
     yield from (fault.name for fault in Fault if not tally.faults[fault.name])
     yield from (way.name for way in CutOff if not tally.faults[way.name])
     yield from (name for name in ACTS if not tally.acts[name])
@@ -47,8 +47,8 @@ def never(tally: Tally) -> Iterator[str]:
 
 
 def failure(first: Outcome, short: Outcome) -> str:
-    """Describe a failure: the broken rules, the shortened story, the line that adds this story to the kept stories, and
-    the end of the trace."""
+    """Describe a failed storm: the broken rules, the events that suffice to break them, the line that adds the
+    shortened storm to `kept.jsonl`, and the end of the trace."""
     return "\n".join(
         [
             f"The storm of seed {first.story.seed} ({first.story.weather}) broke these rules:",

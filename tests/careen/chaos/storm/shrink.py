@@ -1,5 +1,5 @@
-"""Shortens a story (the list of events of a simulated roll-out) that breaks a rule: removes events as long as the same
-rule still breaks."""
+"""Shortens a storm (a list of events in a simulated fleet) that breaks a rule: removes events as long as the storm
+still breaks the same rule."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ This is enough to make the story readable."""
 
 
 def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[Story], Outcome] = play) -> Outcome:
-    """Return the outcome of the shortest story found that still breaks the rule. Each remaining event is necessary,
-    unless the search stopped after `most_plays` plays."""
+    """Return the outcome of the shortest storm found that still breaks the rule. Without any of its events, the rule
+    would hold, unless the search stopped early after playing `most_plays` storms."""
     best, plays = outcome, 0
 
     def still_breaks(events: Sequence[Event]) -> bool:
@@ -34,8 +34,8 @@ def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[
 
 
 def _minimise(events: list[Event], still_breaks: Callable[[Sequence[Event]], bool]) -> list[Event]:
-    """Remove halves of the events, then quarters, and at last single events. This is Zeller's ddmin without the
-    subsets."""
+    """Remove halves of the events, then quarters, and at last single events, as long as the rule still breaks. This is
+    Zeller's ddmin algorithm without its tests of subsets."""
     size = max(1, len(events) // 2)
     while events:
         begin, is_shorter = 0, False

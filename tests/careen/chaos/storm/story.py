@@ -1,5 +1,5 @@
-"""A storm as data: the simulated fleet, the events that disturb it, and their times. A storm is drawn from a seed, kept
-in a file, or shortened."""
+"""A storm as data: the simulated fleet, the events that disturb it, and their times. A storm is drawn from a seed, or
+read from the file of kept storms."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tests.careen.chaos.fleet.world import Shape
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One event, `at` seconds after the start of the story: a host needs a reboot, an act of `people.py` or
-    `operations.py`, or a fault of `agents.py`. A fault waits for the next suitable request of the node's agent."""
+    """One event of a storm, `at` seconds after its beginning. `what` is `need` (the node's host begins to need a
+    reboot), the name of a function of `people.py` or `operations.py`, or the name of a `Fault`. A fault hits the next
+    suitable request of the node's agent."""
 
     at: float
     node: str
@@ -63,7 +64,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def text(self) -> str:
-        """Return the story as text for the reader of a failure."""
+        """Return the storm as text for a person who reads about a failure."""
         head = {
             name: value
             for name, value in msgspec.to_builtins(self).items()
