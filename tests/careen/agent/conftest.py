@@ -33,8 +33,8 @@ KEY = "weave.works/kured-node-lock"
 
 @dataclass
 class FakeHost:
-    """A host on virtual time. A test sets its fields: what the agent reads from the host, and how a reboot request
-    ends."""
+    """A host on virtual time. A test sets its fields: for example whether the host needs a reboot, and the result of a
+    reboot request."""
 
     clock: VirtualClock
     need: Need = field(default_factory=lambda: Need(answer=NeedAnswer.NO))
@@ -145,7 +145,7 @@ class Shell(Cluster):
 
     @property
     def requests(self) -> list[str]:
-        """Return the method and path of each request to the API server, in order."""
+        """Return the requests that were sent to the API server, in order, such as `GET /api/v1/nodes/n1`."""
         return [f"{request.method} {request.path}" for request in self.wire.asked]
 
 

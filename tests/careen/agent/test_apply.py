@@ -1,5 +1,5 @@
-"""The agent carries out the actions of a decision in order. It stops at the first action that has failed or may have
-failed."""
+"""The agent carries out the actions of a decision in order. It stops at the first action that failed or whose result is
+unknown."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ async def test_a_claim_confirmed_too_long_ago_does_not_permit_the_reboot(shell: 
 async def test_an_agent_suspended_after_it_announced_the_reboot_does_not_request_it(
     shell: Shell, seconds: float, reboots: int
 ) -> None:
-    """The agent announces the reboot on the Node, and then its process is suspended. A second agent process of the node
-    may have taken it for dead and asked the host to reboot."""
+    """The agent records on the Node that a reboot follows, and then its process is suspended. Meanwhile a second agent
+    process of the node may have treated the first process as dead and asked the host to reboot."""
     hold_lock(shell)
     ask = AskReboot(within_seconds=5.0, send_before=shell.host.uptime() + seconds)
     assert ((await do(shell, CONFIRM, ask)).stop is None) is bool(reboots)
@@ -161,7 +161,8 @@ async def test_the_agent_remembers_how_the_host_answered_the_reboot_request(
 
 
 async def test_the_agent_remembers_a_reboot_request_before_it_sends_the_request(shell: Shell) -> None:
-    """If the agent is interrupted while it asks the host to reboot, its memory must show that a reboot is possible."""
+    """If the agent is interrupted while it asks the host to reboot, its memory must already say that the host may
+    reboot."""
     hold_lock(shell)
     remembered: list[Memory] = []
     asked = asyncio.Event()
@@ -229,8 +230,8 @@ async def test_a_write_without_the_rbac_right_stops_the_remaining_actions(shell:
 async def test_the_node_in_a_response_counts_as_read_when_its_request_was_sent(
     shell: Shell,
 ) -> None:
-    """After the request, a person may set a hold (an annotation that keeps the node from rebooting), or the node
-    controller may change the Node. The response may contain neither change."""
+    """After the agent has sent its request, a person may set a hold (an annotation that keeps the node from rebooting),
+    or the node controller may change the Node. The response may contain neither change."""
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)  # type: ignore[func-returns-value]
     announce, began = patch(shell), shell.clock.monotonic()
     applied = await do(shell, announce)

@@ -1,4 +1,4 @@
-"""The agent's loop: one round (observe, decide, apply) follows another at the right time, whatever part of the agent
+"""The agent's loop. One round (observe, decide, apply) follows another at the right time, even if a part of the agent
 fails."""
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Outcome = float | Exception | Stop
 
 
 class ScriptedMind:
-    """Replaces the rounds of the agent's loop by scripted ones. Each round ends with the next outcome: a pause, an
-    exception or a stop. The loop ends after the last outcome."""
+    """Replaces the rounds of the agent's loop. Each round ends with the next item of `outcomes`: the seconds until the
+    next round, an exception, or a stop. The loop ends after the last item."""
 
     def __init__(self, clock: VirtualClock, host: FakeHost, *outcomes: Outcome) -> None:
         self.clock = clock
@@ -114,8 +114,8 @@ async def test_the_loop_sleeps_for_milliseconds_even_if_the_decision_sets_no_pau
 
 
 async def test_the_loop_does_not_shorten_the_long_sleep_of_a_large_fleet() -> None:
-    """If the loop shortened every sleep to the same limit, agents that started together would always send their
-    requests at the same time."""
+    """If each agent's loop shortened its sleep to the same maximum, agents that started together would always send
+    their requests at the same time."""
     longest = order.paced(30.0, 5000, 1.0)
     assert await Stage(longest, 1.0).run() == [0, longest]
 
@@ -270,7 +270,7 @@ async def test_an_error_between_two_loop_rounds_does_not_end_the_loop(caplog: py
 
 
 async def test_a_thread_that_cannot_start_after_the_first_loop_round_starts_later() -> None:
-    """For example, the host has no free thread when the agent wants to start kopf."""
+    """For example, the operating system allows no further thread when the agent wants to start kopf's thread."""
     stage = Stage(5.0, 5.0, 5.0, 1.0)
     tries = 0
 

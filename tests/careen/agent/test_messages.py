@@ -1,5 +1,5 @@
-"""The agent fills in the templates of messages to people. It sends the messages in the background, one after another,
-and each message once."""
+"""The agent fills in the templates of messages to people, such as chat messages about a drain. It sends the messages in
+the background, one after another, and each message once."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ HALTED = Notify(occasion=Occasion.HALTED, sentence="Node n1: not ready", reason=
 
 
 class World:
-    """A messenger with a record of the messages that it sent. A test can delay messages with `gate`, and make them fail
-    with `why`."""
+    """The agent's messenger, and a record of the messages that it sent. While the event `gate` is not set, messages
+    wait. If `why` is not empty, they fail with this reason."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = Settings(node_id="n1", **settings)

@@ -1,5 +1,5 @@
-"""The agent checks regularly whether the host needs a reboot. The tests show how often it checks, and for how long it
-uses the result of a check."""
+"""The agent checks regularly whether the host needs a reboot. The tests show how often the agent does this check, and
+for how many seconds it uses the result."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_a_command_that_found_no_need_for_a_reboot_runs_once_per_period() 
 
 @pytest.mark.parametrize("answer", [YES, UNKNOWN])
 async def test_the_result_of_a_command_that_requires_a_reboot_is_valid_for_a_minute_at_most(answer: Need) -> None:
-    """If the host no longer needs a reboot, a drain must not continue for an hour."""
+    """If the host no longer needs a reboot, the agent must stop the drain within a minute, not within an hour."""
     need, host, clock = watch(is_command=True, period=3600)
     host.need = answer
     await need.read()
@@ -83,7 +83,7 @@ async def test_the_agent_notices_once_that_the_need_for_a_reboot_changed() -> No
 
 
 class Slow:
-    """A host whose checks do not end before the test sets `is_over`."""
+    """A host on which a check for a needed reboot does not end before the test sets the event `is_over`."""
 
     def __init__(self, host: FakeHost) -> None:
         self.host = host

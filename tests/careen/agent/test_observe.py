@@ -1,5 +1,5 @@
-"""The agent reads the evidence (the kinds of facts) that a decision requests, in the right order. If it cannot read
-some evidence, the value is unknown."""
+"""The agent reads the kinds of facts (`Evidence`) that a decision requests, in the right order. A fact that the agent
+cannot read has the value unknown."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_a_failed_read_of_the_node_is_repeated_in_the_next_loop_round(shel
 
 
 async def test_the_agent_reads_the_node_when_the_host_begins_to_need_a_reboot(shell: Shell) -> None:
-    """The agent sets a taint with a patch next, and this patch needs the current resource version of the Node."""
+    """The agent's next write is a patch that sets a taint. The patch needs the current resource version of the Node."""
     shell.put_node("n1")
     observer = shell.observer()
     await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -149,7 +149,7 @@ async def test_the_agent_of_a_draining_node_skips_only_one_read_after_it_wrote_t
     shell: Shell, seconds_later: tuple[float, ...], reads: int
 ) -> None:
     """The agent of a draining node reads the Node twice a second, so that a new hold (an annotation by which a person
-    keeps the node from rebooting) takes effect."""
+    keeps the node from rebooting) soon stops the drain."""
     put_in_phase(shell, Phase.DRAINING)
     observer = shell.observer()
     shell.clock.seconds = 50.0
@@ -207,7 +207,7 @@ async def test_the_agent_looks_for_other_reboot_coordinators_again_before_the_re
 
 
 async def test_the_agent_reads_the_lock_before_the_cordon_even_after_its_own_write(shell: Shell) -> None:
-    """The agent cordons the node only under the claim in the current lock, so it reads the lock again."""
+    """The agent cordons its node only if the current lock contains the node's claim, so it reads the lock again."""
     put_in_phase(shell, Phase.CLAIMING)
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
@@ -224,8 +224,8 @@ async def test_the_agent_reads_the_lock_before_the_cordon_even_after_its_own_wri
 async def test_the_agent_reads_the_facts_that_the_phase_recorded_on_the_node_requires(
     shell: Shell, phase: Phase
 ) -> None:
-    """The kinds of facts that the agent reads depend on the phase on the Node, even if the agent has just started and
-    does not remember the phase."""
+    """The phase in the Node's annotation determines which kinds of facts the agent reads, even if the agent has just
+    started and does not remember the phase."""
     put_in_phase(shell, phase)
     seen = await begin(shell, Phase.IDLE)
     asked = {kind for kind in Evidence if not seen.lacks(kind)}

@@ -1,5 +1,5 @@
-"""Every text in the cluster is poisoned with control characters. The agent escapes these characters in its log,
-annotations, Events, messages, metrics and probe responses."""
+"""Each text in the test cluster that a client can write contains control characters. The agent escapes these characters
+in its log, annotations, Events, messages, metrics and probe responses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ POLICY = Policy(
 
 @dataclass
 class Recorder:
-    """Records everything that an agent writes."""
+    """Collects everything that the agent wrote: its log, requests, messages and metrics."""
 
     shell: Shell
     log: io.StringIO
@@ -64,8 +64,8 @@ class Recorder:
 
 @dataclass
 class OnTime:
-    """Sets the date of each response to virtual time. With the real date, the agent would report only the clock
-    difference."""
+    """A transport that sets the date of each response to virtual time. With the real date, the agent would report only
+    that its clock and the server's clock differ."""
 
     inner: Transport
     clock: VirtualClock

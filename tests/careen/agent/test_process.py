@@ -298,7 +298,8 @@ def events(node: Node, reason: str) -> list[Any]:
 
 
 def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: Node) -> None:
-    """With so little memory, the process of the forecast fails. The forecast is unknown, and the node waits."""
+    """The agent runs with a memory limit so small that its forecast process fails. The forecast is unknown, so the node
+    waits."""
     ask_for_a_reboot(node)
     flags = ("--forecast-memory=64Mi", "--forecast-patience=2s")
     for number in (1, 2):
@@ -453,8 +454,8 @@ main({node.command[3:]!r})
 
 
 def hang(node: Node, agent_asks: str) -> threading.Event:
-    """Delay each request whose description contains `agent_asks` by a minute. Return an event that is set at the first
-    such request."""
+    """Let the API server delay by a minute each request whose description contains `agent_asks`. Return an event that
+    is set at the first such request."""
     hanging = threading.Event()
     node.server.api.plan = lambda info, user, may_be_stale: _slow(hanging) if agent_asks in str(info) else None  # type: ignore[assignment]
     return hanging
@@ -516,7 +517,8 @@ def start_of_the_image(node: Node) -> Agent:
 
 
 def test_an_agent_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) -> None:
-    """The moments are measured in processor time of the agent, so that they are the same on a slow machine."""
+    """The test sends SIGTERM after given amounts of processor time of the agent, so that these moments are the same on
+    a slow machine."""
     agent = start_of_the_image(node)
     agent.says("on port")
     whole = _processor_seconds(agent)

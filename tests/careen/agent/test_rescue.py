@@ -1,5 +1,5 @@
-"""If rounds of the agent's loop fail, the agent reports the failure on the Node, in a metric and in an Event. It undoes
-the drain without the code that fails."""
+"""If rounds of the agent's loop fail, the agent reports the failure on the Node, in a metric and in an Event. It then
+restores a draining node by separate code, because the code of the normal round may fail again."""
 
 from __future__ import annotations
 
@@ -174,8 +174,9 @@ async def test_a_failed_loop_round_undoes_the_drain_of_a_paused_roll_out(shell: 
 
 
 async def test_the_drain_is_not_undone_if_another_agent_just_announced_the_reboot(shell: Shell) -> None:
-    """After the agent has read its Node, a second agent may announce the reboot on this Node. The write that undoes the
-    drain then fails with a conflict, so the host does not reboot while its node is in service."""
+    """After the agent has read its Node, a second agent of the node may record on the Node that a reboot follows. The
+    first agent's write that undoes the drain then fails with a conflict, so the host does not reboot while its node is
+    in service."""
     drain(shell, **{keys.HOLD: "fans"})
     announced = []
 

@@ -1,5 +1,5 @@
-"""The self-test checks whether the host can reboot. The tests show how often the agent runs it, and which findings it
-reports."""
+"""The self-test checks whether the host could carry out a reboot request. The tests show how often the agent runs the
+self-test, and which findings it reports."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_a_self_test_problem_that_returns_is_reported_again(caplog: pytest
 
 
 async def test_a_host_whose_self_test_failed_is_drained_and_rebooted_after_its_repair(tmp_path: Any) -> None:
-    """No pod moves before the repair. After the repair, nobody has to restart or retry anything."""
+    """No pod moves before a person repairs the host. After the repair, the agent continues by itself."""
     async with a_life(tmp_path) as life:
         life.host.self_test = BROKEN
         mind = life.new_process()

@@ -1,5 +1,5 @@
-"""The settings become invalid before or after a real agent process reboots its node. The tests show which settings
-apply, which nodes return to service, and what the agents report."""
+"""The settings become invalid before or after a real agent process reboots its node. The tests show which settings the
+agent then uses, which nodes return to service, and what the agents report."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def has_followed(node: Node) -> bool:
 
 
 def reboot_under(node: Node, text: str) -> None:
-    """Let an agent with these settings claim, drain and reboot its node. Then kill the agent, and give the host a new
-    boot id after which it needs no reboot."""
+    """Let an agent with these settings claim, drain and reboot its node. Then kill the agent and give the host a new
+    boot id. After this boot, the host needs no reboot."""
     node.put_config(text)
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")

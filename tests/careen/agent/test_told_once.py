@@ -1,5 +1,5 @@
-"""From the appearance of the sentinel file to the release of the claim, the agent sends every Event and message exactly
-once and counts every step exactly once, even if one write fails."""
+"""A node reboots once, and one write of its agent fails. From the appearance of the sentinel file to the release of the
+claim, the agent still sends every Event and message exactly once and counts every step exactly once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Meddle = Callable[[Life, int], None]
 
 
 def touch(life: Life, request: Request) -> None:
-    """Change this request's object, as a kubelet or the DaemonSet controller would."""
+    """Change the object that this request writes, as a kubelet or the DaemonSet controller would, so that the write
+    conflicts."""
     if "/nodes/" in request.path:
         life.server.seed({**life.node("n1"), "status": {**life.status(str(life.host.boot)), "daemonEndpoints": {}}})
     elif "daemonsets" in request.path:
@@ -46,8 +47,8 @@ def conflict(life: Life, number: int) -> None:
 
 
 def lose(moment: str) -> Meddle:
-    """Return a fault that breaks the connection at one write, before or after the server has carried out the write. The
-    connection stays broken for twelve seconds."""
+    """Return a function that breaks the connection at the n-th write of an agent. `moment` says whether the connection
+    breaks `before` or `after` the server carries out the write. The connection stays broken for twelve seconds."""
 
     def meddle(life: Life, number: int) -> None:
         seen, down_until = 0, -1.0
@@ -73,7 +74,8 @@ def lose(moment: str) -> Meddle:
 
 
 async def live(life: Life) -> None:
-    """Run the loop of the real agent until the node reboots, then the loop of a new process until the node is idle."""
+    """Run the loop of the real agent until the host reboots. Then run the loop of a new process until the node is
+    idle."""
     for _ in range(2):
         mind = life.new_process()
         loop = Loop(

@@ -1,5 +1,5 @@
-"""The steps of one round of the agent's loop: observe, decide, apply, remember. The decisions in these tests are
-scripted. test_way_home.py runs the real decisions."""
+"""One round of the agent's loop: observe, decide, apply, remember. In these tests, functions of the test make the
+decisions. test_way_home.py runs the real decisions."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def decision(seen: Observation, **more: object) -> Decision:
 
 
 def think(monkeypatch: pytest.MonkeyPatch, *steps: Decide) -> list[Observation]:
-    """Replace `decide` by these functions, one after another, and then always by the last one. Return the list of all
-    observations."""
+    """Replace `decide` by these functions: the first call uses the first function, and so on, and all further calls use
+    the last function. Return a list that collects the observation of each call."""
     shown: list[Observation] = []
 
     def decide(seen: Observation, policy: Policy) -> Decision:
@@ -134,7 +134,8 @@ async def test_the_agent_does_not_remember_an_unsent_event_as_sent(
 async def test_a_successful_write_is_reported_even_if_the_next_write_conflicts(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next round of the agent's loop finds the result of the first write, so it would not report the write."""
+    """In the next round of the agent's loop, the first write has already taken effect, so that round would not report
+    it."""
     shell.put_node("n1")
     told, message = (
         PostEvent(code=Code.HELD, sentence="undone", is_warning=False),

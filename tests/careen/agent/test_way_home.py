@@ -1,9 +1,8 @@
-"""A whole reboot of a node, from the sentinel to the released claim. Decisions, agent and API server are real, and time
-is virtual.
+"""A whole reboot of a node, from the sentinel file to the release of the claim. Decisions, agent and API server are
+real, and time is virtual.
 
-The tests kill the process before and after every single request, and lose every response once. Each time the node must
-reboot exactly once and return to idle without any mark of careen.
-"""
+The tests kill the agent's process before and after every single request, and lose every response once. Each time the
+host must reboot exactly once, and the node must return to idle without any label, annotation or taint of careen."""
 
 from __future__ import annotations
 
@@ -41,11 +40,11 @@ POLICY = Policy(node_name="n1", daemonset_namespace="careen", daemonset_name="ca
 
 
 class Killed(BaseException):
-    """An error that ends the process at once, because no code of the agent catches the error."""
+    """Simulates the end of the process by `kill -9`. It is a BaseException, so no code of the agent catches it."""
 
 
 class OnVirtualTime(Meddling):
-    """Sets the date of the server's responses to virtual time."""
+    """A transport that sets the date of the server's responses to virtual time."""
 
     clock: VirtualClock
 
@@ -55,8 +54,8 @@ class OnVirtualTime(Meddling):
 
 
 class Life(Shell):
-    """A node and its agents. Each agent runs until it is killed, and then the next one starts, until the node is idle
-    again."""
+    """A node and its agent processes. Each process runs until it is killed. Then the next process starts, until the
+    node is idle again."""
 
     reboots_seen = 0
     starts = 0
@@ -110,7 +109,7 @@ class Life(Shell):
         return {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": boot}}
 
     async def reboot(self) -> reboot.RebootAnswer:
-        """Boot the host, which then needs no reboot, and kill the agent that asked for the reboot."""
+        """Boot the host, which afterwards needs no reboot, and kill the agent process that requested the reboot."""
         self.check_at_reboot()
         self.reboots_seen += 1
         self.host.boot = f"boot-{self.reboots_seen}"
@@ -197,7 +196,8 @@ async def test_a_node_reboots_once_and_returns_to_idle(tmp_path: Path) -> None:
 def nth(
     number: int, what: Callable[[], BaseException | None], *, only: Callable[[Request], bool] = lambda _: True
 ) -> Callable[[Request], Any]:
-    """Return a hook for requests. It counts the requests that `only` selects, and calls `what` at the n-th of them."""
+    """Return a hook for requests, which counts the requests that `only` selects. At the request with this number, the
+    hook calls `what`."""
     seen = 0
 
     def at(request: Request) -> BaseException | None:
@@ -211,7 +211,8 @@ def nth(
 
 
 def is_the_turns(request: Request) -> bool:
-    """Whether the agent waits for this request in its loop. It posts Events in the background."""
+    """Whether the agent's loop waits for the response to this request. The loop does not wait for Events, which the
+    agent sends in the background."""
     return not request.path.endswith("/events")
 
 
@@ -227,7 +228,8 @@ async def count(folder: Path, only: Callable[[Request], bool]) -> int:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_a_node_returns_to_idle_after_a_kill_at_any_request(tmp_path: Path, moment: str) -> None:
-    """Crash safety depends on decisions and agent together, so the test covers every state between two requests."""
+    """Whether a kill is harmless depends on the decisions and on the agent that carries them out. The test therefore
+    runs both, with a kill before or after each request."""
     requests = await count(tmp_path, is_the_turns)
     assert requests > 20
     for number in range(1, requests + 1):
@@ -240,7 +242,8 @@ async def test_a_node_returns_to_idle_after_a_kill_at_any_request(tmp_path: Path
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_a_node_reboots_once_if_any_request_or_response_is_lost(tmp_path: Path, moment: str) -> None:
-    """To the agent, a lost request and a lost response look the same."""
+    """The agent cannot know whether the request or the response was lost, because it sees the same error in both
+    cases."""
     writes = await count(tmp_path, is_write)
     assert writes > 6
     for number in range(1, writes + 1):
@@ -251,8 +254,8 @@ async def test_a_node_reboots_once_if_any_request_or_response_is_lost(tmp_path: 
 
 
 async def test_a_node_reboots_once_if_any_write_takes_effect_late(tmp_path: Path) -> None:
-    """The connection breaks, and a proxy delivers the write some seconds later, when the agent has continued its
-    work."""
+    """The connection breaks at the write. A proxy delivers the write some seconds later, when the agent has already
+    continued."""
     writes = await count(tmp_path, is_write)
     for number in range(1, writes + 1):
         async with a_life(tmp_path) as life:
@@ -307,8 +310,8 @@ async def test_an_api_server_outage_at_any_moment_only_delays_the_reboot(tmp_pat
 
 
 async def live_twice(life: Life, lag: int) -> None:
-    """Run two agent processes on one node, as after the forced deletion of a pod. The rounds of their loops run at the
-    same time, and the second process starts `lag` rounds later."""
+    """Run two agent processes on one node, as after the forced deletion of a pod. Their loops run at the same time, and
+    the second process starts `lag` rounds of the loop later."""
     first, second = life.new_process(), life.new_process()
     for number in range(200):
         both = [first.turn(POLICY)] if number < lag else [first.turn(POLICY), second.turn(POLICY)]
@@ -332,8 +335,8 @@ async def live_twice(life: Life, lag: int) -> None:
 
 @pytest.mark.parametrize("lag", [0, 1, 3, 5])
 async def test_two_agents_on_one_node_reboot_the_host_once(tmp_path: Path, lag: int) -> None:
-    """The test runs both agents without the lock file on the host. The resource versions of Node and lock must prevent
-    a second reboot."""
+    """The lock file on the host, which normally stops a second agent, is missing. The resource versions of Node and
+    lock must prevent a second reboot."""
     async with a_life(tmp_path) as life:
         await live_twice(life, lag)
         life.check_home()
@@ -345,7 +348,8 @@ async def test_two_agents_on_one_node_reboot_the_host_once(tmp_path: Path, lag: 
 async def run_for(
     life: Life, seconds: float, policy: Policy = POLICY, at: dict[float, Callable[[], None]] | None = None
 ) -> None:
-    """Run the loop of one process for `seconds`. `at` maps times to functions that change the world."""
+    """Run the loop of one agent process for `seconds`. `at` maps times (in seconds of virtual time) to functions that
+    the test calls then, for example to change an object."""
     place, mind = LogContext("n1"), life.new_process()
     loop = Loop(
         mind=mind,
@@ -400,7 +404,7 @@ async def test_an_idle_agent_only_reads_node_and_lock_every_five_minutes(
 async def test_the_taint_is_set_within_ten_seconds_even_if_a_gate_refuses(
     tmp_path: Path, blocked: dict[str, Any]
 ) -> None:
-    """The idle agent has read its Node minutes ago, and the kubelet has changed the Node since. Then the host begins to
+    """The idle agent read its Node minutes ago, and the kubelet has changed the Node since then. Now the host begins to
     need a reboot."""
     async with a_life(tmp_path) as life:
         life.host.need = Need(answer=NeedAnswer.NO)

@@ -71,7 +71,8 @@ def memory_of(world: World, name: str) -> Memory:
 
 
 def prepared(world: World) -> list[str]:
-    """Return the nodes whose agents have made a forecast in advance for their claim and keep it in memory."""
+    """Return the nodes whose agents have prepared their claim (for example by a forecast) and keep the result in
+    memory."""
     alive = {each.node for each in world.agents.processes if not each.is_dead}
     return sorted(name for name in alive if memory_of(world, name).prepared is not None)
 

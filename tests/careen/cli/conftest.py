@@ -32,7 +32,8 @@ class Desk:
     kubeconfig: Path
 
     def run(self, *arguments: str, stdin: str = "") -> Result:
-        """Run a command with the kubeconfig in the environment, as for kubectl. Return its exit code and output."""
+        """Run a command with the path of the kubeconfig in the environment variable, as kubectl gets it. Return the
+        command's exit code and output."""
         return CliRunner().invoke(cli, list(arguments), env={"KUBECONFIG": str(self.kubeconfig)}, input=stdin)
 
     def ok(self, *arguments: str, stdin: str = "") -> str:
@@ -47,7 +48,8 @@ class Desk:
 
     def node(self, name: str, phase: str = "", **more: Any) -> None:
         """Create a Node whose annotations say that it is in this phase. `more` may set the reason and the start time
-        (`since`) of the phase, and the label, refusals, progress, hold or further annotations of the Node."""
+        (`since`) of the phase, the label, the refusals, the progress record, a hold, or further annotations of the
+        Node."""
         annotations: dict[str, str] = dict(more.pop("annotations", {}))
         if phase:
             annotations |= {
@@ -80,7 +82,8 @@ class Desk:
         flags: Sequence[str] = (),
         agents: int = 3,
     ) -> None:
-        """Create careen's DaemonSet with this lock content, these flags and this number of agents."""
+        """Create careen's DaemonSet with this content of the lock annotation, agents with these flags, and this number
+        of agents in its status."""
         text = render(content) if isinstance(content, LockContent) else content
         labels = {"name": "careen"}
         self.server.seed(
@@ -104,7 +107,7 @@ class Desk:
         )
 
     def agent_on(self, node: str, *, ready: bool = True) -> None:
-        """Create an agent's pod on the Node."""
+        """Create the pod of careen's agent on this Node."""
         self.server.seed(
             {
                 "apiVersion": "v1",
@@ -122,7 +125,7 @@ class Desk:
         )
 
     def lock_text(self) -> str | None:
-        """Return the text of the lock annotation, or None if there is none."""
+        """Return the text of the lock annotation, or None if the DaemonSet has no such annotation."""
         daemonset = self.server.get("daemonsets", "careen", "careen")
         assert daemonset is not None
         text: str | None = daemonset["metadata"].get("annotations", {}).get(keys.LOCK_ANNOTATION)

@@ -50,7 +50,7 @@ def seed_node(desk: Desk, name: str, *, boot: str = "b1", **more: Any) -> dict[s
 
 
 def the_node(desk: Desk, name: str) -> dict[str, Any]:
-    """Return the parts of the Node that careen may change."""
+    """Return the parts of the Node that careen may change, such as labels, annotations, taints and the cordon."""
     node = desk.server.get("nodes", name)
     assert node is not None
     return {
@@ -66,9 +66,8 @@ def as_before(before: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def interrupted(desk: Desk) -> dict[str, dict[str, Any]]:
-    """Create the four Nodes of an interrupted roll-out, and return them as they were before careen changed them. One
-    node waits, one drains, one has finished, and careen has not changed the fourth.
-    """
+    """Create the four Nodes of an interrupted roll-out: one waits, one drains, one has rebooted, and one was not
+    changed by careen. Return the four Nodes as they were before the roll-out."""
     desk.lock(HELD)
     waiting = Progress(phase="Waiting", need_since="2026-03-04T12:00:00Z", taint_key="careen.dev/reboot")
     return {

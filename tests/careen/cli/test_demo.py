@@ -53,7 +53,7 @@ def demo(tmp_path: Path) -> Iterator[Any]:
 
 
 def agents_of(folder: Path) -> list[int]:
-    """Return the ids of the agent processes that were started with a kubeconfig in this folder."""
+    """Return the process ids of the agents that were started with a kubeconfig in this folder."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -179,9 +179,8 @@ def test_the_error_shows_which_folder_cannot_be_created(tmp_path: Path) -> None:
 def test_demo_reports_why_its_agents_do_not_start_and_gives_no_verdict(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Exit code 1 would mean that an agent broke a rule, so the demo ends with exit code 4. It does not wait for agents
-    that have exited.
-    """
+    """The demo ends with exit code 4 and does not wait for agents that have exited. Exit code 1 would wrongly mean that
+    an agent broke a rule."""
     plan = functools.partial(rollout.RolloutPlan, agent_arguments=["--no-such-flag"])
     monkeypatch.setattr(rollout, "RolloutPlan", plan)
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path)])

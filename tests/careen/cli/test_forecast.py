@@ -1,6 +1,5 @@
-"""Tests `careen forecast` as a whole: the command, the lists over HTTP, the child process, scheduler_core and the
-table.
-"""
+"""Tests all parts of `careen forecast` together: the command, the lists over HTTP, the child process, scheduler_core
+and the table."""
 
 from __future__ import annotations
 
@@ -259,8 +258,8 @@ def test_forecast_uses_the_scheduler_configuration_of_the_agents(desk: Desk) -> 
 def test_the_agents_configmap_cannot_make_the_command_open_a_local_file(
     desk: Desk, tmp_path: Path, command: str, flags: list[str]
 ) -> None:
-    """If the command opened the files that the ConfigMap names, a person who may edit the ConfigMap could choose which
-    files of the caller it opens and which certificate it presents."""
+    """The scheduler's configuration in the ConfigMap may name local files, such as certificates. If the command opened
+    these files, a person who may edit the ConfigMap could choose which files of the command's user are read."""
     extender = {"urlPrefix": "https://127.0.0.1:1", "filterVerb": "filter", "tlsConfig": {"caFile": "/no/such/file"}}
     configuration = yaml.safe_dump(
         {
@@ -361,9 +360,8 @@ def test_the_forecast_of_several_nodes_lists_each_node_once(desk: Desk) -> None:
 
 
 def test_forecast_of_several_nodes_exits_with_the_code_of_the_worst_node(desk: Desk) -> None:
-    """If only one of n1 and n2 is drained, its pod fits on another node. If both are drained, one pod has no room,
-    because n3 has room for one pod only.
-    """
+    """If only n1 or only n2 is drained, its pod fits on another node. If n1 and n2 are both drained, one of the two
+    pods has no room, because n3 has room for one pod only."""
     desk.server.seed(
         a_node("n1"),
         a_node("n2"),

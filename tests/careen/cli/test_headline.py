@@ -1,5 +1,5 @@
-"""Tests the first lines of `careen status`, which say that no node will begin a reboot, why, since when, and the
-remedy."""
+"""Tests the first lines of `careen status`. They say that no node will begin a reboot, the reason, since when, and how
+a person can change this."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def waits(desk: Desk, name: str, *refusals: dict[str, Any], **more: Any) -> None
 
 def headline(desk: Desk) -> str:
     """Return the lines of `careen status` above the line "Lock:", joined into one line. Each age is shortened to its
-    largest unit."""
+    largest unit, for example `2h5m` to `2h`."""
     return re.sub(r"(\d+[hm])\d+[ms]", r"\1", " ".join(desk.ok("status").partition("Lock:")[0].split()))
 
 
@@ -44,8 +44,8 @@ def headline(desk: Desk) -> str:
 
 
 def refused_by_spread(node: str) -> dict[str, Any]:
-    """Return the refusal that an agent writes because the replica on its node fits on no other node. The three replicas
-    must be spread over three zones, and each zone has one node."""
+    """Return the refusal that an agent writes if the replica on its node fits on no other node: three replicas must be
+    spread over three zones, and each zone has only one node."""
     spread = {
         "topologySpreadConstraints": [
             {
@@ -263,8 +263,8 @@ def test_status_shows_no_headline_if_a_waiting_node_may_reboot(desk: Desk) -> No
 
 
 def test_status_shows_a_refused_forecast_before_other_nodes_were_checked(desk: Desk) -> None:
-    """While no node holds a claim, `careen status` shows the refusal. While another node holds a claim, the roll-out
-    makes progress, and the status does not show the refusal."""
+    """While no node holds a claim, `careen status` shows the refusal of the waiting node. While another node holds a
+    claim, the roll-out makes progress, so `careen status` does not show the refusal."""
     waits(desk, "n1", refused_by_spread("n1"))
     waits(desk, "n2")
     waits(desk, "n3")

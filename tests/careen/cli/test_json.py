@@ -113,9 +113,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[An
 
 
 def said(desk: Desk, words: tuple[str, ...]) -> tuple[Any, Any]:
-    """Run one command with JSON and with YAML output, and return both parsed. Return (None, None) if the
-    command fails.
-    """
+    """Run one command with `--output json` and with `--output yaml`. Return both outputs as parsed values, or (None,
+    None) if the command fails."""
     as_json, as_yaml = (desk.run(*words, "--output", form) for form in ("json", "yaml"))
     if as_json.exit_code in (0, 3, 4) and as_json.stdout:
         return json.loads(as_json.stdout), yaml.safe_load(as_yaml.stdout)
@@ -172,7 +171,8 @@ def test_yaml_output_equals_json_output(answers: dict[str, list[tuple[Any, Any]]
 
 
 def steady(value: Any) -> Any:
-    """Return each value with its path, except values that depend on the time at which the command ran."""
+    """Return each value of the parsed output together with its path. Values that depend on the time at which the
+    command ran are left out."""
     later = ("madeAt", ".taken", ".begins", ".ends", ".seconds")
     return [
         (path, each)
@@ -182,7 +182,8 @@ def steady(value: Any) -> Any:
 
 
 def test_the_test_clusters_fill_the_optional_fields(answers: dict[str, list[tuple[Any, Any]]]) -> None:
-    """If the optional fields were empty, the other tests of this file could not fail."""
+    """If the optional fields were empty in every test cluster, the other tests of this file could not find an error in
+    them."""
     told = {path for name in NAMES for value, _ in answers[name] for path, each in walked(value) if each is not None}
     for path in (".nodes[].refusals[].remedy", ".pauseReason", ".holders[].overdue.phase", ".moves[].open", ".why"):
         assert path in told, path

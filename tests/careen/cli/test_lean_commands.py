@@ -1,6 +1,5 @@
-"""Tests which modules a command imports, because imports make a command slow. `make bench-commands` measures
-how slow.
-"""
+"""Tests which modules a command imports. Each import makes the command start more slowly; `make bench-commands`
+measures how much."""
 
 from __future__ import annotations
 
@@ -58,7 +57,8 @@ COMMANDS = (
 
 
 def loaded(desk: Desk, folder: Path, *words: str) -> dict[str, object]:
-    """Run a command in a new process, in which it must succeed. Return which heavy modules the process has loaded."""
+    """Run a command in a new process. The command must succeed. Return what the process reports, for example `{"code":
+    0, "heavy": ["numpy"], …}`, where `heavy` names the slow modules that the process has loaded."""
     command = [sys.executable, "-c", PROGRAM, *words, "--kubeconfig", str(desk.kubeconfig)]
     done = run(command, cwd=folder)
     found: dict[str, object] = json.loads(done.stderr.splitlines()[-1])

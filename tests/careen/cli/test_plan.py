@@ -1,4 +1,5 @@
-"""Tests `careen plan` on the live cluster and on a dump, with the agents' settings, and with the report page."""
+"""Tests `careen plan` with the live cluster, with a file that contains a cluster, with the settings of the agents, and
+with the report as an HTML page."""
 
 from __future__ import annotations
 
@@ -114,7 +115,8 @@ def test_plan_uses_the_agents_settings_unless_an_option_overrides_them(shop: Des
 
 
 def test_a_plan_does_not_move_pods_that_the_agents_selector_excludes(shop: Desk) -> None:
-    """The agents do not evict such a pod, so a disruption budget that allows no eviction does not block the drain."""
+    """The selector in the agents' settings excludes the pod from drains. The agents do not evict this pod, so its
+    disruption budget, which allows no eviction, does not block the drain."""
     shop.server.seed(
         a_replica("db-1", "n1", owner="db"),
         {

@@ -164,8 +164,9 @@ def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 
 def with_locks(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the pairs of a lock and a command that are tested. A command that reads the lock is tested with every
-    lock. Any other command is tested with `claims`, and with the lock in whose cluster all texts are very long."""
+    """Return the pairs of a lock content and a command to test. A command that reads the lock is tested with every lock
+    content. Any other command is tested only with `claims`, and with the lock of the cluster in which all texts are
+    very long."""
     return [
         (lock, name)
         for name in names
@@ -193,7 +194,7 @@ def test_the_list_of_commands_that_read_the_lock_is_complete(
     real, readers = LockReading.of, set[str]()
 
     class Watched:
-        """Wraps the parsed lock, and records which command reads the content of the lock."""
+        """Wraps the parsed lock, and records which command reads the lock's fields."""
 
         def __init__(self, by: str, reading: LockReading) -> None:
             self._by, self._reading = by, reading

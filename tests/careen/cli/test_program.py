@@ -1,4 +1,5 @@
-"""Tests how the console scripts read their name and arguments, and how a signal during their start ends them."""
+"""Tests how the console scripts determine the program name and the arguments, and how a signal ends a script that is
+still starting."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_flags_without_a_command_run_the_agent_command(called_as: str, given: li
 
 
 def script(folder: Path, name: str) -> Path:
-    """Write a console script as pip writes it, and return its path."""
+    """Write a console script with the same content as pip writes, and return the path of the script."""
     file = folder / name
     file.write_text(f"#!{sys.executable}\nimport sys\nfrom careen.__main__ import main\nsys.exit(main())\n")
     file.chmod(0o755)
@@ -97,7 +98,8 @@ def test_a_command_stopped_by_sigterm_does_not_exit_with_0(tmp_path: Path) -> No
 
 
 def test_a_sigterm_that_is_pending_at_the_start_ends_the_agent_with_0(tmp_path: Path) -> None:
-    """The scripts of the image start with SIGTERM blocked. In this test the signal is pending before Python starts."""
+    """The scripts of the image start with SIGTERM blocked. In this test, SIGTERM arrives before Python starts, so it is
+    still pending."""
     program = "import os, signal, sys\nsys.argv = ['kured', '--node-id=n1']\nfrom careen.__main__ import main\nmain()"
 
     def blocked() -> None:

@@ -19,7 +19,7 @@ NODES = resource_named("nodes")
 
 
 def booted(desk: Desk, name: str, boot: str, phase: str = "", **annotations: str) -> None:
-    """Write the Node as its kubelet and its agent write it after a reboot."""
+    """Change the Node as its kubelet and its agent do after a reboot."""
     shown = {keys.PHASE: phase, keys.REASON: f"is {phase}"} if phase else {}
     status = {"nodeInfo": {"bootID": boot}, "conditions": [{"type": "Ready", "status": "True"}]}
     metadata = {"name": name, "annotations": {**shown, **annotations}}
@@ -27,13 +27,14 @@ def booted(desk: Desk, name: str, boot: str, phase: str = "", **annotations: str
 
 
 def asked(desk: Desk, name: str) -> Any:
-    """Parse and return the reboot request in the Node's annotations."""
+    """Return the parsed reboot request, which the command has written into an annotation of the Node."""
     return request_of(a_node(name, annotations=desk.annotations(name)))
 
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that takes changes of the cluster, and applies one of them each time the command sleeps."""
+    """Return a function that replaces the command's sleep. Its arguments are functions that change the cluster: the
+    command's first sleep calls the first function, the second sleep calls the second function, and so on."""
 
     def happens(*events: Callable[[], None]) -> None:
         left = list(events)

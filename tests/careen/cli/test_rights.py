@@ -80,8 +80,8 @@ def covers(grant: Grant, asked: Grant) -> bool:
 
 
 def asked(desk: Desk, folder: Path, *words: str) -> set[Grant]:
-    """Run the command, and return the requests that it sent as the RBAC grants (verb, API group, resource, name) that
-    they need."""
+    """Run the command. Return the rights that its requests need, each as a tuple of verb, API group, resource and
+    name."""
     desk.server.api.requests.clear()
     done = desk.run(*(word.replace("{folder}", str(folder)) for word in words))
     assert done.exit_code in (0, 4), done.output  # 4: a shadow that saw no binding

@@ -1,5 +1,5 @@
-"""Tests `careen shadow` on the embedded API server. One scheduler decides like scheduler_core, and another one decides
-differently."""
+"""Tests `careen shadow` on the embedded API server: with a scheduler that decides as scheduler_core does, and with a
+scheduler that decides differently."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def post(desk: Desk, path: str, body: dict[str, Any]) -> None:
 
 @contextmanager
 def scheduling(desk: Desk, choose: Choose, *, scheduler: str = "default-scheduler") -> Iterator[None]:
-    """Create pods and bind each to the node that `choose` returns, one after another, until the block ends."""
+    """Until the `with` block ends, create pods one after another, and bind each pod to the node that `choose`
+    returns."""
     is_over, chance = threading.Event(), random.Random(1)
 
     def come_and_go() -> None:

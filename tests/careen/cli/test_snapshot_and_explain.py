@@ -156,8 +156,8 @@ def test_explain_refuses_a_pod_of_another_scheduler(shop: Desk) -> None:
 
 
 def test_snapshot_starts_again_if_a_list_expires_between_pages(shop: Desk, tmp_path: Path) -> None:
-    """The server checks the rights of each request. In this check, the test drops the server's history between two
-    pages."""
+    """The server checks the rights of each request. The test uses this check to drop the server's history between two
+    pages of a list, so that the second page gets status 410."""
     shop.server.seed(*(a_pod(f"p{number:03}", "n1", cpu="1m") for number in range(600)))
     lists_of_pods: list[str] = []
 

@@ -22,7 +22,8 @@ ALERT = {"gate": "alerts", "code": "alert", "sentence": "DiskFull is firing", "s
 
 
 def rows(output: str) -> dict[str, list[str]]:
-    """Parse the table. Return for each gate the verdict, the start and the reason of its row."""
+    """Parse the table that the command prints. Return for each gate the verdict, the start time and the reason in its
+    row."""
     lines = output.split("GATE ", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
     return {cells[0]: cells[1:] for line in lines if (cells := re.split(r" {2,}", line.strip()))}
 

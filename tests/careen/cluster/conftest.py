@@ -17,7 +17,8 @@ from tests.careen.virtual_shell import Meddling, VirtualClock
 
 @dataclass
 class Cluster:
-    """An embedded API server, and a ClusterApi whose requests a test can make fail."""
+    """An embedded API server, and a ClusterApi connected to it. A test can make the requests of this ClusterApi
+    fail."""
 
     server: RunningServer
     wire: Meddling

@@ -1,4 +1,4 @@
-"""Tests how the agent lists the pods that block reboots anywhere in the cluster."""
+"""Tests how the agent lists the pods that block the reboots of a group of nodes or of every node."""
 
 from __future__ import annotations
 

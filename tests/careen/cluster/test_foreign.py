@@ -1,4 +1,5 @@
-"""Tests how an agent recognises other reboot coordinators, by their pods or by a lock that they left behind."""
+"""Tests how an agent recognises that another reboot coordinator runs in the cluster: by its pods, or by a lock
+annotation that it left behind."""
 
 from __future__ import annotations
 

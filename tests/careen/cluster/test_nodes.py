@@ -128,7 +128,8 @@ async def test_the_undo_patch_removes_taint_and_cordon(cluster: Cluster) -> None
 
 
 def test_an_uncordon_is_written_as_kubectl_writes_it() -> None:
-    """The API leaves out `unschedulable` if it is false, so the patch removes the field."""
+    """A schedulable Node has no field `unschedulable` in the API, so the patch removes the field instead of setting it
+    to false."""
     assert merge_patch(PatchNode(purpose="", resource_version="7", unschedulable=False), "7")["spec"] == {
         "unschedulable": None
     }
@@ -236,8 +237,8 @@ async def test_a_patch_whose_answer_was_lost_is_recognised_although_other_taints
 
 
 async def test_a_delayed_patch_that_arrives_after_its_repetition_is_a_conflict(cluster: Cluster) -> None:
-    """The agent stops waiting for the response to a patch and repeats the patch. The patch that takes effect first
-    changes the Node, and makes the other patch a conflict."""
+    """The agent stops waiting for the response to a patch and sends the same patch again. The patch that arrives first
+    changes the Node's resource version, so the other patch fails with a conflict."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     late: list[Request] = []
 
@@ -303,9 +304,8 @@ async def test_a_cordon_is_written_with_careens_field_manager(
 async def test_a_patch_that_adds_careens_taint_uses_a_separate_field_manager(
     cluster: Cluster, adds_taint: bool, manager: str | None
 ) -> None:
-    """The managed fields name one author for the whole list of taints. A patch that only removes a taint must not make
-    careen the author of the remaining taints.
-    """
+    """managedFields name one field manager for the whole list of taints. A patch that only removes careen's taint must
+    not make careen the manager of the remaining taints."""
     cluster.put_node("n1")
     node = await seen(cluster)
     patch = PatchNode(purpose="x", resource_version=node.resource_version, taints=(THEIRS,), adds_taint=adds_taint)

@@ -1,5 +1,5 @@
-"""Tests how API objects become the values that decisions use: which fields may be missing, and what a missing field
-means."""
+"""Tests how API objects become the values that decisions use: which fields may be missing, and which value a missing
+field gets."""
 
 from __future__ import annotations
 
@@ -142,9 +142,8 @@ def test_the_last_author_of_the_taints_is_read_from_managed_fields() -> None:
 
 
 def test_a_list_of_nodes_leaves_out_the_authors_of_cordons() -> None:
-    """The authors are in the managed fields, which are half of each Node's size. The list leaves these fields out,
-    because no decision needs the authors of many cordons.
-    """
+    """managedFields, which name the author of a cordon, make up half of each Node. The list of Nodes leaves them out,
+    because no decision needs the authors of the cordons of other nodes."""
     node = written(
         metadata={"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]},
         spec={"unschedulable": True},

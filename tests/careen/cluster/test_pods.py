@@ -1,4 +1,4 @@
-"""Tests the lists of a node's pods, and the health of the pods' owners."""
+"""Tests how careen lists a node's pods and reads the health of their owners, such as ReplicaSets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests the lists that a forecast reads: their pages are not parsed, and the objects of some kinds are listed only if a
-pod refers to such a kind."""
+"""Tests the lists that a forecast reads. The pages of these lists are not parsed. The objects of some kinds are listed
+only if a pod refers to an object of this kind."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Builds values for the tests of the core. Every argument has a default, so a test states only what its outcome depends
-on.
+"""Builds values for the tests of decisions. Every argument has a default, so a test states only the facts on which its
+result depends.
 
-By default, node n1 waits, its host needs a reboot, the lock is free, and no gate refuses."""
+By default, the node n1 waits for its reboot, its host needs a reboot, the lock is free, and no gate refuses the
+reboot."""
 
 from __future__ import annotations
 
@@ -50,12 +51,12 @@ UNKNOWN_NEED = Need(answer=NeedAnswer.UNKNOWN, detail="permission denied")
 
 
 def ago(seconds: float, boot: str = BOOT) -> Mark:
-    """Return the instant `seconds` before the observation, on the host's own clock."""
+    """Return the time `seconds` before the default observation, measured by the host's own clock."""
     return Mark(boot=boot, uptime=UPTIME - seconds)
 
 
 def a_node(name: str = "n1", **changes: Any) -> NodeView:
-    """Return a Node that is ready and schedulable, runs the boot `boot-1`, and has no label, annotation or taint of
+    """Return a Node that is ready and schedulable, has the boot id `boot-1`, and has no label, annotation or taint of
     careen."""
     given = {"name": name, "uid": f"uid-{name}", "resource_version": "7", "boot_id": BOOT, **changes}
     return NodeView(**given)
@@ -78,8 +79,9 @@ def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
 
 
 def a_progress(phase: Phase, **changes: Any) -> Progress:
-    """Return a plausible record for the phase. The record contains a claim in every phase after Waiting, and says that
-    careen cordoned the node where the phase requires it."""
+    """Return a typical record of a node in this phase (the record is the annotation in which careen stores the progress
+    of a reboot). It contains a claim in every phase after Waiting. In the phases of a cordoned node, it says that
+    careen cordoned the node."""
     given: dict[str, Any] = {"phase": phase.value, "need_since": "2026-03-04T11:00:00Z"}
     if phase not in {Phase.IDLE, Phase.WAITING}:
         given |= {"claim": "c1", "lock": LOCK_OBJECT, "boot_left": BOOT, "claimed": ago(60)}
@@ -95,7 +97,8 @@ def a_progress(phase: Phase, **changes: Any) -> Progress:
 
 
 def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
-    """Return a claim as careen writes it into the lock. Its limit for the number of claims in the lock is one."""
+    """Return a claim (an entry of the lock) as careen writes it. By default, the claim says that the lock may contain
+    only one claim."""
     return Entry(
         **{
             "node": node,
@@ -117,7 +120,7 @@ def a_reading(content: LockContent | str | None) -> LockReading:
 
 
 def held(*entries: Entry, **changes: Any) -> LockContent:
-    """Return a lock with these claims."""
+    """Return the content of a lock that contains these claims."""
     return LockContent(entries=entries, max_owners=1, **changes)
 
 
@@ -155,7 +158,7 @@ def an_owner(name: str = "web", **changes: Any) -> OwnerHealth:
 
 
 def a_fleet(*nodes: NodeView, age: float = 0.0) -> Fleet:
-    """Return a list of Nodes that was read `age` seconds before the observation."""
+    """Return these Nodes as a list that the agent read `age` seconds before the observation."""
     return Fleet(nodes=nodes, read_at_uptime=UPTIME - age)
 
 
@@ -165,8 +168,8 @@ def a_policy(**changes: Any) -> Policy:
 
 
 def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
-    """Return an observation in which every fact, also those that are costly to read, is known and favourable. The agent
-    then decides without a further read."""
+    """Return an observation in which every fact is known and allows the reboot, even facts that are costly to read. The
+    agent then decides without reading anything else."""
     node = a_node() if node is None else node
     given: dict[str, Any] = {
         "now": NOW,
@@ -201,7 +204,8 @@ def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
 
 
 def a_situation(node: NodeView | None = None, policy: Policy | None = None, **changes: Any) -> Situation:
-    """Return the situation that each gate and each step takes as its argument."""
+    """Return the situation (observation, policy and progress of the node) that each gate and each step takes as its
+    argument."""
     seen = an_observation(node, **changes)
     assert isinstance(seen.node, NodeView)
     progress = from_annotation(seen.node.annotations.get(keys.PROGRESS))
@@ -212,7 +216,8 @@ def a_situation(node: NodeView | None = None, policy: Policy | None = None, **ch
 def decided(
     progress: Progress | None = None, policy: Policy | None = None, node: dict[str, Any] | None = None, **changes: Any
 ) -> Decision:
-    """Return the decision for a node with this record. Without a record, the node has no mark of careen."""
+    """Return the agent's decision for a node whose annotation contains this progress. Without `progress`, the node has
+    no label, annotation or taint of careen."""
     view = a_marked_node(progress, **(node or {})) if progress else a_node(**(node or {}))
     if progress and progress.claim and "lock" not in changes and not progress.is_giving_back:
         changes["lock"] = held(an_entry(claim=progress.claim, boot=progress.boot_left, failed=progress.failed))
@@ -220,14 +225,14 @@ def decided(
 
 
 def deciding_without(evidence: Evidence, **changes: Any) -> dict[str, Any]:
-    """Return the keyword arguments that leave one kind of facts unread."""
+    """Return keyword arguments for an observation in which the agent has not read this kind of facts."""
     from careen.core.facts.observation import NOT_ASKED
 
     return {evidence.value.replace("-", "_"): NOT_ASKED, **changes}
 
 
 def the_patch(decision: Decision) -> PatchNode:
-    """Return the patch of the Node. The decision must contain exactly one."""
+    """Return the patch of the Node. Fails unless the decision contains exactly one patch."""
     (found,) = [action for action in decision.actions if isinstance(action, PatchNode)]
     return found
 
@@ -242,7 +247,7 @@ def the_record(decision: Decision) -> Progress:
 
 
 def the_lock(decision: Decision) -> LockContent:
-    """Return the lock that the decision writes."""
+    """Return the content of the lock that the decision writes."""
     (found,) = [action for action in decision.actions if isinstance(action, WriteLock)]
     content = lock.parse(found.content)
     assert isinstance(content, LockContent)
@@ -250,7 +255,7 @@ def the_lock(decision: Decision) -> LockContent:
 
 
 def kinds(decision: Decision) -> list[type[Action]]:
-    """Return the types of the decision's actions, without events and notifications."""
+    """Return the types of the decision's actions, without Events and messages to people."""
     from careen.core.actions import Notify, PostEvent
 
     return [type(action) for action in decision.actions if not isinstance(action, PostEvent | Notify)]
@@ -262,8 +267,8 @@ def evicted(decision: Decision) -> list[str]:
 
 
 def remembering(**changes: Any) -> Memory:
-    """Return the memory of a process that has run for a while. The process has compared lock and Node, counted its
-    pods, and seen an empty lock."""
+    """Return the memory of an agent process that has already compared the lock with its Node, counted the pods of its
+    node, and found the lock empty."""
     memory = Memory(
         node_uid="uid-n1",
         is_reconciled=True,

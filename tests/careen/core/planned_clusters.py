@@ -1,8 +1,9 @@
-"""Generates small clusters with the conflicts of a large fleet, and policies, for tests that compare whole plans.
+"""Generates small clusters, and policies for their plans, that contain the conflicts of a large fleet. Tests compare
+whole plans of these clusters.
 
-A seed determines each cluster. It has tight and roomy nodes, spread and anti-affinity, priorities that preempt,
-StatefulSets, bare pods, disruption budgets without a free disruption, nodes that are down or held, budgets for zones,
-windows, and pauses between steps."""
+A seed determines each cluster. It has nodes with little and with much room, topology spread and anti-affinity,
+priorities that preempt, StatefulSets, bare pods, disruption budgets that allow no disruption, nodes that are down or on
+hold, budgets for zones, maintenance windows, and pauses between steps."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ def scene(seed: int) -> Scene:
 
 
 def account(timeline: Timeline) -> Json:
-    """Return the whole plan as JSON. Times are in seconds since the beginning of the plan."""
+    """Return the whole plan as JSON. Each time is given in seconds after the beginning of the plan."""
 
     def at(instant: datetime | None) -> float | None:
         return None if instant is None else (instant - timeline.begins).total_seconds()

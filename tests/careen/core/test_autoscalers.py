@@ -94,8 +94,8 @@ def test_unreadable_saved_annotation_values_are_removed_without_other_changes(to
 
 
 def test_saved_values_of_annotations_that_careen_does_not_set_are_not_written() -> None:
-    """The agent stores the former values of annotations that it changes. A client that may edit only these stored
-    values must not make the agent write other annotations."""
+    """The agent stores the former values of annotations that it changes, and restores them later. A client that may
+    edit only the stored values must not be able to make the agent write other annotations."""
     told = json.dumps({keys.CONTROL_PLANE: "x", "kubelet.alpha/y": None, DISRUPT: None})
     assert taken_back({TOLD: told, DISRUPT: "true"}) == {TOLD: None, DISRUPT: None}
 
@@ -235,8 +235,8 @@ def test_a_waiting_node_that_an_autoscaler_removes_becomes_idle_and_leaves_the_l
 
 
 def test_an_idle_node_that_an_autoscaler_removes_leaves_the_line() -> None:
-    """The agent removes its node from the line when an autoscaler begins to remove the node. This write may have
-    failed, so the idle agent repeats it."""
+    """When an autoscaler begins to remove a node, the node's agent removes the node from the line in the lock. This
+    write may have failed, so the agent repeats it when the node is idle."""
     line = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
     due = remembering(lock_due=UPTIME - 1)
     made = decided(node={"taints": (DISRUPTED,)}, lock=line, memory=due, waiters=(a_node("n2"),))

@@ -1,4 +1,5 @@
-"""The function `decide` returns a decision for every observation. Some checks run before the step of the phase."""
+"""The function `decide` returns a decision for every observation. The tests also cover the checks that run before the
+function of the node's phase."""
 
 from __future__ import annotations
 
@@ -187,7 +188,7 @@ policies = st.builds(
 
 
 def consistent(progress: Progress) -> Progress:
-    """Return the record with the claim that its phase requires, or without a claim. `decide` refuses records that
+    """Return the record with a claim if its phase requires a claim, else without a claim. `decide` refuses records that
     careen cannot have written."""
     phase = Phase(progress.phase)
     is_under_claim = phase not in {Phase.IDLE, Phase.WAITING, Phase.FAILED}
@@ -302,7 +303,8 @@ def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:
 
 
 def test_an_idle_node_reads_the_lock_again_after_it_has_released_its_claim() -> None:
-    """The agent has released its claim. The server may still carry out a delayed write of this claim afterwards."""
+    """The server may carry out a delayed write of this claim after the release, so the claim may be in the lock
+    again."""
     given_back = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_giving_back=True), need=NO)
     assert given_back.memory.lock_due == UPTIME + 75.0
     home = decided(a_progress(Phase.WAITING), need=NO, memory=given_back.memory)

@@ -1,5 +1,5 @@
-"""The line in the lock lists only nodes that wait for their reboot. An agent that finds the name of any other node in
-the line removes this name. Idle agents check the line regularly."""
+"""The line in the lock lists only nodes that wait for their reboot. If an agent finds another node in the line, it
+removes the name of this node. Idle agents check the line regularly."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def idle(**changes: Any) -> Decision:
 
 @pytest.mark.parametrize("reading", [NAMED, Unknown("503"), "garbage"])
 def test_a_node_that_no_longer_needs_a_reboot_reads_the_lock_again(reading: Any) -> None:
-    """The agent's first attempt to remove its node from the line may fail with a conflict, or because the lock is
-    unreadable."""
+    """The agent removes its node from the line in the lock. The first attempt may fail with a conflict, or because the
+    lock is unreadable."""
     home = decided(RECORD, need=NO, lock=reading, node={"labels": {keys.REBOOT_LABEL: "ready"}})
     assert (home.phase, home.reason.code) == (Phase.IDLE, Code.NEED_GONE)
     assert idle(memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + LEFT_LINE_SECONDS - 1).wants == frozenset()
@@ -131,7 +131,7 @@ def test_the_first_node_in_line_removes_nodes_that_no_longer_wait(changes: dict[
 
 
 def test_the_lock_forgets_nodes_that_were_passed_over_and_no_longer_wait() -> None:
-    """The lock lists the nodes that were passed over. It would otherwise keep the name of every such node that was
-    deleted during a roll-out."""
+    """The lock lists the nodes that were passed over when the next node was chosen. Without this rule, the name of a
+    passed-over node would stay in the lock even after the deletion of the node."""
     content = held(an_entry("n9"), line=Line(passed=("gone", "n2")))
     assert order.name_next(content, (N2,), a_policy(), at="").line.passed == ("n2",)

@@ -1,4 +1,5 @@
-"""Several agents decide in one simulated cluster with random faults. The rules of the design hold at every step."""
+"""Several agents decide in one simulated cluster with random faults. Each step is checked against the rules of the
+design."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def ask(world: World, name: str) -> None:
 
 
 def calm(world: World) -> None:
-    """End the faults, undo what people did, and run until the cluster is quiet."""
+    """End the faults, undo what people did, and run the simulation until nothing changes any more."""
     world.fault_rate = 0.0
     for name in NAMES:
         world.hosts[name].reboot_behaviour = "works"
@@ -152,7 +153,7 @@ def test_holds_cordons_pauses_and_unlocks_by_people_break_no_rule_of_the_design(
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 @pytest.mark.parametrize("seed", seeds(4))
 def test_events_right_after_a_phase_change_break_no_rule_of_the_design(seed: int, phase: str) -> None:
-    """People act and agents crash within a second after a node enters this phase."""
+    """Within a second after a node enters the given phase, people change objects and agents crash."""
     world = a_world(5000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     chance = world.random
 
@@ -218,8 +219,8 @@ def test_a_second_agent_process_on_the_same_host_breaks_no_rule_of_the_design(se
 
 @pytest.mark.parametrize("seed", seeds(12))
 def test_two_agents_per_host_request_each_reboot_once_and_keep_the_claim(seed: int) -> None:
-    """No lock on the host keeps the second agent from running. Requests are lost or late, and both agents continue
-    while the host shuts down."""
+    """No lock file on the host stops the second agent. Requests are lost or late, and both agents continue to run while
+    the host shuts down."""
     world = a_world(11_000 + seed, concurrency=1 + seed % 2, fault_rate=0.04 * (seed % 4))
     for name in NAMES:
         world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0, 100.0])

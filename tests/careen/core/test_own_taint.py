@@ -1,5 +1,5 @@
-"""careen recognises its own soft taint by its record (the annotation in which it stores the progress of a reboot).
-Without a record, it uses the taint's key and managedFields. The tests also show when careen removes the taint."""
+"""careen recognises its own soft taint by the annotation in which it stores the progress of a reboot. Without this
+annotation, it uses the taint's key and managedFields. The tests also show when careen removes the taint."""
 
 from __future__ import annotations
 

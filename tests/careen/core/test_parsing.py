@@ -1,5 +1,5 @@
-"""Untrusted text is parsed only once, when it is read. A decision does not parse the lock or the record of a Node (its
-annotation with the progress) again."""
+"""Text that other clients can write is parsed only once, when it is read. A decision does not parse the lock, or the
+annotation with the progress of a Node, again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ PHASES = [
 
 @contextmanager
 def counted() -> Iterator[dict[str, int]]:
-    """Count how often the code in this block parses a lock, and how often it parses the record of a Node."""
+    """Count how often the code in this `with` block parses a lock, and how often it parses the record of a Node (the
+    annotation with its progress)."""
     count = {"locks": 0, "records": 0}
     parse, read = lock.parse, observation.from_annotation
 
@@ -55,7 +56,7 @@ def counted() -> Iterator[dict[str, int]]:
 
 
 def text_of(phase: Phase) -> str | None:
-    """Return the text of a lock with a claim of node n2. If node n1 has a claim in this phase, the lock also has that
+    """Return the text of a lock that contains a claim of n2, and also a claim of n1 if a node in this phase has a
     claim."""
     claim = a_progress(phase).claim
     entries = [an_entry("n2", "c2", limit=2), *([an_entry("n1", claim, limit=2)] if claim else [])]

@@ -1,5 +1,5 @@
-"""The patience: how long a node that has a claim waits for unknown facts. The waiting time continues over phases and
-restarts of the agent until every fact is known again."""
+"""Patience: how many seconds a node that has a claim waits for unknown facts. The waiting time continues over phases
+and restarts of the agent until every fact is known again."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ EARLY = {
 
 
 class Story:
-    """One node over many rounds of its agent's loop. Each round applies the patches of its decision. The arguments of
-    `turn` say which facts are unknown."""
+    """One node and the decisions of its agent, round after round. Each round applies the patches of its decision to the
+    Node. The arguments of `turn` say which facts are unknown in the round."""
 
     def __init__(self, progress: Progress, **policy: Any) -> None:
         self.policy: Policy = a_policy(**{"alerts": AlertPolicy(), **policy})
@@ -88,8 +88,8 @@ class Story:
         self.memory = Memory()
 
     def until_undone(self, most: float, step: float = 2.0, *, lives: float = 1e9, **changes: Any) -> float:
-        """Run a round of the agent's loop every `step` seconds until the node is in service again. Return the seconds
-        that this took."""
+        """Run a round of the agent's loop every `step` seconds until the node is back in service. Return how many
+        seconds this took."""
         born = began = self.seconds
         while self.seconds - began < most:
             if self.turn(step, **changes).phase is Phase.WAITING:

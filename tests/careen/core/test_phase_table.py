@@ -1,5 +1,5 @@
-"""The phase table. Every phase is reachable from idle, idle is reachable from every phase, and no step makes a phase
-change that is not in the table."""
+"""The phase table. From Idle, every phase can be reached, and from every phase, Idle can be reached. No step makes a
+phase change that is not in the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests how careen displays external text, with every Unicode character and with generated texts."""
+"""Tests how careen displays text that other clients wrote, with every Unicode character and with generated texts."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def test_json_keeps_its_values_without_terminal_control_sequences(value: object,
 
 @pytest.mark.parametrize("text", [POISON, LONG], ids=["a short text", "a long text"])
 def test_every_message_of_a_decision_is_safe_to_display(text: str) -> None:
-    """The checked values contain every sentence that a decision can show: of a phase, a gate or a failed round of the
-    agent's loop."""
+    """The test collects every sentence of a decision: the reason of the phase, the refusals of gates, and the error of
+    a failed round of the agent's loop."""
     refusal = Refusal(gate=text, code=Code.HELD, sentence=text, remedy=text)
     said = [
         Reason(code=Code.HELD, sentence=text).sentence,

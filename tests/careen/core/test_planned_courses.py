@@ -27,7 +27,8 @@ def recorded() -> list[dict[str, Any]]:
 
 
 def record(seed: int, order: Order, cluster: Scene) -> dict[str, Any]:
-    """Summarise a plan in one line: some figures, and a digest of the whole plan without its sentences."""
+    """Summarise a plan in one line: some figures, and a digest of the whole plan. The digest does not cover sentences,
+    such as reasons."""
     made = account(cluster.plan(order))
     for wait in made["waits"]:
         del wait[-1]
@@ -49,7 +50,7 @@ def record(seed: int, order: Order, cluster: Scene) -> dict[str, Any]:
 
 
 def records(seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the summary of the cluster's plan for each order of the nodes."""
+    """Yield one summary for each order of nodes (`--order`): that of the cluster's plan in this order."""
     cluster = scene(seed)
     return (record(seed, order, cluster) for order in Order)
 
@@ -60,7 +61,7 @@ def test_a_generated_cluster_gives_the_recorded_plan(seed: int) -> None:
 
 
 def test_the_recorded_plans_cover_the_features_that_change_plans() -> None:
-    """Plans in which no pod moves and no node waits would not reveal a change."""
+    """If no pod moved and no node waited in the recorded plans, a wrong optimisation would not change them."""
     told = recorded()
     assert {each["seed"] for each in told} == set(SEEDS)
     assert sum(each["moves"] for each in told) > 500

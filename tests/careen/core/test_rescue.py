@@ -1,5 +1,5 @@
-"""The rescue: what an agent writes on its Node if rounds of its loop fail. It returns a draining node to service, and
-does not touch a node whose reboot was requested. It works with any content of the Node."""
+"""The rescue: what an agent writes on its Node if rounds of its loop fail. A draining node returns to service. A node
+whose host was asked to reboot is not changed. The rescue works with any content of the Node."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def test_the_rescue_patch_of_a_claiming_node_releases_the_claim_without_an_uncor
 
 @pytest.mark.parametrize("phase", ["", "Idle", "Waiting", "Rebooting", "Verifying", "Settling", "Failed", "Elsewhere"])
 def test_the_rescue_patch_changes_only_claiming_and_draining_nodes(phase: str) -> None:
-    """If the progress record on a Node says that a reboot follows, the host may go down at any moment. The agent then
-    does not touch the Node."""
+    """If the annotation with the node's progress says that a reboot follows, the host may go down at any moment. The
+    agent then does not change the Node."""
     assert (
         rescue.undone(
             a_raw_node(Progress(phase=phase, claim="c1", boot_left=BOOT, is_cordoned_by_us=True), phase=phase or None),
@@ -153,8 +153,8 @@ POISON = to_annotation(DRAINING).replace('"uptime":9950.0', f'"uptime":{"9" * 40
 
 
 def test_the_rescue_patch_writes_a_progress_record_without_the_unreadable_fields() -> None:
-    """The new record contains the claim's id, so that the agent can release the claim. Without the invalid content, the
-    agent's loop can work again."""
+    """The new annotation contains the id of the claim, so that the agent can later release this claim. Without the
+    invalid fields, the rounds of the agent's loop can succeed again."""
     assert "9" * 400 in POISON
     patch = undone(a_raw_node(POISON))
     assert patch["spec"] == {"unschedulable": None}

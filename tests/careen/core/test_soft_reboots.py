@@ -1,5 +1,5 @@
-"""A soft reboot restarts the host's processes and keeps the boot id. If careen counts soft reboots, a higher count
-proves the reboot."""
+"""A soft reboot restarts the host's processes and keeps the boot id. If careen is configured to count soft reboots, a
+higher count proves that the node rebooted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Simulates a cluster of a few nodes in memory. The simulation is just realistic enough to run the `decide` of several
-agents together, with random faults.
+"""Simulates a cluster of a few nodes in memory. The simulation is just realistic enough to run production's function
+`decide` for several agents together, with random faults.
 
-At each API call, other agents may run, the caller may die, the response may be lost, and the write may land late. The
-rules are checked against the true state of the simulated cluster, not against the agents' reports."""
+At each API call, other agents may run, the caller may die, the response may be lost, and a write may take effect late.
+The rules are checked against the true state of the simulated cluster, not against the agents' reports."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class BrokenRuleError(AssertionError):
 
 @dataclass
 class Host:
-    """The machine, with state that no API object shows."""
+    """A simulated machine: state such as its boot and its need for a reboot, which no API object shows."""
 
     boot: int = 1
     booted_at: float = 0.0
@@ -73,7 +73,7 @@ class Host:
 
 @dataclass
 class Node:
-    """The Node object, and facts about the node that no API object shows."""
+    """A Node object, and two facts that no API object shows: who cordoned the node, and since when it is down."""
 
     view: NodeView
     cordoned_by: str = ""  # "careen", "person" or ""
@@ -609,9 +609,9 @@ class World:
         )
 
     def check_cordon(self, name: str) -> None:
-        """Check that a new cordon stays within the concurrency, and that no other node has failed and keeps its claim.
-        A node that is down for a reason other than careen, and a failed claim, count after 15 s, when every agent must
-        have seen them."""
+        """Check a new cordon: the number of nodes that are down stays within the concurrency, and no other node has
+        failed and keeps its claim. Every agent must have seen a failed claim, or a node that is down without careen,
+        after 15 seconds. Younger facts are ignored."""
         long_down = {
             other
             for other, node in self.nodes.items()
@@ -642,9 +642,9 @@ class World:
         )
 
     def check_asked_once(self, name: str) -> None:
-        """Check that no process asks a host to reboot again before the deadline while the process whose request the
-        host has accepted is alive. If that process has died, another process may ask again, because it cannot know of
-        the request."""
+        """Check a reboot request to a host that has already accepted a request in this boot. Before the deadline, no
+        process may ask again while the process that sent the first request is alive. After its death, another process
+        cannot know of the request and may ask."""
         host = self.hosts[name]
         if host.taken is None or host.taken[0] != host.boot or host.taken[2] not in self.agents:
             return
@@ -679,8 +679,8 @@ class World:
         return not is_asked and not self.content().entries and not any(self.progress(name).phase for name in self.nodes)
 
     def check_quiet(self) -> None:
-        """Check the cluster after it has become quiet: no host needs a reboot, no mark of careen is left, and nothing
-        else has changed."""
+        """Check the cluster when nothing changes any more: no host needs a reboot, careen's cordons, taints, labels and
+        claims are gone, and cordons and taints of other clients are unchanged."""
         for name, node in self.nodes.items():
             assert node is not None
             view = node.view
@@ -715,7 +715,7 @@ def _content(annotation: str | None) -> LockContent:
 
 
 def _cordoned_by(before: NodeView, unschedulable: bool | None) -> tuple[str, ...]:
-    """Return the field manager of the cordon, as the API server records it."""
+    """Return the field managers that own the cordon after a write, as the API server would record them."""
     if unschedulable is None or unschedulable is before.unschedulable:
         return before.cordoned_by
     return (keys.FIELD_MANAGER,) if unschedulable else ()

@@ -1,2 +1,2 @@
-"""Explores everything that can happen in a small fleet within given bounds. Decisions and lock are careen's production
-code."""
+"""Explores every possible sequence of steps of a small fleet within given bounds. Decisions and lock are careen's
+production code."""

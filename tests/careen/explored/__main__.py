@@ -13,8 +13,8 @@ _SIDE_BY_SIDE = 2
 
 
 def main() -> int:
-    """Explore the fleet within the bounds of each row and print the result. Returns 1 if a rule broke, or if an
-    exploration found no state in which every node is idle again."""
+    """Explore the fleet within the bounds of each row and print the result. Returns exit code 1 if a rule broke, or if
+    no explored state has every node idle again."""
     print(
         "| bounds | states | steps | decisions | final states | seconds |\n| --- | ---: | ---: | ---: | ---: | ---: |"
     )

@@ -1,10 +1,10 @@
-"""Computes the next steps that a small fleet can take: a turn (a round of an agent's loop), one action of a turn, a
-fault, an act of a person, or the passing of time.
+"""Computes the next steps that a small simulated fleet can take: a turn (a round of an agent's loop), one action of a
+turn, a fault, an act of a person, or the passing of time.
 
-A turn is production's `decide` on one reading of everything. Each write of a turn is a separate step, so that steps of
-other agents can come between two writes. A write may be lost, take effect late, or be the last action of its sender.
-All orders of the steps at one time are explored. Time advances when no step is left. Each agent begins its next turn
-exactly at the time that it decided, unless a fault delays it."""
+In a turn, production's function `decide` gets all facts as they are at one instant. Each write of a turn is a separate
+step, so that steps of other agents can come between two writes. A write may be lost, take effect late, or be the last
+action of its sender. All orders of the steps at one time are explored. Time advances when no agent can act. Each agent
+begins its next turn exactly at the time that it decided, unless a fault delays it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ effect here."""
 
 
 class Kind(IntEnum):
-    """A kind of fault. The value is its index in `State.left`."""
+    """A kind of fault. The value is the kind's index in `State.left`, the numbers of faults that may still happen."""
 
     LOST = 0  # the write is lost, and nothing was done
     ANSWER_LOST = 1  # the write was done, the answer is lost
@@ -118,14 +118,15 @@ class Bounds:
 
 
 class Step(NamedTuple):
-    """A step in words, and the state after it."""
+    """A step: its description in words, and the state after the step."""
 
     what: str
     after: State
 
 
 class SmallFleet:
-    """Computes the next states of a fleet. A planted bug can replace `is_guarded`, so that a write ignores versions."""
+    """Computes the next states of a small simulated fleet. A planted bug can replace `is_guarded`, so that the server
+    carries out a write although the object has changed since the agent read it."""
 
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
@@ -191,7 +192,8 @@ class SmallFleet:
         )
 
     def _is_scrapped(self, state: State, name: str) -> bool:
-        """Whether the node was removed for ever. Its claim may then remain in the lock, because no other node waits."""
+        """Whether node and machine were removed for ever. The node's claim may then remain in the lock if no other node
+        waits for its reboot."""
         return state.hosts[self.names.index(name)].is_scrapped
 
     def check_home(self, state: State) -> None:
@@ -200,8 +202,8 @@ class SmallFleet:
                 raise BrokenRule(f"once: {name} rebooted {host.reboots} times")
 
     def _in_turn(self, state: State, awake: list[int]) -> Iterator[Step]:
-        """Yield the possible steps of the agent that acts next. If delays are left, also yield the step in which the
-        other agents overtake this agent."""
+        """Yield the possible steps of the agent that acts next in the fixed order. If the bounds still allow a delay,
+        also yield a step that lets the other agents act before this agent."""
         index = min(awake, key=lambda each: (state.agents[each].is_overtaken, not state.agents[each].acts, each))
         agent = state.agents[index]
         if len(awake) > 1 and state.delays and not agent.is_overtaken:
@@ -446,7 +448,7 @@ class SmallFleet:
         return self._asked(state, index, act)
 
     def _is_current(self, state: State, index: int, act: Action) -> bool:
-        """Whether the object still has the version that the write names."""
+        """Whether the object that the agent writes still has the version that the agent has read."""
         if isinstance(act, WriteLock):
             return str(state.lock_version) == act.expected_resource_version or not self.is_guarded(act)
         assert isinstance(act, PatchNode)
@@ -479,8 +481,8 @@ class SmallFleet:
         return state._replace(agents=put(state.agents, index, agent))
 
     def _ended(self, state: State, index: int) -> State:
-        """Return the state after an action that did not certainly succeed. The agent does not carry out the remaining
-        actions of its decision."""
+        """Return the state after an action that failed or whose result is unknown to the agent. The agent does not
+        carry out the remaining actions of its decision."""
         agent = state.agents[index]._replace(acts=(), due=_on_grid(state.now + 1))
         return state._replace(agents=put(state.agents, index, agent))
 
@@ -543,8 +545,8 @@ class SmallFleet:
                 self._check_removal(state, index, entry)
 
     def _check_removal(self, state: State, index: int, entry: lock.Entry) -> None:
-        """Check the removal of a claim from the lock. A node may release its own claim only while it is in service, and
-        another agent may remove only a claim without a holder."""
+        """Check the removal of a claim from the lock. An agent may remove its own node's claim only while the node is
+        in service. It may remove another node's claim only if that node no longer uses the claim."""
         by, owner = self.names[index], self.names.index(entry.node)
         number, host = state.nodes[owner], state.hosts[owner]
         node = None if number is None else self.tables.nodes[number]
@@ -591,7 +593,8 @@ def _labelled(views: dict[str, NodeView], *values: str) -> tuple[NodeView, ...]:
 
 
 def _spend(state: State, kind: Kind) -> State | None:
-    """Return the state with one fault of this kind used up, or None if no such fault is left."""
+    """Return the state in which one more fault of this kind has happened, or None if the bounds allow no further fault
+    of this kind."""
     if not state.left[kind] or not state.left[-1]:
         return None
     left = list(state.left)
@@ -605,7 +608,7 @@ def _locked(state: State, text: str | None) -> State:
 
 
 def _held(state: State, names: tuple[str, ...]) -> State:
-    """Record for each node the time at which its claim left the lock, or -NEVER while its claim is in the lock."""
+    """Record for each node the time at which its claim left the lock. While the claim is in the lock, record -NEVER."""
     holders = content_of(state.lock).holders
     before = content_of(state.lock_before).holders
     held = tuple(

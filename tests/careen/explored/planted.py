@@ -1,5 +1,5 @@
-"""Bugs that are typical of code that uses locks. Each bug replaces a part of production's code, and the exploration
-must find it."""
+"""Planted bugs that are typical of code that uses locks. Each bug replaces a part of careen's production code, and the
+exploration must find the bug."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.careen.explored.fleet import Bounds, Kind, SmallFleet
 
 @dataclass(frozen=True, kw_only=True)
 class Planted:
-    """A bug, the bounds within which it shows, and the rule that it breaks."""
+    """A bug, the bounds of an exploration that finds it, and the rule that it breaks."""
 
     plant: Callable[[SmallFleet], Iterator[None]]
     bounds: Bounds
@@ -41,7 +41,8 @@ def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _reboots_with_an_old_reading(_fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: an agent asks the host to reboot without reading the lock again, however old its decision is."""
+    """Plant a bug: an agent asks the host to reboot without reading the lock again, however long ago it made this
+    decision."""
 
     def ask(**_: object) -> AskReboot:
         return AskReboot(within_seconds=1e9)
@@ -51,7 +52,8 @@ def _reboots_with_an_old_reading(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _frees_missing_nodes_at_once(_fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: an agent removes the claim of a missing Node at once, instead of waiting."""
+    """Plant a bug: an agent removes the claim of a node whose Node is missing at once. Without the bug, it waits in
+    case the Node is created again."""
     watch = ghosts.watch
 
     def at_once(*given: object, **options: object) -> ghosts.GhostWatch:

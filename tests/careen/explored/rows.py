@@ -1,4 +1,4 @@
-"""The bounds of the explorations of a small simulated fleet. Environment variables can widen the bounds."""
+"""The bounds of each exploration of a small simulated fleet. Environment variables can widen these bounds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Visits every reachable state of a small simulated fleet. The search is breadth first, so that the steps that lead to
-a broken rule are few."""
+"""Visits every reachable state of a small simulated fleet. The search is breadth-first, so that it finds the shortest
+sequence of steps to a broken rule."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Explored:
 
     @property
     def wrong(self) -> str:
-        """Return the broken rule with the steps that lead to it, or an empty text. It is also an error if in no state
-        every node is idle again."""
+        """Return a text with the broken rule and the steps that lead to it, or an empty text. If the search found no
+        state in which every node is idle again, the text says so."""
         if self.broken:
             return self.text()
         return "" if self.ends else "no state has every node idle again"

@@ -1,6 +1,6 @@
-"""The state of a small fleet at one instant, as a hashable value, so that no state is visited twice.
+"""The state of a small simulated fleet at one instant, as a hashable value, so that the search visits no state twice.
 
-Tables store each agent's memory, pending action and Node once, and a state contains only their numbers."""
+Tables store each agent memory, pending action and Node once. A state contains only their numbers in these tables."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Table(Generic[T]):
-    """Assigns a number to each value. Values with the same `repr` get the same number, because some values contain
-    mappings, which have no hash."""
+    """Assigns a number to each value. Values with the same `repr` get the same number. The hash of a value is not used,
+    because some values contain mappings, which have no hash."""
 
     def __init__(self) -> None:
         self._values: list[T] = []
@@ -67,7 +67,7 @@ class Node(NamedTuple):
 
 
 class Host(NamedTuple):
-    """The machine. `next_at` is the time at which it next goes down or comes up."""
+    """A simulated machine. `next_at` is the time at which it goes down or comes up next."""
 
     boot: int = 1
     booted_at: int = 0
@@ -81,7 +81,7 @@ class Host(NamedTuple):
 
 
 class Agent(NamedTuple):
-    """The process of a node's agent."""
+    """The agent process of one node."""
 
     memory: int
     due: int = 0
@@ -95,7 +95,7 @@ class Agent(NamedTuple):
 
 
 class Late(NamedTuple):
-    """A write whose sender no longer waits for the response, and that may still take effect."""
+    """A write that may still take effect, although the agent that sent it no longer waits for the response."""
 
     sender: int
     act: int
@@ -128,7 +128,7 @@ class State(NamedTuple):
 
 
 class Tables:
-    """The values that a state refers to by their numbers."""
+    """The tables of values to which a state refers by number."""
 
     def __init__(self) -> None:
         self.memories: Table[Memory] = Table()

@@ -1,5 +1,5 @@
-"""The agent starts the process that computes forecasts before it needs a forecast. Even if this process fails or is
-killed, the agent gets the same forecast."""
+"""The agent starts the child process that computes forecasts before it needs a forecast. If this process fails or is
+killed before the request, the agent still gets the forecast."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.patience import growing
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], asyncio.subprocess.Process]]:
-    """Return a list to which each new child process is added, with its arguments."""
+    """Return a list to which the arguments and the process of each new child process are added."""
     found: list[tuple[tuple[str, ...], asyncio.subprocess.Process]] = []
     start = forecast._started
 
@@ -120,8 +120,8 @@ async def test_a_prestarted_process_that_exceeds_the_deadline_is_not_replaced(
 
 
 async def test_the_deadline_of_a_forecast_starts_with_its_request(tmp_path: Path, started: Started) -> None:
-    """The agent starts the forecast's process before it needs a forecast. The time for which the process waits for a
-    request does not count towards the deadline."""
+    """The agent starts the child process before it needs a forecast. The seconds that this process waits for a request
+    do not count towards the deadline of the forecast."""
     async with running_server() as server:
         put_cluster(server)
         for seconds in growing(1.0):
@@ -145,8 +145,8 @@ class FakeClock:
 
 
 async def test_the_agent_waits_a_minute_before_it_replaces_a_prestarted_process() -> None:
-    """On a node with too little memory, the forecast's process ends at once. Without the pause of a minute, the agent
-    would start a new process in each round of its loop."""
+    """On a node with too little memory, the child process that computes forecasts ends at once. Without this minute,
+    the agent would start a new process in each round of its loop."""
     made: list[FakeProcess] = []
 
     async def start() -> Any:
@@ -187,8 +187,8 @@ async def test_a_prestarted_process_that_gets_no_request_exits_by_itself() -> No
 
 
 async def test_a_prestarted_process_has_all_modules_loaded_before_the_request(tmp_path: Path) -> None:
-    """If the forecast's process loaded its modules only after the request, the other nodes would wait longer for this
-    node's reboot."""
+    """If the child process loaded its modules only after the request for a forecast, the forecast would be ready later
+    and the whole roll-out would take longer."""
     program = """
         import json, sys
         from careen.agent.forecast import child

@@ -1,5 +1,4 @@
-"""After a reboot, the agent compares the forecast with the cluster: do the recreated pods run on the nodes that the
-forecast named?"""
+"""After a reboot, the agent checks the forecast: does each recreated pod run on the node that the forecast named?"""
 
 from __future__ import annotations
 

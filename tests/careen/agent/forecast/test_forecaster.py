@@ -1,4 +1,5 @@
-"""A child process makes the forecast. If the child fails in any way, the forecast is unknown and allows no reboot."""
+"""A child process of the agent makes the forecast. If the child fails in any way, the agent treats the forecast as
+unknown, which does not allow a reboot."""
 
 from __future__ import annotations
 
@@ -108,7 +109,7 @@ async def test_a_pod_outside_the_drain_pod_selector_stays_on_its_node(tmp_path: 
 
 
 async def test_nodes_drained_together_are_reported_in_the_requested_order(tmp_path: Path) -> None:
-    """If only n1 is drained, its pod moves to n2. If both nodes are drained, no node can take the pod."""
+    """If only n1 is drained, its pod moves to n2. If n1 and n2 are both drained, no node has room for the pod."""
     async with running_server() as server:
         put_cluster(server)
         answer = await forecast_together(["n2", "n1"], LIMITS, kubeconfig=str(server.write_kubeconfig(tmp_path / "kc")))
@@ -144,8 +145,8 @@ async def test_a_forecast_from_a_file_that_is_not_a_dump_is_a_usage_error(
 
 
 async def test_the_forecast_uses_the_schedulers_configuration(tmp_path: Path) -> None:
-    """A profile with another name does not schedule these pods, so the forecast cannot say on which nodes they will
-    run."""
+    """The configuration contains only a profile with another schedulerName than the pods have. The forecast therefore
+    cannot say on which nodes the pods will run."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- "
         "schedulerName: mine\n"
@@ -171,8 +172,8 @@ async def test_an_unreadable_scheduler_configuration_makes_the_forecast_unknown(
 async def test_the_forecast_process_refuses_a_configuration_that_names_a_file(
     tmp_path: Path, field: str, padding: str
 ) -> None:
-    """The agent does not check a scheduler configuration that is very long or has a YAML alias. The forecast's process
-    must refuse the file name in both cases."""
+    """The agent itself does not check a scheduler configuration that is very long or has a YAML alias. In both cases
+    the child process that computes the forecast must refuse the name of the file."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n"
         f"- urlPrefix: https://127.0.0.1:1\n  filterVerb: filter\n  tlsConfig: {{{field}: /no/such/file}}{padding}\n"
@@ -260,7 +261,7 @@ async def test_a_forecast_with_too_little_memory_is_unknown_and_shows_the_limit(
 
 
 def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
-    """Write a script and let the forecaster run it as its child process."""
+    """Write the Python code `program` to a file, and let the forecaster run this file instead of its child process."""
     script = folder / "python"
     script.write_text(f"#!{sys.executable}\n{textwrap.dedent(program)}")
     script.chmod(0o755)

@@ -1,5 +1,5 @@
-"""The agent reports keys in its settings that the admission policies would refuse. It does so when it reads the
-settings, long before a roll-out would fail."""
+"""The agent reports keys in its settings (of labels, annotations and taints) that the admission policies would not let
+it write. It reports them when it reads the settings, long before a roll-out would fail."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def a_pod(owner: LockPlace | None = OURS) -> dict[str, Any]:
 
 
 class Asked:
-    """A cluster, and a connection that records the agent's requests."""
+    """A cluster, and a connection to it that records the agent's requests."""
 
     def __init__(self, server: Any, wire: Meddling) -> None:
         self.server, self.wire = server, wire

@@ -1,5 +1,6 @@
-"""The start of an agent, on virtual time. The tests show how long the agent of a node with a claim waits for settings
-or a lock that it cannot read, and which settings it then uses (`careen.agent.startup.recorded_claim`)."""
+"""The start of an agent, on virtual time. The node may have a claim when its agent starts. The tests show how long the
+agent then waits for settings or a lock that it cannot read, and which settings it uses
+(`careen.agent.startup.recorded_claim`)."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ KEPT = json.dumps({"version": 1, "settings": {"concurrency": ["3"]}})
 
 @dataclass
 class World:
-    """A cluster for n1, and everything that the start of n1's agent needs."""
+    """A cluster with the node n1, and the arguments for the start of n1's agent."""
 
     server: RunningServer
     wire: Meddling

@@ -1,5 +1,5 @@
-"""If a gate delays the reboot of a node for too long, the agent of this node reports the delay once, and again each
-week. A restart of the agent does not repeat the report."""
+"""If a gate (a check that can forbid a reboot) delays the reboot of a node for too long, the node's agent reports the
+delay once, and again each week. A restart of the agent does not repeat the report."""
 
 from __future__ import annotations
 

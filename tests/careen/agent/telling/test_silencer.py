@@ -1,5 +1,5 @@
-"""The agent silences the alerts of its node before it announces the reboot on the Node, and ends the silence when the
-node is back in service."""
+"""The agent creates a silence for the alerts of its node in Alertmanager before it records on the Node that a reboot
+follows. It ends the silence when the node is back in service."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The agents report delays and the end of a roll-out to people. If many nodes wait for the same reason, only one agent
-reports the delay. One list of nodes gives the figures of a roll-out."""
+reports the delay. The agent computes the figures of a roll-out from one list of Nodes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Tests where a command finds the lock: first in the DaemonSet that the options give, then in careen's, then in
-kured's.
-"""
+"""Tests in which DaemonSet a command finds the lock: first in the DaemonSet that the options name, then in careen's
+DaemonSet, then in kured's."""
 
 from __future__ import annotations
 

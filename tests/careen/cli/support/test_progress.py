@@ -13,7 +13,8 @@ class Clock:
 
 
 def lines_of(steps: list[tuple[float, int]], total: int = 5000) -> list[str]:
-    """Return the progress lines for these steps, which are given as (seconds, number of finished nodes)."""
+    """Return the progress lines that are printed for these steps. Each step is a pair of a time in seconds and the
+    number of nodes that are finished at that time."""
     clock, said = Clock(), list[str]()
     lines = Lines("order oldest", total, clock, said.append)
     for after, done in steps:

@@ -1,4 +1,4 @@
-"""BrokenServer: an API server that breaks its watches in every known way, on virtual time."""
+"""BrokenServer: an API server on virtual time whose watches fail in every known way."""
 
 from __future__ import annotations
 
@@ -48,9 +48,8 @@ FAULTS = (
 
 @dataclass
 class BrokenServer:
-    """An API server in memory. Each watch takes one fault from `faults`, and makes changes from `changes` while it
-    runs. When both lists are empty, a watch never ends.
-    """
+    """An API server in memory. Each new watch takes the next fault from `faults`, and carries out changes from
+    `changes` while it runs. When both lists are empty, watches no longer end."""
 
     faults: list[str] = field(default_factory=list)
     changes: list[tuple[str, str, str]] = field(default_factory=list)
@@ -70,13 +69,14 @@ class BrokenServer:
 
     @property
     def waiting(self) -> set[str]:
-        """Return the kinds whose watch has delivered every event and has not ended."""
+        """Return the kinds of objects whose watch is still open and has delivered every event."""
         return {kind for kind, version in self._told.items() if version == self.version}
 
     # ---- the cluster's content ----
 
     def change(self, verb: str, kind: str, name: str) -> None:
-        """Carry out one change. "put" creates an object or replaces it by a new version, and "drop" deletes it."""
+        """Carry out one change. `put` creates an object or gives an existing object new content, and `drop` deletes an
+        object."""
         self.version += 1
         key = (kind, name)
         if verb == "drop":
@@ -94,11 +94,12 @@ class BrokenServer:
         self._moved.clear()
 
     def forget(self) -> None:
-        """Forget the history. The server then refuses a watch that starts before the current version."""
+        """Forget the history. The server then refuses each watch that asks for events from before the current
+        version."""
         self.oldest = self.version
 
     def pages(self) -> list[Json]:
-        """Return all objects as fresh lists would return them."""
+        """Return the pages of a complete list for each kind, as a client would receive them now."""
         return [
             {"kind": f"{kind}List", "apiVersion": _API[kind], "items": self._items(kind)}
             for kind in ("Node", "Pod", "DeviceClass")
@@ -160,7 +161,8 @@ class BrokenServer:
             raise Unclear("the connection broke")
 
     def _first(self, fault: str, kind: str, position: int) -> list[bytes]:
-        """Return the events that the client has missed. Some faults repeat old events or leave out events."""
+        """Return the events that a new watch sends first: those since the version that the client names. With some
+        faults, old events are repeated or some events are missing."""
         past = self._events(kind, 0)
         if fault == "empty":
             return []
@@ -203,8 +205,8 @@ class BrokenServer:
             yield _line("BOOKMARK", {"kind": kind, "apiVersion": _API[kind], "metadata": meta})
 
     def _first_of_a_present_object(self, kind: str) -> list[bytes]:
-        """Return the oldest event of an object that still exists. No API server sends an old event of a deleted object,
-        and a client that has never seen the object could not recognise it."""
+        """Return the oldest event of an object that still exists. A real API server sends no old event of a deleted
+        object, and a client that never saw this object could not detect such an event."""
         present = ((event, each) for _, event, each in self.log if (kind, each["metadata"]["name"]) in self.objects)
         return [_line(event, each) for event, each in present if each["kind"] == kind][:1]
 
@@ -250,6 +252,7 @@ def _manifest(kind: str, name: str, version: int) -> Json:
 
 
 def drawn_changes(draw: Sequence[int]) -> list[tuple[str, str, str]]:
-    """Turn numbers into changes: half of them change pods, a third change nodes, and a few change device classes."""
+    """Turn random numbers into changes of objects: half of the changes concern pods, a third nodes, and a few device
+    classes."""
     kinds = ("Pod", "Pod", "Pod", "Node", "Node", "DeviceClass")
     return [("drop" if number % 3 == 0 else "put", kinds[number % 6], f"n{number % 5}") for number in draw]

@@ -1,5 +1,5 @@
-"""Tests a feed that watches all kinds at once on the embedded API server, with bookmarks, responses with status 410,
-and faults."""
+"""Tests a feed that watches all kinds of objects at once on the embedded API server. The server sends bookmarks,
+responses with status 410, and faults."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def change(server: RunningServer, chance: random.Random) -> None:
 
 
 async def agrees(server: RunningServer, feed: ClusterFeed, folder: Path) -> None:
-    """Wait until the feed contains the same nodes and pods as a fresh list of the cluster."""
+    """Wait until the feed contains the same nodes and pods as a new list of the cluster."""
     transport = connect(server.write_kubeconfig(folder / "admin", user="admin"), part="test")
     fresh: Any = None
     try:

@@ -1,6 +1,4 @@
-"""Tests that a reflector ends with the objects that a fresh list returns, whatever faults its lists and watches
-have.
-"""
+"""Tests that a reflector finally contains the same objects as a new list, whatever faults its lists and watches had."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ class Silent:
 
 
 class Following:
-    """Runs a feed against a broken server, on a virtual clock."""
+    """Runs a feed that watches a BrokenServer, on virtual time."""
 
     def __init__(self, server: BrokenServer, sources: Sequence[WatchedKind] = SOURCES) -> None:
         self.server = server
@@ -44,7 +42,7 @@ class Following:
         self.feed = ClusterFeed(api, server, sources, cache=ClusterCache(), audience=Silent(), chance=lambda: 0.5)
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Run the feed until the condition holds."""
+        """Run the feed until the condition is true."""
         task = asyncio.create_task(self.feed.run())
         try:
             await until(lambda: condition() or task.done(), self.told)
@@ -71,7 +69,7 @@ class Following:
 
 
 def seen(snapshot: Snapshot) -> Any:
-    """Return the content of a snapshot in a form that does not depend on the order of the objects."""
+    """Return the content of a snapshot in a form that allows a comparison: the order of the objects does not matter."""
     pods = [*snapshot.placed_pods, *snapshot.pending, *snapshot.ghosts]
     return (
         {node.name: node for node in snapshot.nodes},

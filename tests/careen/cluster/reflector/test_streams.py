@@ -28,7 +28,8 @@ def chunk(data: bytes) -> bytes:
 
 
 class Desk:
-    """Opens watch streams to a server. `behave` defines what the server does with a connection."""
+    """Opens watch streams to a test server. The function `behave` determines what the server does with each
+    connection."""
 
     def __init__(self, folder: Path, behave: Callable[[socket.socket], None]) -> None:
         self.server = RawServer(behave)

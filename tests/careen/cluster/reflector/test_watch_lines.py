@@ -1,4 +1,4 @@
-"""Tests how the bytes of a watch become lines and events."""
+"""Tests how the bytes of a watch response become lines, and how the lines become events."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests that a response with status 200 and without content is an error for each read and each write, and never an
-empty cluster."""
+"""Tests that a response with status 200 and without content is an error for each read and each write. Such a response
+never counts as an empty cluster."""
 
 from __future__ import annotations
 

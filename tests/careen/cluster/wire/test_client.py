@@ -181,8 +181,8 @@ class Gate:
 async def test_a_request_that_finds_no_free_thread_is_never_sent(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
-    """If the request stayed in the queue of the thread pool, it could change the cluster after the caller has given it
-    up."""
+    """If the request stayed in the queue of the thread pool, it could change the cluster after the caller has stopped
+    waiting for it."""
     monkeypatch.setattr(client, "THREAD_SECONDS", 0.1)
     gate = Gate()
     server = serve(gate)

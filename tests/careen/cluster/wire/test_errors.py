@@ -1,4 +1,5 @@
-"""Tests which error careen raises for each HTTP status. Each error is named after what the caller does next."""
+"""Tests which exception careen raises for each HTTP status. The name of each exception tells the caller what to do
+next."""
 
 from __future__ import annotations
 

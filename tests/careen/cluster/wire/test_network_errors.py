@@ -1,6 +1,5 @@
-"""Tests the messages about network errors with constructed exceptions. `tests/careen/cli/test_errors.py` causes the
-same errors with real sockets.
-"""
+"""Tests the messages about network errors, with exceptions that the tests construct. `tests/careen/cli/test_errors.py`
+causes the same exceptions with real sockets."""
 
 from __future__ import annotations
 

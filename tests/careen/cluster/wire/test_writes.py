@@ -1,5 +1,5 @@
-"""Tests write_guarded, which changes an object at most once and returns the outcome, even if a response is lost or
-late."""
+"""Tests write_guarded, which changes an object at most once and returns whether the change took effect, even if a
+response is lost or late."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ FAILED = refused(ServerFailed, 500)  # type: ignore[arg-type]
 
 @dataclass
 class Thing:
-    """An object with a version. For each write, `plan` says which error the client gets and whether the write takes
-    effect.
-    """
+    """An object that has a version. For each write, `plan` says which error the client gets and whether the write
+    changes the object."""
 
     plan: list[tuple[ClusterError | None, bool]]
     version: int = 1

@@ -38,7 +38,7 @@ def found(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, 
 
 
 def cleaned(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, **signed: Any) -> NodeView:
-    """Return the Node after the patch of the cleanup, or the unchanged Node if there is no patch."""
+    """Return the Node after the patch of `careen cleanup`, or the unchanged Node if the cleanup makes no patch."""
     patch = found(node, extent, entry, **signed).patch
     return node if patch is None else after(node, patch)
 

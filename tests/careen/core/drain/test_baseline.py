@@ -1,4 +1,4 @@
-"""The baseline: the health of the workloads before a drain. An annotation of the Node stores it."""
+"""The baseline: the health of a node's workloads before the drain, which an annotation of the Node stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tests how soon the agent of a draining node decides again: after evictions, and while pods terminate."""
+"""Tests how many seconds pass until the agent of a draining node decides again: after evictions, and while pods
+terminate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The drain plan: the pods that the drain evicts now, the pods that it evicts later, and the pods that stay."""
+"""The drain plan: the pods that the agent evicts now, the pods that it evicts later, and the pods that stay on the
+node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The remedies that careen shows for pods that stop a drain. A simulation has shown that each remedy alone helps."""
+"""Remedies for a pod that makes a drain impossible. careen shows a remedy only if a simulation has shown that this
+remedy alone helps."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The memory of an agent process: the back-offs of evictions, the result of the reboot request, and the fields that
-each phase keeps."""
+"""The memory of an agent process: the back-offs of evictions, the result of the reboot request, and which fields the
+memory keeps when the phase changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The times that metrics show come from the Node, so that a restarted agent shows the same times."""
+"""The times that metrics show. They are read from the Node, so that a restarted agent shows the same times."""
 
 from __future__ import annotations
 

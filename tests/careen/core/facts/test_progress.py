@@ -1,5 +1,5 @@
-"""The record, an annotation of the Node in which careen stores the progress of a reboot. Writing and reading a record
-does not change it, and an invalid record is refused with a reason."""
+"""The record: an annotation of the Node in which careen stores the progress of a reboot. A record that is written and
+read again is unchanged. An invalid record is refused with a reason."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def test_an_invalid_progress_record_is_refused_with_a_reason(text: str, words: s
 
 
 def test_an_older_release_can_read_the_field_announced() -> None:
-    """The field `announced` says that a reboot follows. An older release refuses a record with an unknown field, but
-    reads only `boot` and `uptime` inside `announced`. The new fields are therefore inside `announced`."""
+    """The field `announced` says that a reboot follows. An older release refuses a record with an unknown top-level
+    field, but ignores unknown fields inside `announced`. New fields are therefore written inside `announced`."""
     text = to_annotation(Progress(announced=Announcement(boot="b", uptime=1.5, by="x", is_asked=True)))
     assert json.loads(text) == {"version": 1, "announced": {"boot": "b", "uptime": 1.5, "by": "x", "asked": True}}
     assert from_annotation('{"version":1,"announced":{"boot":"b","uptime":1.5}}') == Progress(

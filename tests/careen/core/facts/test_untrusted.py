@@ -1,5 +1,5 @@
-"""Invalid content on Nodes and in the lock. Every reader returns a value and raises no error. Invalid content on one
-node never blocks the decisions of another node."""
+"""Invalid content on Nodes and in the lock. Every function that reads such content returns a value and raises no error.
+Invalid content of one node never stops the agents of other nodes."""
 
 from __future__ import annotations
 
@@ -295,13 +295,14 @@ POLICIES = (
 
 
 def beside(own: NodeView, other: NodeView) -> dict[str, Any]:
-    """Return the lists of nodes in which the agent of the node `own` sees the Node `other`."""
+    """Return the arguments of an observation by the agent of the node `own`, in which every list of nodes contains the
+    Node `other`."""
     return {"fleet": a_fleet(own, other), "peers": (other,), "waiters": (other,), "holders": Holders(nodes=(other,))}
 
 
 def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
-    """Return a Node with the label, annotations, taint and cordon of this phase, and the entries of this node in the
-    lock."""
+    """Return a Node with the label, annotations, taint and cordon of this phase, and the claims of this node in the
+    lock (one or none)."""
     progress = a_progress(
         phase, failed=Code.SETTLE_TIMEOUT if phase is Phase.FAILED else "", taint_key=keys.DEFAULT_TAINT_KEY
     )

@@ -1,4 +1,4 @@
-"""The gate for pods that their owner binds to this node."""
+"""The gate that refuses a reboot because of pods that their owner, and not a scheduler, binds to this node."""
 
 from __future__ import annotations
 

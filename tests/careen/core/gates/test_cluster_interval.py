@@ -1,4 +1,4 @@
-"""The gate for the minimum time between two reboots in the cluster."""
+"""The gate for the minimum time that must pass between the reboots of any two nodes of the cluster."""
 
 from __future__ import annotations
 

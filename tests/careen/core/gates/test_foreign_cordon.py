@@ -1,5 +1,5 @@
-"""Foreign cordons (`careen.core.cordons`). The tests show when a cordoned node counts as down, when the cordon refuses
-the node's reboot, and which message the agent writes."""
+"""Cordons that were not set by careen (`careen.core.cordons`). The tests show when a node with such a cordon counts as
+down, when the cordon forbids this node's reboot, and which message the agent writes."""
 
 from __future__ import annotations
 

@@ -116,5 +116,6 @@ def test_a_plan_does_not_mention_gates_that_are_switched_off() -> None:
     ],
 )
 def test_a_plan_evaluates_only_gates_whose_facts_are_known(known: Foreseen, evidence: set[Evidence]) -> None:
-    """A gate without the facts that it needs would refuse every node in the whole plan."""
+    """A gate that lacks its facts refuses the reboot. Without this rule, such a gate would refuse every node in the
+    whole plan."""
     assert {kind for gate in foreseen(known) for kind in gate.needs(a_policy())} <= evidence

@@ -1,4 +1,4 @@
-"""The gate `halt`: while a failed node keeps its claim, no other node is cordoned."""
+"""The gate `halt`. If the reboot of a node failed and the node still has a claim, no other node is cordoned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The gate for the state of the host. It refuses a reboot while necessary facts are unknown."""
+"""The gate for the state of the host. It refuses the reboot while facts about the host that a reboot requires are
+unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The gate that refuses a drain if the agent's self-test shows that the host's reboot would certainly fail."""
+"""The gate that refuses a drain if the agent's self-test has shown that the host could not carry out a reboot
+request."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The content of the lock. careen reads both forms of kured's lock, and both forms of kured read a claim of careen as a
-held lock. The number of claims never exceeds the limit."""
+"""The content of the lock annotation. careen reads both formats that kured writes, and kured in both modes sees a claim
+of careen as a held lock. The lock never contains more claims than its limit."""
 
 from __future__ import annotations
 
@@ -223,8 +223,8 @@ def test_a_claim_is_not_confirmed_if_the_lock_lacks_the_claim_or_is_paused() -> 
 
 
 def kured_single_reads_held_by(text: str | None) -> str | None:
-    """Return the holder that kured's DaemonSetSingleLock.Acquire reads, or None if it can take the lock. kured treats
-    any annotation without a TTL as a held lock."""
+    """Return the holder that kured's DaemonSetSingleLock.Acquire reads from the annotation, or None if kured could take
+    the lock. kured treats any annotation without a TTL as a held lock."""
     if text is None:
         return None
     record = json.loads(text)
@@ -232,7 +232,8 @@ def kured_single_reads_held_by(text: str | None) -> str | None:
 
 
 def kured_multi_lets_in(text: str | None, max_owners: int) -> bool:
-    """Whether kured's canAcquireMultiple grants the lock: `locks` must have fewer entries than `max_owners`."""
+    """Whether kured's canAcquireMultiple would grant the lock: the list `locks` in the annotation must have fewer
+    entries than `max_owners`."""
     return text is None or len(json.loads(text).get("locks") or []) < max_owners
 
 
@@ -373,8 +374,8 @@ def test_a_failure_is_recorded_only_in_the_claim_with_the_given_id() -> None:
 
 
 def test_the_lock_records_the_smallest_limit_and_the_limit_of_each_claim() -> None:
-    """kured must not read a limit that is larger than the limit of an older claim. After the older claim is released,
-    the limit of the newer claim applies."""
+    """An older claim was written with a limit of three, a newer claim with a limit of five. kured must read the limit
+    three until the older claim is released, and then the limit five."""
     added = lock.add(held(an_entry("n2", "c2", limit=3)), an_entry("n1"), 5)
     assert added is not None
     assert (added.max_owners, added.entries[-1].limit) == (3, 5)
@@ -432,7 +433,7 @@ IN_PARTS = {
 
 
 def beside(row: Any) -> str:
-    """Return the text of a lock with a limit of three and two entries: a readable entry, and the entry `row`."""
+    """Return the JSON text of a lock with a limit of three claims and two entries: a valid claim of n1, and `row`."""
     return json.dumps({"nodeID": "n1", "maxOwners": 3, "locks": [{"nodeID": "n1", "id": "c1", "limit": 3}, row]})
 
 

@@ -1,5 +1,6 @@
-"""Ghosts: claims in the lock whose node no longer uses them. careen removes such a claim only if a consistent read of
-its Node proves that the claim has no holder. Neither elapsed time nor a node that does not respond is a proof."""
+"""Ghosts: claims in the lock that their node no longer uses. careen removes such a claim only if a consistent read of
+the node's Node proves that the node does not use the claim. A claim that is old, or whose node does not respond, is
+kept."""
 
 from __future__ import annotations
 
@@ -93,8 +94,8 @@ def test_a_claim_whose_node_was_never_read_counts_as_held() -> None:
 
 
 def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
-    """Return the proven and the suspected ghosts (claims without a holder) that a new agent process finds in a lock.
-    The lock has one claim, which belongs to a deleted Node and is marked as overdue by `mark`."""
+    """Return what a new agent process finds out about ghosts (claims that no node uses) in a lock with one claim. The
+    Node of this claim was deleted, and another agent has marked the claim as overdue with `mark`."""
     content = held(an_entry("n2", "c2", created="2026-03-04T11:00:00Z", overdue=mark))
     situation = a_situation(policy=a_policy(reboot_deadline_seconds=900.0, **policy), lock=content)
     return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))

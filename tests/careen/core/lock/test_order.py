@@ -1,4 +1,5 @@
-"""The line of waiting nodes: its order, which nodes may claim the lock, and how long agents of other nodes sleep."""
+"""The line of waiting nodes, a list in the lock: its order, which nodes may take a claim, and how many seconds the
+agents of waiting nodes sleep."""
 
 from __future__ import annotations
 

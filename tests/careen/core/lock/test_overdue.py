@@ -1,6 +1,6 @@
-"""Overdue nodes: nodes that hold a claim and stay too long in a phase (`careen.core.lock.overdue`,
-`careen.core.steps.shared.holder_checks`). The tests show which nodes are marked as overdue, which agent marks them, and
-with which message."""
+"""Overdue nodes: nodes that hold a claim and stay in a phase for too long (`careen.core.lock.overdue`,
+`careen.core.steps.shared.holder_checks`). The tests show which nodes are marked in the lock as overdue, which agent
+marks them, and which message it writes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def at(seconds_ago: float) -> str:
 
 
 def holder(phase: Phase, seconds: float, **changes: Any) -> NodeView:
-    """Return the Node n9, which has been in this phase for `seconds`."""
+    """Return the Node n9, which has been in this phase for this number of seconds."""
     progress = a_progress(
         phase, **({"claim": "c1", "boot_left": "b", "is_giving_back": True} if phase is Phase.WAITING else {})
     )
@@ -257,7 +257,8 @@ def test_a_node_refused_by_another_gate_also_shows_the_overdue_node(changes: dic
 
 
 def test_a_node_outside_its_window_also_checks_for_overdue_nodes() -> None:
-    """Outside of the maintenance window no node is in the line, but some agent must still notice the overdue node."""
+    """Outside of the maintenance window, the line of waiting nodes is empty. Some agent must still notice a node that
+    is overdue."""
     shut = replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))
     decision = waiting(
         replace(LINE, line=replace(LINE.line, names=())), policy=shut, holders=Holders(nodes=(REBOOTING,))
@@ -333,8 +334,8 @@ def test_an_idle_node_marks_an_overdue_node_if_no_node_waits() -> None:
 
 @pytest.mark.parametrize(("agents", "pause"), [(3, 60), (360, 60), (5000, 5000 / 6)])
 def test_all_idle_nodes_together_check_an_overdue_node_at_most_six_times_a_second(agents: int, pause: float) -> None:
-    """The metric of the overdue node must disappear soon after the node recovers. A host that is dead for a long time
-    must not cost the API server many requests."""
+    """Checks must be frequent enough that the metric of the overdue node disappears soon after the node recovers. A
+    node that is dead for a long time must not cost the API server many requests."""
     remembered = replace(remembering(is_reconciled=False), agents=agents)
     knows = idle(ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=remembered)
     assert (knows.memory.holder_check.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + pause)
@@ -347,8 +348,8 @@ def test_all_idle_nodes_together_check_an_overdue_node_at_most_six_times_a_secon
 def test_if_no_node_waits_all_agents_together_check_for_overdue_nodes_once_a_second(
     agents: int | None, pause: float
 ) -> None:
-    """The agents of a large fleet notice a dead node as soon as the agents of a small fleet do. The age of the dead
-    node's claim does not matter."""
+    """A fleet of any size therefore notices a dead node equally soon. How old the dead node's claim is does not
+    matter."""
     assert holder_checks.pause_seconds("n1", LockContent(), agents) == pause
     young = replace(ENTRY, created=at(holder_checks.LOOK_SECONDS + 1))
     memory = replace(remembering(), agents=agents)

@@ -1,5 +1,5 @@
-"""A person's request for a reboot, drain or maintenance, as an annotation of the Node. The tests show how careen parses
-the request, when the node therefore needs a reboot, and when the request is met or expires."""
+"""A person's request for a reboot, a drain or a maintenance, in an annotation of the Node. The tests show how careen
+parses the request, when it makes a reboot necessary, and when it is fulfilled or expired."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def test_during_a_reboot_a_persons_request_causes_no_further_reboot(phase: Phase
 
 
 def test_a_reboot_requested_by_a_person_stays_necessary_until_the_host_boots() -> None:
-    """An agent may restart after it has recorded on the Node that a reboot follows, and before it asks the host to
-    reboot. It would otherwise treat the person's request as withdrawn."""
+    """An agent may restart between two steps: it has recorded on the Node that a reboot follows, but has not yet asked
+    the host. The restarted agent must not treat the person's request as withdrawn."""
     node = asking(PersonRequest(wish=Wish.REBOOT))
     found = heard(an_observation(node, need=NO), node, Progress(phase=Phase.REBOOTING)).need
     assert found.answer is NeedAnswer.YES

@@ -1,5 +1,5 @@
-"""The figures of a roll-out. They come from the report of the last reboot on each node. Invalid annotations do not
-change them."""
+"""The figures of a roll-out, such as its duration. They are computed from the report of the last reboot on each Node.
+Invalid annotations are ignored."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Templates of messages. kured's `%s` still works, each field in braces is filled once, and other text in braces is
-kept."""
+"""Templates of messages. kured's placeholder `%s` still works. Each known field in braces, such as `{node}`, is
+replaced once, and other text in braces is kept."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The phase Claiming. The claim enters the lock, all gates run again on fresh data, and one patch records the claim and
-cordons the node. Two nodes never claim at once."""
+"""The phase Claiming. The node's claim is written into the lock, all gates run again on new data, and one patch records
+the claim on the Node and cordons the node. Two nodes never take the same free place in the lock."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def claiming(**changes: Any) -> Decision:
 
 
 def withdraws_the_claim(decision: Decision) -> bool:
-    """Whether the decision withdraws the claim: it must record the withdrawal on the Node before it removes the claim's
-    entry from the lock."""
+    """Whether the decision gives up the claim: it must write this fact to the Node before it removes the claim from the
+    lock."""
     patches = kinds(decision)
     record = the_record(decision)
     return (

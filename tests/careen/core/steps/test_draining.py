@@ -62,8 +62,8 @@ def refused(attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAns
 
 
 def is_undone(decision: Decision) -> bool:
-    """Check that one patch restores everything on the Node except the claim's id, which stays on the Node until the
-    claim has left the lock. Return True."""
+    """Check that one patch undoes every change of the drain on the Node. Only the claim's id stays on the Node until
+    the claim has left the lock. Return True."""
     patch, record = the_patch(decision), the_record(decision)
     assert patch.unschedulable is False
     assert {"pool": patch.labels["pool"], "new": patch.labels["new"]} == {"pool": "web", "new": None}
@@ -100,7 +100,8 @@ def test_a_recreated_pod_that_tolerates_the_cordon_does_not_delay_the_reboot() -
 
 
 def test_a_pod_bound_to_the_node_is_evicted_once_and_the_drain_continues() -> None:
-    """A pod that its owner binds to a node is recreated on this node within a second of each eviction."""
+    """The owner of this pod binds its pods to the node itself. After each eviction, a new pod runs on the node within a
+    second."""
     first = draining(pods=(a_pod("pinned-1", came_bound=True),))
     assert evicted(first) == ["pinned-1"]
     again = draining(pods=(a_pod("pinned-2", came_bound=True, created_at=NOW),), memory=first.memory)
@@ -364,8 +365,8 @@ def test_a_later_decision_does_not_restart_the_reboot_delay() -> None:
 
 
 def test_a_refusal_from_before_the_drain_does_not_shorten_the_wait_for_unknown_facts() -> None:
-    """The annotations of the Node still contain the refusals from the phase Waiting when an agent starts during the
-    drain. The time since such a refusal does not count."""
+    """An agent starts during the drain. The Node's annotations still contain refusals from the phase Waiting. The start
+    time of such a refusal must not count as the time since which a fact is unknown."""
     stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'
     decision = draining(node={"annotations": {keys.REFUSALS: stored}}, pods=Unknown("503"))
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.PODS_UNKNOWN)

@@ -1,5 +1,5 @@
-"""The phase Failed. If the drain was undone, the node tries again after a back-off. If the failure stopped the
-roll-out, the node keeps its claim until a person acts."""
+"""The phase Failed. If the agent has undone the drain, the node tries again after a back-off. If the failure stopped
+the roll-out, the node keeps its claim until a person acts."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_failed_node_that_becomes_ready_returns_to_service(make: Any) -> None:
 
 
 def test_a_kubelet_that_reports_the_old_boot_does_not_prove_readiness() -> None:
-    """The Ready condition of this kubelet is from before the reboot."""
+    """The kubelet has not reported the new boot yet, so the Ready condition is from before the reboot."""
     decision = decided(halted(Code.NEVER_READY, is_cordoned_by_us=True), node={"boot_id": "boot-0"})
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
 
@@ -205,7 +205,8 @@ def test_a_failed_node_tries_again_after_a_back_off_that_doubles_with_each_failu
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 300), (2, 600), (9, 3600)])
 def test_after_a_failed_reboot_command_the_back_off_is_five_times_as_long(failures: int, pause: float) -> None:
-    """Each new attempt would drain the node again without a reboot, so the attempts become rarer."""
+    """Each attempt drains the node, and the reboot may fail again. The agent therefore tries less often than after
+    other failures."""
 
     def phase(waited: float) -> Phase:
         return decided(released(Code.REBOOT_COMMAND_FAILED, failures=failures, failed_at=ago(waited), tries=1)).phase

@@ -1,5 +1,5 @@
-"""The phase Maintenance. A person's request drains a node and keeps it out of service until the request ends. Restarts,
-reboots and manual changes of the lock do not end the maintenance."""
+"""The phase Maintenance. On a person's request, careen drains a node and keeps it out of service until the request
+ends. Restarts, reboots and manual changes of the lock do not end the maintenance."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def asking(request: PersonRequest | None, **node: Any) -> dict[str, Any]:
 
 
 def down(request: PersonRequest | None, policy: Policy | None = None, node: Any = None, **changes: Any) -> Decision:
-    """Return the decision for a node in maintenance."""
+    """Return the decision of the agent of a node in maintenance."""
     there = {"labels": {"pool": "away"}, "taints": (OURS,), **asking(request), **(node or {})}
     given = {"need": NO, "pods": (), **changes}
     return decided(DOWN, policy or a_policy(pre_reboot_labels={"pool": "away"}), there, **given)
@@ -231,8 +231,8 @@ def test_a_manual_uncordon_ends_the_maintenance_and_the_request() -> None:
 
 
 def test_a_manual_uncordon_ends_a_maintenance_whose_progress_record_was_lost() -> None:
-    """The node has lost its record (the annotation in which careen stores the progress) and taken a new claim. careen
-    has cordoned the node under an earlier claim."""
+    """The annotation with the node's progress was lost, and the node has taken a new claim. careen had cordoned the
+    node under its earlier claim."""
     node = asking(KEEP, unschedulable=True, cordoned_by=(keys.FIELD_MANAGER,))
     drained = decided(a_progress(Phase.CLAIMING), node=node, need=NO, lock=held(an_entry()), pods=())
     kept = decided(the_record(drained), node=node, need=NO, pods=())
@@ -248,8 +248,8 @@ def test_a_node_cordoned_before_its_maintenance_stays_cordoned() -> None:
 
 
 def unready(request: PersonRequest | None, waited: float | None, **node: Any) -> Decision:
-    """Return the decision for an unready node whose maintenance request ended `waited` seconds ago, or has not ended if
-    `waited` is None."""
+    """Return the decision for a node that is not ready. Its maintenance request ended `waited` seconds ago, or still
+    exists if `waited` is None."""
     record = replace(DOWN, settle_started=None if waited is None else ago(waited))
     return decided(record, a_policy(verify_timeout_seconds=600), asking(request, ready=False, **node), need=NO, pods=())
 

@@ -47,15 +47,15 @@ def having(outcome: RebootOutcome, detail: str = "", announcement: int = 1) -> M
 
 
 def watching(seconds: float, by: str = "") -> Memory:
-    """Return the memory of a process that has seen for `seconds` that another process has recorded on the Node that a
-    reboot follows."""
+    """Return the memory of an agent process in a special case: another process has recorded on the Node that a reboot
+    follows, and this process has known the record for `seconds`."""
     return remembering(stranger=StrangerMemory(by=by, announcement=1, since=UPTIME - seconds))
 
 
 def rebooting(outcome: RebootOutcome | None = None, announced_ago: float = 20, **changes: Any) -> Decision:
-    """Return the decision of a process in the phase Rebooting. With `outcome`, the process has asked its host to
-    reboot, with this result. Without `outcome`, another process has recorded on the Node that a reboot follows, and has
-    been silent for so long that it counts as dead."""
+    """Return the decision of an agent process in the phase Rebooting. With `outcome`, this process has asked its host
+    to reboot, with this result. Without `outcome`, another process has recorded on the Node that a reboot follows, and
+    has been silent for so long that it counts as dead."""
     memory = having(outcome, "exit code 1") if outcome else watching(150)
     return decided(a_progress(Phase.REBOOTING, announced=ago(announced_ago)), **{"memory": memory, **changes})
 
@@ -159,8 +159,8 @@ def test_a_hold_annotation_set_before_the_host_is_asked_always_undoes_the_drain(
 
 @pytest.mark.parametrize("changes", [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}])
 def test_a_cancelled_reboot_does_not_restore_a_missing_claim(changes: dict[str, Any]) -> None:
-    """A person has released the claim and forbidden the node's reboot. The agent therefore leaves the lock
-    unchanged."""
+    """A person has removed the claim from the lock and forbidden the node's reboot. The agent therefore does not write
+    the lock."""
     decision = rebooting(RebootOutcome.NOT_ASKED, lock=LockContent(), **changes)
     assert decision.phase is Phase.WAITING
     assert WriteLock not in kinds(decision)
@@ -315,8 +315,8 @@ def test_a_rebooting_node_restores_its_missing_claim(outcome: RebootOutcome | No
 def test_a_missing_or_outdated_record_of_the_reboot_halts_the_roll_out(
     announced: Announcement | None, outcome: RebootOutcome | None
 ) -> None:
-    """The record on the Node does not say when the current boot was asked to end. The roll-out stops, because the node
-    would otherwise wait for ever."""
+    """The Node's annotation does not say when the agent asked the host to reboot in its current boot. The deadline for
+    the reboot would never expire, so the agent stops the roll-out instead of waiting for ever."""
     memory = having(outcome) if outcome else watching(0)
     decision = decided(a_progress(Phase.REBOOTING, announced=announced), memory=memory)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)

@@ -83,8 +83,8 @@ def test_the_newer_of_two_reads_of_the_agents_node_decides(text: str, entry: Ent
 
 
 def test_a_recreated_node_does_not_take_over_the_claim_of_the_former_node() -> None:
-    """A person recreated the Node from a copy. The agent cannot know whether the host of the former Node is about to
-    reboot."""
+    """A person deleted the Node and created it again from a copy. The agent cannot know whether the host was asked to
+    reboot before."""
     content = held(an_entry(uid="uid-old"))
     assert kinds(idle(node={"labels": {keys.REBOOT_LABEL: "in-progress"}}, lock=content)) == []
 
@@ -224,8 +224,8 @@ def cordoned(*by: str, **changes: Any) -> dict[str, Any]:
 
 
 def test_the_drain_of_a_node_that_lost_careens_labels_and_annotations_is_undone() -> None:
-    """The agent has already seen again that the host needs a reboot, and set the label `required`. The claim of the
-    drain is still in the lock."""
+    """After the loss, the agent has set the label `required` again, because the host still needs a reboot. The claim
+    from before the loss is still in the lock, so the agent can tell that a drain had begun."""
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*OURS), holders=Holders(nodes=(a_node(),))
     )
@@ -249,8 +249,8 @@ def test_a_rebooted_node_that_lost_careens_annotations_is_verified_and_uncordone
 
 @pytest.mark.parametrize("label", ["in-progress", None])
 def test_managed_fields_decide_who_set_a_cordon_even_against_label_and_claim(label: str | None) -> None:
-    """A person uncordoned the node and cordoned it again. The cordon is not careen's, although label and claim suggest
-    it."""
+    """After careen's cordon, a person uncordoned the node and cordoned it again. The cordon is therefore the person's,
+    although careen's label and claim suggest that careen set it."""
     node = cordoned(*KUBECTL, labels={keys.REBOOT_LABEL: label} if label else {})
     assert the_record(idle(node=node, lock=held(an_entry(boot="boot-0")))).is_cordoned_by_us is False
     if label:
@@ -296,7 +296,8 @@ def test_while_the_progress_record_has_a_claim_the_cordon_is_not_removed(phase: 
 
 
 def recreated(record: Progress | None, **changes: Any) -> Decision:
-    """Return the decision after a Node was deleted and recreated. The same process read `record` on the former Node."""
+    """Return the decision of an agent process whose Node was deleted and recreated. Before, this process has read
+    `record` on the deleted Node."""
     before = (
         decided(record, node={"uid": "former"}, need=YES, lock=held(an_entry(uid="former"))).memory
         if record
@@ -427,8 +428,8 @@ def test_a_progress_record_lost_before_the_reboot_is_restored_only_if_the_claim_
 
 
 def test_a_progress_record_lost_before_the_reboot_causes_an_immediate_read_of_the_lock() -> None:
-    """The lost record said that a reboot follows. A new record must say this too. Otherwise the agents of other nodes
-    could remove this node's claim."""
+    """The lost annotation said that a reboot follows. The agent must soon write an annotation that says this again, or
+    else the agents of other nodes could remove this node's claim from the lock."""
     has_looked = remembering(is_reconciled=True, holder_check__holders_not_before=UPTIME + 20)
     assert idle(node=ANNOUNCED, need=YES, lock=NOT_ASKED, memory=has_looked).wants == {Evidence.LOCK}
     decision = idle(node=ANNOUNCED, need=YES, holders=NOT_ASKED, memory=has_looked)

@@ -1,5 +1,5 @@
-"""The phase Settling. The node waits until the displaced workloads are healthy, and then for the release delay. It then
-releases its claim and writes into the lock which nodes reboot next."""
+"""The phase Settling. The node waits until the workloads that its drain displaced are healthy, and then for the release
+delay. It then removes its claim from the lock and writes into the lock which nodes reboot next."""
 
 from __future__ import annotations
 

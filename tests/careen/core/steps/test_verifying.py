@@ -1,4 +1,5 @@
-"""The phase Verifying. The agent first proves the new boot and then restores everything in one patch."""
+"""The phase Verifying. The agent first proves that the host runs a new boot. One patch then restores everything on the
+Node."""
 
 from __future__ import annotations
 
@@ -181,7 +182,7 @@ def test_a_verified_node_returns_to_service_despite_an_unreadable_lock(lock: Any
 
 
 def daemon_row(**changes: Any) -> OwnerHealth:
-    """Return the entry for the DaemonSet that owns `a_daemon_pod`, as the record on the Node stores it."""
+    """Return how the annotation with the node's progress stores the DaemonSet that owns `a_daemon_pod`."""
     return OwnerHealth(
         **{
             "kind": "DaemonSet",

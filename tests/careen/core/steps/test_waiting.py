@@ -1,6 +1,6 @@
-"""The phase Waiting. The agent writes all refusals of cheap gates at once. It evaluates costly gates only if its node
-may begin its reboot, and writes the claim to the Node before the lock. A node that no longer needs a reboot becomes
-idle (`careen.core.steps.shared.giving_back`)."""
+"""The phase Waiting. The agent writes the refusals of all cheap gates together. It evaluates costly gates only if its
+node may begin its reboot, and writes its claim to the Node before it writes the claim into the lock. A node that no
+longer needs a reboot becomes idle (`careen.core.steps.shared.giving_back`)."""
 
 from __future__ import annotations
 
@@ -201,8 +201,8 @@ def test_with_order_zone_only_a_node_of_the_first_zone_claims_if_the_lock_names_
 
 
 def test_the_first_claim_waits_until_other_nodes_have_counted_their_pods() -> None:
-    """Which node has the fewest pods is known only after all agents have counted the pods of their nodes. Until then,
-    the lock names no next node."""
+    """Only after all agents have counted the pods of their nodes is it known which node has the fewest pods. Until
+    then, no node is listed in the lock as the next node."""
     first = waiting(memory=remembering(line__key="another line"), waiters=NOT_ASKED)
     assert (first.phase, first.reason.code, first.wants) == (Phase.WAITING, Code.WAITING_FOR_TURN, frozenset())
     assert WriteLock not in kinds(first)
@@ -225,7 +225,7 @@ def test_agents_of_a_large_fleet_decide_rarely_before_the_first_claim(agents: in
 
 
 def test_after_a_refusal_a_node_waits_again_for_other_nodes_before_the_first_claim() -> None:
-    """When the refusal ends, all nodes that were refused would otherwise claim at the same time."""
+    """Without this wait, all nodes would claim at the same time when the refusal that concerned all of them ends."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
 
@@ -251,8 +251,9 @@ def test_an_agent_sleeps_for_the_usual_time_if_the_window_opens_later() -> None:
 def test_agents_of_a_large_fleet_decide_rarely_outside_the_maintenance_window(
     agents: int | None, jitter: float, look: float
 ) -> None:
-    """No node is in the line, so the lock does not contain the number of waiting nodes. In each round of its loop, an
-    agent sends two requests, and 5,000 agents together send fewer than 20 requests a second."""
+    """Outside of the window, no node is in the line of the lock, so the lock does not contain the number of waiting
+    nodes. Each round of an agent's loop sends two requests. 5,000 agents together must send fewer than 20 requests a
+    second."""
     shut = a_policy(window=Window(days=frozenset()))
     decision = waiting(
         policy=shut,
@@ -293,13 +294,15 @@ def test_agents_of_refused_nodes_decide_rarely_in_a_large_fleet(
 
 
 def test_while_the_lock_is_paused_agents_of_nodes_in_line_sleep_for_the_usual_time() -> None:
-    """The line has few nodes, and these must begin their reboot soon after a person ends the pause of the lock."""
+    """Only few nodes are in the line, so their requests are few. They must begin their reboot soon after a person ends
+    the pause of the lock."""
     paused = replace(NAMED, is_paused=True)
     assert waiting(lock=paused, memory=remembering(agents=5000)).look_again_seconds == LOOK_SECONDS
 
 
 def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
-    """The lock would otherwise keep the number of waiting nodes from the time when the line was written."""
+    """Without a new count, the lock would keep the old number of waiting nodes, from the time when the line was
+    written."""
     late = tuple(a_marked_node(a_progress(Phase.WAITING), name=f"m{number}", label="required") for number in range(7))
     decision = waiting(
         lock=NAMED, waiters=(N2, *late), alerts=(Alert(name="A"),), policy=a_policy(alerts=AlertPolicy())
@@ -508,8 +511,8 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 def test_the_more_nodes_the_lock_names_the_more_rarely_a_refused_node_reads_the_lock(
     named: tuple[str, ...], look: float
 ) -> None:
-    """A node whose reboot a gate refuses leaves the line. Another node that releases its claim may put this node into
-    the line again. This node must then begin its reboot within five seconds."""
+    """A node that a gate refuses leaves the line of next nodes. A node that releases its claim may put the refused node
+    into the line again. If the line is then short, the refused node must begin its reboot within five seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
     assert (
         waiting(lock=held(an_entry("n9"), line=Line(names=named)), memory=memory, forecast=NOT_ASKED).look_again_seconds
@@ -518,8 +521,7 @@ def test_the_more_nodes_the_lock_names_the_more_rarely_a_refused_node_reads_the_
 
 
 def test_a_refused_node_reads_the_lock_often_if_the_lock_names_no_other_node() -> None:
-    """The refusal may end, and this node may then be the next to begin its reboot, because the line names no other
-    node."""
+    """If the refusal ends, this node may be the next to begin its reboot, because the lock names no other node."""
     refused = waiting(
         lock=held(an_entry("n9", limit=2)),
         policy=a_policy(concurrency=2),
@@ -576,8 +578,8 @@ def test_nodes_farther_back_in_the_line_check_an_old_claim_later(content: LockCo
 
 
 def test_a_new_agent_process_reads_the_age_of_claims_from_the_lock() -> None:
-    """The agent may be killed every five seconds, so its memory cannot tell the age of the claims. It must still check
-    the nodes that hold them."""
+    """Agents may be killed every five seconds, so the memory of an agent cannot tell how old the claims are. The agent
+    must still check the nodes that hold old claims."""
     assert waiting(
         lock=replace(LINE, line=replace(LINE.line, names=("n1", *LINE.line.names[2:]))), holders=NOT_ASKED
     ).wants == {Evidence.HOLDERS}

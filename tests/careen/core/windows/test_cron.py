@@ -21,7 +21,7 @@ def a_window(expression: str, hours: float, *excluded: Dates, zone: ZoneInfo = B
 
 
 def opening_times(window: NamedWindow, begin: str, *, hours: int) -> list[tuple[str, str]]:
-    """Return the opening and closing times of the window in UTC within `hours` after `begin`."""
+    """Return the times in UTC at which the window opens and closes in the `hours` after `begin`."""
     at = datetime.fromisoformat(begin).replace(tzinfo=UTC)
     end, changes = at + timedelta(hours=hours), []
     assert not openings.is_open((window,), at)

@@ -18,7 +18,8 @@ OFFICE = Window(days=frozenset(range(5)), start=time(9), end=time(17))
 
 
 def at(day: int, text: str) -> datetime:
-    """Return this time on a day of March 2026. The first day is a Sunday, so day 6 is a Friday."""
+    """Return this time on the day with this number. The first day is the first day of March 2026, a Sunday, so day 6 is
+    a Friday."""
     return datetime.fromisoformat(f"2026-03-{day:02}T{text}").replace(tzinfo=UTC)
 
 
@@ -201,8 +202,8 @@ def test_a_window_on_the_day_the_clock_goes_back_keeps_its_local_times(
 
 
 def _open(window: Window, begin: datetime, *, hours: int) -> list[tuple[str, str]]:
-    """Return the intervals in UTC in which the window is open. Check every second that the state agrees with the
-    reported changes."""
+    """Return the periods in UTC in which the window is open. For every second, check that the window's state agrees
+    with the times at which the window says that it changes."""
     end = begin + timedelta(hours=hours)
     changes, at = [], begin
     while (change := daily.change_after(window, at)) is not None and change < end:

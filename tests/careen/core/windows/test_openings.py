@@ -1,4 +1,5 @@
-"""Several maintenance windows together. Their combined state changes at the reported times and at no other time."""
+"""Several maintenance windows together. The result "some window is open" changes at the reported times and at no other
+time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent of a waiting node counts the pods that a drain would move, before it sets the label `ready` on the Node. It
+"""The agent of a waiting node counts the pods that a drain would move before it labels the Node as ready to reboot. It
 repeats the count from time to time."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def counting(label: str = "required", moves: str | None = None, **changes: Any) 
 
 
 def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "2") -> bool:
-    """Whether the agent of a waiting node lists the node's pods again if its last list was `ago` seconds before."""
+    """Whether the agent of a waiting node lists the node's pods again, if it listed them `ago` seconds before."""
     return (
         Evidence.PODS
         in counting(
@@ -112,8 +112,8 @@ def test_an_unchanged_pod_count_is_not_written_again() -> None:
 
 
 def test_a_node_counts_its_pods_each_time_before_it_gets_the_label_ready() -> None:
-    """One patch writes both the count and the label. If the patch fails with a conflict, the agent therefore counts
-    again."""
+    """One patch writes both the count and careen's label with the value `ready`. If this patch fails with a conflict,
+    the agent counts the pods again before the next attempt."""
     just_now = remembering(moves_counted_at=UPTIME - 1)
     assert counting(moves="9", pods=NOT_ASKED, policy=a_policy(), memory=just_now).wants == {Evidence.PODS}
     assert the_patch(counting(moves="9", pods=PODS, policy=a_policy(), memory=just_now)).annotations[keys.MOVES] == "2"

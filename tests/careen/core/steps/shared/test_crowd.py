@@ -1,5 +1,5 @@
-"""The count of waiting nodes. In a large fleet, the agent of a node that must not reboot yet counts the waiting nodes
-itself, and the count determines how long the agent sleeps."""
+"""The agent's own count of waiting nodes. In a large fleet, the agent of a node that may not reboot yet counts the
+waiting nodes. The more nodes wait, the longer the agent sleeps."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Steps of a reboot that fail. Depending on the failure, the agent undoes the drain and releases the claim, or it keeps
-the claim, marks it as failed and so stops the roll-out."""
+"""Steps of a reboot that fail. After some failures, the agent undoes the drain and releases the claim. After other
+failures, it keeps the claim and marks it as failed, which stops the roll-out."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The annotation with the last five reboots of a node, newest first. Its size is limited, and any content can be
-read."""
+"""The annotation with the last five reboots of a node, newest first. Its size is limited. An annotation with invalid
+content causes no error."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The node that is next in the line prepares its claim while the workloads of the current holder settle. The tests show
-what the node prepares, and when the preparation is valid."""
+"""While the workloads of the node that rebooted last settle, the next node in the line prepares its claim, for example
+with a forecast. The tests show what this node prepares, and how long the result is valid."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ NO_ROOM = Forecast(
 
 
 def waiting(**changes: Any) -> Decision:
-    """Return the decision of the node that is next in line. It waits for another node, which expects to release its
-    claim in three seconds."""
+    """Return the decision of the agent of n1, the next node in the line. Another node holds the claim, and expects to
+    release it in three seconds."""
     given: dict[str, Any] = {"pods": PODS, "fleet": a_fleet(MINE, OTHER), "disruptions": ALLOWED, "lock": SETTLING}
     return decided(RECORD, node=READY, **given | changes)
 
@@ -190,15 +190,15 @@ def ready(before: Prepared, **changes: Any) -> Memory:
 
 
 def our_turn(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision of a node that has prepared its claim (`before`), after the other node has released its
-    claim. No new forecast is made."""
+    """Return the decision of n1's agent after the other node has released its claim. The agent has prepared its claim
+    (`before`), and makes no new forecast."""
     given: dict[str, Any] = {"lock": FREE, "forecast": NOT_ASKED, "memory": ready(before)}
     return waiting(**given | changes)
 
 
 def claimed(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision of a node that has prepared its claim (`before`) and has now written it into the lock. No new
-    forecast is made, and no new dry-run evictions are sent."""
+    """Return the decision of n1's agent after it has written its prepared claim (`before`) into the lock. It makes no
+    new forecast and sends no new dry-run evictions."""
     given: dict[str, Any] = {
         "pods": PODS,
         "fleet": a_fleet(MINE, OTHER),

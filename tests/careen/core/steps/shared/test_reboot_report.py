@@ -1,4 +1,4 @@
-"""The duration of each part of the last reboot, as far as the agent observed it."""
+"""The report of a node's last reboot: how long each part of the reboot took, as far as the agent observed it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The times at which agents set the soft taint. Fleets of more than 500 agents set their taints evenly over at most a
-minute, whatever the names of the nodes are. Smaller fleets set them at once."""
+"""When each agent sets the soft taint on its node. In fleets of more than 500 agents, these times are spread evenly
+over at most a minute, whatever the names of the nodes are. In smaller fleets, all agents set the taint at once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def test_a_process_that_restarts_often_also_sets_its_taint_within_a_minute(node:
 @pytest.mark.parametrize("kind", NAMES)
 @pytest.mark.parametrize("count", [MANY_AGENTS + 1, 5000])
 def test_taints_are_spread_evenly_over_the_minute(kind: str, count: int) -> None:
-    """Each period of ten seconds contains a sixth of the fleet, within five standard deviations of a random spread."""
+    """In each period of ten seconds, a sixth of the agents set their taint. The allowed difference is five standard
+    deviations of a random spread."""
     delays = [delay_seconds(name, count, NOON) for name in NAMES[kind][:count]]
     at_once = sum(delay == 0.0 for delay in delays)
     assert at_once < MANY_AGENTS
