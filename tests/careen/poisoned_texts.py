@@ -1,6 +1,5 @@
-"""Texts that must be escaped on a terminal, and checks of displayed texts. The checks use Python's Unicode tables and
-no code of `core/plain_text.py`, because they test that code.
-"""
+"""Texts with characters that must be escaped on a terminal, and functions that check displayed texts. These functions
+use Python's Unicode tables and no code of `core/plain_text.py`, because they test that code."""
 
 from __future__ import annotations
 

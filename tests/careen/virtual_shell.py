@@ -1,4 +1,5 @@
-"""Test doubles for careen's I/O: a virtual clock, and transports that lose, delay or script responses."""
+"""Test doubles for careen's I/O: a virtual clock, and transports that lose or delay responses or send prepared
+responses."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ Answer = Response | Exception
 
 
 def answer(status: int = 200, body: Any = None, **headers: str) -> Response:
-    """Return a response. `body` is encoded as JSON, and `retry_after=…` becomes the header Retry-After."""
+    """Return a response of the API server. `body` is encoded as JSON, and `retry_after=…` becomes the header
+    Retry-After."""
     raw = body if isinstance(body, bytes) else json.dumps(body if body is not None else {}).encode()
     return Response(status=status, headers={name.replace("_", "-"): value for name, value in headers.items()}, body=raw)
 
@@ -50,7 +52,7 @@ def an_object(
 
 
 def a_list(kind: str, *items: dict[str, Any], token: str = "", version: str = "7") -> dict[str, Any]:
-    """Return a page of a list as a server sends it: the items have no kind."""
+    """Return a page of a list as a server sends it. The items have no field `kind`."""
     whole = [{"spec": {}, "status": {}, **item, "metadata": _meta("", "") | item["metadata"]} for item in items]
     return {
         "kind": f"{kind}List",
@@ -96,8 +98,8 @@ class Scripted:
 
 
 class Meddling:
-    """A transport with two hooks. If `before(request)` returns an error, it is raised and the request is not sent. If
-    `after(request)` returns an error, it is raised instead of returning the response."""
+    """A transport with two hooks. If `before(request)` returns an error, the transport raises the error and does not
+    send the request. If `after(request)` returns an error, the transport raises the error and drops the response."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
@@ -121,5 +123,5 @@ def api_on(transport: Transport, clock: VirtualClock | None = None, **more: Any)
 
 
 def methods(asked: Sequence[Request]) -> list[str]:
-    """Return the recorded requests in order, such as `GET /api/v1/nodes/n1`."""
+    """Return the method and path of each recorded request in order, such as `GET /api/v1/nodes/n1`."""
     return [f"{request.method} {request.path}" for request in asked]

@@ -27,7 +27,8 @@ SOFT = {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}
 
 
 def seed_node(desk: Desk, name: str, *, boot: str = "b1", **more: Any) -> dict[str, Any]:
-    """Create a Node with careen's marks, and return the Node as it was before careen changed it."""
+    """Create a Node with labels, annotations and taints of careen, and return the Node as it was before careen changed
+    it."""
     before = {
         "apiVersion": "v1",
         "kind": "Node",

@@ -50,7 +50,7 @@ def record(seed: int, order: Order, cluster: Scene) -> dict[str, Any]:
 
 
 def records(seed: int) -> Iterator[dict[str, Any]]:
-    """Yield one summary for each order of nodes (`--order`): that of the cluster's plan in this order."""
+    """Yield the summaries of the cluster's plans: one plan for each order in which nodes can reboot (`--order`)."""
     cluster = scene(seed)
     return (record(seed, order, cluster) for order in Order)
 

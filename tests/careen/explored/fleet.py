@@ -177,7 +177,8 @@ class SmallFleet:
             yield self._tick(state)
 
     def is_home(self, state: State) -> bool:
-        """Whether no host needs a reboot, no write is pending and no mark of careen is left."""
+        """Whether every node is idle again: no host needs a reboot, no write is pending, the lock is empty, and no Node
+        has a cordon, taint or label of careen."""
         return (
             not state.late
             and not any(not self._is_scrapped(state, entry.node) for entry in content_of(state.lock).entries)

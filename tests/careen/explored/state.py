@@ -62,7 +62,7 @@ class Node(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Whether the Node has no mark of careen."""
+        """Whether the Node has no cordon, no taint and no label of careen."""
         return not self.is_cordoned and not self.taints and keys.REBOOT_LABEL not in dict(self.labels)
 
 

@@ -1,4 +1,4 @@
-"""Tests commands on the host with a deadline, started directly and through nsenter."""
+"""Tests how careen runs commands on the host with a deadline, directly or through nsenter."""
 
 from __future__ import annotations
 
@@ -78,9 +78,8 @@ async def test_a_reboot_command_is_not_killed_when_its_caller_is_cancelled(tmp_p
 
 
 def no_pipe_is_open() -> bool:
-    """Return whether asyncio has closed the pipes of every child process. Python would report an open pipe in a later
-    test.
-    """
+    """Return whether asyncio has closed the pipes of every child process. Otherwise Python would report the open pipe
+    while a later test runs."""
     left = [each for each in gc.get_objects() if isinstance(each, asyncio.base_subprocess.BaseSubprocessTransport)]
     return all(each._proc is None for each in left)
 
@@ -117,9 +116,8 @@ async def gone(pid: int) -> None:
 
 @pytest.fixture
 def nsenter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a temporary folder first in PATH, and return the path of a fake `nsenter` in it. Tests write this fake
-    program, because they lack the rights that the real nsenter needs.
-    """
+    """Return the path of a program `nsenter` in a temporary folder that is first in PATH. Each test writes its own fake
+    program to this path, because tests lack the rights that the real nsenter needs."""
     tool = tmp_path / "nsenter"
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tool
@@ -146,7 +144,8 @@ async def test_nsenter_runs_the_command_in_the_mount_namespace_of_process_1(nsen
     ids=["the agent may not enter the namespace", "the host lacks the program"],
 )
 async def test_a_failure_of_nsenter_is_not_the_result_of_the_command(nsenter: Path, script: str) -> None:
-    """Otherwise the exit code 1 of nsenter would mean that the sentinel command said "no"."""
+    """nsenter exits with code 1 if it fails. For the sentinel command, exit code 1 would mean that the host needs no
+    reboot."""
     write_tool(nsenter, script)
     outcome = await run_on_host(["needs-restarting", "-r"], how=HostExec.NSENTER, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)

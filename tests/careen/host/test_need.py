@@ -77,9 +77,8 @@ async def test_the_package_filter_applies_to_the_package_list_beside_the_sentine
 
 
 async def test_a_package_list_beside_a_sentinel_not_named_reboot_required_is_not_opened(root: Path) -> None:
-    """The ConfigMap may set the paths of sentinel files, but must not choose which files of the host are shown on the
-    Node.
-    """
+    """A person who may edit the ConfigMap can set the paths of sentinel files. This person must not be able to choose
+    which files of the host the agent copies into annotations of the Node."""
     (root / "run/shadow").touch()
     (root / "run/shadow.pkgs").write_text("a secret\n")
     assert "secret" not in (await need_of(root, files=("/run/shadow",)).look()).detail

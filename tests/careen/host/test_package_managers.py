@@ -28,7 +28,7 @@ TAKES = {
 
 @contextmanager
 def held(file: Path, how: str) -> Iterator[int]:
-    """Hold the lock in another process until the block ends, and yield the id of the process."""
+    """Let another process hold the package manager's lock until the `with` block ends. Yield the id of this process."""
     file.parent.mkdir(parents=True, exist_ok=True)
     program = f"import fcntl, sys; file = open(sys.argv[1], 'a+'); {TAKES[how]}; print('held', flush=True); input()"
     with subprocess.Popen(

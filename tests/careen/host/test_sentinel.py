@@ -117,8 +117,8 @@ class Hanging:
 async def test_a_hanging_file_system_is_not_checked_again_until_it_responds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the agent checked the file again every five seconds, each check would occupy one more thread, until no thread
-    is left."""
+    """If the agent checked the file again every five seconds, each check would block one more thread, until the process
+    could start no further thread."""
     files = Hanging(monkeypatch)
     look = file_look(host(tmp_path), deadline_seconds=0.05)
     before = threading.active_count()

@@ -1,4 +1,5 @@
-"""Tests that if two agent processes run on one node, only the process that has locked a file on the host acts."""
+"""Tests two agent processes on one node: only the process that has locked a file on the host acts, and the other
+process waits."""
 
 from __future__ import annotations
 

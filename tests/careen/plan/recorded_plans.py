@@ -47,7 +47,7 @@ Json = dict[str, Any]
 
 @cache
 def varied(seed: int, size: int, fill: float) -> Snapshot:
-    """Return a cluster with every kind of workload. The scheduler places its pods one after another."""
+    """Return a cluster with every kind of workload. scheduler_core has placed its pods one after another."""
     drawn = varied_cluster(seed, size, fill=fill)
     single = [a_pod("alone"), a_pod("bound").owned_by("ReplicaSet", "bound").with_field("spec.nodeSelector", _FIRST)]
     scheduler, snapshot = Scheduler(), load_objects([*drawn.nodes, *_others(drawn.workloads)])
@@ -101,7 +101,8 @@ def _pods(workloads: tuple[Json, ...]) -> Iterator[Json]:
 
 @cache
 def large(size: int) -> Snapshot:
-    """Return the cluster of `bench/plan`, with more nodes than the scheduler scores for one pod."""
+    """Return the cluster of `bench/plan`. It has so many nodes that the scheduler scores only some of them for each
+    pod."""
     with tempfile.TemporaryDirectory() as folder:
         return load_pages(pages_of(Path(folder), nodes=size, seed=size))
 
@@ -130,7 +131,7 @@ def forecasts(snapshot: Snapshot, nodes: slice, most_scenarios: int | None = Non
 
 
 def cases() -> Mapping[str, Callable[[], Timeline | tuple[Forecast, ...]]]:
-    """Return one function per case, by the name of the case. The function computes the plan or the forecasts of the
+    """Return a mapping from the name of each case to a function that computes the plan or the forecasts of this
     case."""
     made: dict[str, Callable[[], Timeline | tuple[Forecast, ...]]] = {}
     for number, (size, fill) in enumerate(((20, 1.0), (20, 1.5), (24, 2.4), (30, 1.6), (36, 1.3), (60, 0.8))):

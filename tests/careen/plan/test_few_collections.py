@@ -1,4 +1,4 @@
-"""Tests that Python's garbage collector runs rarely while a plan is simulated, and as usual afterwards."""
+"""Tests that Python's garbage collector runs rarely while careen simulates a plan, and as often as usual afterwards."""
 
 from __future__ import annotations
 

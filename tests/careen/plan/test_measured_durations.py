@@ -1,4 +1,5 @@
-"""Tests that a plan uses the durations of the nodes' last reboots, and defaults for nodes that reported no reboot."""
+"""Tests that a plan uses the durations that each node reported after its last reboot. For nodes without such a report,
+the plan uses default durations."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests that a plan predicts when an agent acts next: the agent begins the next round of its loop no later than
-predicted."""
+"""Tests that a plan predicts when an agent acts next: the agent begins the next round of its loop at the predicted time
+or earlier."""
 
 from __future__ import annotations
 

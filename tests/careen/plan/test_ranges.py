@@ -1,4 +1,4 @@
-"""Tests the minimum and the maximum of each figure of a plan over several simulations."""
+"""Tests the smallest and the largest value of each figure of a plan, such as its duration, over several simulations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a plan applies the agents' rules to the simulated roll-out and never breaks them."""
+"""Tests that the simulated roll-out of a plan follows the rules of the agents, such as gates and limits."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_a_hold_annotation_undoes_a_drain_under_every_late_policy(late_policy: L
 
 
 def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS, **more: Any) -> Gate:
-    """Return a gate that refuses the reboot of n1. It is defined as CONTRIBUTING.md tells a contributor to define a new
+    """Return a gate that refuses the reboot of n1. It is written as CONTRIBUTING.md tells a contributor to write a new
     gate."""
 
     def ask(situation: Situation, _when: When) -> Refusal | None:

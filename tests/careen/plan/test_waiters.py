@@ -1,6 +1,5 @@
-"""Tests that a plan chooses the same next nodes from the short list of waiting nodes as from the list of all waiting
-nodes.
-"""
+"""Tests that a plan chooses the same next nodes from a short list of the first waiting nodes as from the list of all
+waiting nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ POLICY = Policy(node_name="any")
 
 @st.composite
 def waiting_nodes(draw: st.DrawFn) -> list[NodeView]:
-    """Draw up to 60 waiting nodes. Some of them have equal ages, and some have unknown ages."""
+    """Generate up to 60 waiting nodes. Some of them have waited equally long, and some for an unknown time."""
     nodes = []
     for number in range(draw(st.integers(1, 60))):
         labels = {

@@ -30,8 +30,8 @@ def at(seconds: float) -> datetime:
 
 
 def a_visit(node: str, start: float, *, moves: int = 0, undone: str = "") -> Visit:
-    """Return the time in which a node holds the lock: a minute of draining, three minutes of downtime, half a minute of
-    settling. If `undone` is set, this time ends after the drain."""
+    """Return the part of a plan in which one node holds the lock: a minute of draining, three minutes of downtime and
+    half a minute of settling. With `undone`, the drain is undone and this part ends after the drain."""
     lengths = [(Step.DRAINING, 60)] if undone else [(Step.DRAINING, 60), (Step.REBOOTING, 180), (Step.SETTLING, 30)]
     spans, begins = [], start
     for step, seconds in lengths:
@@ -63,7 +63,7 @@ def a_plan(**changes: Any) -> Plan:
 
 
 def a_bad_plan() -> Plan:
-    """Return a plan that has every possible problem once."""
+    """Return a plan that contains one example of every problem that a plan can report."""
     held = Obstacle(rule="hold", subject="held by a person", sentence="held: auditors")
     visits = (a_visit("n1", 0, moves=2), a_visit("n2", 275, undone="the window is 22:00–22:05"), a_visit("n2", DAY))
     return a_plan(

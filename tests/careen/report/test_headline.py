@@ -1,6 +1,5 @@
-"""Tests the first sentence of `careen status` as text and as a value. More cases are in
-tests/careen/cli/test_headline.py.
-"""
+"""Tests the first sentence of `careen status`, as text and as structured data. More cases are in
+tests/careen/cli/test_headline.py."""
 
 from __future__ import annotations
 

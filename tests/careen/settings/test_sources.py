@@ -151,8 +151,7 @@ def test_every_flag_of_kured_can_be_set_by_kureds_environment_variable(name: str
 
 def test_the_blocking_pod_selector_works_from_kureds_variable() -> None:
     """kured itself ignores KURED_BLOCKING_POD_SELECTOR, because it cannot read this type of flag from the environment.
-    With kured, the node reboots.
-    """
+    Under kured, a blocking pod would therefore not keep the node from rebooting."""
     settings = settle(environment={"KURED_BLOCKING_POD_SELECTOR": "app=db,tier=x\napp=cache"}).settings
     assert settings.blocking_pod_selector == (Selector.parse("app=db,tier=x"), Selector.parse("app=cache"))
 
@@ -167,7 +166,7 @@ def test_list_settings_may_be_repeated_or_separated_by_commas(written: tuple[str
 
 
 def test_a_list_given_as_a_flag_replaces_the_list_in_the_environment_variable() -> None:
-    """kured instead adds the values of the variable to the values of the flag."""
+    """kured, in contrast, combines the values of the flag and of the environment variable."""
     assert settle({"reboot_days": "mo"}, {"KURED_REBOOT_DAYS": "tu"}).settings.reboot_days == (0,)
 
 

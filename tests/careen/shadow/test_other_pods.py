@@ -1,5 +1,5 @@
-"""Tests the rate at which the scheduler binds pods that no drain displaced. `careen shadow` counts these bindings over
-ten minutes."""
+"""Tests how `careen shadow` measures the rate at which the scheduler binds pods that no drain displaced. It counts
+these bindings over ten minutes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests how `careen shadow` handles each event. The shadow compares bindings of kube-scheduler with its own decisions;
-the tests show which bindings it compares, and which it cannot compare."""
+"""Tests how `careen shadow` handles each event of the cluster. `careen shadow` compares the bindings of kube-scheduler
+with its own decisions. The tests show which bindings it compares, and which it cannot compare."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Json = dict[str, Any]
 
 
 class Town:
-    """A cluster in memory, and the shadow, which compares each binding in this cluster with its own decision. By
-    default the nodes are n1 and n2, and n2 has more room."""
+    """A cluster in memory, and a `careen shadow` that compares each binding in this cluster with its own decision. By
+    default the cluster has the nodes n1 and n2, and n2 has more room."""
 
     def __init__(self, nodes: Json | None = None, configuration: Json | None = None) -> None:
         self.seconds = 0.0
@@ -59,8 +59,8 @@ class Town:
         self.event("MODIFIED", pod(name, on=on, **more))
 
     def said(self) -> dict[str, AgreementReason]:
-        """Let one second pass and let the shadow compare. Return how often each result of a comparison has occurred, by
-        profile."""
+        """Let one second pass, and let `careen shadow` compare the new bindings. Return for each profile of the
+        scheduler how often each result of a comparison has occurred."""
         self.seconds += 1.0
         while self.shadow.compare():
             pass
@@ -241,9 +241,8 @@ def test_bindings_beyond_the_limit_are_counted_but_not_compared(monkeypatch: pyt
 
 
 def test_the_comparison_is_undecided_if_two_pods_may_be_bound_out_of_order() -> None:
-    """The shadow sees `web` bound before `big`. The scheduler may have decided about `big` first; then n1 is the better
-    node for `web`.
-    """
+    """`careen shadow` sees that `web` was bound before `big`. But the scheduler may have chosen the node of `big`
+    first, and then n1 is the better node for `web`."""
     town = Town()
     town.comes("big", cpu="6")
     town.comes("web")
@@ -368,8 +367,8 @@ def test_an_unreadable_line_of_the_watch_is_skipped(line: bytes) -> None:
 
 
 def learned_town(configuration: Json | None = None) -> Town:
-    """Return a cluster of 130 nodes whose shadow has compared one binding, and has learned from it where the
-    scheduler's next search may begin."""
+    """Return a cluster of 130 nodes. `careen shadow` has compared one binding in this cluster, and has learned from it
+    at which positions of the node list the scheduler's next search may begin."""
     town = Town({f"n{number:03}": str(4 + number % 9) for number in range(130)}, configuration)
     town.comes("first")
     town.bound("first", "n003")
@@ -388,7 +387,8 @@ TWO_PROFILES = {
 def test_a_pod_of_another_profile_moves_the_node_at_which_the_next_search_starts(
     scheduler: str, is_moved: bool
 ) -> None:
-    """All profiles of a scheduler share the node at which the next search for a node begins."""
+    """A scheduler searches the node list from the position where its last search ended. All its profiles share this
+    position."""
     town = learned_town(TWO_PROFILES)
     before = town.shadow.estimate
     town.comes("web", scheduler=scheduler)
@@ -418,7 +418,8 @@ def of_a_set(manifest: Json, **metadata: Any) -> Json:
 
 @pytest.mark.parametrize(("is_cordoned", "others"), [(True, 1), (False, 2)])
 def test_a_late_replacement_of_a_drained_pod_is_not_counted_as_another_pod(is_cordoned: bool, others: int) -> None:
-    """The pod of the first binding always counts as a pod that no drain displaced."""
+    """The count includes the pod of the first binding, because `careen shadow` has then seen no drain that displaced
+    it."""
     town = learned_town()
     town.event("ADDED", of_a_set(pod("db-0", on="n001")))
     drained = node("n001")
@@ -503,8 +504,8 @@ def test_the_shadow_learns_older_bindings_before_a_binding_of_another_profile() 
 def test_many_bindings_that_cannot_be_compared_cause_few_updates_of_the_learned_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After a few dozen bindings that cannot be compared, it is unknown anyway at which node the scheduler's next
-    search begins. More updates would only cost time."""
+    """After a few dozen bindings that cannot be compared, every position of the node list is possible as the beginning
+    of the scheduler's next search. Further updates would only cost time."""
     updates: list[SearchEstimate] = []
     after_unknown = SearchEstimate.after_unknown_binding
 
@@ -527,7 +528,8 @@ def test_many_bindings_that_cannot_be_compared_cause_few_updates_of_the_learned_
 
 
 def test_pods_of_the_first_list_are_learned_in_the_order_of_their_bindings() -> None:
-    """The shadow cannot know in which order the pods of its first list were created."""
+    """The first list of pods does not say in which order the pods were created. `careen shadow` therefore assumes that
+    the scheduler handled them in the order of their bindings."""
     sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}
 
     def learned(*, at_once: bool) -> SearchEstimate | None:

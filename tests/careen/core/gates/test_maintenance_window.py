@@ -1,5 +1,5 @@
-"""The gate for maintenance windows. The tests show which windows apply to a node, and in which requests a person allows
-a reboot outside of them."""
+"""The gate for maintenance windows. The tests show which windows apply to a node, and which requests of a person allow
+a reboot outside of all windows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ OFFICE = Window(days=frozenset(range(5)), start=time(9), end=time(17))
 
 
 def at(day: int, text: str) -> datetime:
-    """Return this time on the day with this number. The first day is the first day of March 2026, a Sunday, so day 6 is
-    a Friday."""
+    """Return this time on this day of March 2026. March 1 is a Sunday, so day 6 is a Friday."""
     return datetime.fromisoformat(f"2026-03-{day:02}T{text}").replace(tzinfo=UTC)
 
 

@@ -1,5 +1,5 @@
 """Ghosts: claims in the lock that their node no longer uses. careen removes such a claim only if a consistent read of
-the node's Node proves that the node does not use the claim. A claim that is old, or whose node does not respond, is
+the Node object proves that the node does not use the claim. A claim that is old, or whose node does not respond, is
 kept."""
 
 from __future__ import annotations

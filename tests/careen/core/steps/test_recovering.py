@@ -84,7 +84,7 @@ def test_the_newer_of_two_reads_of_the_agents_node_decides(text: str, entry: Ent
 
 def test_a_recreated_node_does_not_take_over_the_claim_of_the_former_node() -> None:
     """A person deleted the Node and created it again from a copy. The agent cannot know whether the host was asked to
-    reboot before."""
+    reboot before the deletion."""
     content = held(an_entry(uid="uid-old"))
     assert kinds(idle(node={"labels": {keys.REBOOT_LABEL: "in-progress"}}, lock=content)) == []
 

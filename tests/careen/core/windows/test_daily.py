@@ -18,8 +18,7 @@ OFFICE = Window(days=frozenset(range(5)), start=time(9), end=time(17))
 
 
 def at(day: int, text: str) -> datetime:
-    """Return this time on the day with this number. The first day is the first day of March 2026, a Sunday, so day 6 is
-    a Friday."""
+    """Return this time on this day of March 2026, in UTC. March 1 is a Sunday, so day 6 is a Friday."""
     return datetime.fromisoformat(f"2026-03-{day:02}T{text}").replace(tzinfo=UTC)
 
 

@@ -1,4 +1,5 @@
-"""Tests what the output and the exit code of each tool mean for the host, as the tool's source defines them."""
+"""Tests probes that run a tool of the host: which output and exit codes of the tool mean that the host needs a reboot,
+as the tool's source defines them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests how the results of several probes are combined, with a table of all pairs."""
+"""Tests the combined result of several probes, with a table of all pairs of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the positions of times on the time line, and which times have a label."""
+"""Tests the positions of times on the time axis of a plan's page, and which times have a label."""
 
 from __future__ import annotations
 

@@ -201,7 +201,8 @@ def test_a_plan_without_nodes_also_has_a_page() -> None:
 
 
 def a_large_plan(nodes: int = 60) -> Plan:
-    """Return a plan for nodes of three zones, which reboot one after another. Each drain moves one pod to n00."""
+    """Return a plan for nodes in three zones. The nodes reboot one after another, and each drain moves one pod to the
+    node n00."""
     names = tuple(f"n{number:02}" for number in range(nodes))
     visits = tuple(a_visit(name, 275 * place, moves=1) for place, name in enumerate(names))
     moves = tuple(

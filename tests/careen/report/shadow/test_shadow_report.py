@@ -1,4 +1,4 @@
-"""Tests the output of `careen shadow` for given counts of agreements and disagreements."""
+"""Tests the output of `careen shadow` for given numbers of decisions that agree and disagree with the scheduler."""
 
 from __future__ import annotations
 
