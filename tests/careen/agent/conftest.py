@@ -1,4 +1,4 @@
-"""Fixtures that run all parts of an agent in this process, with the embedded API server, a scripted host and virtual
+"""Fixtures that run all parts of an agent in this process, with the embedded API server, a fake host and virtual
 time."""
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class FakeAlerts:
 
 @dataclass
 class Shell(Cluster):
-    """All parts of the agent of node n1, except the agent's loop."""
+    """All parts of the agent of node n1, except the agent's loop. The host is a fake."""
 
     clock: VirtualClock = field(default_factory=VirtualClock)
     alerts: FakeAlerts | None = None

@@ -131,7 +131,7 @@ class Life(Shell):
         return dict(json.loads(found["metadata"].get("annotations", {}).get(KEY, "{}")))
 
     async def live(self, *, most_turns: int = 150) -> None:
-        """Run the agent's loop until the node is idle after a reboot. After each `Killed`, continue with a new
+        """Run the agent's loop until the node is idle after a reboot. After each simulated kill, continue with a new
         process."""
         mind = self.new_process()
         for _ in range(most_turns):

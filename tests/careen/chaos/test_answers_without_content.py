@@ -30,7 +30,7 @@ FOREIGN = {"key": "example.com/gpu", "value": "broken", "effect": "NoExecute"}
 
 async def storm(fault: Fault, seed: int) -> World:
     """Play a roll-out in which on average every twentieth response has no content. In each of three periods of up to a
-    minute, all responses to one node or to all nodes have no content."""
+    minute, all responses to one agent or to all agents have no content."""
     chance = random.Random(seed)
     shape = SHAPES[seed % len(SHAPES)]
     spells = [

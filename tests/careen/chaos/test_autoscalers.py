@@ -35,8 +35,8 @@ def unprotected(world: World) -> list[str]:
 
 
 def left(world: World) -> list[str]:
-    """Return the nodes that at the end still have an annotation by which careen keeps an autoscaler from removing
-    them."""
+    """Return the nodes that at the end still have an annotation by which careen keeps autoscalers from removing a
+    node."""
     keys = {*PROTECTION, TOLD}
     return [name for name in world.shape.names if keys & annotations(world.server.get("nodes", name)).keys()]
 

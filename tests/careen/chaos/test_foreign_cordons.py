@@ -1,4 +1,4 @@
-"""A roll-out beside a node that a person cordoned."""
+"""Roll-outs in a fleet in which a person has cordoned one node. The settings decide which nodes reboot."""
 
 from __future__ import annotations
 

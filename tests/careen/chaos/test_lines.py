@@ -1,4 +1,5 @@
-"""Nodes that no longer need a reboot leave the line of waiting nodes in the lock."""
+"""The lock contains a list of nodes that wait for their reboot (the line). Nodes that no longer need a reboot are
+removed from this list."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ TWO_OF_THREE = Shape(nodes=3, concurrency=2)
 
 
 async def beside_a_poisoned_node(record: str, label: str | None, shape: Shape) -> World:
-    """Play a roll-out of n1 and n2. n3 needs no reboot, and its record is unreadable until a person removes it."""
+    """Play a roll-out of n1 and n2. n3 needs no reboot, and the annotation with its progress is unreadable until a
+    person removes it."""
     world = World(shape)
     poison(world, record, label)
     await asyncio.sleep(6.0)
@@ -80,8 +81,8 @@ def test_an_unreadable_record_annotation_of_one_node_does_not_stop_other_nodes(r
 def test_a_node_with_an_unreadable_record_counts_as_up_unless_its_label_says_in_progress(
     record: str, label: str | None
 ) -> None:
-    """The concurrency is one. If the node counted as down, its unreadable record would stop the roll-out on every
-    node."""
+    """The concurrency is one. If the node with the unreadable annotation counted as down, no other node could
+    reboot."""
     world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))
     broken = world.verdict(but=("taint", "finished", "explained"))
     assert not broken, world.report(broken)

@@ -61,7 +61,7 @@ async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle,
 
 
 def release(world: World) -> None:
-    """Remove the claim of the node that all other nodes wait for, and end the pause."""
+    """Remove the claim of the Node `elsewhere`, for which all other nodes wait, and end the pause of the lock."""
     edit(world, lambda content: lock.release_by_hand(lock.resume(content), "elsewhere"))
 
 
@@ -107,7 +107,7 @@ def test_a_waiting_node_takes_a_claim_soon_after_the_obstacle_is_removed(
 
 
 async def paused_with_a_line() -> float:
-    """Pause a fleet whose nodes wait in line behind the claim of another node. Later end the pause and remove this
+    """Pause the lock while all nodes wait in line behind the claim of another node. Later end the pause and remove this
     claim in one write. Return the seconds from this write until a node takes a claim."""
     world = World(Shape(nodes=4), seed=3)
     others_hold(world)

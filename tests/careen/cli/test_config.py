@@ -27,7 +27,7 @@ def config_here(*arguments: str, **environment: str) -> Result:
 
 
 def row(output: str, setting: str) -> list[str]:
-    """Return the value and the source of one setting from the table."""
+    """Return the value and the source of one setting from the table that `careen config` prints."""
     (line,) = (line for line in output.splitlines() if line.startswith(f"{setting} "))
     return re.split(r" {2,}", line.strip())[1:]
 

@@ -93,7 +93,8 @@ def test_the_default_daemonset_of_kured_equals_the_settings_default() -> None:
 
 
 def test_a_kubeconfig_with_an_auth_provider_loads_the_full_client(town: Desk, tmp_path: Path) -> None:
-    """The lean client lacks the libraries that renew the tokens of an auth provider."""
+    """careen's own small HTTP client cannot renew the tokens of an auth provider, so careen loads the whole Kubernetes
+    client."""
     text = town.kubeconfig.read_text()
     town.kubeconfig.write_text(text + "\n# auth-provider: oidc\n")
     assert loaded(town, tmp_path, "status")["oauth"] is True

@@ -23,9 +23,8 @@ def busy_fleet(desk: Desk) -> None:
 
 
 def without_ages(text: str) -> str:
-    """Replace each age by AGE. Replace the spaces between columns by a bar, because the width of a column depends on
-    the ages.
-    """
+    """Return the output with AGE instead of each age, and with a bar instead of the spaces between two columns. The
+    width of a column depends on the ages."""
     return re.sub(r" {2,}", "|", re.sub(r"\b\d+d(\d+h)?", "AGE", text))
 
 

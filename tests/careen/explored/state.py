@@ -42,7 +42,7 @@ class Table(Generic[T]):
 
 
 class Node(NamedTuple):
-    """The Node object."""
+    """A Node object with the fields that the exploration needs."""
 
     name: str
     uid: str

@@ -508,7 +508,7 @@ def test_the_next_opening_and_closing_consider_the_windows_of_all_groups() -> No
 
 
 def test_the_next_opening_of_the_windows_is_computed_once_per_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan of thousands of nodes needs the next opening thousands of times."""
+    """For a plan of thousands of nodes, careen needs the next opening of the maintenance windows thousands of times."""
     asked: list[datetime] = []
     real = openings.change_after
 

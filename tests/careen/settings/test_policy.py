@@ -18,7 +18,7 @@ def policy(**flags: str) -> Policy:
 
 
 def test_the_settings_and_the_policy_have_the_same_defaults() -> None:
-    """If they differed, a person who reads the code of the policy would see wrong defaults."""
+    """If the defaults differed, a person who reads the code of the policy would see wrong defaults."""
     ours = policy_of(Settings(node_id="n1"))
     default = Policy(node_name="n1")
     assert {each.name: getattr(ours, each.name) for each in fields(Policy)} == {

@@ -180,7 +180,7 @@ class ProcessClock:
 
 
 class CutOff(StrEnum):
-    """How a broken network affects all requests of one agent."""
+    """What happens to every request of an agent whose network is broken."""
 
     REFUSED = "no connection comes about"
     SILENT = "no request gets through"

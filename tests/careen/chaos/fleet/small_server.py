@@ -28,8 +28,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SmallServer:
-    """Answers the requests of agents. Simulated people, kubelets and controllers do not send requests but use `verbs`
-    directly."""
+    """Answers the requests of agents. Simulated people, kubelets and controllers send no requests. They call the
+    methods of the embedded API server (`verbs`) directly."""
 
     def __init__(self, *, clock: Callable[[], float], wall_clock: Callable[[], datetime], seed: int = 0) -> None:
         self.store = Store(clock=clock)
@@ -166,7 +166,8 @@ class SmallServer:
         namespace: str = "",
         subresource: str = "",
     ) -> None:
-        """Edit the object as this actor, with no other write in between. Does nothing if the object does not exist."""
+        """Apply `edit` to the object as the client `actor`, with no other write in between. Does nothing if the object
+        does not exist."""
         if self.get(plural, name, namespace) is not None:
             self.verbs.change(
                 resource_named(plural), namespace, name, _managed(edit, actor), actor=actor, subresource=subresource
@@ -180,8 +181,8 @@ class SmallServer:
 def _managed(
     edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return a function that applies `edit`, and also records in `managedFields` who last changed cordon and taints.
-    Agents read no other part of `managedFields`."""
+    """Return a function that applies `edit` to an object, and records in `managedFields` that `manager` changed the
+    cordon or the taints. Agents read no other part of `managedFields`."""
 
     def edited(old: dict[str, Any]) -> dict[str, Any]:
         new = edit(old)

@@ -49,7 +49,7 @@ class RawServer:
 
     @property
     def requests(self) -> int:
-        """Return the number of requests that arrived, even if one arrived in several pieces."""
+        """Return the number of requests that arrived. A request that arrived in several pieces counts once."""
         return b"".join(self.received).count(b" HTTP/1.1\r\n")
 
     def close(self) -> None:

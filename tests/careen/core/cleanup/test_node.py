@@ -202,8 +202,8 @@ def test_a_cleanup_restores_labels_changed_for_the_reboot(
 
 
 def test_a_cleanup_keeps_a_label_that_careen_has_already_restored() -> None:
-    """After careen has undone a drain, the API server still lists careen as the manager of the label. `careen cleanup`
-    therefore restores only labels that are in a reboot report."""
+    """After careen has undone a drain, managedFields still name careen as the manager of the label. This is no reason
+    to restore the label: `careen cleanup` restores only labels that a reboot report on the Node lists."""
     node = a_node(labels={"state": "before"})
     assert cleaned(node, CONFIGURED, labels_by={"state": AGENT}) == node
 

@@ -108,7 +108,8 @@ BESIDE = held(an_entry(), an_entry("n9"))
 def test_an_idle_agent_reads_the_lock_again_after_an_uncertain_release(
     changes: dict[str, Any], looks_again: bool
 ) -> None:
-    """The agent's process began after the reboot, so it has never been idle before the release of its claim."""
+    """The release of the claim may have failed. This process started after the reboot, so it has not yet read the lock
+    as an idle agent."""
     home = settling(memory=remembering(is_reconciled=False), **changes)
     assert home.phase is Phase.IDLE
     idle = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 2)

@@ -1,5 +1,5 @@
-"""Tests probes that read files of the host (a newer kernel, SUSE's reboot-needed file, a staged deployment), and the
-uptime probe."""
+"""Tests probes that read files of the host (a newer kernel, SUSE's reboot-needed file, a staged OSTree deployment), and
+the uptime probe."""
 
 from __future__ import annotations
 
