@@ -1,5 +1,6 @@
-"""Two agents run on every node without a lock on the host, or a person removes progress records. Each reboot is
-requested once, and no claim leaves the lock between the request and the host's next boot."""
+"""Two agents run on every node without a lock file on the host, or a person removes the annotations with the progress
+of the reboots. Each reboot is requested once, and no claim leaves the lock between the request and the host's next
+boot."""
 
 from __future__ import annotations
 

@@ -63,8 +63,8 @@ def a_node(name: str = "n1", **changes: Any) -> NodeView:
 
 
 def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
-    """Return a Node with this record (the annotation in which careen stores the progress of a reboot), and with the
-    label and the annotations of its phase. The Node is cordoned if the record says so."""
+    """Return a Node whose annotation contains this progress, with the label and the other annotations of its phase. The
+    Node is cordoned if the progress says so."""
     name = changes.pop("name", "n1")
     phase = Phase(progress.phase)
     label = changes.pop("label", LABEL[phase])
@@ -79,9 +79,8 @@ def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
 
 
 def a_progress(phase: Phase, **changes: Any) -> Progress:
-    """Return a typical record of a node in this phase (the record is the annotation in which careen stores the progress
-    of a reboot). It contains a claim in every phase after Waiting. In the phases of a cordoned node, it says that
-    careen cordoned the node."""
+    """Return a typical progress of a node in this phase, as careen stores it in an annotation. In every phase after
+    Waiting it contains a claim. In the phases of a cordoned node it says that careen cordoned the node."""
     given: dict[str, Any] = {"phase": phase.value, "need_since": "2026-03-04T11:00:00Z"}
     if phase not in {Phase.IDLE, Phase.WAITING}:
         given |= {"claim": "c1", "lock": LOCK_OBJECT, "boot_left": BOOT, "claimed": ago(60)}

@@ -235,8 +235,8 @@ def test_a_waiting_node_that_an_autoscaler_removes_becomes_idle_and_leaves_the_l
 
 
 def test_an_idle_node_that_an_autoscaler_removes_leaves_the_line() -> None:
-    """When an autoscaler begins to remove a node, the node's agent removes the node from the line in the lock. This
-    write may have failed, so the agent repeats it when the node is idle."""
+    """When an autoscaler begins to remove a node, the node's agent removes the node's name from the lock's list of next
+    nodes. This write may have failed, so the agent repeats it when the node is idle."""
     line = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
     due = remembering(lock_due=UPTIME - 1)
     made = decided(node={"taints": (DISRUPTED,)}, lock=line, memory=due, waiters=(a_node("n2"),))

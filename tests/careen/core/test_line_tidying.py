@@ -1,5 +1,5 @@
-"""The line in the lock lists only nodes that wait for their reboot. If an agent finds another node in the line, it
-removes the name of this node. Idle agents check the line regularly."""
+"""The lock contains a list of the next nodes (the line), all of which wait for their reboot. If an agent finds another
+node in this list, it removes the node's name. Idle agents check the list regularly."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def idle(**changes: Any) -> Decision:
 
 @pytest.mark.parametrize("reading", [NAMED, Unknown("503"), "garbage"])
 def test_a_node_that_no_longer_needs_a_reboot_reads_the_lock_again(reading: Any) -> None:
-    """The agent removes its node from the line in the lock. The first attempt may fail with a conflict, or because the
-    lock is unreadable."""
+    """The agent removes its node's name from the lock's list of next nodes. The first attempt may fail with a conflict,
+    or because the lock is unreadable."""
     home = decided(RECORD, need=NO, lock=reading, node={"labels": {keys.REBOOT_LABEL: "ready"}})
     assert (home.phase, home.reason.code) == (Phase.IDLE, Code.NEED_GONE)
     assert idle(memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + LEFT_LINE_SECONDS - 1).wants == frozenset()

@@ -1,5 +1,6 @@
-"""careen recognises its own soft taint by the annotation in which it stores the progress of a reboot. Without this
-annotation, it uses the taint's key and managedFields. The tests also show when careen removes the taint."""
+"""careen recognises its own soft taint (PreferNoSchedule) by the annotation in which it stores the progress of a
+reboot. Without this annotation, it uses the taint's key and managedFields. The tests also show when careen removes the
+taint."""
 
 from __future__ import annotations
 
@@ -108,8 +109,8 @@ def test_an_existing_progress_record_identifies_careens_taint() -> None:
 
 
 def wiped(**changes: Any) -> Decision:
-    """Return the decision of a waiting node that lost its record (the annotation with its progress) and has all other
-    labels, annotations and taints of careen."""
+    """Return the decision of a waiting node from which only the annotation with its progress was removed. All other
+    labels, annotations and taints of careen are still on the Node."""
     node = {
         "taints": (THEIRS, OURS),
         "labels": {keys.REBOOT_LABEL: "ready"},

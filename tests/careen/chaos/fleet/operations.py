@@ -1,6 +1,6 @@
 """Disturbances of a simulated roll-out by networks, machines, workloads and operators: an agent loses its network, a
-host boots twice, pods end late, a budget closes, the ConfigMap changes, or careen's DaemonSet is updated. Disturbances
-by people are in `people.py`."""
+host boots twice, pods end late, a disruption budget allows no eviction, the ConfigMap changes, or careen's DaemonSet is
+updated. Disturbances by people are in `people.py`."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ RELEASES: tuple[Act, ...] = (roll_out, roll_back)
 
 
 def calm(world: World) -> None:
-    """Restore the usual state: every agent has a network, the budgets allow evictions, the ConfigMap is valid, and all
-    agents run one release."""
+    """Restore the usual state: every agent has a network, the disruption budgets allow evictions, the ConfigMap is
+    valid, and all agents run the current release."""
     world.agents.cut_off.clear()
     world.fleet.workloads.ends_from.clear()
     world.fleet.workloads.open_budgets()

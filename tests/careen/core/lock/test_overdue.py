@@ -257,8 +257,8 @@ def test_a_node_refused_by_another_gate_also_shows_the_overdue_node(changes: dic
 
 
 def test_a_node_outside_its_window_also_checks_for_overdue_nodes() -> None:
-    """Outside of the maintenance window, the line of waiting nodes is empty. Some agent must still notice a node that
-    is overdue."""
+    """Outside of the maintenance window, the lock lists no waiting nodes. The agent of some waiting node must still
+    notice a node that holds a claim and is overdue."""
     shut = replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))
     decision = waiting(
         replace(LINE, line=replace(LINE.line, names=())), policy=shut, holders=Holders(nodes=(REBOOTING,))

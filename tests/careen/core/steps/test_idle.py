@@ -1,5 +1,5 @@
-"""The phase Idle. When the node begins to need a reboot, the agent sets the soft taint at once, even if a gate refuses
-the reboot. The agent changes no labels, annotations and taints of other clients."""
+"""The phase Idle. When the node begins to need a reboot, the agent sets the soft taint (PreferNoSchedule) at once, even
+if a gate refuses the reboot. The agent changes no labels, annotations and taints of other clients."""
 
 from __future__ import annotations
 

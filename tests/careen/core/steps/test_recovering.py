@@ -315,8 +315,8 @@ def recreated(record: Progress | None, **changes: Any) -> Decision:
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
 def test_an_agent_on_a_recreated_node_releases_the_former_nodes_claim_at_once(phase: Phase) -> None:
-    """The host has not rebooted since the claim. This process has not asked the host to reboot, and no other process
-    could have done so."""
+    """The host has not rebooted since the claim was written. Neither this agent process nor another one can have asked
+    the host to reboot, so the claim is no longer needed."""
     decision = recreated(a_progress(phase))
     assert (decision.reason.code, kinds(decision)) == (Code.ENTRY_RELEASED, [WriteLock])
     assert the_lock(decision).entries == ()

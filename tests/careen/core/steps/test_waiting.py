@@ -1,6 +1,7 @@
-"""The phase Waiting. The agent writes the refusals of all cheap gates together. It evaluates costly gates only if its
-node may begin its reboot, and writes its claim to the Node before it writes the claim into the lock. A node that no
-longer needs a reboot becomes idle (`careen.core.steps.shared.giving_back`)."""
+"""The phase Waiting. Gates are checks that can forbid the reboot. The agent writes the refusals of all cheap gates
+together. It evaluates costly gates only if its node may begin its reboot, and writes its claim to the Node before it
+writes the claim into the lock. A node that no longer needs a reboot becomes idle
+(`careen.core.steps.shared.giving_back`)."""
 
 from __future__ import annotations
 
@@ -251,9 +252,8 @@ def test_an_agent_sleeps_for_the_usual_time_if_the_window_opens_later() -> None:
 def test_agents_of_a_large_fleet_decide_rarely_outside_the_maintenance_window(
     agents: int | None, jitter: float, look: float
 ) -> None:
-    """Outside of the window, no node is in the line of the lock, so the lock does not contain the number of waiting
-    nodes. Each round of an agent's loop sends two requests. 5,000 agents together must send fewer than 20 requests a
-    second."""
+    """Outside of the window, the lock lists no next nodes and does not contain the number of waiting nodes. Each round
+    of an agent's loop sends two requests. 5,000 agents together must send fewer than 20 requests a second."""
     shut = a_policy(window=Window(days=frozenset()))
     decision = waiting(
         policy=shut,
@@ -294,15 +294,15 @@ def test_agents_of_refused_nodes_decide_rarely_in_a_large_fleet(
 
 
 def test_while_the_lock_is_paused_agents_of_nodes_in_line_sleep_for_the_usual_time() -> None:
-    """Only few nodes are in the line, so their requests are few. They must begin their reboot soon after a person ends
-    the pause of the lock."""
+    """The lock lists only few nodes as next, so the requests of their agents are few. These nodes must begin their
+    reboot soon after a person ends the pause of the lock."""
     paused = replace(NAMED, is_paused=True)
     assert waiting(lock=paused, memory=remembering(agents=5000)).look_again_seconds == LOOK_SECONDS
 
 
 def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
-    """Without a new count, the lock would keep the old number of waiting nodes, from the time when the line was
-    written."""
+    """Without a new count, the lock would keep the old number of waiting nodes, from the time when the list of next
+    nodes was written."""
     late = tuple(a_marked_node(a_progress(Phase.WAITING), name=f"m{number}", label="required") for number in range(7))
     decision = waiting(
         lock=NAMED, waiters=(N2, *late), alerts=(Alert(name="A"),), policy=a_policy(alerts=AlertPolicy())
@@ -469,8 +469,8 @@ CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", un
 def test_a_waiting_node_whose_cordon_blocks_other_nodes_goes_first(
     others: tuple[NodeView, ...], line: tuple[str, ...]
 ) -> None:
-    """A person cordons a node and requests its reboot. The cordon makes the gates refuse all other reboots until the
-    cordoned node has rebooted."""
+    """A person cordons a node and requests its reboot. Because this node counts as down, the gates refuse the reboots
+    of all other nodes until the cordoned node has rebooted."""
     decision = waiting(
         lock=NAMED,
         fleet=a_fleet(a_node(), *others),
@@ -511,8 +511,9 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 def test_the_more_nodes_the_lock_names_the_more_rarely_a_refused_node_reads_the_lock(
     named: tuple[str, ...], look: float
 ) -> None:
-    """A node that a gate refuses leaves the line of next nodes. A node that releases its claim may put the refused node
-    into the line again. If the line is then short, the refused node must begin its reboot within five seconds."""
+    """If a gate refuses the reboot of a node, the node leaves the lock's list of next nodes. A node that releases its
+    claim may put the refused node into the list again. If the list is then short, the refused node must begin its
+    reboot within five seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
     assert (
         waiting(lock=held(an_entry("n9"), line=Line(names=named)), memory=memory, forecast=NOT_ASKED).look_again_seconds
@@ -724,7 +725,8 @@ def test_a_paused_lock_refuses_the_reboot_of_every_node(policy: Policy) -> None:
 
 
 def test_a_new_claim_starts_with_a_cleared_memory() -> None:
-    """Refusals, evictions and requests from the time of an earlier claim do not apply to the new claim."""
+    """What the agent remembers about an earlier claim (refusals, evictions and reboot requests) does not apply to the
+    new claim."""
     memory: Memory = remembering(
         claiming__claimers={"x/1": 1.0},
         patience__since=3.0,

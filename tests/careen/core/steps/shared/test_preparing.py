@@ -1,5 +1,5 @@
-"""While the workloads of the node that rebooted last settle, the next node in the line prepares its claim, for example
-with a forecast. The tests show what this node prepares, and how long the result is valid."""
+"""The lock lists which waiting node is next. While the workloads of the node that rebooted last settle, this next node
+prepares its claim, for example with a forecast. The tests show what it prepares, and how long the result is valid."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ NO_ROOM = Forecast(
 
 
 def waiting(**changes: Any) -> Decision:
-    """Return the decision of the agent of n1, the next node in the line. Another node holds the claim, and expects to
-    release it in three seconds."""
+    """Return the decision of the agent of n1, which the lock lists as the next node. Another node holds the claim, and
+    expects to release it in three seconds."""
     given: dict[str, Any] = {"pods": PODS, "fleet": a_fleet(MINE, OTHER), "disruptions": ALLOWED, "lock": SETTLING}
     return decided(RECORD, node=READY, **given | changes)
 
@@ -147,8 +147,8 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
 def test_only_a_node_that_may_claim_within_seconds_starts_a_forecast_process(
     changes: dict[str, Any], expects: bool
 ) -> None:
-    """A ready forecast process costs memory. Therefore only the node that is next in line starts such a process, for
-    some seconds."""
+    """A process that waits for the request for a forecast costs memory. Therefore only the next node starts such a
+    process, and only for some seconds."""
     assert waiting(**changes).starts_soon is expects
 
 

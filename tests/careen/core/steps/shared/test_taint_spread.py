@@ -1,5 +1,6 @@
-"""When each agent sets the soft taint on its node. In fleets of more than 500 agents, these times are spread evenly
-over at most a minute, whatever the names of the nodes are. In smaller fleets, all agents set the taint at once."""
+"""When each agent sets careen's soft taint (PreferNoSchedule) on its node. In fleets of more than 500 agents, these
+times are spread evenly over at most a minute, whatever the names of the nodes are. In smaller fleets, all agents set
+the taint at once."""
 
 from __future__ import annotations
 
