@@ -38,8 +38,7 @@ Answer = Response | Exception
 
 
 def answer(status: int = 200, body: Any = None, **headers: str) -> Response:
-    """Return a response of the API server. `body` is encoded as JSON, and `retry_after=…` becomes the header
-    Retry-After."""
+    """Return an HTTP response. `body` is encoded as JSON, and `retry_after=…` becomes the header Retry-After."""
     raw = body if isinstance(body, bytes) else json.dumps(body if body is not None else {}).encode()
     return Response(status=status, headers={name.replace("_", "-"): value for name, value in headers.items()}, body=raw)
 

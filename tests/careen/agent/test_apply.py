@@ -280,8 +280,9 @@ async def test_serial_evictions_wait_until_each_replacement_is_scheduled(shell: 
 
 
 async def test_evictions_that_a_slow_webhook_delays_are_left_to_the_next_loop_round(shell: Shell) -> None:
-    """Between two rounds of its loop, the agent checks for holds and pauses and whether the node still needs a reboot.
-    If one round evicted 110 pods at 8 s each, it would last a quarter of an hour."""
+    """Between two rounds of its loop, the agent checks whether a person forbids the reboot (by a hold or a pause), and
+    whether the node still needs it. If one round evicted 110 pods at 8 s each, the round would last a quarter of an
+    hour."""
     names = [f"pod-{number:03}" for number in range(110)]
     for name in names:
         shell.put_pod(name, metadata={"uid": name})

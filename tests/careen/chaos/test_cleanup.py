@@ -87,8 +87,8 @@ def test_cleanup_knows_every_key_that_the_agents_write(world: World) -> None:
 
 
 def test_the_interrupted_roll_outs_write_nearly_all_keys() -> None:
-    """If these roll-outs wrote few keys, test_cleanup_knows_every_key_that_the_agents_write would check little. The
-    keys that these roll-outs do not write need a person, a forecast, spread pods or a failure."""
+    """If these roll-outs wrote few keys, test_cleanup_knows_every_key_that_the_agents_write would check little. Agents
+    write the missing keys only because of people, forecasts, spread pods or failures."""
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
         *WORDS,

@@ -68,8 +68,8 @@ def poison(world: World, record: str | None, label: str | None) -> None:
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
 def test_an_unreadable_record_annotation_of_one_node_does_not_stop_other_nodes(record: str) -> None:
-    """The label of n3 says that its reboot is in progress, so n3 counts as down. The concurrency of two lets one other
-    node reboot at a time."""
+    """The label of n3 says that its reboot is in progress, so n3 counts as down. Two nodes may be down at once, so one
+    other node can reboot at a time."""
     world = run_virtually(beside_a_poisoned_node(record, "in-progress", TWO_OF_THREE))
     broken = world.verdict(but=("taint", "finished", "explained"))
     assert not broken, world.report(broken)
@@ -81,8 +81,8 @@ def test_an_unreadable_record_annotation_of_one_node_does_not_stop_other_nodes(r
 def test_a_node_with_an_unreadable_record_counts_as_up_unless_its_label_says_in_progress(
     record: str, label: str | None
 ) -> None:
-    """The concurrency is one. If the node with the unreadable annotation counted as down, no other node could
-    reboot."""
+    """Only one node may be down at once. If the node with the unreadable annotation counted as down, no other node
+    could reboot."""
     world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))
     broken = world.verdict(but=("taint", "finished", "explained"))
     assert not broken, world.report(broken)

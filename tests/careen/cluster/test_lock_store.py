@@ -127,8 +127,8 @@ async def test_a_repeated_write_of_the_lock_does_not_overwrite_another_nodes_cla
 
 
 async def test_a_write_of_the_lock_to_a_recreated_daemonset_is_a_conflict(cluster: Cluster) -> None:
-    """A claim that was read from the deleted DaemonSet does not count in the recreated DaemonSet, even if both have the
-    same annotation."""
+    """A claim in the annotation of the deleted DaemonSet does not count in the recreated DaemonSet, even if both
+    annotations have the same text."""
     cluster.put_daemonset(uid="old")
     reading = await store(cluster).read()
     lost = [Unclear("reset")]

@@ -508,7 +508,7 @@ class SmallFleet:
     # Rules -------------------------------------------------------------------------------------------------------
 
     def _checked(self, state: State) -> State:
-        """Check that careen takes down no more nodes at once than the concurrency allows."""
+        """Check that careen takes down no more nodes at once than the limit of the bounds (`concurrency`) allows."""
         down = [
             name
             for name, number, host in zip(self.names, state.nodes, state.hosts, strict=True)

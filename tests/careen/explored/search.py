@@ -12,7 +12,7 @@ from tests.careen.explored.state import State
 
 @dataclass(frozen=True, kw_only=True)
 class Explored:
-    """The result of the search. `broken` is empty if every rule holds in every state."""
+    """The result of the search. `broken` names the broken rule, and is empty if every rule holds in every state."""
 
     states: int
     steps: int

@@ -1,5 +1,5 @@
-"""The agent starts the child process that computes forecasts before it needs a forecast. If this process fails or is
-killed before the request, the agent still gets the forecast."""
+"""The agent starts the child process that computes forecasts before it needs a forecast. Even if this process fails or
+is killed, the agent gets the same forecast from another process."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Lists every place in careen's source that sends a request to the API server, and finds the place that sent a given
 request.
 
-The list comes from the source text, and the place of a request comes from the call stack. A test checks that the
-simulated roll-outs send requests from exactly the places in the list."""
+The list comes from the source text, and the place of a request comes from the call stack. A test checks that both give
+the same places."""
 
 from __future__ import annotations
 

@@ -367,8 +367,8 @@ MACHINES: tuple[Act, ...] = (
 
 
 def calm(world: World) -> None:
-    """Undo what the acts of this file changed: for example, end the pause of the lock, remove cordons and holds, and
-    make reboot commands work."""
+    """Undo what the acts of this file changed: for example, end the pause of the lock, remove cordons and annotations
+    that forbid a reboot, and make reboot commands work."""
     if world.server.get("daemonsets", "careen", "careen") is None:
         world.put_daemonset()
     mend_lock(world, "")

@@ -14,8 +14,8 @@ This is enough to make the story readable."""
 
 
 def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[Story], Outcome] = play) -> Outcome:
-    """Return the outcome of the shortest storm found that still breaks the rule. Without any of its events, the rule
-    would hold, unless the search stopped early after playing `most_plays` storms."""
+    """Return the outcome of the shortest storm found that still breaks the rule. If one more event were removed, the
+    rule would hold, unless the search stopped early after playing `most_plays` storms."""
     best, plays = outcome, 0
 
     def still_breaks(events: Sequence[Event]) -> bool:

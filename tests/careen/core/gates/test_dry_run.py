@@ -1,4 +1,5 @@
-"""The gate for dry-run evictions, which the agent sends before the cordon."""
+"""The gate that refuses a reboot because of dry-run evictions. The agent sends them for the node's pods before the
+cordon."""
 
 from __future__ import annotations
 

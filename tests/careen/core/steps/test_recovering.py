@@ -119,7 +119,8 @@ def test_without_a_progress_record_label_and_claim_show_whether_careen_set_the_c
 
 
 def test_a_claim_without_a_boot_id_is_taken_over_with_the_current_boot_id() -> None:
-    """A record with a claim and without a boot id would be unreadable and would halt the roll-out."""
+    """An annotation with a claim and without a boot id would be unreadable for the agents, and would halt the
+    roll-out."""
     node = {"labels": {keys.REBOOT_LABEL: "in-progress"}}
     record = the_record(idle(node=node, lock=held(an_entry(boot=""))))
     assert (record.claim, record.boot_left, record.is_giving_back) == ("c1", BOOT, True)
