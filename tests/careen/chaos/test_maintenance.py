@@ -124,8 +124,8 @@ def _without_pause(lock: dict[str, Any]) -> dict[str, Any] | str | None:
 
 @functools.cache
 def requests_of_n1() -> list[tuple[int, Request]]:
-    """Return the writes of n1's agent and every seventh of its reads in a simulation without faults. The number of each
-    is its position among the requests of all agents."""
+    """Return all writes of n1's agent and some of its reads in a simulation without faults. The number of each is the
+    position of the request among the requests of all agents."""
     asked: list[tuple[int, Request]] = []
 
     def plan(number: int, node: str, request: Request) -> None:
@@ -151,8 +151,8 @@ def test_a_fault_at_any_write_does_not_end_the_maintenance_early(fault: Fault) -
 
 
 async def maintenance_with_a_silent_kubelet(silent_seconds: float) -> tuple[World, list[str]]:
-    """End n1's maintenance while its kubelet is silent, and let the kubelet report again `silent_seconds` later. Return
-    the simulated cluster, and the phases of n1 while the kubelet was silent."""
+    """End n1's maintenance while n1's kubelet is silent, and let the kubelet report again `silent_seconds` later.
+    Return the simulated cluster, and the phases of n1 while the kubelet was silent."""
     world = World(Shape(nodes=2))
     await asyncio.sleep(6.0)
     people.annotate(world, "n1", people.REQUEST, '{"want":"maintenance","reason":"disk swap"}')

@@ -84,8 +84,8 @@ def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
 
 
 def _with_progress(outcomes: Iterator[Outcome], number: int) -> Iterator[Outcome]:
-    """Yield each outcome unchanged. Print the number of finished storms every 30 seconds, and the first broken rule of
-    each storm that broke a rule."""
+    """Yield each outcome unchanged. Print the number of finished storms about every 30 seconds, and the first broken
+    rule of each storm that broke a rule."""
     printed_at = time.monotonic()
     for done, outcome in enumerate(outcomes, start=1):
         if outcome.broken:

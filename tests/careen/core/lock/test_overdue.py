@@ -348,8 +348,8 @@ def test_all_idle_nodes_together_check_an_overdue_node_at_most_six_times_a_secon
 def test_if_no_node_waits_all_agents_together_check_for_overdue_nodes_once_a_second(
     agents: int | None, pause: float
 ) -> None:
-    """A fleet of any size therefore notices a dead node equally soon. How old the dead node's claim is does not
-    matter."""
+    """With one check per second in total, a fleet of any size notices a dead node equally soon. The age of the dead
+    node's claim does not matter."""
     assert holder_checks.pause_seconds("n1", LockContent(), agents) == pause
     young = replace(ENTRY, created=at(holder_checks.LOOK_SECONDS + 1))
     memory = replace(remembering(), agents=agents)

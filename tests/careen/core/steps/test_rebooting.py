@@ -47,8 +47,8 @@ def having(outcome: RebootOutcome, detail: str = "", announcement: int = 1) -> M
 
 
 def watching(seconds: float, by: str = "") -> Memory:
-    """Return the memory of an agent process that knows since `seconds` that another process of the same node has
-    recorded a coming reboot on the Node."""
+    """Return the memory of an agent process that has known for `seconds` that another process of the same node recorded
+    a coming reboot on the Node."""
     return remembering(stranger=StrangerMemory(by=by, announcement=1, since=UPTIME - seconds))
 
 

@@ -297,8 +297,8 @@ def test_while_the_progress_record_has_a_claim_the_cordon_is_not_removed(phase: 
 
 
 def recreated(record: Progress | None, **changes: Any) -> Decision:
-    """Return the decision of an agent process whose Node was deleted and recreated. Before, this process has read
-    `record` on the deleted Node."""
+    """Return the decision of an agent process whose Node was deleted and recreated. Before the deletion, this process
+    had read `record` on the Node."""
     before = (
         decided(record, node={"uid": "former"}, need=YES, lock=held(an_entry(uid="former"))).memory
         if record

@@ -202,8 +202,8 @@ def test_with_order_zone_only_a_node_of_the_first_zone_claims_if_the_lock_names_
 
 
 def test_the_first_claim_waits_until_other_nodes_have_counted_their_pods() -> None:
-    """Only after all agents have counted the pods of their nodes is it known which node has the fewest pods. Until
-    then, no node is listed in the lock as the next node."""
+    """The agents know which node has the fewest pods only after each of them has counted the pods of its node. Until
+    then, the lock lists no next node."""
     first = waiting(memory=remembering(line__key="another line"), waiters=NOT_ASKED)
     assert (first.phase, first.reason.code, first.wants) == (Phase.WAITING, Code.WAITING_FOR_TURN, frozenset())
     assert WriteLock not in kinds(first)
