@@ -1,4 +1,4 @@
-"""Binds a pod to its chosen node: Reserve, Permit, PreBind, Bind, PostBind. A failure runs Unreserve.
+"""Binds a pod to its chosen node: Reserve, Permit, PreBind, Bind, PostBind. If one of them fails, Unreserve runs.
 
 Source: RunReservePluginsReserve … RunPostBindPlugins in pkg/scheduler/framework/runtime/framework.go and bindingCycle
 in pkg/scheduler/schedule_one.go, v1.36. If a Permit plugin makes the pod wait, the caller must wait, because this
@@ -51,8 +51,8 @@ def _no_extender(_pod: Pod, _node_name: str) -> None:
 
 
 class BindingCycle(Value):
-    """The binding plugins of one profile, from Reserve on. The object has no state of its own, because plugins keep
-    their state in the CycleState."""
+    """Runs one profile's plugins of the extension points from Reserve to PostBind. The object has no state of its own,
+    because plugins keep their state in the CycleState."""
 
     plugins: PluginSet
     extender_bind: ExtenderBind = _no_extender

@@ -1,7 +1,7 @@
-"""Runs rules that read one field of the node, such as its taints. The rule decides about a value of the field, so the
-same rule serves a single node and all nodes at once.
+"""Runs rules that read one field of the node, such as its taints. The argument of a rule is a value of that field, so
+the same rule serves a single node and all nodes at once.
 
-A cluster has few different values of such a field. So the rule is evaluated once for each value, and the result for all
+In a cluster such a field has few different values. So the rule is evaluated once for each value, and the result for all
 nodes is cached as long as the nodes do not change.
 """
 
@@ -27,7 +27,7 @@ def refusals_by_value(
     nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], Verdict], question: Hashable
 ) -> Refusals:
     """Returns the refusals of a filter that reads one field of the node. `distinct` has the field's values. `question`
-    is the cache's key; it contains everything else that the rule reads."""
+    is the key of the cached result, and contains everything that the rule reads besides the field."""
     known: tuple[NDArray[Any], Mapping[int, Verdict]] | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct
@@ -37,8 +37,8 @@ def refusals_by_value(
 
 
 def scores_by_value(nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], int], question: Hashable) -> Scores:
-    """Returns the scores of a plugin that reads one field of the node. `question` is the cache's key; it contains
-    everything else that the rule reads."""
+    """Returns the scores of a plugin that reads one field of the node. `distinct` has the field's values. `question` is
+    the key of the cached result, and contains everything that the rule reads besides the field."""
     known: Scores | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct

@@ -29,7 +29,8 @@ class CycleError(Exception):
 
 
 class CycleState:
-    """The state of the plugins in one pod's cycle, and which plugins skip Filter and Score."""
+    """The state of the plugins in one pod's cycle, and the names of the plugins that skip Filter or Score for this
+    pod."""
 
     __slots__ = ("_notes", "skipped_filters", "skipped_scores")
 

@@ -1,4 +1,4 @@
-"""Says why no node fits: the verdict of each node, the counts of each plugin, and the scheduler's message.
+"""Says why no node fits: the verdict of each node, how many nodes got each refusal, and the scheduler's message.
 
 The message follows FitError in pkg/scheduler/framework/types.go, v1.36.
 """
@@ -20,8 +20,8 @@ from scheduler_core.values import Value
 
 
 class Round(Value, eq=False):
-    """The refusals of one plugin. Nodes are given by their positions in the searched list. `refused` are the nodes that
-    this plugin was the first to refuse. `refusals` has a code for every position."""
+    """The refusals of one plugin. `refusals` has a code for every node that the search checked. `refused` has the
+    positions, in the list of checked nodes, of the nodes that this plugin was the first to refuse."""
 
     plugin: str
     refused: NDArray[np.intp]
@@ -31,7 +31,7 @@ class Round(Value, eq=False):
         return self.refusals.verdict(int(self.refusals.codes[position])).by(self.plugin)
 
     def has(self, code: VerdictCode) -> bool:
-        """Whether a refusal of this plugin has this code."""
+        """Whether this plugin refused a node with this code."""
         return self.refusals.may_be(code) and any(verdict.code is code for verdict, _ in self.counted())
 
     def counted(self) -> Iterator[tuple[Verdict, int]]:
@@ -43,7 +43,8 @@ class Round(Value, eq=False):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Diagnosis:
-    """The verdict of every node. Verdicts are stored in columns and built when they are read."""
+    """The verdict of every node. The verdicts are stored as arrays of codes; a Verdict object is built when it is
+    read."""
 
     nodes: NodeList
     prefilter: Verdict | None = None  # refuses all nodes at once
@@ -56,8 +57,8 @@ class Diagnosis:
     replace the verdicts of the filters."""
 
     def with_replaced(self, verdicts: Mapping[int, Verdict]) -> Diagnosis:
-        """Returns a diagnosis in which these verdicts, by row, replace the filters' verdicts on the nodes of these
-        rows."""
+        """Returns a diagnosis in which these verdicts replace the verdicts of the filters. `verdicts` maps a node's row
+        (its position in the snapshot) to its new verdict."""
         return replace(self, replaced={**self.replaced, **verdicts}) if verdicts else self
 
     @property
@@ -78,7 +79,8 @@ class Diagnosis:
 
     @cached_property
     def _who(self) -> NDArray[np.int16]:
-        """For each row of the snapshot, the number of the first plugin that refused the node."""
+        """For each row of the snapshot, the position in `rounds` of the first plugin that refused the node. It is
+        negative if no plugin refused the node (`_PASSED`) or the filters did not check it (`_OUTSIDE`)."""
         who = np.full(len(self.nodes.snapshot.columns), _OUTSIDE, dtype=np.int16)
         who[self.searched] = _PASSED
         for number, each in enumerate(self.rounds):
@@ -140,7 +142,7 @@ class Diagnosis:
         return next((verdict for verdict in self.verdict_counts() if verdict.code is code), None)
 
     def verdict_counts(self) -> Counter[Verdict]:
-        """Each distinct refusal with its number of nodes."""
+        """Maps each distinct refusal to the number of nodes that got it."""
         counts: Counter[Verdict] = Counter()
         if self.prefilter is not None:
             counts[self.prefilter] = len(self.nodes.snapshot.columns)
@@ -159,12 +161,12 @@ class Diagnosis:
         return +counts
 
     def refusing_plugins(self) -> frozenset[str]:
-        """The plugins that refused at least one node. The pod is tried again after an event for which one of them
-        registered."""
+        """The plugins that refused at least one node. The pod is tried again after an event for which one of these
+        plugins registered."""
         return frozenset(verdict.plugin for verdict in self.verdict_counts() if verdict.plugin)
 
     def sentence(self, after: str = "") -> str:
-        """Returns `0/N nodes are available: 3 Insufficient cpu, …`, followed by the message of PostFilter."""
+        """Returns `0/N nodes are available: 3 Insufficient cpu, …`, followed by `after`, the message of PostFilter."""
         head = f"0/{len(self.nodes.snapshot.columns)} nodes are available:"
         if self.prefilter is not None:
             head += f" {self.prefilter.message}." if self.prefilter.message else ""

@@ -70,8 +70,8 @@ class PreEnqueuePlugin(Protocol):
 
 
 class PreFilterResult(Value):
-    """The nodes that the search may use: those in `node_names`, or all nodes if that is None. The verdict SKIP means
-    that the plugin's filter need not run for this pod."""
+    """The nodes that the search may use: the nodes in `node_names`, or all nodes if `node_names` is None. The verdict
+    SKIP means that the plugin's filter need not run for this pod."""
 
     verdict: Verdict = SUCCESS
     node_names: frozenset[str] | None = None
@@ -96,14 +96,16 @@ class SkipsBySpec(Protocol):
         """Whether `pre_filter` returns SKIP for every pod with this spec in every cluster. `pre_filter` is then not
         called, so the plugin's other methods must not read what `pre_filter` would have written.
 
-        A subclass inherits this method. If it overrides `pre_filter`, it must also override `skips`, unless both still
-        agree."""
+        A subclass inherits this method. If the subclass overrides `pre_filter`, it must also override `skips`, unless
+        the inherited `skips` is still right.
+        """
         ...
 
 
 @runtime_checkable
 class PreFilterExtensions(Protocol):
-    """Updates the state that pre_filter wrote when preemption or nominated pods add pods to one node or remove them.
+    """Updates the state that `pre_filter` wrote, when a pod is added to a node or removed from it. Preemption adds and
+    removes pods; nominated pods are only added.
 
     `node_info` already contains the change. Methods write new state values instead of changing the old ones.
     """
@@ -179,8 +181,9 @@ class PostFilterPlugin(Protocol):
 class Nomination(Value, kw_only=True):
     """The result of preemption: the node, and the pods to evict there ("namespace/name", sorted).
 
-    With `clears`, no node is nominated, and an earlier nomination is removed when the cycle fails. With `is_sampled`,
-    not all nodes were tried. The real scheduler may then find other candidates, because it begins at a random node.
+    If `clears` is true, no node is nominated, and an earlier nomination is removed when the cycle fails. If
+    `is_sampled` is true, not all nodes were tried; the real scheduler may then find other candidates, because it begins
+    at a random node.
     """
 
     node: str = ""
@@ -198,8 +201,8 @@ class PostFilterResult(Value):
 
 @runtime_checkable
 class PreScorePlugin(Protocol):
-    """Reads the nodes that passed the filters, and writes state for the score. A SKIP verdict means a score of 0 for
-    every node."""
+    """Reads the nodes that passed the filters, and writes state for the score. The verdict SKIP means that the plugin
+    adds 0 to the score of every node."""
 
     @property
     def name(self) -> str: ...
@@ -277,7 +280,7 @@ class BindPlugin(Protocol):
 
 @runtime_checkable
 class PostBindPlugin(Protocol):
-    """Is informed after the pod was bound."""
+    """Is called after the pod was bound."""
 
     @property
     def name(self) -> str: ...

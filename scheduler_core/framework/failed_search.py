@@ -35,8 +35,8 @@ class Retrial(Protocol):
 
 
 class FailedSearch(Value, kw_only=True):
-    """What a PostFilter plugin gets: all nodes, their refusals, a way to filter a node again, and the nominated
-    pods."""
+    """What a PostFilter plugin gets: all nodes, their refusals, a runner that can filter a node again, and for each
+    node name the pods nominated to that node."""
 
     nodes: NodeList
     diagnosis: Diagnosis

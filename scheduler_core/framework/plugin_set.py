@@ -1,6 +1,7 @@
 """The plugins of each extension point, in order, with weights.
 
-A plugin serves a point if it has the point's method. The lists come from the merged configuration.
+A plugin serves an extension point if it has the point's method. The order and the weights come from the merged
+configuration.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class DuplicatePluginError(ValueError):
 
 
 def serves(plugin: Plugin, point: str) -> bool:
-    """Whether the plugin has the method of this point."""
+    """Whether the plugin has the method of this extension point (`point` is written as in the configuration:
+    `preFilter`)."""
     return callable(getattr(plugin, METHOD_OF[point], None))
 
 
@@ -59,5 +61,5 @@ class PluginSet(Value):
     weights: Mapping[str, int]
 
     def at(self, point: str) -> tuple[Any, ...]:
-        """Returns the plugins of one point, in the order in which they run."""
+        """Returns the plugins of one extension point, in the order in which they run."""
         return tuple(self.plugins[name] for name in self.by_point.get(point, ()))

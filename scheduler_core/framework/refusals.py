@@ -1,4 +1,5 @@
-"""The result of a filter that checks all nodes in one call: one small code per node, and the verdict of each code."""
+"""The result of a filter that checks all nodes in one call: a small integer (code) for each node, and the verdict that
+each code stands for."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
 
 
 class Refusals:
-    """The result of a filter for all nodes of a list. Each node has a small code. 0 means that the node passed; any
-    other code means a refusal.
+    """The result of a filter for all nodes of a list. Each node has a small integer, its code: 0 means that the node
+    passed, and any other code means a refusal.
 
     `verdicts` maps a code to its verdict. If there are too many codes for a mapping, `verdicts` is a function, which
     must return only refusals.

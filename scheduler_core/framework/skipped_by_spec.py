@@ -1,5 +1,5 @@
-"""Finds the PreFilter plugins that skip every pod with a given spec, so that the runner need not call them for each
-pod.
+"""Finds the PreFilter plugins that skip every pod with a given spec, so that the runner need not call these plugins for
+each pod.
 
 Most pods have no claims, host ports or node affinity, so more than half of the default plugins have nothing to filter.
 """

@@ -54,7 +54,7 @@ class Verdict(Value):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Verdict:
-        """Returns the verdict with this plugin's name, unless it already has a name."""
+        """Returns the verdict with this plugin's name, unless the verdict already names a plugin."""
         return self if self.plugin or self.code is VerdictCode.SUCCESS else Verdict(self.code, self.reasons, plugin)
 
 

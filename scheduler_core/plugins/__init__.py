@@ -1,4 +1,5 @@
-"""Maps each in-tree plugin's name to its factory. default_profile.py lists the plugins that run by default, in order.
+"""Maps each in-tree plugin's name to its factory, the function that creates the plugin. default_profile.py lists the
+plugins that run by default, in order.
 
 A factory gets the plugin's arguments (typed, or None) and the Kubernetes release.
 """

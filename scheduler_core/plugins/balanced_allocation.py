@@ -1,5 +1,5 @@
-"""Scores how evenly the pod would use cpu, memory and other resources of a node, compared with the use without the pod.
-Refuses nothing."""
+"""Scores a node by how evenly its cpu, memory and other resources would be in use with the pod. Since 1.36 the score
+compares this with the use without the pod. Refuses nothing."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ Floats = NDArray[np.float64]
 
 
 class BalancedShares(Value):
-    """Maps each resource that counts in the score to this pod's exact request."""
+    """The resources that count in the score, as pairs of the resource's name and the pod's exact request, such as
+    `("memory", 1048576)`."""
 
     requested: tuple[tuple[str, int], ...]
 
 
 class NodeResourcesBalancedAllocation(Value):
-    """Scores one minus the standard deviation of the used fractions (plugins/noderesources/balanced_allocation.go).
+    """Scores a node with one minus the standard deviation of the fractions of its resources in use
+    (plugins/noderesources/balanced_allocation.go).
 
     Since 1.36 the score shows how much the pod improves the balance; 75 means no change.
     """
@@ -88,8 +90,8 @@ class NodeResourcesBalancedAllocation(Value):
         return scores
 
     def _of_two_everywhere(self, nodes: NodeList, lines: Sequence[tuple[NDArray[np.int64], int, int]]) -> Scores:
-        """Computes the balances faster if only cpu and memory count and all nodes have both, which is the usual
-        case."""
+        """Computes the scores faster in the usual case: exactly two resources count (cpu and memory), and every node
+        has both."""
         floats = nodes.snapshot.columns.allocatable_floats
         first, second = (
             np.minimum(np.array([used + amount, used]) / nodes.take(floats[line]), 1.0) for used, amount, line in lines
@@ -130,8 +132,8 @@ def _in_order(numbers: Sequence[float]) -> float:
 
 
 def _balances(used: Sequence[NDArray[np.int64]], whole: Sequence[NDArray[np.int64]], count: int) -> Scores:
-    """Returns the balance of each node: how evenly its resources would be used. Only resources that the node has
-    count."""
+    """Returns each node's balance, from 0 to 100. It is 100 if the same fraction of every resource is in use. Resources
+    that the node does not have are ignored."""
     if not whole:
         return np.full(count, MAX_NODE_SCORE, dtype=np.int64)
     has = [amounts > 0 for amounts in whole]

@@ -1,8 +1,8 @@
 """Makes room for an unschedulable pod by evicting pods of lower priority from one node.
 
 Refuses nothing. Returns the node to nominate and the pods to evict; the caller of the cycle writes both to the cluster.
-The plugin never changes an earlier nomination: the code that handles the failed cycle keeps, sets or clears it. The
-algorithm is in preemption/. Source: pkg/scheduler/framework/plugins/defaultpreemption and
+The plugin never changes an earlier nomination of the pod: the code that handles the failed cycle keeps, sets or clears
+the nomination. The algorithm is in preemption/. Source: pkg/scheduler/framework/plugins/defaultpreemption and
 pkg/scheduler/framework/preemption, v1.36.
 """
 
@@ -43,7 +43,7 @@ def _nobody(_pod: Pod) -> bool:
 
 class DefaultPreemption(Value):
     """Preempts pods for an unschedulable pod. `is_preempting` says whether evictions for a pod are still in progress;
-    such a pod must not enter the queue until they end."""
+    that pod must not enter the queue until the evictions end."""
 
     args: DefaultPreemptionArgs = field(default_factory=DefaultPreemptionArgs)
     extenders: ExtenderChain = field(default_factory=ExtenderChain)
@@ -81,7 +81,8 @@ class DefaultPreemption(Value):
         return PostFilterResult(SUCCESS, Nomination(node=node, victims=to_evict, is_sampled=found.is_sampled))
 
     def find_candidates(self, state: CycleState, pod: Pod, search: FailedSearch) -> Candidates:
-        """Returns the nodes where evictions would make room, in the scheduler's order, until enough are found.
+        """Searches the nodes, in the scheduler's order, for nodes where evictions would make room for the pod. Stops
+        when enough nodes are found.
 
         The real search starts at a random node and runs in several threads. This search starts at the first node, so
         that the result is deterministic.
@@ -122,8 +123,8 @@ class DefaultPreemption(Value):
 
 
 class Candidates(Value):
-    """Nodes with their victims, and why the other nodes that were tried do not help. With `is_sampled`, some nodes were
-    not tried."""
+    """The nodes where evictions would make room, each with its victims (the pods to evict), and the refusals of the
+    nodes where evictions do not help. `is_sampled` is true if the search ended before it tried every node."""
 
     candidates: dict[str, Victims]
     refusals: tuple[Verdict, ...]
@@ -131,8 +132,8 @@ class Candidates(Value):
 
 
 class _Trial(Value):
-    """Runs the cycle's filters for a node after pods were removed from it or added. The pods nominated to the node
-    count too."""
+    """Runs the cycle's filters on a node after pods were removed from the node or added to it. The filters also count
+    the pods that are nominated to the node."""
 
     search: FailedSearch
 
@@ -157,8 +158,8 @@ def _why_ineligible(pod: Pod, search: FailedSearch) -> str:
 
 
 def _sentence(refusals: Sequence[Verdict], node_count: int) -> str:
-    """Returns the message of the search, `0/N nodes are available: …`. The nodes on which no eviction was tried are
-    counted together."""
+    """Returns the message of a preemption that found no node: `0/3 nodes are available: 1 Insufficient cpu, 2
+    Preemption is not helpful for scheduling.` The last reason counts the nodes on which no eviction was tried."""
     reasons = Counter(reason for verdict in refusals for reason in verdict.reasons)
     if len(refusals) < node_count:
         reasons[_NOT_HELPFUL] += node_count - len(refusals)

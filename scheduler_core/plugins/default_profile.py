@@ -1,4 +1,5 @@
-"""Lists the plugins that run by default, with their weights. Comments give the reasons.
+"""Lists the plugins that run by default, with their weights. Comments give the reason for a plugin's position or
+weight.
 
 The order within every extension point is the order of this list (pkg/scheduler/apis/config/v1/default_plugins.go,
 v1.36).
@@ -11,7 +12,7 @@ from scheduler_core.config.plugin_merge import EnabledPlugin
 
 
 def default_plugins(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
-    """Returns the default MultiPoint list of a release."""
+    """Returns the plugins that a Kubernetes release enables by default at the MultiPoint extension point, in order."""
     return (
         EnabledPlugin(name="SchedulingGates"),  # before the queue: gated pods cost nothing
         EnabledPlugin(name="PrioritySort"),  # the queue's order

@@ -35,8 +35,8 @@ _NOT_ON_THIS_NODE: Final = unresolvable("resourceclaim not available on the node
 
 
 class DevicesOfPod(Value):
-    """The pod's claims, all of them allocated. Also the extended resources that a DeviceClass would provide on a node
-    that does not offer them itself."""
+    """The pod's resource claims, all of them allocated. `extended` has the names of the extended resources that a
+    DeviceClass would provide on nodes that do not offer these resources themselves."""
 
     claims: tuple[ResourceClaim, ...] = ()
     extended: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class DynamicResources(Value):
     name: str = "DynamicResources"
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Keeps a pod out of the queue until the claims from its templates are created."""
+        """Keeps a pod out of the queue until the ResourceClaims from the pod's templates are created."""
         for entry in pod.spec.resource_claims:
             found = _claim_name(pod, entry)
             if isinstance(found, Verdict):
@@ -101,15 +101,16 @@ class DynamicResources(Value):
         """Does nothing, because `reserve` reserves nothing."""
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Does nothing. The real plugin adds the pod to the status of its claims; callers of this library must do
-        that."""
+        """Does nothing. The real plugin adds the pod to the status of its claims; callers of this library must update
+        the claims themselves."""
         return SUCCESS
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """Never makes room. Its message comes before that of preemption.
+        """Returns only a message and never makes room for the pod. The message stands before DefaultPreemption's
+        message.
 
-        The real plugin deallocates a claim that no other pod uses, because a later cycle may then allocate it
-        elsewhere.
+        The real plugin deallocates a claim that no other pod uses, because a later cycle may then allocate other
+        devices to the claim.
         """
         devices = state.find(DevicesOfPod)
         if devices is None:
@@ -146,8 +147,8 @@ def _is_offered(name: str, offered: set[str | None], objects: ClusterObjects) ->
 
 
 def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> ResourceClaim | Verdict | None:
-    """Returns the claim for an entry of spec.resourceClaims. None if the entry needs no claim. A verdict if the claim
-    cannot be used."""
+    """Returns the ResourceClaim for an entry of spec.resourceClaims. Returns None if the entry needs no claim, or a
+    refusal if the claim cannot be used."""
     name = _claim_name(pod, entry)
     if name is None or isinstance(name, Verdict):
         return name
@@ -198,10 +199,11 @@ def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 class ScoringDynamicResources(DynamicResources):
-    """DynamicResources as it is since 1.35, when it also scores nodes by the rank of the allocated alternatives.
+    """DynamicResources since Kubernetes 1.35. There it also scores nodes: a request with a prioritized list of
+    alternatives (`firstAvailable`) scores more on a node that can give it an earlier alternative.
 
-    Every node gets 0 here. Scores differ only for pods with a prioritized list of alternatives (`firstAvailable`) that
-    is not yet allocated, and the nodes of such a pod are *unknown* anyway.
+    Here every node gets 0. The real scores differ only for pods whose list of alternatives is not yet allocated, and
+    for these pods this library answers *unknown* for every node.
     """
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002

@@ -1,5 +1,5 @@
-"""Scores nodes that already have the pod's images. An image that few nodes have adds less to the score. Refuses
-nothing."""
+"""Gives a higher score to nodes that already have the pod's images. An image that few nodes have adds less to the
+score. Refuses nothing."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MOST_BYTES_PER_CONTAINER: Final = 1000 * 2**20
 
 
 class ImageLocality(Value):
-    """Adds up the sizes of the pod's images that the node has. The score is the position of this sum between two
-    thresholds."""
+    """Adds up the sizes of the pod's images that the node has. The score, from 0 to 100, says where this sum lies
+    between two thresholds: 23 MiB, and 1000 MiB for each container."""
 
     kube_version: KubeVersion
     name: ClassVar[str] = "ImageLocality"

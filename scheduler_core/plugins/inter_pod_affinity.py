@@ -1,7 +1,9 @@
-"""Refuses nodes because of the pods in their domain (zone, host, …). The incoming pod may require or exclude such pods,
-or such pods may exclude the incoming pod.
+"""Refuses a node because of the pods in its domain (zone, host, …). Either a pod that the incoming pod's affinity
+requires is missing, or a pod that its anti-affinity excludes is present, or the anti-affinity of a present pod excludes
+the incoming pod.
 
-Also scores the preferences of the incoming pod and of the existing pods. affinity_counts.py counts pods.
+Also scores nodes by the preferred terms of the incoming pod and of the existing pods. affinity_counts.py counts the
+pods.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ _UNWANTED: Final = unschedulable("node(s) didn't satisfy existing pods anti-affi
 
 
 class InterPodAffinity(Value):
-    """Applies affinity and anti-affinity between pods, required and preferred, in both directions."""
+    """Applies affinity and anti-affinity between pods, required and preferred. The terms of the incoming pod and the
+    terms of the existing pods both count."""
 
     args: InterPodAffinityArgs
     kube_version: KubeVersion
@@ -112,7 +115,7 @@ class InterPodAffinity(Value):
 
 
 def _problem(pod: Pod) -> str:
-    """Returns why the scheduler could not parse the pod's affinity terms. Empty if it could."""
+    """Returns the reason why the scheduler cannot parse the pod's affinity terms. The reason is empty if it can."""
     both = (pod.spec.pod_affinity, pod.spec.pod_anti_affinity)
     terms = [*(t for a in both for t in a.required), *(w.term for a in both for w in a.preferred)]
     problems = (text for t in terms for text in (t.selector.problem, t.namespace_selector.problem))

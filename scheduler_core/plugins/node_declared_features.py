@@ -33,7 +33,7 @@ def needed_features(spec: PodSpec) -> frozenset[str]:
 
 
 class NeededFeatures(Value):
-    """The features that a node must declare for this pod."""
+    """The names of the features that a node must declare to run this pod."""
 
     names: frozenset[str]
 

@@ -1,4 +1,4 @@
-"""Refuses all nodes except the node that the pod names."""
+"""Refuses all nodes except the node that the pod names in spec.nodeName. Refuses none if the pod names no node."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ANOTHER: Final = unresolvable("node(s) didn't match the requested node name")
 
 
 class NodeName(Value):
-    """Applies spec.nodeName. Normally a pod with spec.nodeName bypasses the scheduler; this filter is for pods that
-    reach it."""
+    """Applies spec.nodeName. Normally a pod with spec.nodeName bypasses the scheduler; this filter is for a pod with
+    spec.nodeName that is scheduled nevertheless."""
 
     name: ClassVar[str] = "NodeName"
 

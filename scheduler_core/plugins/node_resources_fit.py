@@ -40,11 +40,11 @@ _MOST_IN_A_BYTE: Final = 5  # resources, with a bit each: the others are the sig
 
 
 class PodDemand(Value):
-    """The requests to fit, in the order in which the refusal lists what is missing, and whether the pod requests
-    anything.
+    """The pod's requests that a node must have room for, as pairs such as `("memory", 1048576)`. A refusal lists the
+    missing resources in the same order.
 
-    `from_devices` are extended resources that a DeviceClass provides. On nodes that do not offer them, DynamicResources
-    decides.
+    `from_devices` has the names of extended resources that a DeviceClass provides. On nodes that do not offer these
+    resources, the plugin DynamicResources decides.
     """
 
     amounts: tuple[tuple[str, int], ...]
@@ -52,8 +52,8 @@ class PodDemand(Value):
 
 
 class NodeResourcesFit(Value):
-    """Compares the pod's exact requests with the free amount of each resource, and with the number of pods that the
-    node allows."""
+    """Compares the pod's exact requests with the free amount of each resource on the node, and the number of the node's
+    pods with the number that the node allows."""
 
     args: NodeResourcesFitArgs
     kube_version: KubeVersion
@@ -85,8 +85,11 @@ class NodeResourcesFit(Value):
         return unresolvable(*short) if for_good else unschedulable(*short)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals | None:  # noqa: ARG002
-        """Filters all nodes. The bits of a code say what is missing: bit 0 is the number of pods, bit 1 an oversized
-        request, and each further bit is one resource."""
+        """Gives each node a code, an integer whose bits say what is missing. Bit 0 means too many pods, bit 1 means
+        that a request exceeds the node's allocatable amount, and each further bit stands for one resource.
+
+        Returns None if the caller must filter the nodes one by one.
+        """
         demand = state.read(PodDemand)
         if demand.from_devices or len(demand.amounts) > 60:
             return None
@@ -134,7 +137,7 @@ class NodeResourcesFit(Value):
 
 
 class FitShares(Value):
-    """The pod's resources that count in the score."""
+    """The resources that count in the score, each with its weight and the pod's request."""
 
     shares: tuple[ResourceShare, ...]
 
@@ -149,8 +152,8 @@ def _demand(spec: PodSpec, rules: RequestRules, args: NodeResourcesFitArgs, offe
 
 
 def _is_ignored(args: NodeResourcesFitArgs, name: str) -> bool:
-    """Whether the plugin ignores the resource. It does so for an extended resource if the plugin's arguments contain
-    its name, or the prefix of its name before the slash."""
+    """Whether the plugin ignores the resource `example.com/gpu`: it is an extended resource, and the plugin's arguments
+    list its name or the part before the slash, `example.com`."""
     if not is_extended(name):
         return False
     return name in args.ignored_resources or name.partition("/")[0] in args.ignored_resource_groups

@@ -1,4 +1,4 @@
-"""Refuses cordoned nodes, unless the pod tolerates the taint of a cordon."""
+"""Refuses cordoned nodes, unless the pod tolerates the taint of a cordon (`node.kubernetes.io/unschedulable`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAINT: Final = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
 
 
 class NodeUnschedulable(Value):
-    """Checks spec.unschedulable; TaintToleration checks the taint."""
+    """Checks the node's field spec.unschedulable. The plugin TaintToleration checks the taint."""
 
     name: ClassVar[str] = "NodeUnschedulable"
 

@@ -49,8 +49,8 @@ Action = Literal["DoNotSchedule", "ScheduleAnyway"]
 
 
 class PodTopologySpread(Value):
-    """Spreads pods over domains. `defaults` apply to pods without their own constraints. With `defaults_are_systems`,
-    the defaults are Kubernetes' own, which accept nodes without a zone label."""
+    """Spreads pods over domains. `defaults` apply to pods without their own constraints. `defaults_are_systems` says
+    that these are Kubernetes' own defaults; then a node without a zone label is scored too."""
 
     defaults: tuple[TopologySpreadConstraint, ...] = _SYSTEM_DEFAULTS
     defaults_are_systems: bool = True
@@ -65,8 +65,8 @@ class PodTopologySpread(Value):
         )
 
     def _constraints(self, snapshot: Snapshot, pod: Pod, action: Action) -> tuple[TopologySpreadConstraint, ...]:
-        """Returns the pod's constraints with this `action` (DoNotSchedule or ScheduleAnyway), with their full
-        selectors. Default constraints apply only if the pod has no constraint at all."""
+        """Returns the constraints whose whenUnsatisfiable is `action`. Their selectors include the pod's
+        matchLabelKeys. The default constraints apply only if the pod has no constraint at all."""
         own = pod.spec.topology_spread
         if own:
             return tuple(with_match_label_keys(c, pod) for c in own if c.when_unsatisfiable == action)
@@ -137,8 +137,8 @@ class PodTopologySpread(Value):
 
 
 def _evened(scores: Scores, ignored: NDArray[np.bool_] | None) -> Scores:
-    """Scales raw scores: the node with the fewest pods gets 100, a node with more pods gets less, an ignored node gets
-    0 (NormalizeScore in scoring.go, v1.36)."""
+    """Turns the raw scores of nodes into scores from 0 to 100. The node with the fewest matching pods gets 100, a node
+    with more pods gets less, and an ignored node gets 0 (NormalizeScore in scoring.go, v1.36)."""
     counted = scores if ignored is None else scores[~ignored]
     most = int(counted.max(initial=0))
     evened: Scores = (

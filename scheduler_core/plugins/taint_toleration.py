@@ -1,5 +1,5 @@
-"""Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate. The fewer PreferNoSchedule taints
-of a node the pod does not tolerate, the higher is the node's score."""
+"""Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate. Gives a higher score to nodes with
+fewer PreferNoSchedule taints that the pod does not tolerate."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Refuses nodes that the pod's bound volumes cannot reach, and nodes where no volume can be found or provisioned for
-its unbound claims.
+the pod's unbound claims.
 
 Source: pkg/scheduler/framework/plugins/volumebinding (v1.36) and component-helpers/storage/volume. The real PreBind
-calls the API. This plugin does not: Reserve writes a VolumePlan instead, from which the next snapshot is made.
+calls the API. This plugin writes no object: Reserve stores a VolumePlan, and the caller makes the next snapshot from
+that plan.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ _NANOS = 10**9
 
 
 class ClaimsOfPod(Value):
-    """The pod's claims that are bound, and those that wait for a node. Also, by class, the volumes that the waiting
-    claims could use."""
+    """The pod's bound claims, and its waiting claims, which get a volume only when the pod has a node.
+    `volumes_by_class` has the volumes of the waiting claims' storage classes."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     waiting: tuple[PersistentVolumeClaim, ...]
@@ -70,16 +71,16 @@ class ClaimsOfPod(Value):
 
 
 class Provision(Value):
-    """A volume to be provisioned for a claim. `capacity` is the pool with room for the volume, or None if the driver
-    does not report capacity."""
+    """A volume to be provisioned for a claim. `capacity` is the storage pool with room for the volume. It is None if
+    the driver does not report capacity or the claim requests no storage."""
 
     claim: PersistentVolumeClaim
     capacity: CSIStorageCapacity | None
 
 
 class VolumesOnNode(Value):
-    """The volumes for the waiting claims on one node. If a claim finds no volume, `reasons` says why; otherwise it is
-    empty."""
+    """The volumes that the waiting claims would get on one node. `reasons` says why the node is refused, and is empty
+    if the node is accepted."""
 
     reasons: tuple[str, ...] = ()
     bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
@@ -87,14 +88,15 @@ class VolumesOnNode(Value):
 
 
 class VolumePlan(Value):
-    """The claims and volumes after the pod is bound. Some volumes are assumed for a claim; other claims have a selected
-    node."""
+    """The claims and volumes that change when the pod is bound. The volumes refer to the claims that get them. The
+    claims name the selected node, where their volumes will be provisioned."""
 
     claims: tuple[PersistentVolumeClaim, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
 
     def applied_to(self, objects: ClusterObjects) -> ClusterObjects:
-        """Returns the cluster's objects with this plan, so that the next pod cannot get the same volumes."""
+        """Returns the cluster's objects with the claims and volumes of this plan, so that the next pod cannot get the
+        same volumes."""
         if not self.claims and not self.volumes:
             return objects
         return replace(
@@ -134,8 +136,8 @@ class VolumeBinding(Value):
         return self._verdict(state.read(ClaimsOfPod), node_info.node)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        """Filters node by node. Does not compute the sums over each node's pods, because this plugin does not need
-        them."""
+        """Filters the nodes one by one. Reads only the Node objects, so the sums over each node's pods need not be
+        computed."""
         claims, all_nodes = state.read(ClaimsOfPod), nodes.snapshot.columns.nodes
         return Refusals.of_each(self._verdict(claims, all_nodes[row]) for row in nodes.rows)
 
@@ -143,8 +145,8 @@ class VolumeBinding(Value):
         return SUCCESS if self.kube_version.storage_capacity_scoring else SKIP
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002 -- the point's signature
-        """Scores how full the node's storage would be, along the configured shape. The score is the mean over the
-        storage classes."""
+        """Scores the fraction of the node's storage that would be in use. The profile's shape maps this fraction to a
+        score. The result is the mean over the storage classes."""
         claims = state.find(ClaimsOfPod)
         if claims is None:
             return 0
@@ -157,8 +159,8 @@ class VolumeBinding(Value):
         return int(total / len(storage) + 0.5)  # half away from zero, as Go rounds; scores are not negative
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Writes the plan for the waiting claims to the state. Each claim gets an existing volume, or the selected node
-        on which a volume will be provisioned."""
+        """Writes the plan for the waiting claims to the state. A claim either gets an existing volume, or gets the
+        selected node, on which a volume will be provisioned."""
         claims = state.find(ClaimsOfPod)
         if claims is None or not claims.waiting:
             state.write(VolumePlan())
@@ -181,7 +183,8 @@ class VolumeBinding(Value):
         state.write(VolumePlan())
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Does nothing. The real plugin writes the plan to the API and waits; callers of this library must do that."""
+        """Does nothing. The real plugin writes the plan to the API and waits for the volumes; callers of this library
+        must do both themselves."""
         return SUCCESS
 
     def _verdict(self, claims: ClaimsOfPod, node: Node) -> Verdict:
@@ -203,7 +206,7 @@ _REASON_ORDER: Final = (_UNREACHABLE, _UNREACHABLE_UNTIL_1_32, _NO_VOLUME, _NO_S
 
 
 def _problem(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str:
-    """Returns why this claim makes the pod unschedulable. Empty if the claim is usable."""
+    """Returns the reason why this claim makes the pod unschedulable. The reason is empty if the claim is usable."""
     if claim is None:
         what = "waiting for ephemeral volume controller to create the " if is_ephemeral else ""
         return f'{what}persistentvolumeclaim "{name}"' + ("" if is_ephemeral else " not found")
@@ -259,8 +262,8 @@ def _bound_problem(claims: ClaimsOfPod, node: Node, *, says_conflict: bool) -> t
 
 
 def _serve(claims: ClaimsOfPod, node: Node, *, counts_attributes_class: bool) -> VolumesOnNode:
-    """Finds a volume for each waiting claim: the smallest existing one that fits, or else a new one that can be
-    provisioned."""
+    """Finds a volume on this node for each waiting claim: the smallest existing volume that fits, or else a volume that
+    can be provisioned."""
     to_make: list[PersistentVolumeClaim] = []
     to_match: list[PersistentVolumeClaim] = []
     for claim in claims.waiting:
@@ -299,8 +302,8 @@ def smallest_match(
     """Returns the volume that is pre-bound to the claim, or else the smallest free volume that satisfies the claim. Of
     volumes of equal size, returns the first.
 
-    Returns None if there is no such volume, or if the node cannot reach the pre-bound volume. All volumes must be of
-    the claim's class.
+    Returns None if no volume satisfies the claim, or if the node cannot reach the pre-bound volume. All volumes must be
+    of the claim's storage class.
     """
     smallest: PersistentVolume | None = None
     for volume in volumes:
@@ -319,8 +322,8 @@ def smallest_match(
 
 
 def _may_hold(claim: PersistentVolumeClaim, volume: PersistentVolume, *, counts_attributes_class: bool) -> bool:
-    """Whether the volume may be bound to the claim. It must be large enough, have the same mode and attributes class,
-    not be bound to another claim, and not be deleted."""
+    """Whether the volume may be bound to the claim. The volume must be large enough, have the same volume mode and
+    attributes class as the claim, not be bound to another claim, and not be in deletion."""
     if volume.claim is not None and not _is_promised_to(volume.claim, claim):
         return False
     attributes = (claim.attributes_class_name or "") if counts_attributes_class else ""
@@ -337,7 +340,7 @@ def _is_promised_to(reference: ClaimReference, claim: PersistentVolumeClaim) -> 
 
 
 def _provision(claim: PersistentVolumeClaim, node: Node, objects: ClusterObjects) -> Provision | str:
-    """Returns how a volume would be provisioned for the claim on this node, or why none can be."""
+    """Returns the volume to provision for the claim on this node, or the reason why none can be provisioned."""
     storage_class = objects.storage_classes[claim_class(claim)]
     if storage_class.provisioner in ("", NO_PROVISIONER) or not _is_allowed(storage_class, node):
         return _NO_VOLUME
@@ -385,8 +388,8 @@ def _promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persist
 
 
 def storage_by_class(found: VolumesOnNode) -> Mapping[str, tuple[int, int]]:
-    """Returns (requested, capacity) in bytes for each storage class. The capacity is that of the existing volumes, if
-    the claims get any; if all volumes must be provisioned, it is that of the storage pools."""
+    """Returns (requested, capacity) in bytes for each storage class. The capacity is the total size of the existing
+    volumes that the claims get. If no claim gets an existing volume, the capacity is the size of the storage pools."""
     sums: dict[str, tuple[int, int]] = {}
     if found.bindings:
         for claim, volume in found.bindings:

@@ -37,10 +37,11 @@ equal pairs."""
 
 
 class ClusterForLimits(Value):
-    """The claims and volumes of the cluster, the attachments of each node, and the volumes that the pod itself would
+    """The claims and volumes of the cluster, the volumes attached to each node, and the volumes that the pod would
     attach.
 
-    The pod's volumes are kept in two sets, because in-tree disks count only on nodes that have a CSINode.
+    The pod's volumes differ between nodes with and without a CSINode object, because in-tree disks count only on nodes
+    with a CSINode. A verdict instead of the volumes refuses these nodes.
     """
 
     objects: ClusterObjects
@@ -50,8 +51,8 @@ class ClusterForLimits(Value):
 
 
 class NodeVolumeLimits(Value):
-    """Limits how many volumes of a driver a node has. Each volume counts once, whether a pod on the node, a
-    VolumeAttachment or the incoming pod uses it."""
+    """Limits how many volumes of a CSI driver a node has. A volume of the node's pods, of a VolumeAttachment or of the
+    incoming pod counts once, even if several of them use it."""
 
     kube_version: KubeVersion
     name: str = "NodeVolumeLimits"
@@ -77,7 +78,7 @@ class NodeVolumeLimits(Value):
         return self._verdict(state.read(ClusterForLimits), node_info.name, node_info.pods)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        """Filters node by node. Of each node's pods, reads only those with volumes."""
+        """Filters the nodes one by one. Reads only those pods of each node that have volumes."""
         cluster, names = state.read(ClusterForLimits), nodes.snapshot.columns.names
         users = nodes.snapshot.tally(VOLUME_USERS).by_row
         return Refusals.of_each(self._verdict(cluster, names[row], users.get(int(row), ())) for row in nodes.rows)
@@ -141,7 +142,7 @@ def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: boo
 
 
 def _handles_of_running(pods: Iterable[Pod], objects: ClusterObjects) -> set[Handle] | Verdict:
-    """Returns the volumes of the pods on a node with a CSINode. Ignores claims that do not exist."""
+    """Returns the volumes that these pods use on a node with a CSINode. Ignores claims that do not exist."""
     handles: set[Handle] = set()
     for pod in pods:
         handles |= _inline_handles(pod, has_csi_node=True)
@@ -173,8 +174,8 @@ def _handle_of_claim(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
 
 
 def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle]:
-    """Returns a volume that is not provisioned yet. Its driver is the provisioner of the claim's class, and its name is
-    the claim's name."""
+    """Returns the pair for the volume that will be provisioned for the claim: (provisioner of the claim's storage
+    class, `claim NAMESPACE/NAME`). Returns an empty set if the class or its driver is unknown."""
     storage_class = objects.storage_classes.get(claim_class(claim))
     if storage_class is None:
         return set()

@@ -1,4 +1,4 @@
-"""Refuses nodes outside the zone or region in the labels of a bound volume.
+"""Refuses nodes outside the zone or region that the labels of the pod's bound volumes name.
 
 Source: pkg/scheduler/framework/plugins/volumezone, v1.36. Newer volumes have a node affinity instead, which
 VolumeBinding checks.
@@ -32,7 +32,7 @@ _NO_ZONE: Final = unresolvable("node(s) had no available volume zone")
 
 
 class TopologyOfVolume(Value):
-    """One topology label of a volume, with the values that it allows."""
+    """A zone or region label of a volume. `values` are the values that a node may have for this label."""
 
     key: str
     values: frozenset[str]
@@ -45,8 +45,8 @@ class VolumeTopologies(Value):
 
 
 class VolumeZone(Value):
-    """Checks the zone and region labels of volumes. Never refuses a node without a zone or region label, because the
-    cluster then has only one zone."""
+    """Checks the zone and region labels of volumes. Never refuses a node without any zone or region label, because a
+    cluster without these labels counts as one zone."""
 
     name: str = "VolumeZone"
     prepares_late: ClassVar[tuple[str, ...]] = ("filter",)
@@ -82,8 +82,8 @@ def _verdict(node: Node, wanted: VolumeTopologies) -> Verdict:
 
 
 def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
-    """Returns the volume's zone and region labels. In such a label, `a__b` means a or b; the whole value is ignored if
-    one part is empty."""
+    """Returns the volume's zone and region labels. The value `a__b` means a or b. A label is ignored if one part of its
+    value is empty."""
     found = []
     for key in _TOPOLOGY_LABELS:
         values = frozenset(value.strip() for value in volume.labels.get(key, "").split("__"))
@@ -93,8 +93,8 @@ def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
 
 
 def _volume_behind(pod: Pod, claim_name: str, objects: ClusterObjects) -> PersistentVolume | Verdict | None:
-    """Returns the volume to which the claim is bound. None if the claim is bound only when its pod has a node. A
-    verdict if the claim cannot be used."""
+    """Returns the volume to which the claim is bound. Returns None if the claim will be bound only after the pod has a
+    node, or a refusal if the claim cannot be used."""
     if not claim_name:
         return unresolvable("PersistentVolumeClaim had no name")
     claim = find_claim(pod, claim_name, objects.claims)
