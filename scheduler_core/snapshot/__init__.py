@@ -1,1 +1,2 @@
-"""The frozen cluster: nodes with their pods, and the other objects that scheduling reads."""
+"""A snapshot of a cluster that never changes: the nodes with their pods, and the other objects that scheduling
+reads."""

@@ -26,12 +26,12 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class ClusterObjects(Value, kw_only=True):
-    """Claims, volumes, classes, services, controllers, budgets and namespaces. Each key is "namespace/name", or the
-    name of an object without a namespace.
+    """Claims, volumes, classes, services, controllers, budgets and namespaces. Unless stated otherwise, a mapping's key
+    is "namespace/name", or the name of an object that has no namespace.
 
-    `namespaces` maps a namespace to its labels. `owners` has the services and controllers of each namespace, in the
-    order in which they were passed. `bound` maps a controller (kind, namespace, name) to the node that its pod template
-    names.
+    `namespaces` maps a namespace to its labels. `owners` maps a namespace to its services and controllers, in the order
+    in which they were passed. `bound` maps a controller, as (kind, namespace, name), to the one node that its pod
+    template names.
     """
 
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -51,7 +51,8 @@ class ClusterObjects(Value, kw_only=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Iterable[Any]]) -> ClusterObjects:
-        """Returns the objects, from values by kind. If two objects have the same name, the later one counts."""
+        """Returns the objects in `values`, which maps a kind such as `PersistentVolume` to its objects. If two objects
+        have the same name, the later one counts."""
         return cls(**parts_of(values))
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
@@ -64,8 +65,8 @@ ByKind = Mapping[str, Iterable[Any]]
 
 
 def parts_of(values: ByKind, changed: Iterable[str] | None = None) -> dict[str, Any]:
-    """Returns the fields of ClusterObjects for these values. If `changed` is given, returns only the fields that depend
-    on these kinds."""
+    """Returns the fields of ClusterObjects for `values`, which maps a kind to its objects. If `changed` is given,
+    returns only the fields that depend on the kinds in `changed`."""
     wanted = None if changed is None else set(changed)
     return {
         name: gather(values)

@@ -1,4 +1,5 @@
-"""Keeps the data of the nodes in columns: one row per node, in the snapshot's order.
+"""Keeps the data of the nodes in columns. A column has one element per node, in the snapshot's order; the position of a
+node is called its row.
 
 Nothing in this module depends on pods. The columns that pods change are in pods/tallies.py.
 """
@@ -42,7 +43,7 @@ TreeChange = Callable[[NodeTree], NodeTree]
 
 
 class Columns:
-    """The data of all nodes as columns. Nothing may change the arrays, because other objects share them."""
+    """The data of all nodes as columns. Nothing may change the arrays, because several snapshots share them."""
 
     def __init__(
         self,
@@ -64,9 +65,9 @@ class Columns:
         row_of: Mapping[str, int | None],
         of_tree: Sequence[TreeChange],
     ) -> Self:
-        """Returns columns of `length` rows with these nodes in these rows. Columns that do not change are shared.
-        `row_of` maps names to their new rows, and removed nodes to None. `of_tree` has the changes of the scheduler's
-        node tree."""
+        """Returns columns for `length` nodes after a change of nodes. Columns that do not change are shared. `rows`
+        maps each changed row to its new node. `row_of` maps the name of an added or moved node to its new row, and the
+        name of a removed node to None. `of_tree` has the changes of the scheduler's node tree."""
         nodes = _patched(self.nodes, length, rows)
         keeps = {each for each in _PARTS if length == len(self) and self._has_same(each, rows)}
         touched = {*rows, *range(length, len(self))}
@@ -94,8 +95,8 @@ class Columns:
         return all(getattr(self.nodes[row], attribute) == getattr(node, attribute) for row, node in rows.items())
 
     def _has_same_resources(self, nodes: Sequence[Node], rows: Mapping[int, Node]) -> bool:
-        """Whether the names of the resources stay the same. The check is cheap, and may return False although they
-        do."""
+        """Whether the nodes have the same resource names before and after the change. The check is cheap, and may
+        return False even if the names are the same."""
         if not nodes:
             return False
         new = {name for node in rows.values() for name in node.allocatable}
@@ -165,32 +166,33 @@ class Columns:
 
     @cached_property
     def tree_order(self) -> NDArray[np.intp]:
-        """All rows in the order in which the scheduler searches its nodes: one node of each zone in turn. Zones, and
-        the nodes of a zone, are in the order in which the scheduler first saw them.
+        """All rows in the order in which the scheduler searches the nodes: the first node of each zone, then the second
+        node of each zone, and so on. Zones, and the nodes of a zone, are in the order in which the scheduler first saw
+        them.
 
-        The order only decides ties, and, if a search stops early, at which node it starts.
+        The order only decides between nodes with equal scores, and at which node a search begins that stops early.
         """
         return self.tree.order()
 
     @cached_property
     def tree_orders(self) -> tuple[NDArray[np.intp], ...]:
-        """Every order that the scheduler's tree may have: the order of a scheduler that has just started, and, if it
-        differs, the order of a scheduler that saw every node being added.
+        """Every order that the scheduler's node tree may have: the order in a scheduler that has just started, and, if
+        it differs, the order in a scheduler that was running when each node was added.
 
-        A scheduler reads its first list in the order of names (until 1.34, see `shuffled_order`). Nodes that are added
-        later come last, and so does a node that is removed and created again. Two orders are possible because the API
-        does not show when the scheduler started.
+        When a scheduler starts, it reads the nodes in the order of their names (until 1.34, see `shuffled_order`). A
+        node that is added later, or removed and created again, comes last. Two orders are possible because the API does
+        not show when the scheduler started.
         """
         aged = sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].created_at)
         by_age = self._one_of_each_zone(np.array(aged, dtype=np.intp))
         return (self.tree_order,) if np.array_equal(by_age, self.tree_order) else (self.tree_order, by_age)
 
     def shuffled_order(self, number: int) -> NDArray[np.intp]:
-        """Returns the random order with this number. A scheduler since 1.35 has such an order if the nodes existed when
-        it started.
+        """Returns one possible random order of the rows; `number` is the seed. A scheduler since 1.35 has a random
+        order of the nodes that existed when it started.
 
-        Such a scheduler receives its first nodes as a stream, collects them in a map, and reads them in the map's
-        random order (watchList in client-go's tools/cache/reflector.go, gate WatchListClient).
+        This scheduler receives its first nodes as a stream, collects them in a map, and reads them in the map's random
+        order (watchList in client-go's tools/cache/reflector.go, gate WatchListClient).
         """
         known = self._shuffled.get(number)
         if known is None:
@@ -203,13 +205,14 @@ class Columns:
         return Remembered()
 
     def _one_of_each_zone(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Sorts the rows: one node of each zone in turn. Zones, and the nodes of a zone, keep the order of `rows`."""
+        """Sorts the rows: the first node of each zone, then the second node of each zone, and so on. Zones, and the
+        nodes of a zone, keep the order of `rows`."""
         zones = self.tree.zone_of[rows]
         _, firsts, numbers = np.unique(zones, return_index=True, return_inverse=True)
         return rows[one_of_each_zone(np.arange(len(rows)), firsts[numbers])]
 
     def in_tree_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Returns these rows in the order of `tree_order`. The caller must not change the array."""
+        """Returns these rows sorted in the order of `tree_order`. The caller must not change the returned array."""
         known = self._last_in_tree_order
         if known is not None and known[0] is rows:
             return known[1]
@@ -237,12 +240,12 @@ class Columns:
 
     @cached_property
     def allocatable(self) -> NDArray[np.int64]:
-        """The allocatable amounts: a row per resource, a column per node."""
+        """The allocatable amounts of the nodes: a row for each resource, a column for each node."""
         return _amounts(self.nodes, self.resources)
 
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
-        """For each row of `allocatable`, whether all nodes have the resource."""
+        """For each row of `allocatable`, whether all nodes have this resource."""
         return tuple(bool(least > 0) for least in self.allocatable.min(axis=1, initial=MOST_COUNTED))
 
     @cached_property
@@ -254,13 +257,13 @@ class Columns:
     @cached_property
     def is_exact_in_floats(self) -> tuple[bool, ...]:
         """For each row of `allocatable`, whether a hundred times each amount is an exact integer in floating point. If
-        so, dividing two such numbers and truncating gives the same result as integer division."""
+        it is, dividing two of these numbers and truncating gives the same result as integer division."""
         return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
 
     @cached_property
     def by_usage(self) -> Remembered[Hashable, tuple[NDArray[np.int64], NDArray[Any]]]:
-        """A cache of columns that depend on allocatable resources and on the pods' requests. Each column is cached with
-        the stamps of the requests (`Usage.stamps`), which show whether the column is outdated."""
+        """A cache of columns that depend on the nodes' allocatable resources and their pods' requests. Each column is
+        cached with its `Usage.stamps`: numbers that show for which nodes the requests have changed since."""
         return Remembered(_BY_USAGE)
 
     @cached_property
@@ -273,7 +276,7 @@ class Columns:
 
     @cached_property
     def taint_sets(self) -> tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]:
-        """The distinct lists of taints, and for each node the position of its list."""
+        """The distinct lists of taints, and for each node the position of its list among the distinct lists."""
         known: dict[tuple[Taint, ...], int] = {}
         codes = np.fromiter(
             (known.setdefault(node.taints, len(known)) for node in self.nodes), dtype=np.intp, count=len(self.nodes)
@@ -292,19 +295,20 @@ class Columns:
 
     @cached_property
     def feature_sets(self) -> tuple[tuple[frozenset[str], ...], NDArray[np.intp]]:
-        """The distinct sets of declared features, and for each node the position of its set."""
+        """The distinct sets of declared features, and for each node the position of its set among the distinct sets."""
         known: dict[frozenset[str], int] = {}
         codes = [known.setdefault(node.declared_features, len(known)) for node in self.nodes]
         return tuple(known), np.array(codes, dtype=np.intp)
 
     @cached_property
     def cordons(self) -> tuple[tuple[bool, bool], NDArray[np.intp]]:
-        """The two values of `unschedulable`, and for each node the position of its value."""
+        """The two values of `unschedulable`, and for each node the position of its value: 0 for False, 1 for True."""
         return (False, True), self.unschedulable.astype(np.intp)
 
     @cached_property
     def by_value(self) -> Remembered[Hashable, Any]:
-        """A cache for rules that read one field of the node, such as its taints (framework/by_value.py)."""
+        """A cache for the results of rules that read one field of the node, such as its taints
+        (framework/by_value.py)."""
         return Remembered()
 
 
@@ -346,8 +350,8 @@ def _patched(known: tuple[Element, ...], length: int, rows: Mapping[int, Element
 
 
 def resized(per_node: NDArray[Number], nodes: int) -> NDArray[Number]:
-    """Returns the column with zeros for added rows, or without the removed rows. The nodes (rows of the cluster) are
-    along the last axis."""
+    """Returns the column for `nodes` nodes: with zeros for added nodes, or without the removed nodes at the end. In an
+    array of several dimensions, the nodes are along the last axis."""
     missing = nodes - per_node.shape[-1]
     if missing <= 0:
         return per_node[..., :nodes]

@@ -44,7 +44,8 @@ class UnreadableDumpError(ValueError):
 
 
 class Header(Value, kw_only=True):
-    """The Kubernetes version of the cluster, and the time at which the cluster was read (RFC 3339)."""
+    """The first line of a dump: the Kubernetes version of the cluster, and the time at which the cluster was read (RFC
+    3339)."""
 
     kube_version: str
     taken_at: str
@@ -60,8 +61,8 @@ class Dump(Value, kw_only=True):
 
 
 class DumpWriter:
-    """Writes a dump page by page. Always call `close`. Without `finish`, the file has no last line, and readers refuse
-    it as incomplete."""
+    """Writes a dump page by page. Always call `close`. Without a call of `finish` before, the file has no last line,
+    and readers refuse it as incomplete."""
 
     def __init__(self, header: Header, out: BinaryIO) -> None:
         self._file = gzip.GzipFile(fileobj=out, mode="wb", mtime=0)
@@ -73,16 +74,16 @@ class DumpWriter:
         self.pages = 0
 
     def add(self, page: bytes) -> None:
-        """Writes one raw list page. Ignores a page of a kind that scheduling does not read. Raises ValueError if the
-        page is not an API list."""
+        """Writes one list page, the body of an API answer. Ignores a page of a kind that scheduling does not read.
+        Raises ValueError if the page is not an API list."""
         known = read_known_page(page)
         if known is not None:
             self._file.write(_page_line(known.kind, known.api_version, known.items))
             self.pages += 1
 
     def finish(self, learnt: Mapping[str, Any] | None = None) -> None:
-        """Writes the last line. `learnt` is what was learned about the scheduler's searches; the line contains it.
-        `out` stays open."""
+        """Writes the last line, and closes this writer, but not `out`. `learnt` is written into that line: what `careen
+        shadow` learned about the scheduler's searches."""
         self._file.write(_line({"end": self.pages, **({"learnt": learnt} if learnt else {})}))
         self.close()
 
@@ -92,8 +93,8 @@ class DumpWriter:
 
 
 def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
-    """Writes all pages as a dump and returns the number of written pages. Raises ValueError for a page that is not an
-    API list."""
+    """Writes a dump of these list pages and returns the number of written pages. Raises ValueError for a page that is
+    not an API list."""
     with closing(DumpWriter(header, out)) as writer:
         for page in pages:
             writer.add(page)
@@ -102,7 +103,7 @@ def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
 
 
 def read_dump(source: BinaryIO) -> Dump:
-    """Reads a dump. Raises UnreadableDumpError unless the file is a complete dump of this version."""
+    """Reads a dump. Raises UnreadableDumpError if the file is not a complete dump of this version."""
     lines = _lines(source)
     last: dict[str, Any] = {}
     try:
@@ -146,8 +147,8 @@ def _header(line: bytes) -> Header:
 
 
 def _pages(lines: Iterator[bytes], last: dict[str, Any]) -> Iterator[bytes]:
-    """Yields the pages up to the last line, and puts the content of that line into `last`. The last line has the number
-    of pages. If pages are missing, raises UnreadableDumpError."""
+    """Yields the lines that contain pages. Puts the content of the last line, such as the number of pages, into `last`.
+    Raises UnreadableDumpError if pages are missing."""
     for count, line in enumerate(lines):
         if line.startswith(b'{"end":'):
             last |= json.loads(line)
@@ -173,8 +174,8 @@ def _page_line(kind: str, api_version: str, items: Iterable[Any]) -> bytes:
 
 
 def _without_bare_volumes(item: Any) -> Any:
-    """Drops volumes of kinds that scheduling does not read. Each pod has other names for some of them, so without them
-    pods of one template have the same text."""
+    """Drops volumes of kinds that scheduling does not read. Their names may differ from pod to pod; without them, pods
+    of one template have the same text, which compresses well."""
     if not isinstance(item, wire.WirePod) or not item.spec.volumes:
         return item
     kept = tuple(volume for volume in item.spec.volumes if volume != wire.WireVolume(volume.name))

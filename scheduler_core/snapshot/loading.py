@@ -1,4 +1,5 @@
-"""Builds a snapshot from API objects: from mappings, or from raw list pages that are decoded and released one by one.
+"""Builds a snapshot from API objects: from mappings, or from the JSON bodies of API lists (pages), which are decoded
+and released one by one.
 
 A page of pods is converted to pods at once. Equal specs and label sets become one object, so a large cluster needs
 little memory. An object that cannot be read is left out, and reported with its name and the field.
@@ -26,7 +27,7 @@ from scheduler_core.values import Value
 
 
 class Collector:
-    """Collects objects of all kinds and builds the snapshot at the end."""
+    """Collects objects of all kinds, and builds a snapshot from them."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
@@ -36,7 +37,7 @@ class Collector:
         self._reader = ObjectReader()
 
     def knows(self, kind: str, api_version: str) -> bool:
-        """Whether scheduling reads this kind of this API group."""
+        """Whether scheduling reads objects of this kind and API version."""
         return self._reader.knows(kind, api_version)
 
     def add(self, kind: str, manifest: Mapping[str, Any]) -> None:
@@ -44,12 +45,13 @@ class Collector:
         self._keep(kind, self._reader.read(kind, manifest))
 
     def add_page(self, kind: str, page: bytes) -> None:
-        """Adds the objects of one list body."""
+        """Adds the objects of one page: the JSON body of an API list."""
         for value in self._reader.page(kind, page):
             self._keep(kind, value)
 
     def read_page(self, kind: str, page: bytes) -> Iterable[Any]:
-        """Returns the items of a list body as wire structures. Reports and leaves out the items that cannot be read."""
+        """Returns the items of one page as wire structures, which have only the fields that scheduling reads. Reports
+        and leaves out the items that cannot be read."""
         for written in self._reader.wire_items(kind, page):
             if isinstance(written, ManifestError):
                 self.problems.append(written)
@@ -81,7 +83,7 @@ class _PageHead(msgspec.Struct, rename="camel"):
 @contextmanager
 def _without_collector() -> Iterator[None]:
     """Disables Python's cyclic garbage collector within the block. The collector would double the time of loading a
-    cluster, in vain, because loading creates no cycles."""
+    cluster and free nothing, because loading creates no cycles."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -92,7 +94,8 @@ def _without_collector() -> Iterator[None]:
 
 
 def load_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
-    """Returns a snapshot of API objects. Each object needs a `kind`. If the kind ends in List, the items are loaded.
+    """Returns a snapshot of API objects. Each object needs a `kind`. If the kind ends in List, the items of the list
+    are loaded.
 
     Ignores kinds that scheduling does not read. Leaves out an object that cannot be read, and lists it in the
     snapshot's `problems` with its name and the field.
@@ -145,8 +148,8 @@ class KnownPage(Value):
 
 
 def read_known_page(page: bytes) -> KnownPage | None:
-    """Returns the page with only the fields that scheduling reads, without objects that cannot be read. Returns None if
-    scheduling does not read the kind."""
+    """Returns the page (the JSON body of an API list) with only the fields that scheduling reads, and without objects
+    that cannot be read. Returns None if scheduling does not read the kind."""
     kind, api_version = _what_is_in(page)
     collector = Collector()
     if not collector.knows(kind, api_version):
@@ -155,10 +158,10 @@ def read_known_page(page: bytes) -> KnownPage | None:
 
 
 class PageReader:
-    """Takes raw list bodies one by one, in any order, and builds the snapshot at the end.
+    """Takes pages (the JSON bodies of API lists) one by one, in any order, and builds the snapshot at the end.
 
-    With `reports_unknown`, the snapshot's problems list the kinds that scheduling does not read. Otherwise such kinds
-    are ignored.
+    If `reports_unknown` is true, the snapshot's problems list the kinds that scheduling does not read. Otherwise these
+    kinds are ignored.
     """
 
     def __init__(self, *, reports_unknown: bool = False) -> None:
@@ -167,7 +170,7 @@ class PageReader:
         self._unknown: set[tuple[str, str]] = set()
 
     def add(self, page: bytes) -> None:
-        """Adds one body. Raises ValueError for invalid JSON, for nesting that is too deep, and for a missing kind."""
+        """Adds one page. Raises ValueError for invalid JSON, for nesting that is too deep, and for a missing kind."""
         try:
             self._add(page)
         except RecursionError:
@@ -190,7 +193,7 @@ class PageReader:
                 )
 
     def snapshot(self) -> Snapshot:
-        """Returns the snapshot of all bodies so far."""
+        """Returns the snapshot of all pages so far."""
         with _without_collector():
             return self._collector.snapshot()
 
@@ -198,8 +201,8 @@ class PageReader:
 def load_pages(pages: Iterable[bytes], *, reports_unknown: bool = False) -> Snapshot:
     """Returns a snapshot of raw API list bodies (`{"kind": "PodList", "items": […]}`), in any order.
 
-    Decodes and releases each body before the next one. Raises ValueError for a page with invalid JSON or without a
-    kind.
+    Releases each decoded body before it decodes the next one. Raises ValueError for a page with invalid JSON or without
+    a kind.
     """
     reader = PageReader(reports_unknown=reports_unknown)
     for page in pages:

@@ -1,7 +1,7 @@
-"""One node with its pods and sums over them: the input of a plugin that handles one node per call.
+"""One node with its pods and the sums of their requests: the input of a plugin that handles one node per call.
 
-The value is immutable: adding or removing a pod returns another value with other sums. So preemption can try many pods
-on one node.
+The value is immutable: adding or removing a pod returns another value with other sums. So preemption can try the
+removal of many pods on one node.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class NodeInfo(Value, kw_only=True):
         cluster_images: Mapping[str, ImageState] = _NO_IMAGES,
         cluster_size: int = 1,
     ) -> Self:
-        """Returns the node with these pods."""
+        """Returns the node with these pods, and adds up their requests."""
         requested: Counter[str] = Counter()
         nonzero_cpu = nonzero_memory = 0
         ports: set[HostPort] = set()
@@ -86,11 +86,12 @@ class NodeInfo(Value, kw_only=True):
         return self.node.allocatable.get(PODS, 0)
 
     def image_state(self, name: str) -> ImageState | None:
-        """Returns the cluster's data about this image, or None if the node does not have the image."""
+        """Returns the image's size and the number of nodes that have it, or None if this node does not have the
+        image."""
         return self.cluster_images.get(name) if any(name in image.names for image in self.node.images) else None
 
     def with_pod(self, pod: Pod) -> Self:
-        """Returns the node with one more pod."""
+        """Returns the node with this pod in addition."""
         return self._changed((*self.pods, pod), pod, 1, self.used_ports.union(pod.spec.host_ports))
 
     def without_pod(self, pod: Pod) -> Self:

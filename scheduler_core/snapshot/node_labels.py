@@ -1,6 +1,6 @@
 """Indexes nodes by label: the value of a label key on each node, and the nodes that a selector matches.
 
-Labels of a node do not change while pods come and go, so results are cached for as long as the nodes stay the same.
+Changes of pods do not change the labels of nodes, so results are cached for as long as the nodes stay the same.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ _NOBODY: Final = np.zeros(1, dtype=np.int64)
 
 
 class Topology(Value, eq=False):
-    """The values of one label key. `codes` has a small number per node; all nodes without the key have the number
-    `missing`.
+    """The values of one label key, such as the zone. Each value is a domain and has a number from 0 on. `codes` has for
+    each node the number of its value, or the number `missing` if the node does not have the key.
 
-    An array with an element for each domain has `missing` + 1 elements, because the last one is for nodes without the
-    key.
+    An array with an element for each domain has `missing` + 1 elements: the last element is for nodes without the key.
     """
 
     key: str
@@ -42,7 +41,8 @@ class Topology(Value, eq=False):
         return len(self.values)
 
     def with_added(self, values: Sequence[str | None]) -> Topology:
-        """Returns the topology with the values of further nodes at the end."""
+        """Returns the topology with further nodes at the end. `values` has the value of the key on each added node, or
+        None."""
         code_of = dict(self.code_of)
         for value in values:
             if value is not None:
@@ -54,15 +54,15 @@ class Topology(Value, eq=False):
         return _topology(self.key, code_of, codes)
 
     def sum_by_domain(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Adds up a column, which has one number per node, over the nodes of each domain."""
+        """Adds up the numbers in `per_node` (one number for each node) over the nodes of each domain."""
         if self.missing == len(self.codes):  # as many values as nodes: each node is its own domain, in the same order
             return np.concatenate((per_node, _NOBODY))
         return sum_by_code(self.codes, per_node, self.missing + 1)
 
 
 def sum_by_code(codes: NDArray[np.intp], per_node: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Adds up a column, which has one number per node, for each code. Uses only the numbers that are not 0, because few
-    nodes have pods of one application."""
+    """Adds up the numbers in `per_node` (one number for each node) over the nodes with the same code. Reads only the
+    numbers that are not 0, because few nodes have pods of one application."""
     rows = (per_node != 0).nonzero()[0]
     return np.bincount(codes.take(rows), weights=per_node.take(rows), minlength=size).astype(np.int64)
 
@@ -84,7 +84,7 @@ def _topology(key: str, code_of: Mapping[str, int], codes: NDArray[np.intp]) -> 
 
 
 class NodeLabels:
-    """The labels of a fixed list of nodes, indexed by key."""
+    """The labels of a fixed list of nodes, indexed by label key."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
@@ -94,7 +94,7 @@ class NodeLabels:
         self._selections: Remembered[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = Remembered()
 
     def with_added(self, nodes: tuple[Node, ...]) -> NodeLabels:
-        """Returns an index of `nodes`, which must begin with the nodes of this index."""
+        """Returns an index of `nodes`, which must begin with the nodes of the present index."""
         new = NodeLabels(nodes)
         more = nodes[len(self._nodes) :]
         for key, topology in self._topologies.items():

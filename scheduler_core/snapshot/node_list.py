@@ -48,7 +48,8 @@ class NodeList(Sequence[NodeInfo]):
         return self.snapshot.node_info(int(self.rows[index]), self.rules)
 
     def take(self, column: NDArray[Element]) -> NDArray[Element]:
-        """Returns the column's values for these nodes. Returns the column itself if the list has all nodes."""
+        """Returns the elements of `column` that belong to these nodes. Returns `column` itself if the list has all
+        nodes."""
         return column if self.is_all else column.take(self.rows)
 
     @property

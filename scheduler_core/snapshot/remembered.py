@@ -1,7 +1,7 @@
-"""A cache with a limited number of entries. When it is full, it drops the oldest entry.
+"""A cache with a limited number of entries. When the cache is full, it drops the oldest entry.
 
-A process that runs for weeks handles many pods that never return. Without a limit, the cache would keep an entry for
-each of them.
+A process that runs for weeks handles many pods that it never sees again. Without a limit, the cache would keep an entry
+for each of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ENTRIES: Final = 1024
 
 
 class Remembered(dict[Key, Kept]):
-    """A dict with a limited size. When it is full, a new entry replaces the oldest one."""
+    """A dict with a limited size. When the dict is full, a new entry replaces the oldest entry."""
 
     __slots__ = ("_entries",)
 

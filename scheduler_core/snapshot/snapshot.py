@@ -1,7 +1,7 @@
-"""The frozen cluster. A change, such as a cordon or a placed pod, returns another snapshot, which shares all parts that
-have not changed.
+"""A snapshot of a cluster, which never changes. A change, such as a cordon or a placed pod, returns another snapshot,
+which shares all parts that have not changed.
 
-loading.py builds snapshots from API objects; tallies.py has the counts over pods that plugins need.
+loading.py builds snapshots from API objects; tallies.py has the counts of pods that plugins need.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class Snapshot:
         objects: ClusterObjects | None = None,
         problems: tuple[ManifestError, ...] = (),
     ) -> Snapshot:
-        """Returns a snapshot of parsed values. Leaves finished pods out. The order of `nodes` becomes the order of the
-        rows."""
+        """Returns a snapshot of parsed values. Leaves out finished pods. The position of a node in `nodes` becomes its
+        row."""
         all_nodes = ChangingNodes.of(nodes)
         row_of = all_nodes.columns.row_of
         placed: list[Pod] = []
@@ -133,7 +133,7 @@ class Snapshot:
 
     @property
     def columns(self) -> Columns:
-        """The data of all nodes as columns. After a change of nodes, they are computed on first access."""
+        """The data of all nodes as columns. After a change of nodes, the columns are computed on first access."""
         return self._nodes.columns
 
     @property
@@ -158,7 +158,7 @@ class Snapshot:
         return self._nodes[self.row(node_name)]
 
     def node_info(self, row: int, rules: RequestRules = CURRENT_RULES) -> NodeInfo:
-        """Returns one node with its pods and the sums over them."""
+        """Returns one node with its pods and the sums of their requests."""
         node, pods = self.columns.nodes[row], self.placements.state_of(row)
         known = self._infos.get((row, rules))
         if known is None or known[0] is not node or known[1] is not pods:
@@ -193,8 +193,8 @@ class Snapshot:
         return self.placements.all_pods()
 
     def tally(self, tally: Tally[Value]) -> Value:
-        """Returns a count over the placed pods. The count is made once; snapshots that derive from this one only update
-        it."""
+        """Returns a count of the placed pods. The pods are counted once; snapshots that derive from this snapshot only
+        update the count."""
         return self.placements.tally(tally, self.columns)
 
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
@@ -205,8 +205,8 @@ class Snapshot:
         )
 
     def remember(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
-        """Returns the result of `work_out`. It is computed once for all snapshots that differ only in nodes and pods.
-        So it may depend only on the key and on `objects`, but not on budgets and Jobs."""
+        """Returns the result of `work_out`. The result is computed once for all snapshots that differ only in nodes and
+        pods. So it may depend only on the key and on `objects`, but not on budgets and Jobs."""
         known = self._remembered.get(key)
         if known is None:
             known = self._remembered[key] = work_out()
@@ -220,8 +220,8 @@ class Snapshot:
         return self.with_pods_placed(((pod, node_name),))
 
     def with_pods_placed(self, pairs: Iterable[tuple[Pod, str]]) -> Snapshot:
-        """Returns the snapshot with each pod on its node. A pod that was on another node or pending is no longer there.
-        Raises UnknownNodeError if a node does not exist."""
+        """Returns the snapshot with each pod on its node. `pairs` are (pod, node name). A pod that was on another node,
+        or pending, is no longer there. Raises UnknownNodeError if a node does not exist."""
         coming = {pod.key: pod.on_node(node_name) for pod, node_name in pairs}
         keys = coming.keys()
         leaving = [old for old in map(self.placements.find, keys) if old is not None]
@@ -251,8 +251,8 @@ class Snapshot:
         return self._moved(moves)
 
     def with_pods_moved(self, leaving: Iterable[Pod], coming: Iterable[Pod]) -> Snapshot:
-        """Returns the snapshot without the `leaving` pods and with the `coming` pods; each pod names its node. Raises
-        UnknownNodeError if the node of an added pod does not exist."""
+        """Returns the snapshot without the `leaving` pods and with the `coming` pods, each on the node that the pod
+        names. Raises UnknownNodeError if the node of an added pod does not exist."""
         return self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming)])
 
     def with_ghosts(self, ghosts: tuple[Pod, ...]) -> Snapshot:
@@ -262,13 +262,13 @@ class Snapshot:
     def with_others(
         self, *, pending: tuple[Pod, ...], ghosts: tuple[Pod, ...], problems: tuple[ManifestError, ...]
     ) -> Snapshot:
-        """Returns the snapshot with these pending pods, pods on unknown nodes and unreadable objects, in place of the
-        present ones. Snapshots that derive from the result do not share a log of changes with this snapshot."""
+        """Returns the snapshot with these pending pods, pods on unknown nodes and unreadable objects instead of its
+        present lists. Snapshots that derive from the result do not share a log of changes with this snapshot."""
         return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
-        """Returns the snapshot after these moves. Each move is a pair: 1 to put the pod on its node, or -1 to remove
-        the pod from it."""
+        """Returns the snapshot after these moves. Each move is a pair of a number and a pod: 1 puts the pod on its
+        node, and -1 removes the pod from its node."""
         changes = [(sign, self.row(pod.node_name), pod) for sign, pod in moves]
         return self._changed(placements=self.placements.after(changes, self._nodes))
 
@@ -279,8 +279,8 @@ class Snapshot:
         return pod
 
     def with_pod_terminating(self, key: str) -> Snapshot:
-        """Returns the snapshot with this pod terminating. Topology spread does not count terminating pods; the other
-        counts do."""
+        """Returns the snapshot with this pod terminating. Topology spread does not count terminating pods; all other
+        counts include them."""
         pod = self._placed(key)
         return self if pod.terminating else self._moved(((-1, pod), (1, replace_value(pod, terminating=True))))
 
@@ -314,12 +314,12 @@ class Snapshot:
         return self._changed(nodes=self._nodes.with_replaced(changed), infos=self._infos if keeps_images else {})
 
     def with_node_added(self, node: Node) -> Snapshot:
-        """Returns the snapshot with one more node, the last in the scheduler's order. Pods in `ghosts` that are on this
-        node count from then on. Raises ValueError if the snapshot has a node with that name."""
+        """Returns the snapshot with one more node, the last in the scheduler's order. If `ghosts` has pods on this
+        node, they become placed pods. Raises ValueError if the snapshot has a node with that name."""
         return self.with_nodes_added((node,))
 
     def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:
-        """Adds several nodes, in this order; see `with_node_added`."""
+        """Returns the snapshot with several more nodes, in this order; see `with_node_added`."""
         names: set[str] = set()
         for node in nodes:
             if node.name in names or self.has_node(node.name):
@@ -331,9 +331,9 @@ class Snapshot:
         return larger._moved([(1, pod) for pod in come]) if come else larger
 
     def without_node(self, node_name: str) -> Snapshot:
-        """Returns the snapshot without this node. Its pods become `ghosts`, as in a scheduler that has not yet seen
-        their deletion. The last node gets the row of the removed one. The scheduler's order of the other nodes stays
-        the same."""
+        """Returns the snapshot without this node. The pods of the node become `ghosts`, as in a scheduler that has not
+        yet seen their deletion. The last node gets the row of the removed node. The scheduler's order of the other
+        nodes stays the same."""
         row, last = self.row(node_name), len(self._nodes) - 1
         gone = self.placements.on_node(row)
         moves = [(-1, row, pod) for pod in gone]
@@ -348,7 +348,7 @@ class Snapshot:
         )
 
     def with_objects(self, **parts: Any) -> Snapshot:
-        """Returns the snapshot with new values of other objects than nodes and pods. Each keyword argument is a field
-        of ClusterObjects."""
+        """Returns the snapshot with changed objects other than nodes and pods. Each keyword argument is a field of
+        ClusterObjects."""
         remembered = self._remembered if parts.keys() <= _NOT_SCHEDULED_BY else None
         return self._changed(objects=replace_value(self.objects, **parts), remembered=remembered)

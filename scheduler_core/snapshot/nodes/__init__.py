@@ -1,1 +1,2 @@
-"""The nodes of a snapshot: their changes, their images, and the order in which the scheduler searches them."""
+"""The nodes of a snapshot, their images, and the order in which the scheduler searches the nodes. Each is updated when
+nodes change."""

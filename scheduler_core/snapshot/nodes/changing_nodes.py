@@ -1,7 +1,8 @@
-"""The nodes of a snapshot: columns, and the nodes that changed after the columns were made.
+"""The nodes of a snapshot: the columns of an earlier snapshot, and the nodes that changed after these columns were
+made.
 
-So the cost of a change does not depend on the number of nodes. All changes together are written into new columns when
-the columns are read again.
+So the cost of a change does not depend on the number of nodes. When the columns are read again, all changes together
+are written into new columns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _MOST_CHANGES: Final = 64
 
 
 class ChangingNodes:
-    """The nodes of one snapshot, as a value that never changes. `columns` is computed on first access."""
+    """The nodes of one snapshot. The nodes in this object never change; a change returns another object. `columns` is
+    computed on first access."""
 
     __slots__ = ("_base", "_length", "_of_tree", "_row_of", "_rows")
 
@@ -39,7 +41,7 @@ class ChangingNodes:
 
     @classmethod
     def of(cls, nodes: Sequence[Node]) -> ChangingNodes:
-        """Makes a list of these nodes. Each node gets a row, in this order."""
+        """Returns a list of these nodes. The position of a node in `nodes` becomes its row."""
         return cls._unchanged(Columns(tuple(nodes)))
 
     @classmethod
@@ -66,21 +68,22 @@ class ChangingNodes:
         return self._base
 
     def with_replaced(self, rows: Mapping[int, Node]) -> ChangingNodes:
-        """Returns a list in which these nodes replace the nodes in these rows. The names stay the same."""
+        """Returns a list in which the nodes in `rows` replace the nodes that now have these rows. A node and its
+        replacement have the same name."""
         moved = {row: (self[row], node) for row, node in rows.items() if zone_key(self[row]) != zone_key(node)}
         of_tree = (partial(NodeTree.with_replaced, changes=moved),) if moved else ()
         return self._changed(self._length, rows, {}, of_tree)
 
     def with_added(self, nodes: Sequence[Node]) -> ChangingNodes:
-        """Returns a list with these nodes added at the end. Their names must be new."""
+        """Returns a list with these nodes added at the end. No node of the list may have the name of an added node."""
         rows = dict(enumerate(nodes, self._length))
         row_of = {node.name: row for row, node in rows.items()}
         of_tree = (partial(NodeTree.with_added, nodes=tuple(nodes)),)  # it is called later; the caller keeps its list
         return self._changed(self._length + len(nodes), rows, row_of, of_tree)
 
     def without(self, row: int) -> ChangingNodes:
-        """Returns a list without this node. The last node gets the row of the removed one. All other rows, and the
-        scheduler's order, stay the same."""
+        """Returns a list without the node in this row. The last node gets the row of the removed node. All other rows,
+        and the scheduler's order of the nodes, stay the same."""
         gone, last = self[row], self[self._length - 1]
         row_of = {last.name: row, gone.name: None}
         of_tree = (partial(NodeTree.without, row=row, node=gone),)

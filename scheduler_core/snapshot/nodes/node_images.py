@@ -1,7 +1,7 @@
-"""The size of each image, and how many nodes have it.
+"""The size of each image, and the number of nodes that have the image.
 
-Nodes may report different sizes under one image name. The scheduler keeps the size that was reported first. Here it is
-that of the first node in the snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36).
+Nodes may report different sizes under one image name. The scheduler keeps the size that was reported first. This module
+keeps the size that the first node in the snapshot's order reports (pkg/scheduler/backend/cache/cache.go, v1.36).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Place = tuple[int, list[int]]
 
 
 class NodeImages:
-    """The images of a fixed list of nodes."""
+    """The images of a fixed list of nodes, indexed by image name."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
@@ -42,8 +42,8 @@ class NodeImages:
 
     @cached_property
     def _places(self) -> dict[str, tuple[int, list[int]]]:
-        """The size of each image name, and the rows of the nodes that have the image. Nothing may change these lists,
-        because the indexes of other snapshots share them."""
+        """The size of each image, and the rows of the nodes that have the image, by image name. Nothing may change
+        these lists, because the indexes of other snapshots share them."""
         places: dict[str, tuple[int, list[int]]] = {}
         for row, node in enumerate(self._nodes):
             for image in node.images:
@@ -54,7 +54,8 @@ class NodeImages:
         return places
 
     def changed(self, nodes: tuple[Node, ...], rows: Iterable[int]) -> NodeImages:
-        """Returns the index of `nodes`, which differ from the indexed nodes only in these rows."""
+        """Returns the index of the images of `nodes`. These nodes may differ from the indexed nodes only in the given
+        rows."""
         new = NodeImages(nodes)
         if "_places" not in self.__dict__:
             return new
@@ -71,12 +72,12 @@ class NodeImages:
 
     @cached_property
     def states(self) -> Mapping[str, ImageState]:
-        """The size and the number of nodes for every reported image name."""
+        """Maps every reported image name to the image's size and the number of nodes that have the image."""
         return {name: ImageState(size, len(rows)) for name, (size, rows) in self._places.items()}
 
     def at_hand(self, names: tuple[str, ...]) -> NDArray[np.int64]:
-        """Returns, for each node, the sum of `ImageState.spread_bytes` over those of the named images that the node
-        has."""
+        """Returns for each node the sum of the sizes of those named images that the node has. Each size is scaled as in
+        `ImageState.spread_bytes`."""
         found = np.zeros(len(self._nodes), dtype=np.int64)
         for name in names:
             if name in self._places:
@@ -84,8 +85,8 @@ class NodeImages:
         return found
 
     def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int64]:
-        """Returns, for each node, the position of its sum `at_hand` between `least` (0) and `most` (100), in percent,
-        rounded down. The caller must not change the array."""
+        """Returns for each node the position of its sum `at_hand` between `least` and `most`: a whole number from 0
+        (`least`) to 100 (`most`), rounded down. The caller must not change the array."""
         key = (names, least, most)
         known = self._shares.get(key)
         if known is None:
@@ -94,15 +95,16 @@ class NodeImages:
 
 
 def share_between(size: NDArray[np.int64] | int, least: int, most: int) -> NDArray[np.int64]:
-    """Returns the position of each size between `least` (0) and `most` (100), in percent, rounded down. A smaller size
-    counts as `least`, a larger one as `most`."""
+    """Returns the position of each size between `least` and `most`: a whole number from 0 (`least` or smaller) to 100
+    (`most` or larger), rounded down."""
     within = np.clip(size, least, max(most, least)) - least
     share: NDArray[np.int64] = 100 * within // (most - least)
     return share
 
 
 def _sizes(nodes: tuple[Node, ...], row: int) -> dict[str, int]:
-    """Returns the image sizes that the node in this row reports, by image name. Empty for a missing row."""
+    """Returns the image sizes that the node in this row reports, by image name. Returns nothing if there is no node in
+    this row."""
     sizes: dict[str, int] = {}
     for image in nodes[row].images if row < len(nodes) else ():
         for name in image.names:

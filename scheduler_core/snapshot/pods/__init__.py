@@ -1,1 +1,1 @@
-"""The placed pods of a snapshot, and counts over them."""
+"""The pods on the nodes of a snapshot, and the counts of these pods."""

@@ -2,7 +2,7 @@
 
 Terms of existing pods affect incoming pods: required anti-affinity refuses nodes, and the other terms add to scores.
 Pods with equal terms form a group, so each distinct term is matched only once for equal incoming pods. An
-`AffinityGroups` only gets new groups and never forgets one; `only` makes one without the unused groups.
+`AffinityGroups` object only gets new groups; `only` returns another object without the unused groups.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ Pulls = Mapping[int, tuple[tuple[Kind, str, int], ...]]
 
 @dataclass(slots=True)
 class _Matched:
-    """The affinity terms that match one incoming pod. So far only the terms of the first `seen` groups were checked."""
+    """The affinity terms that match one incoming pod. `seen` is the number of groups whose terms have been checked."""
 
     seen: int = 0
     pulls: dict[int, tuple[tuple[Kind, str, int], ...]] = field(default_factory=dict)
 
 
 class AffinityGroups:
-    """Numbers the groups of pods with equal affinity terms, in the order in which they appear, and finds the terms that
-    select an incoming pod."""
+    """Numbers the groups of pods with equal affinity terms, in the order in which the groups appear. Finds the terms
+    that select an incoming pod."""
 
     def __init__(self) -> None:
         self._number_by_spec: WeakKeyDictionary[PodSpec, int] = WeakKeyDictionary()
@@ -64,7 +64,8 @@ class AffinityGroups:
         self._matched: Remembered[IncomingPod, _Matched] = Remembered(_MOST_INCOMING)
 
     def only(self, numbers: Iterable[int]) -> AffinityGroups:
-        """Returns an `AffinityGroups` with only these groups. Their new numbers are 0, 1, 2, … in this order."""
+        """Returns an `AffinityGroups` with only these groups. In the order of `numbers`, the groups get the new numbers
+        0, 1, 2, …."""
         new = AffinityGroups()
         for number in numbers:
             new._number_terms(*self._members[number])
@@ -97,9 +98,9 @@ class AffinityGroups:
         return self._number[key]
 
     def pulls_on(self, incoming: IncomingPod) -> Pulls:
-        """Maps a group to its terms that match the incoming pod, with their weights. Required terms have the weight 1,
-        because the scheduler's configuration says how much they count. Preferred anti-affinity has a negative
-        weight."""
+        """Maps the number of a group to those of its terms that select the incoming pod, each as (kind, topology key,
+        weight). Required terms have the weight 1, because the scheduler's configuration says how much they count.
+        Preferred anti-affinity has a negative weight."""
         matched = self._matched.get(incoming)
         if matched is None:
             matched = self._matched[incoming] = _Matched()
@@ -130,8 +131,8 @@ def _weighed_terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterato
 
 
 def _pairs_that_could_match(terms: Iterable[PodAffinityTerm]) -> set[tuple[str, str] | None]:
-    """Returns label pairs. Every incoming pod that one of these terms selects has at least one of the pairs. The set
-    contains None if a term requires no particular value."""
+    """Returns pairs (label key, value). Every incoming pod that one of these terms selects has the label of at least
+    one pair. The set contains None if a term requires no particular value of a label."""
     pairs: set[tuple[str, str] | None] = set()
     for term in terms:
         if term.selector.requirements is None:

@@ -1,8 +1,9 @@
-"""An indexed log of the changes of placed pods since their table was made.
+"""An indexed log of the pods that were added to nodes or removed from nodes since the table of pods (pod_table.py) was
+made.
 
-Entries are only added to a log. Several placements share one log; each reads only its first entries, because later
-entries belong to other placements. If two placements derive from the same one, the second gets a new log, which begins
-with these first entries.
+Entries are only added to a log. Several `Placements` objects share one log. Each of them reads only the first entries,
+up to its own length, because later entries belong to other placements. If two placements derive from the same
+placements, the second gets a new log, which begins with the same first entries.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from scheduler_core.values import Value
 
 
 class PodChange(Value, eq=False):
-    """A pod that was added to a node (`sign` 1) or removed from a node (`sign` −1) since the table was made."""
+    """A pod that was added to a node (`sign` 1) or removed from a node (`sign` −1) since the table of pods was made.
+    `class_number` and `group` are the numbers of the pod's class and of its affinity group."""
 
     sign: int
     row: int
@@ -31,9 +33,9 @@ _DEEPEST: Final = 8
 
 
 class ChangeLog:
-    """A list of changes, with indexes by pod, row, class and affinity group.
+    """A list of changes, with indexes by pod, row (node), class and affinity group.
 
-    The first `_start` changes are not in this object but in `_before`.
+    The first `_start` changes are not in this object but in the earlier log `_before`.
     """
 
     __slots__ = ("_all", "_before", "_depth", "_of_class", "_of_group", "_of_pod", "_of_row", "_start")
@@ -63,7 +65,7 @@ class ChangeLog:
         self._of_group[change.group].append(place)
 
     def up_to(self, length: int) -> ChangeLog:
-        """Returns a new log that begins with the first `length` changes. Later entries of this log are not in it."""
+        """Returns a new log that begins with the first `length` changes of this log."""
         if self._before is not None and length <= self._start:
             return self._before.up_to(length)
         if self._depth >= _DEEPEST:
@@ -71,14 +73,16 @@ class ChangeLog:
         return ChangeLog(before=self, start=length)
 
     def last_of_pod(self, key: str, length: int) -> PodChange | None:
-        """Returns the last change of the pod among the first `length` changes."""
+        """Returns the last change of this pod among the first `length` changes, or None if these do not contain the
+        pod."""
         found = self._last(self._of_pod.get(key), length)
         if found is not None or self._before is None:
             return found
         return self._before.last_of_pod(key, min(length, self._start))
 
     def last_of_row(self, row: int, length: int) -> PodChange | None:
-        """Returns the last change on the node of this row among the first `length` changes."""
+        """Returns the last change on the node of this row among the first `length` changes, or None if these contain no
+        such change."""
         found = self._last(self._of_row.get(row), length)
         if found is not None or self._before is None:
             return found
@@ -109,29 +113,31 @@ class ChangeLog:
         return found
 
     def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """Returns the changes of pods of these classes between two positions of the log, in no particular order."""
+        """Returns the changes of pods of these classes, from position `start` of the log to before `end`, in no
+        particular order."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_classes(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_class, numbers, start, end)
 
     def of_groups(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """Returns the changes of pods of these affinity groups between two positions of the log, in no particular
-        order."""
+        """Returns the changes of pods of these affinity groups, from position `start` of the log to before `end`, in no
+        particular order."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_groups(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_group, numbers, start, end)
 
     def between(self, start: int, end: int) -> Iterator[PodChange]:
-        """Yields the changes between two positions of the log, in order."""
+        """Yields the changes from position `start` of the log to before `end`, in order."""
         if self._before is not None and start < self._start:
             yield from self._before.between(start, min(end, self._start))
         yield from self._all[max(start - self._start, 0) : max(end - self._start, 0)]
 
 
 class Changes(Value):
-    """The changes of placed pods that a cached count does not include yet."""
+    """The changes of a log from position `start` to before `end`, such as the changes that a cached count does not
+    include yet."""
 
     log: ChangeLog
     start: int

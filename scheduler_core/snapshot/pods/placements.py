@@ -1,8 +1,9 @@
-"""The placed pods as a value: a table of pods, the changes since the table was made, and cached counts.
+"""The pods on the nodes of a snapshot: a table of pods, the changes since the table was made, and cached counts of
+pods.
 
-A count over pods (a *tally*) is made once from the table and then updated with every change. Placements that derive
-from one another share table, log and cached counts, but none sees the changes of another. If two derive from the same
-placements, the second gets a log of its own. Reading a count changes nothing but the cache.
+A count of pods (a *tally*) is made once from the table, and then updated with every change. Placements that derive from
+one another share the table, the log of changes and the cached counts, but none sees the changes of another. If two
+placements derive from the same placements, the second gets its own log. Reading a count changes nothing but the cache.
 """
 
 from __future__ import annotations
@@ -31,25 +32,26 @@ _REMEMBERED: Final = 8192
 
 
 class Tally(Protocol[Value]):
-    """A kind of count over the placed pods, such as the requested resources on each node. Equal tallies share one
-    cached count, so a tally is a frozen, hashable value."""
+    """A kind of count of the placed pods, such as the requested resources on each node. Equal tallies share one cached
+    count, so a tally is a frozen, hashable value."""
 
     def count(self, columns: Columns, table: PodTable) -> Value:
-        """Counts the pods of a whole table."""
+        """Counts the pods of the whole table."""
         ...
 
     def after(self, value: Value, changes: Changes, columns: Columns, table: PodTable) -> Value:
-        """Returns the count after further changes of the placed pods, as a new value. Other placements still use the
-        old value."""
+        """Returns the count after further changes of the placed pods. Must return a new object, because other
+        placements still use `value`."""
         ...
 
     def basis(self, columns: Columns) -> Hashable:
-        """Returns the properties of the nodes on which the count depends, apart from their number. If they change, the
-        pods are counted again."""
+        """Returns the properties of the nodes on which the count depends, apart from the number of nodes. If these
+        properties change, the pods are counted again."""
         ...
 
     def over(self, value: Value, rows: int) -> Value:
-        """Returns the count for more or fewer rows (nodes). The added or removed rows must have no pods."""
+        """Returns the count for `rows` nodes, which may be more or fewer than before. The added or removed nodes must
+        have no pods."""
         ...
 
     def __hash__(self) -> int: ...
@@ -57,7 +59,8 @@ class Tally(Protocol[Value]):
 
 @dataclass(slots=True)
 class _Counted:
-    """A cached count: how many changes of the log it includes, and its number of rows."""
+    """A cached count. `length` says how many changes of the log the count includes, and `rows` how many nodes it
+    has."""
 
     length: int
     basis: Hashable
@@ -76,7 +79,8 @@ _Memo = dict[Hashable, _Counted]
 
 
 class Placements:
-    """The pods on the nodes of a snapshot: a table of pods, and how many changes of a shared log come on top of it."""
+    """The pods on the nodes of a snapshot: a table of pods, and the first changes of a log that several placements
+    share. `_length` is the number of these changes."""
 
     __slots__ = ("_is_lent", "_length", "_log", "_memo", "_memo_of_table", "_width", "table")
 
@@ -109,19 +113,20 @@ class Placements:
         return cls(table, ChangeLog(), 0, Remembered(_REMEMBERED), memo_of_table, width=table.node_count)
 
     def lent(self) -> Placements:
-        """Returns a copy from which a caller may derive other placements. Their changes go to a new log, because only
-        the original may add to the shared log."""
+        """Returns a copy from which a caller may derive other placements. The changes of these placements go to a new
+        log, because only the original may add to the shared log."""
         return Placements(
             self.table, self._log, self._length, self._memo, self._memo_of_table, width=self._width, is_lent=True
         )
 
     @property
     def changes(self) -> Changes:
-        """The changes since the table was made."""
+        """The changes of the placed pods since the table was made."""
         return Changes(self._log, 0, self._length)
 
     def tally(self, tally: Tally[Value], columns: Columns) -> Value:
-        """Returns the value of this count for the current pods. The value is shared and must not be written to."""
+        """Returns the value of this count for the current pods. Several callers share the value, so nothing may change
+        it."""
         known = self._memo.get(tally)
         if known is not None and known.length > self._length:  # placements derived from this one have counted on
             self._part()
@@ -137,7 +142,7 @@ class Placements:
         return result
 
     def _counted(self, tally: Tally[Any], columns: Columns) -> _Counted:
-        """Counts the pods of the table, without later changes."""
+        """Counts the pods of the table. The result does not include the changes in the log."""
         if self._width > len(columns):  # the table may name removed rows
             self._settle(columns)
         basis, rows = tally.basis(columns), len(columns)
@@ -156,8 +161,8 @@ class Placements:
         self._is_lent = False
 
     def after(self, changes: Sequence[tuple[int, int, Pod]], nodes: ChangingNodes) -> Placements:
-        """Returns the placements after these changes, in this order. Each change has the sign 1, if the pod was added
-        to the row, or -1, if it was removed from the row."""
+        """Returns the placements after these changes, in this order. A change is (sign, row, pod): the sign is 1 if the
+        pod was added to the node of this row, or -1 if the pod was removed from it."""
         if self._length >= max(_CHANGES_PER_TABLE, len(self.table.pods) // _PODS_PER_CHANGE):
             self._settle(nodes.columns)
         if self._is_lent or len(self._log) > self._length:  # another placement continues from here
@@ -174,7 +179,7 @@ class Placements:
         return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table, width=width)
 
     def _settle(self, columns: Columns) -> None:
-        """Makes a new table that includes all changes. Keeps the counts that were requested since the last table was
+        """Makes a new table that includes all changes. Keeps the cached counts that were read since the last table was
         made, and forgets the other counts."""
         asked: list[Any] = [tally for tally, known in self._memo.items() if known.length <= self._length]
         counted: _Memo = Remembered(_REMEMBERED)
@@ -196,8 +201,8 @@ class Placements:
         return None if index is None else self.table.pods[index]
 
     def on_node(self, row: int) -> tuple[Pod, ...]:
-        """Returns the pods on one node. Pods of the table come first, then pods that were added later, in that
-        order."""
+        """Returns the pods on one node. Pods of the table come first, then the pods that were added later, in the order
+        of their addition."""
         pods = {pod.key: pod for pod in self.table.on_node(row)}
         for change in self._log.of_row(row, self._length):
             pods.pop(change.pod.key, None)
@@ -206,8 +211,8 @@ class Placements:
         return tuple(pods.values())
 
     def state_of(self, row: int) -> object:
-        """Returns an object that stays the same as long as the node has the same pods. The caller keeps it and compares
-        it by identity (`is`)."""
+        """Returns an object that stays the same as long as the node has the same pods. To see whether the pods changed,
+        the caller keeps the object and compares it by identity (`is`)."""
         return self._log.last_of_row(row, self._length) or self.table
 
     def all_pods(self) -> Sequence[Pod]:

@@ -1,8 +1,8 @@
 """Groups pods into classes by the properties that selectors read: namespace, labels, and whether the pod terminates.
 
-Most pods are copies, so selectors are matched against classes instead of pods. A `PodClasses` only gets new classes and
-never forgets one. Derived snapshots share it, because it does not depend on where pods are. `only` makes one without
-the unused classes.
+Most pods are replicas with equal labels, so selectors are matched against classes instead of pods. A `PodClasses`
+object only gets new classes. Derived snapshots share the object, because it does not depend on where pods are. `only`
+returns another object without the unused classes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PodQuery:
     """A query for pods that match all `parts`. A part is a set of namespaces (None means all namespaces) and a
     selector.
 
-    With `live_only`, terminating pods do not match.
+    If `live_only` is true, terminating pods do not match.
     """
 
     parts: tuple[tuple[frozenset[str] | None, LabelSelector], ...]
@@ -48,7 +48,7 @@ class PodQuery:
 
 @dataclass(slots=True)
 class _Answer:
-    """The classes that one query selects. So far only the first `seen` classes were checked."""
+    """The numbers of the classes that one query selects. `seen` is the number of classes that have been checked."""
 
     seen: int = 0
     found: set[int] = field(default_factory=set)
@@ -56,8 +56,8 @@ class _Answer:
 
 
 class PodClasses:
-    """Numbers the classes of pods that selectors cannot distinguish, in the order in which they appear, and finds the
-    classes that a query selects."""
+    """Numbers the classes of pods, in the order in which the classes appear, and finds the classes that a query
+    selects. Selectors cannot distinguish the pods of one class."""
 
     def __init__(self) -> None:
         self._number: dict[tuple[str, tuple[tuple[str, str], ...], bool], int] = {}
@@ -69,7 +69,8 @@ class PodClasses:
         self._answers: Remembered[PodQuery, _Answer] = Remembered(_ANSWERS)
 
     def only(self, numbers: Iterable[int]) -> PodClasses:
-        """Returns a `PodClasses` with only these classes. Their new numbers are 0, 1, 2, … in this order."""
+        """Returns a `PodClasses` with only these classes. In the order of `numbers`, the classes get the new numbers 0,
+        1, 2, …."""
         new = PodClasses()
         for number in numbers:
             namespace, labels, terminating = self._members[number]
@@ -80,7 +81,7 @@ class PodClasses:
         return len(self._members)
 
     def number_of(self, pod: Pod) -> int:
-        """Returns the number of the pod's class. A new class gets the next number."""
+        """Returns the number of the pod's class. If the class is new, it gets the next number."""
         if pod.labels is not self._last_labels:  # a pod's changes come one after another, and share its labels
             self._last_labels, self._last_pairs = pod.labels, tuple(sorted(pod.labels.items()))
         key = (pod.namespace, self._last_pairs, pod.terminating)
@@ -96,7 +97,8 @@ class PodClasses:
         return number
 
     def chosen(self, query: PodQuery) -> tuple[set[int], list[int]]:
-        """Returns the classes that a query selects, as a set and in order. The caller must not change them."""
+        """Returns the numbers of the classes that the query selects: as a set, and as a list in ascending order. The
+        caller must not change them."""
         answer = self._answers.get(query)
         if answer is None:
             answer = self._answers[query] = _Answer()
@@ -110,8 +112,9 @@ class PodClasses:
         return answer.found, answer.ordered
 
     def _candidates(self, query: PodQuery, seen: int) -> list[int]:
-        """Returns the classes, numbered `seen` or higher, that the query may select. Uses the index for that condition
-        of the query (`key in (…)`, or namespaces) which leaves the fewest classes."""
+        """Returns the numbers, from `seen` on, of the classes that the query may select. A query has several
+        conditions: a label requirement `key in (…)`, or namespaces. Uses the index of the condition that leaves the
+        fewest classes."""
         best: list[int] | None = None
         for namespaces, selector in query.parts:
             if selector.requirements is None:

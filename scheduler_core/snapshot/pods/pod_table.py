@@ -27,7 +27,7 @@ _SPARE_ENTRIES = 64
 
 
 class Grouped:
-    """The positions in a list of keys, sorted by key. Positions with the same key are next to each other."""
+    """An index of an array of keys: `members` returns the positions at which a key occurs."""
 
     __slots__ = ("_order", "_starts")
 
@@ -42,8 +42,8 @@ class Grouped:
 
 
 class PodTable:
-    """Pods in columns: `rows[i]` is the row of the node of `pods[i]`, `classes[i]` the class of this pod, and
-    `groups[i]` its affinity group."""
+    """The placed pods in columns. For the pod `pods[i]`, `rows[i]` is the row of its node, `classes[i]` the number of
+    its class, and `groups[i]` the number of its affinity group."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class PodTable:
         return stayed + [change.pod for change in come]
 
     def _sorted(self, changes: Iterable[PodChange]) -> tuple[list[int], list[PodChange]]:
-        """Returns the positions in the table whose pods are removed, and the changes that add a pod."""
+        """Returns the positions in the table whose pods the changes remove, and the changes that add a pod."""
         gone: set[int] = set()
         come: dict[str, PodChange] = {}
         for change in changes:
@@ -97,7 +97,8 @@ class PodTable:
 
     def with_changes(self, changes: Iterable[PodChange], node_count: int) -> Self:
         """Returns the table after the changes, for `node_count` nodes. Remaining pods keep their position if possible.
-        If many of the numbered classes or groups have no pods any more, they are numbered again."""
+        If many of the numbered classes or groups have no pods any more, the classes or groups that have pods are
+        numbered again."""
         gone, come = self._sorted(changes)
         sources = _sources(len(self.pods), gone, len(come))
 
@@ -127,8 +128,8 @@ class PodTable:
         return new
 
     def _places(self, sources: Rows, gone: list[int], come: list[PodChange]) -> tuple[list[Pod], dict[str, int]]:
-        """Returns the pods at their new positions, and the position of each pod's key. For remaining pods, it uses the
-        same key strings again, because new copies would fragment the memory of a long-lived process."""
+        """Returns the pods at their new positions, and a mapping from each pod's key to its position. Keeps the string
+        objects of existing keys, because new copies would fragment the memory of a long-lived process."""
         index_of = dict(self.index_of)
         for index in gone:
             del index_of[self.pods[index].key]
@@ -166,7 +167,7 @@ class PodTable:
         return [self.pods[index] for index in self._by_node.members(row)]
 
     def rows_of_classes(self, numbers: Sequence[int]) -> Rows:
-        """Returns the rows of all pods of these classes, one entry per pod."""
+        """Returns the row of the node of every pod of these classes, one entry per pod."""
         if len(numbers) == 1:
             return self.rows[self._by_class.members(numbers[0])]
         if len(numbers) < _MANY_CLASSES:
@@ -180,14 +181,14 @@ class PodTable:
         return self.rows[wanted[self.classes]]
 
     def rows_of_group(self, number: int) -> Rows:
-        """Returns the rows of all pods of an affinity group, one entry per pod."""
+        """Returns the row of the node of every pod of an affinity group, one entry per pod."""
         return self.rows[self._with_group[self._by_group.members(number)]]
 
 
 def _sources(count: int, gone: list[int], come: int) -> Rows:
-    """Returns, for each position of the new table, the old position of its pod. An added pod has a number after the end
-    of the old table. Added pods fill the free positions first. If there are too few, pods from the end of the table
-    fill the rest."""
+    """Returns, for each position of the new table, the position of its pod in the old table. An added pod has a number
+    after the end of the old table. Added pods fill the positions of removed pods first. If fewer pods are added than
+    removed, pods from the end of the table fill the other positions."""
     length = count - len(gone) + come
     sources = np.arange(length, dtype=np.intp)
     free = [index for index in gone if index < length]

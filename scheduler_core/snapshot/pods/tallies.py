@@ -1,5 +1,5 @@
 """The counts of placed pods that plugins need: requested resources, pods that a query selects, host ports, and affinity
-terms of existing pods."""
+terms of the placed pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 
 class UsageTally(Value):
-    """Sums the requests of the pods on each node, under the given rules for requests."""
+    """Sums the requests of the pods on each node. `rules` say how a pod's requests are computed."""
 
     rules: RequestRules
 
@@ -72,7 +72,7 @@ class UsageTally(Value):
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
-    """Returns what the pod adds to its node's column of `Usage.sums`: the amount that it requests of each resource, cpu
+    """Returns the numbers that the pod adds to its node's column of `Usage.sums`: its request for each resource, cpu
     and memory as scores count them (with defaults for containers without a request), and 1 for the pod itself."""
     if pod.resize is None:
         return _line_of_spec(pod.spec, rules, names)
@@ -161,8 +161,9 @@ HOST_PORTS: Final = HostPortTally()
 
 
 class Pull(Value, eq=False):
-    """For each domain of one topology key, the sum of the weights of matching terms, and the number of these terms. The
-    last element is for nodes without the key."""
+    """The affinity terms of placed pods that select an incoming pod, for one topology key. `weights` has the sum of the
+    weights in each domain, and `terms` the number of the terms. The last element of both is for nodes without the
+    key."""
 
     weights: Ints
     terms: Ints
@@ -171,8 +172,8 @@ class Pull(Value, eq=False):
         return Pull(self.weights.copy(), self.terms.copy())
 
     def add(self, at: int | slice, weight: int, terms: int | Ints) -> None:
-        """Adds `terms` matching terms of this weight. Changes the object in place, so call it only before the object is
-        shared."""
+        """Adds `terms` matching terms of this weight to the domains `at`. Changes the object in place, so call it only
+        before the object is shared."""
         self.weights[at] += weight * terms
         self.terms[at] += terms
 
@@ -182,7 +183,7 @@ PullsByKey = Mapping[tuple[Kind, str], Pull]
 
 class PullTally(Value):
     """Counts the affinity terms of placed pods that select an incoming pod, by the kind of the term and its topology
-    key. The weights are those of `AffinityGroups.pulls_on`."""
+    key. The weights are the weights of `AffinityGroups.pulls_on`."""
 
     incoming: IncomingPod
 

@@ -16,8 +16,8 @@ from scheduler_core.values import Value
 
 
 class VolumeUsers(Value, eq=False):
-    """The pods that use claims or legacy disks. `by_row` has them for each node, and `uses` counts how many pods use
-    each claim "namespace/name".
+    """The pods that use claims or legacy disks. `by_row` maps the row of a node to these pods on the node. `uses` maps
+    a claim ("namespace/name") to the number of its uses by pods.
 
     `uses` leaves out claims made for one pod (ephemeral volumes), because no other pod can name them.
     """
@@ -27,7 +27,8 @@ class VolumeUsers(Value, eq=False):
 
 
 class VolumeUsersTally(Value):
-    """Finds the pods that use claims or legacy disks, once for a table, and updates the result with each change."""
+    """Finds the pods that use claims or legacy disks. Reads the whole table of pods once, and updates the result with
+    each change of pods."""
 
     def count(self, columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002 -- the tally's signature
         concerns: dict[PodSpec, bool] = {}
